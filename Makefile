@@ -1,0 +1,52 @@
+# Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env demo test lint format bench wheel lock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PACKAGES := jobtree planner policies exporters cronjobs reports
+# The first interpreter that is new enough and can make an environment (a Debian python3 may lack ensurepip).
+# Override it with `make PYTHON=/path/to/python3.12 ...`.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+
+env: $(STAMP) ## make the environment in .venv (the other targets do it by themselves)
+
+demo: $(STAMP) ## a fleet, its budgets and a few cycles, explained on the terminal
+	@$(BIN)/python examples/demo.py
+
+test: lint ## lint, then all tests in random order
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: $(STAMP) ## style, types and the floors between packages
+	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "==> mypy" && $(BIN)/mypy
+	@echo "==> import-linter" && $(BIN)/lint-imports --no-logo
+
+format: $(STAMP) ## rewrite the code in the project's style
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+bench: $(STAMP) ## the benchmarks (minutes)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+wheel: $(STAMP) ## build the wheel into dist/
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Jobtree needs Python 3.11 or newer with its venv module; none was found on PATH: install one, or name it: make PYTHON=/path/to/python3"; exit 1; }
+	@echo "==> [1/3] environment in $(VENV) from $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "==> [2/3] $$(grep -c '==' requirements.lock) locked packages (about 250 MB the first time)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "==> [3/3] Jobtree itself, editable"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

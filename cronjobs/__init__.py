@@ -1,0 +1,1 @@
+"""The cycles: what runs every minute and every night."""

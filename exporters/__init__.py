@@ -1,0 +1,1 @@
+"""Everything that leaves: Parquet, plan files, writes to the cluster, metrics, events."""

@@ -1,0 +1,1 @@
+"""Budget-native gang scheduling for GPU fleets: the vocabulary and the front door."""

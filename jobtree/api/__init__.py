@@ -1,0 +1,1 @@
+"""The kinds users and the cluster speak: the only place that knows field names."""

@@ -1,0 +1,1 @@
+"""The command lines `kubectl-runs` and `jobtree`: parse, call, print."""

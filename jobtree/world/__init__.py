@@ -1,0 +1,1 @@
+"""The snapshot and the plan: what planner, checker and lake share."""

@@ -1,0 +1,1 @@
+"""One module per rule family: its hard constraints, its objective stage, its words."""

@@ -1,0 +1,1 @@
+"""Reports over the Parquet lake: SQL, templates and charts."""

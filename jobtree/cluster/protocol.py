@@ -1,0 +1,48 @@
+"""Where state lives: one protocol, whatever is behind it (a state file, a live cluster).
+
+A reader gets everything at one revision; a writer hands over a list of writes in the order of spec §8. The body of a
+patch is a JSON merge patch (RFC 7386), which a file and an API server apply alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from jobtree.world.intake import Intake
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One object. ``namespace`` is empty for cluster-scoped kinds."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One change of one object.
+
+    ``create``: ``body`` is the whole object, and it is no error if the very same object is there already.
+    ``patch``: ``body`` is a merge patch; with ``subresource="status"`` only its ``status`` counts.
+    ``delete``: ``body`` is empty.
+    """
+
+    verb: Literal["create", "patch", "delete"]
+    ref: Ref
+    body: Mapping[str, Any] = field(default_factory=dict)
+    subresource: Literal["", "status"] = ""
+
+
+class Cluster(Protocol):
+    """State that can be read at one revision and written in order."""
+
+    def read(self) -> Intake:
+        """Everything a cycle needs, listed consistently. Raises Refusal when it cannot be read whole."""
+
+    def write(self, writes: Sequence[Write], revision: str) -> None:
+        """Apply ``writes`` on top of ``revision``. Raises Refusal, with nothing written, when the state has moved on."""

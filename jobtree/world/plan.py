@@ -1,0 +1,136 @@
+"""The Plan: everything one cycle decides, with its proof and its words (spec §4).
+
+The planner makes it, the checker passes it, exporters write it. It is a pure function of snapshot, time, policy and
+version: no wall time, host or path is in it, so the same inputs give the same bytes. Lists are sorted by namespace
+and name unless said otherwise. Objects that are to be written stand in it whole, as the API has them.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from jobtree.api.budget import BudgetStatus
+from jobtree.api.lease import Lease
+from jobtree.api.run import RunStatus
+
+PLAN_VERSION = 1
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Base of the plan's records."""
+
+
+class Stage(Struct):
+    """One objective stage with its certificate.
+
+    ``value`` is what the plan reaches as placed on slots, ``bound`` what no plan can beat given the stages before it.
+    Both are integers in ``unit``; ``sense`` says which way is better. ``proven`` is False for stages 8 and 9, which
+    state their value only.
+    """
+
+    name: str
+    unit: str
+    sense: Literal["max", "min"]
+    value: int
+    bound: int
+    proven: bool = True
+
+    @property
+    def gap(self) -> float:
+        """|bound - value| / max(1, |bound|): 0.0 is a proven optimum."""
+        return abs(self.bound - self.value) / max(1, abs(self.bound))
+
+
+class Closure(Struct):
+    """A lease that ends: ``ended`` in Unix seconds, ``reason`` as in spec §1 (Completed, TimeLimit, ...)."""
+
+    namespace: str
+    name: str
+    ended: int
+    reason: str
+
+
+class Segment(Struct):
+    """The next entry of an open lease's ledger (spec §3.6): its class from ``since`` on."""
+
+    namespace: str
+    name: str
+    funding_class: Literal["owned", "shared", "borrowed", "unfunded"]
+    since: int
+    rate_milli: int | None = None
+
+
+class Short(Struct):
+    """What is missing: the smallest rise of one bound that would admit the run, all else as planned (spec §3.9).
+
+    ``rule`` is the policy family that speaks (concurrency, aggregate, lending, capacity, ...), ``subject`` names the
+    bound (``budget/envelope``, ``budget/aggregate``, a domain, the run's own limit), ``amount`` is in ``unit``.
+    """
+
+    rule: str
+    subject: str
+    amount: int
+    unit: str
+
+
+class Wait(Struct):
+    """Why a run does not start, computed: the binding bounds, largest shortage first, and the sentence for people."""
+
+    namespace: str
+    name: str
+    reason: str
+    message: str
+    shorts: list[Short] = []
+    deficit_gpus: int = 0
+    never: bool = False
+
+
+class RunUpdate(Struct):
+    """A Run whose status is to change, with its whole new status."""
+
+    namespace: str
+    name: str
+    status: RunStatus
+
+
+class BudgetUpdate(Struct):
+    """The usage of a Budget once this plan is carried out."""
+
+    name: str
+    status: BudgetStatus
+
+
+class Warning(Struct):
+    """Something that a person should know of; ``object`` is ``Kind namespace/name``."""
+
+    object: str
+    message: str
+
+
+class Solver(Struct):
+    """What solved the models, and with which options: enough to solve them again."""
+
+    name: str
+    version: str
+    options: dict[str, str]
+
+
+class Plan(Struct):
+    """See the module. ``at``: the cycle's time in Unix seconds; ``snapshot`` and ``policy``: SHA-256 digests."""
+
+    version: int = PLAN_VERSION
+    jobtree: str
+    at: int
+    cycle: str
+    snapshot: str
+    policy: str
+    solver: Solver
+    truncated: bool = False
+    stages: list[Stage] = []
+    closures: list[Closure] = []
+    segments: list[Segment] = []
+    leases: list[Lease] = []
+    runs: list[RunUpdate] = []
+    budgets: list[BudgetUpdate] = []
+    waits: list[Wait] = []
+    warnings: list[Warning] = []

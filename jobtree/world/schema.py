@@ -1,0 +1,221 @@
+"""Schemas of the snapshot's tables: the one place that names a column, its type and its unit (spec §2, §11).
+
+Rows are sorted by the table's key. Times are Unix seconds (UTC), durations seconds, GPUs whole GPUs unless the
+column says ``milli`` (1/1000). A null means that the object does not say; defaults that need no other object are
+already filled in. Strings that repeat are dictionary-coded. What only the clock or a write of ours changes
+(heartbeats, resourceVersion, Budget status) is in no column, so an unchanged cluster has an unchanged digest.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+
+SCHEMA_VERSION: Final = 1
+"""Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
+
+_code = pa.dictionary(pa.int32(), pa.string())
+_text = pa.string()
+_time = pa.int64()
+_span = pa.int64()
+_count = pa.int64()
+_labels = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+_texts = pa.list_(pa.string())
+
+NODES: Final = pa.schema(
+    [
+        ("name", _text),
+        ("region", _code),  # through Policy topology.labels; null = no such label
+        ("cluster", _code),
+        ("domain", _code),  # the domain label; null = the node is a domain of its own
+        ("rack", _code),
+        ("flavor", _code),  # null = left out of planning and warned of
+        ("gpus", _count),  # allocatable
+        ("cpu_milli", _count),
+        ("memory", _count),  # bytes
+        ("max_pods", _count),
+        ("unschedulable", pa.bool_()),  # a cordon
+        ("ready", pa.bool_()),
+        ("not_ready_since", _time),
+        ("out_of_service", pa.bool_()),  # tainted node.kubernetes.io/out-of-service
+        ("deleting", pa.bool_()),
+        ("labels", _labels),  # every label, sorted by key
+        ("taints", pa.list_(pa.struct([("key", _text), ("value", _text), ("effect", _text)]))),
+    ]
+)
+"""Key: name."""
+
+PODS: Final = pa.schema(
+    [
+        ("namespace", _code),
+        ("name", _text),
+        ("node", _text),  # null while unbound
+        ("run", _text),  # label rq.davidlangworthy.io/run; null = a foreign pod
+        ("phase", _code),
+        ("deleting", pa.bool_()),
+        ("gpus", _count),
+        ("cpu_milli", _count),
+        ("memory", _count),  # bytes
+    ]
+)
+"""Key: namespace, name. Pods that are not Succeeded or Failed, and a run's own pods in any phase."""
+
+BUDGETS: Final = pa.schema(
+    [
+        ("name", _text),
+        ("uid", _text),
+        ("created", _time),
+        ("owner", _text),
+        ("namespaces", _texts),  # null = inherits
+        ("parents", _texts),  # null = by longest prefix; empty = a root
+    ]
+)
+"""Key: name. Quarantined Budgets are absent here and named in ``quarantine``."""
+
+ENVELOPES: Final = pa.schema(
+    [
+        ("budget", _text),
+        ("name", _text),
+        ("flavor", _code),
+        ("selector", _labels),  # value "*" = any value or none
+        ("concurrency", _count),
+        ("max_gpu_milliseconds", _count),  # maxGPUHours x 3,600,000: milli-GPU-seconds
+        ("max_millicredits", _count),
+        ("start", _time),
+        ("end", _time),
+        ("scope", _code),  # own | subtree
+        ("sharing", _code),  # family | none, the default resolved
+        ("allow_reservations", pa.bool_()),
+        ("allow_admission", pa.bool_()),
+        ("per_run_gpus", _count),
+        ("per_run_time", _span),
+        ("per_run_default_time", _span),
+        ("lending_allow", pa.bool_()),
+        ("lending_to", _texts),
+        ("lending_concurrency", _count),
+        ("lending_gpu_milliseconds", _count),
+        ("lending_duration", _span),
+    ]
+)
+"""Key: budget, name."""
+
+AGGREGATES: Final = pa.schema(
+    [
+        ("budget", _text),
+        ("name", _text),
+        ("flavor", _code),
+        ("envelopes", _texts),
+        ("concurrency", _count),
+        ("max_gpu_milliseconds", _count),
+        ("max_millicredits", _count),
+    ]
+)
+"""Key: budget, name."""
+
+RUNS: Final = pa.schema(
+    [
+        ("namespace", _code),
+        ("name", _text),
+        ("uid", _text),
+        ("created", _time),
+        ("owner", _code),
+        ("state", _code),  # Active | Suspended | Cancelled
+        ("deleting", pa.bool_()),
+        ("flavor", _code),  # resources.gpuType; null for a CPU run
+        ("total", _count),  # totalGPUs; 0 for a CPU run
+        ("pod", _count),  # gpusPerPod; 0 = a pod is one (group, node) chunk
+        ("cpu_pods", _count),  # of a CPU run
+        ("group", _count),  # groupGPUs; 0 = not given
+        ("spread", pa.bool_()),  # allowCrossGroupSpread
+        ("selector", _labels),  # locality.selector and the template's nodeSelector together
+        (
+            "tolerations",
+            pa.list_(pa.struct([("key", _text), ("operator", _text), ("value", _text), ("effect", _text)])),
+        ),
+        ("pod_cpu_milli", _count),  # requests of one pod, from the template
+        ("pod_memory", _count),  # bytes
+        ("checkpoint", _span),
+        ("expected", _span),
+        ("time_limit", _span),
+        ("requeue", pa.bool_()),  # the default resolved
+        ("min_total", _count),  # malleable: all four set; fixed: all null
+        ("max_total", _count),
+        ("step", _count),
+        ("desired", _count),
+        ("spares", _count),  # per group
+        ("allow_borrow", pa.bool_()),
+        ("max_borrow", _count),
+        ("sponsors", _texts),  # in the run's order
+        ("opportunistic", pa.bool_()),
+        ("follow", _texts),
+        ("on_upstream_failure", _code),
+        ("upstream_grace", _span),
+        ("parent", _text),
+        ("quota_gpus", _count),
+        ("quota_gpu_milliseconds", _count),
+        ("gang", _text),
+        ("gang_size", _count),
+        ("array", pa.bool_()),
+        ("outcome", _code),  # Completed | Failed as the status has it, null while the run is live
+        ("outcome_reason", _text),
+        ("completed_at", _time),  # annotation rq.davidlangworthy.io/completed
+        ("eta", _time),  # annotation rq.davidlangworthy.io/eta
+        ("enforced_limit", _span),  # a payer's perRun.defaultTime, fixed at the start, from the status
+        ("status", _text),  # the whole status as canonical JSON, for what must be carried over; null = none yet
+    ]
+)
+"""Key: namespace, name."""
+
+LEASES: Final = pa.schema(
+    [
+        ("namespace", _code),
+        ("name", _text),
+        ("run", _text),
+        ("run_uid", _text),
+        ("owner", _code),  # the payer's owner, or the run's where nobody pays
+        ("run_owner", _code),
+        ("flavor", _code),
+        ("group", _count),
+        ("node", _text),
+        ("ordinals", pa.list_(pa.int32())),
+        ("role", _code),  # Active | Spare
+        ("start", _time),
+        ("budget", _text),  # null = started unfunded
+        ("envelope", _text),
+        ("reason", _code),  # Start | Grow | Swap
+        ("closed", pa.bool_()),
+        ("ended", _time),
+        ("closure_reason", _code),
+        (
+            "funding",
+            pa.list_(
+                pa.struct([("class", _text), ("from", _time), ("to", _time), ("rate_milli", pa.int64())])
+            ),
+        ),
+    ]
+)
+"""Key: namespace, name."""
+
+QUARANTINE: Final = pa.schema([("kind", _code), ("namespace", _text), ("name", _text), ("message", _text)])
+"""Key: kind, namespace, name. Objects that could not be used, each with the sentence that says why (spec §2)."""
+
+TABLES: Final[dict[str, pa.Schema]] = {
+    "nodes": NODES,
+    "pods": PODS,
+    "budgets": BUDGETS,
+    "envelopes": ENVELOPES,
+    "aggregates": AGGREGATES,
+    "runs": RUNS,
+    "leases": LEASES,
+    "quarantine": QUARANTINE,
+}
+
+KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "nodes": ("name",),
+    "pods": ("namespace", "name"),
+    "budgets": ("name",),
+    "envelopes": ("budget", "name"),
+    "aggregates": ("budget", "name"),
+    "runs": ("namespace", "name"),
+    "leases": ("namespace", "name"),
+    "quarantine": ("kind", "namespace", "name"),
+}

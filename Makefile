@@ -26,7 +26,7 @@ test: lint ## lint, then all tests in random order
 lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy
-	@echo "==> import-linter" && $(BIN)/lint-imports --no-logo
+	@echo "==> import-linter" && $(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter
 
 format: $(STAMP) ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
@@ -38,7 +38,7 @@ wheel: $(STAMP) ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache
+	rm -rf $(VENV) build dist .cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): requirements.lock pyproject.toml

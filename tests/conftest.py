@@ -1,0 +1,36 @@
+"""What holds for every test: reproducible examples, and no skipped test in CI."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+IN_CI = os.environ.get("CI") == "true"
+
+# Machines are shared, so a slow example says nothing about the code: no deadline, no complaint about slow generation.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if IN_CI else "dev")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In CI a test that did not run proves nothing, so a skip is a failure; an expected failure did run."""
+    if IN_CI and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped ({reason}); in CI every test runs, so install what it needs."
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    return report

@@ -1,1 +1,50 @@
-"""The kinds users and the cluster speak: the only place that knows field names."""
+"""The vocabulary: the six kinds of `rq.davidlangworthy.io/v1`, and the only place of field names."""
+
+from jobtree.api.base import (
+    ANNOTATION_COMPLETED,
+    ANNOTATION_ETA,
+    API_VERSION,
+    GROUP,
+    LABEL_RUN,
+    MAX_ARRAY_NAME,
+    MAX_RUN_NAME,
+    VERSION,
+)
+from jobtree.api.budget import Budget
+from jobtree.api.lease import Lease
+from jobtree.api.meta import ObjectMeta, RunRef
+from jobtree.api.plan import Plan
+from jobtree.api.policy import Policy
+from jobtree.api.reservation import Reservation
+from jobtree.api.run import Run
+from jobtree.api.scalars import Duration, OwnerPath, Time, dec_hook, enc_hook
+
+#: The kinds of the group by name.
+KINDS: dict[str, type[Budget | Run | Reservation | Lease | Plan | Policy]] = {
+    kind.__name__: kind for kind in (Budget, Run, Reservation, Lease, Plan, Policy)
+}
+
+__all__ = [
+    "ANNOTATION_COMPLETED",
+    "ANNOTATION_ETA",
+    "API_VERSION",
+    "GROUP",
+    "KINDS",
+    "LABEL_RUN",
+    "MAX_ARRAY_NAME",
+    "MAX_RUN_NAME",
+    "VERSION",
+    "Budget",
+    "Duration",
+    "Lease",
+    "ObjectMeta",
+    "OwnerPath",
+    "Plan",
+    "Policy",
+    "Reservation",
+    "Run",
+    "RunRef",
+    "Time",
+    "dec_hook",
+    "enc_hook",
+]

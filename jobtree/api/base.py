@@ -1,0 +1,75 @@
+"""What every struct of the API shares: names, strictness, and the group's constants (spec §1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+GROUP: Final = "rq.davidlangworthy.io"
+VERSION: Final = "v1"
+API_VERSION: Final = "rq.davidlangworthy.io/v1"
+
+#: Label of a pod: the name of the run that it belongs to.
+LABEL_RUN: Final = f"{GROUP}/run"
+#: Annotation of a run or pod: the end that the program itself reports (RFC 3339).
+ANNOTATION_ETA: Final = f"{GROUP}/eta"
+#: Annotation of a run: marked complete by hand (state files only).
+ANNOTATION_COMPLETED: Final = f"{GROUP}/completed"
+
+#: Longest name of a Run, and of a Run with an array (room for `-INDEX`).
+MAX_RUN_NAME: Final = 52
+MAX_ARRAY_NAME: Final = 45
+#: Most GPUs a single number may state; keeps every product of GPUs and seconds within int64.
+MAX_GPUS: Final = 1_000_000
+#: Most GPU-hours or credits a single bound may state.
+MAX_AMOUNT: Final = 1_000_000_000
+
+T = TypeVar("T")
+
+_UPPER: Final = {"gpu": "GPU", "gpus": "GPUs"}
+
+
+def json_name(attribute: str) -> str:
+    """The JSON name of a Python attribute: `max_gpu_hours` -> `maxGPUHours`, `from_` -> `from`."""
+    first, *rest = attribute.rstrip("_").split("_")
+    return first + "".join(_UPPER.get(word, word.capitalize()) for word in rest)
+
+
+class Strict(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename=json_name,
+    gc=False,
+):
+    """A part that people write: an unknown field is an error."""
+
+
+class Tolerant(msgspec.Struct, frozen=True, omit_defaults=True, rename=json_name, gc=False):
+    """A part that programs write: fields of other versions are passed over."""
+
+
+def shown(default: T) -> T:
+    """A default that is written out too: readers of a status find the field in every object."""
+    factory: T = msgspec.field(default_factory=lambda: default)
+    return factory
+
+
+Count = Annotated[int, Meta(ge=0, le=MAX_GPUS)]
+PositiveCount = Annotated[int, Meta(ge=1, le=MAX_GPUS)]
+#: GPU-hours or credits. Whole numbers stay integers, so that no bound is ever rounded.
+Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | Annotated[float, Meta(ge=0, le=MAX_AMOUNT)]
+#: A share of a whole.
+Fraction = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
+Name = Annotated[str, Meta(min_length=1, max_length=253)]
+#: A GPU type, as nodes are labelled with it.
+Flavor = Annotated[str, Meta(min_length=1, max_length=63)]
+#: An index of an array of runs, and how many there may be.
+Index = Annotated[int, Meta(ge=0, le=999_999)]
+ArraySize = Annotated[int, Meta(ge=1, le=10_000)]
+SpareCount = Annotated[int, Meta(ge=0, le=1024)]
+Labels = dict[str, str]
+Selector = Annotated[dict[str, str], Meta(min_length=1, max_length=16)]

@@ -6,7 +6,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := jobtree planner policies exporters cronjobs reports
+TYPED := jobtree planner policies exporters cronjobs reports tests $(wildcard examples/*.py benchmarks/*.py)
 # The first interpreter that is new enough and can make an environment (a Debian python3 may lack ensurepip).
 # Override it with `make PYTHON=/path/to/python3.12 ...`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -25,7 +25,7 @@ test: lint ## lint, then all tests in random order
 
 lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@echo "==> mypy" && $(BIN)/mypy
+	@echo "==> mypy" && $(BIN)/mypy $(TYPED)
 	@echo "==> import-linter" && $(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter
 
 format: $(STAMP) ## rewrite the code in the project's style

@@ -1,0 +1,56 @@
+"""The command lines, called in this process: what they print and how they exit."""
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from jobtree.cli import operator, runs
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    def ok(self) -> "Output":
+        """The same, when it exited 0."""
+        assert self.code == 0, self.err
+        return self
+
+    def refused(self) -> str:
+        """Its one sentence, when it exited 1."""
+        assert (self.code, self.out) == (1, ""), f"exit {self.code}\n{self.out}{self.err}"
+        assert self.err.count("\n") == 1, self.err
+        return self.err.removesuffix("\n")
+
+
+def kubectl_runs(*args: str | Path, stdin: str = "") -> Output:
+    """``kubectl-runs ARGS``."""
+    return _call(runs.main, args, stdin)
+
+
+def jobtree(*args: str | Path) -> Output:
+    """``jobtree ARGS``."""
+    return _call(operator.main, args, "")
+
+
+def _call(main: object, args: tuple[str | Path, ...], stdin: str) -> Output:
+    out, err = io.StringIO(), io.StringIO()
+    assert callable(main)
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        patch.object(sys, "stdin", io.StringIO(stdin)),
+    ):
+        try:
+            code = main([str(arg) for arg in args])
+        except SystemExit as stop:  # argparse: a usage error, or --help
+            code = stop.code
+    assert isinstance(code, int)
+    return Output(code, out.getvalue(), err.getvalue())

@@ -16,11 +16,11 @@ from jobtree.api.run import RunStatus
 PLAN_VERSION = 1
 
 
-class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Base of the plan's records."""
 
 
-class Stage(Struct):
+class Stage(Record, frozen=True, kw_only=True):
     """One objective stage with its certificate.
 
     ``value`` is what the plan reaches as placed on slots, ``bound`` what no plan can beat given the stages before it.
@@ -41,7 +41,7 @@ class Stage(Struct):
         return abs(self.bound - self.value) / max(1, abs(self.bound))
 
 
-class Closure(Struct):
+class Closure(Record, frozen=True, kw_only=True):
     """A lease that ends: ``ended`` in Unix seconds, ``reason`` as in spec §1 (Completed, TimeLimit, ...)."""
 
     namespace: str
@@ -50,7 +50,7 @@ class Closure(Struct):
     reason: str
 
 
-class Segment(Struct):
+class Segment(Record, frozen=True, kw_only=True):
     """The next entry of an open lease's ledger (spec §3.6): its class from ``since`` on."""
 
     namespace: str
@@ -60,7 +60,7 @@ class Segment(Struct):
     rate_milli: int | None = None
 
 
-class Short(Struct):
+class Short(Record, frozen=True, kw_only=True):
     """What is missing: the smallest rise of one bound that would admit the run, all else as planned (spec §3.9).
 
     ``rule`` is the policy family that speaks (concurrency, aggregate, lending, capacity, ...), ``subject`` names the
@@ -73,7 +73,7 @@ class Short(Struct):
     unit: str
 
 
-class Wait(Struct):
+class Wait(Record, frozen=True, kw_only=True):
     """Why a run does not start, computed: the binding bounds, largest shortage first, and the sentence for people."""
 
     namespace: str
@@ -85,7 +85,7 @@ class Wait(Struct):
     never: bool = False
 
 
-class RunUpdate(Struct):
+class RunUpdate(Record, frozen=True, kw_only=True):
     """A Run whose status is to change, with its whole new status."""
 
     namespace: str
@@ -93,21 +93,21 @@ class RunUpdate(Struct):
     status: RunStatus
 
 
-class BudgetUpdate(Struct):
+class BudgetUpdate(Record, frozen=True, kw_only=True):
     """The usage of a Budget once this plan is carried out."""
 
     name: str
     status: BudgetStatus
 
 
-class Warning(Struct):
+class PlanWarning(Record, frozen=True, kw_only=True):
     """Something that a person should know of; ``object`` is ``Kind namespace/name``."""
 
     object: str
     message: str
 
 
-class Solver(Struct):
+class Solver(Record, frozen=True, kw_only=True):
     """What solved the models, and with which options: enough to solve them again."""
 
     name: str
@@ -115,7 +115,7 @@ class Solver(Struct):
     options: dict[str, str]
 
 
-class Plan(Struct):
+class Plan(Record, frozen=True, kw_only=True):
     """See the module. ``at``: the cycle's time in Unix seconds; ``snapshot`` and ``policy``: SHA-256 digests."""
 
     version: int = PLAN_VERSION
@@ -133,4 +133,4 @@ class Plan(Struct):
     runs: list[RunUpdate] = []
     budgets: list[BudgetUpdate] = []
     waits: list[Wait] = []
-    warnings: list[Warning] = []
+    warnings: list[PlanWarning] = []

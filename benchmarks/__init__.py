@@ -1,0 +1,1 @@
+"""Benchmarks: fleets of any size, and how long a planning cycle takes on them."""

@@ -72,6 +72,10 @@ class Envelope:
         region, cluster = place
         return self.selector["region"] in ("*", region) and self.selector.get("cluster", cluster) == cluster
 
+    def overlaps(self, bound: "Envelope") -> bool:
+        """Could this envelope pay for nodes that a bound on the subtree covers?"""
+        return self.flavor == bound.flavor and self.selector["region"] in ("*", bound.selector["region"])
+
     def open(self, since: int, at: int) -> bool:
         """Was the window open all the time from ``since`` to ``at``?"""
         return (self.start is None or self.start <= since) and (self.end is None or at < self.end)
@@ -134,10 +138,7 @@ class Treasury:
             for bound in self.budgets[above].envelopes:
                 if bound.subtree:
                     for envelope in budget.envelopes:
-                        if envelope.flavor == bound.flavor and envelope.selector["region"] in (
-                            "*",
-                            bound.selector["region"],
-                        ):
+                        if envelope.overlaps(bound):
                             envelope.limits.append(bound.limits[0])
 
     @staticmethod

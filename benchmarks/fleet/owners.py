@@ -18,7 +18,7 @@ Pools = dict[tuple[str, str], dict[str, int]]
 
 
 def owner_tree(count: int, dice: Dice) -> list[list[str]]:
-    """``count`` owners, level by level: 3 roots, then 6 %, 16 % and the rest of them; an upper one has a child at least."""
+    """``count`` owners, level by level: 3 roots, 6 %, 16 % and the rest; each above the last has a child at least."""
     roots = min(len(LEVELS[0]), max(1, count // 6))
     units = max(roots, round(0.06 * count))
     teams = max(units, round(0.16 * count))

@@ -137,7 +137,7 @@ class World:
         return times
 
     def start(self, job: Job, envelope: Envelope) -> bool:
-        """Start it at a random moment of its life, at one of its widths, near its envelope; False if that is not legal."""
+        """Start it at a random moment of its life, at one of its widths, near its envelope; False if not legal."""
         since = self.at - 1 - int(self.dice.u() * (job.seconds - 2))
         scatter = self.dice.u() if self.dice.chance(0.3) else 0.0
         for width in self._widths(job):
@@ -192,7 +192,7 @@ class World:
         scattered as in a living fleet."""
         goal, used, misses = (0.8 + 0.2 * fraction) * self.gpus * (fraction > 0), 0, 0
         names = self._names("run")
-        gangs = []
+        gangs: list[int] = []
         while sum(gangs) < GANG_SHARE * fraction * self.gpus:
             gangs.append(self.gang())
         for gpus in sorted(gangs, reverse=True):

@@ -11,6 +11,8 @@ from jobtree.api.base import (
     VERSION,
 )
 from jobtree.api.budget import Budget
+from jobtree.api.decode import KINDS, KindObject, decode, encode
+from jobtree.api.errors import Refusal
 from jobtree.api.lease import Lease
 from jobtree.api.meta import ObjectMeta, RunRef
 from jobtree.api.plan import Plan
@@ -18,11 +20,6 @@ from jobtree.api.policy import Policy
 from jobtree.api.reservation import Reservation
 from jobtree.api.run import Run
 from jobtree.api.scalars import Duration, OwnerPath, Time, dec_hook, enc_hook
-
-#: The kinds of the group by name.
-KINDS: dict[str, type[Budget | Run | Reservation | Lease | Plan | Policy]] = {
-    kind.__name__: kind for kind in (Budget, Run, Reservation, Lease, Plan, Policy)
-}
 
 __all__ = [
     "ANNOTATION_COMPLETED",
@@ -36,15 +33,19 @@ __all__ = [
     "VERSION",
     "Budget",
     "Duration",
+    "KindObject",
     "Lease",
     "ObjectMeta",
     "OwnerPath",
     "Plan",
     "Policy",
+    "Refusal",
     "Reservation",
     "Run",
     "RunRef",
     "Time",
     "dec_hook",
+    "decode",
     "enc_hook",
+    "encode",
 ]

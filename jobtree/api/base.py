@@ -65,8 +65,27 @@ Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | Annotated[float, Meta(ge=0,
 #: A share of a whole.
 Fraction = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
+_LABEL_VALUE: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 #: A GPU type, as nodes are labelled with it.
-Flavor = Annotated[str, Meta(min_length=1, max_length=63)]
+Flavor = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=63,
+        pattern=_LABEL_VALUE,
+        extra={"allowed": "a flavor such as H100-80GB, as in a node's label"},
+    ),
+]
+#: Name of a part within an object, such as an envelope.
+PartName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=63,
+        pattern=_LABEL_VALUE,
+        extra={"allowed": "a name of at most 63 letters, digits and -_., such as west"},
+    ),
+]
 #: An index of an array of runs, and how many there may be.
 Index = Annotated[int, Meta(ge=0, le=999_999)]
 ArraySize = Annotated[int, Meta(ge=1, le=10_000)]

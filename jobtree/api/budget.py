@@ -6,13 +6,21 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import Amount, Count, Flavor, Name, PositiveCount, Selector, Strict, Tolerant, shown
+from jobtree.api.base import Amount, Count, Flavor, PartName, PositiveCount, Selector, Strict, Tolerant, shown
 from jobtree.api.meta import Condition, Object
 from jobtree.api.scalars import HOUR, Duration, OwnerPath, Time
 
 Scope = Literal["own", "subtree"]
 Sharing = Literal["family", "none"]
-Acl = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9_.@+:-]*\*?$")]
+Acl = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=253,
+        pattern=r"^[A-Za-z0-9_.@+:-]*\*?$",
+        extra={"allowed": "an owner, a prefix such as org:ai:* or *"},
+    ),
+]
 Parents = Annotated[tuple[OwnerPath, ...], Meta(max_length=16)]
 Namespace = Annotated[str, Meta(min_length=1, max_length=63)]
 
@@ -60,7 +68,7 @@ class Lending(Strict, frozen=True, kw_only=True):
 class Envelope(Strict, frozen=True, kw_only=True):
     """GPUs of one flavor and place, for a window [start, end)."""
 
-    name: Annotated[Name, Meta(description="Unique in the Budget.")]
+    name: Annotated[PartName, Meta(description="Unique in the Budget.")]
     flavor: Annotated[Flavor, Meta(description="GPU flavor, e.g. `H100-80GB`.")]
     selector: Annotated[Selector, Meta(description="Node labels; the value `*` means any value or none.")]
     concurrency: Annotated[PositiveCount, Meta(description="Most GPUs at once.")]
@@ -100,9 +108,9 @@ class Envelope(Strict, frozen=True, kw_only=True):
 class AggregateCap(Strict, frozen=True, kw_only=True):
     """A bound over several envelopes of one Budget."""
 
-    name: Annotated[Name, Meta(description="Unique in the Budget.")]
+    name: Annotated[PartName, Meta(description="Unique in the Budget.")]
     envelopes: Annotated[
-        tuple[Name, ...],
+        tuple[PartName, ...],
         Meta(min_length=1, max_length=64, description="Names of envelopes of this Budget."),
     ]
     flavor: Annotated[

@@ -54,6 +54,16 @@ class Object(Strict, frozen=True, kw_only=True):
         """`default` where a namespaced object states none, empty for cluster-scoped kinds."""
         return (self.metadata.namespace or "default") if self.NAMESPACED else ""
 
+    @property
+    def subject(self) -> str:
+        """How sentences name the object: `Run default/train-32`, `Budget rai`."""
+        return name_of(type(self).__name__, self.namespace, self.name)
+
+
+def name_of(kind: str, namespace: str, name: str) -> str:
+    """How sentences name an object; `namespace` is empty for cluster-scoped kinds."""
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
 
 class RunRef(Strict, frozen=True, kw_only=True):
     """A Run, or one index of an array of runs."""

@@ -15,6 +15,8 @@ from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, 
 
 #: The one Policy that is read.
 POLICY_NAME: Final = "default"
+#: Node resources that count as GPUs unless the Policy names others.
+DEFAULT_RESOURCE_NAMES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 MovableStage = Literal["starts", "growth", "opportunistic"]
 LabelName = Annotated[str, Meta(min_length=1, max_length=317)]
 
@@ -217,7 +219,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     resource_names: Annotated[
         tuple[LabelName, ...],
         Meta(min_length=1, max_length=16, description="Node resources that are GPUs."),
-    ] = ("nvidia.com/gpu", "amd.com/gpu")
+    ] = DEFAULT_RESOURCE_NAMES
     solver: Annotated[SolverPolicy, Meta(description="The solver.")] = SolverPolicy()
     retention: Annotated[RetentionPolicy, Meta(description="Records.")] = RetentionPolicy()
 

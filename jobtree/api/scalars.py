@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, Self
+
+from jobtree.api.errors import Unreadable
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE: Final = 60
@@ -25,6 +27,11 @@ DURATION_PATTERN: Final = r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
 TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 OWNER_PATTERN: Final = r"^[A-Za-z0-9_.@+-]+(:[A-Za-z0-9_.@+-]+)*$"
 MAX_OWNER: Final = 253
+
+DURATION_ALLOWED: Final = "a duration such as 10m, 12h, 1h30m or 2d"
+TIME_ALLOWED: Final = "a time such as 2025-11-01T14:05:00Z"
+OWNER_ALLOWED: Final = "a colon path such as org:ai:rai:sys, its parts of letters, digits and _.@+-"
+QUANTITY_ALLOWED: Final = "a quantity such as 4, 500m or 2Gi"
 
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _TIME: Final = re.compile(TIME_PATTERN, re.ASCII)
@@ -46,17 +53,14 @@ class Duration(int):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Reads the text form. Raises ValueError with one sentence."""
-        allowed = "allowed is a duration such as 10m, 12h, 1h30m or 2d"
-        if not isinstance(text, str):
-            raise ValueError(f"{text!r} is not a duration; {allowed}")
-        match = _DURATION.fullmatch(text)
+        """Reads the text form. Raises Unreadable."""
+        match = _DURATION.fullmatch(text) if isinstance(text, str) else None
         if not match or not text:
-            raise ValueError(f"{text!r} is not a duration; {allowed}")
+            raise Unreadable(text, "a duration", DURATION_ALLOWED)
         days, hours, minutes, seconds = (int(part[:12]) if part else 0 for part in match.groups())
         total = days * DAY + hours * HOUR + minutes * MINUTE + seconds
         if total > MAX_DURATION:
-            raise ValueError(f"{text!r} is too long; allowed are at most {cls(MAX_DURATION)}")
+            raise Unreadable(text, "within a hundred years", f"a duration of at most {cls(MAX_DURATION)}")
         return cls(total)
 
     def __str__(self) -> str:
@@ -79,20 +83,18 @@ class Time(int):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Reads RFC 3339 with `Z` or an offset, seconds optional. Raises ValueError."""
+        """Reads RFC 3339 with `Z` or an offset, seconds optional. Raises Unreadable."""
         if isinstance(text, datetime):  # YAML readers make datetimes of unquoted times
             moment = text if text.tzinfo else text.replace(tzinfo=UTC)
             if moment.microsecond:
-                raise ValueError(f"{text.isoformat()} has a fraction; allowed are whole seconds")
+                raise Unreadable(text.isoformat(), "in whole seconds", TIME_ALLOWED)
             return cls(_unix(moment))
-        allowed = "allowed is a time such as 2025-11-01T14:05:00Z"
-        if isinstance(text, date) or not isinstance(text, str) or not _TIME.fullmatch(text):
-            shown = text.isoformat() if isinstance(text, date) else text
-            raise ValueError(f"{shown!r} is not a time; {allowed}")
+        if not isinstance(text, str) or not _TIME.fullmatch(text):
+            raise Unreadable(text, "a time", TIME_ALLOWED)
         try:
             return cls(_unix(datetime.fromisoformat(text)))
         except (ValueError, OverflowError):
-            raise ValueError(f"{text!r} is not a date of the calendar; {allowed}") from None
+            raise Unreadable(text, "a day of the calendar", f"{TIME_ALLOWED}, a day of the calendar") from None
 
     def __str__(self) -> str:
         return (EPOCH + timedelta(seconds=int(self))).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -108,20 +110,9 @@ class OwnerPath(str):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Checks the path. Raises ValueError with one sentence."""
-        allowed = "allowed is a colon path such as org:ai:rai:sys"
-        if not isinstance(text, str):
-            raise ValueError(f"{text!r} is not an owner; {allowed}")
-        if not text:
-            raise ValueError(f"an owner may not be empty; {allowed}")
-        if len(text) > MAX_OWNER:
-            raise ValueError(f"an owner of {len(text)} characters is too long; at most {MAX_OWNER}")
-        if any(character.isspace() for character in text):
-            raise ValueError(f"{text!r} has a space in it; {allowed}")
-        if "" in text.split(":"):
-            raise ValueError(f"{text!r} has an empty part between colons; {allowed}")
-        if not _OWNER.fullmatch(text):
-            raise ValueError(f"{text!r} has a character that owners may not have; {allowed}")
+        """Checks the path. Raises Unreadable."""
+        if not isinstance(text, str) or len(text) > MAX_OWNER or not _OWNER.fullmatch(text):
+            raise Unreadable(text, "an owner", OWNER_ALLOWED)
         return cls(text)
 
     def ancestors(self) -> Iterator[OwnerPath]:
@@ -143,7 +134,7 @@ class Cpu(int):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Reads a quantity, rounded up to a thousandth. Raises ValueError."""
+        """Reads a quantity, rounded up to a thousandth. Raises Unreadable."""
         return cls(-(-quantity(text) * 1000 // 1))
 
     def __str__(self) -> str:
@@ -157,7 +148,7 @@ class Memory(int):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Reads a quantity, rounded up to a byte. Raises ValueError."""
+        """Reads a quantity, rounded up to a byte. Raises Unreadable."""
         return cls(-(-quantity(text) // 1))
 
     def __str__(self) -> str:
@@ -172,27 +163,27 @@ class Memory(int):
 def _quantity_text(text: str) -> Fraction:
     match = _QUANTITY.fullmatch(text)
     if not match or len(text) > 40 or (match[3] or "") not in _SUFFIX:
-        raise ValueError(f"{text!r} is not a quantity; allowed is a number such as 4, 500m or 2Gi")
+        raise Unreadable(text, "a quantity", QUANTITY_ALLOWED)
     if match[2]:
         return Fraction(match[1] + match[2])
     return Fraction(match[1]) * _SUFFIX[match[3] or ""]
 
 
 def quantity(value: object) -> Fraction:
-    """The exact value of a Kubernetes quantity, ≥ 0. Raises ValueError with one sentence."""
+    """The exact value of a Kubernetes quantity, ≥ 0. Raises Unreadable."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a quantity; allowed is a number such as 4, 500m or 2Gi")
+        raise Unreadable(value, "a quantity", QUANTITY_ALLOWED)
     return _quantity_text(value)
 
 
 @lru_cache(maxsize=4096)
 def parse_count(value: str | int | float) -> int:
-    """A whole number of devices or pods from a quantity. Raises ValueError."""
+    """A whole number of devices or pods from a quantity. Raises Unreadable."""
     exact = quantity(value)
     if exact.denominator != 1:
-        raise ValueError(f"{value!r} is not whole; allowed is a whole number")
+        raise Unreadable(value, "whole", "a whole number")
     return int(exact)
 
 
@@ -215,7 +206,7 @@ def _read(kind: Any, text: str) -> Any:
 
 
 def dec_hook(kind: type, value: object) -> Any:
-    """msgspec's hook for reading: makes a scalar of its text. Raises ValueError."""
+    """msgspec's hook for reading: makes a scalar of its text. Raises Unreadable."""
     if kind not in SCALARS:
         raise NotImplementedError(f"{kind.__name__} is no scalar of the API")
     return _read(kind, value) if type(value) is str else kind.parse(value)

@@ -1,0 +1,170 @@
+"""Reading and printing objects: what msgspec refuses becomes one sentence that names field, given and allowed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from jobtree.api import words
+from jobtree.api.base import API_VERSION
+from jobtree.api.budget import Budget
+from jobtree.api.core import Node, Pod
+from jobtree.api.errors import Refusal, Unreadable, missing, wrong
+from jobtree.api.lease import Lease
+from jobtree.api.meta import name_of
+from jobtree.api.plan import Plan
+from jobtree.api.policy import Policy
+from jobtree.api.reservation import Reservation
+from jobtree.api.run import Run
+from jobtree.api.scalars import dec_hook, enc_hook
+
+#: The kinds of the group.
+KindObject = Budget | Run | Reservation | Lease | Plan | Policy
+#: The kinds of the group by name.
+KINDS: Final[dict[str, type[KindObject]]] = {
+    "Budget": Budget,
+    "Run": Run,
+    "Reservation": Reservation,
+    "Lease": Lease,
+    "Plan": Plan,
+    "Policy": Policy,
+}
+#: Everything that `decode` reads, by name.
+READABLE: Final[dict[str, type[KindObject | Node | Pod]]] = {**KINDS, "Node": Node, "Pod": Pod}
+
+_DECODERS: Final = {name: msgspec.json.Decoder(kind, dec_hook=dec_hook) for name, kind in READABLE.items()}
+_MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+_PART: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+
+
+def decode(kind: str, raw: bytes | Mapping[str, Any]) -> KindObject | Node | Pod:
+    """One object of a kind, from JSON bytes or from a mapping as YAML gives it.
+
+    Shapes and types only; `rules.check_object` has the rules between fields. Raises Refusal.
+    """
+    with _readable(kind):
+        try:
+            if isinstance(raw, bytes):
+                return _DECODERS[kind].decode(raw)
+            return msgspec.convert(raw, READABLE[kind], dec_hook=dec_hook)
+        except msgspec.ValidationError as error:
+            document = msgspec.json.decode(raw) if isinstance(raw, bytes) else raw
+            raise explain(kind, document, error) from None
+
+
+@contextmanager
+def _readable(kind: str) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.DecodeError as error:
+        raise Refusal(f"{kind}: the document is not JSON: {error}") from None
+    except RecursionError:
+        raise Refusal(f"{kind}: the document is nested too deeply to be read") from None
+
+
+def encode(item: KindObject) -> dict[str, Any]:
+    """The object as plain values, `apiVersion` and `kind` first, defaults left out."""
+    fields: dict[str, Any] = msgspec.to_builtins(item, enc_hook=enc_hook)
+    return {"apiVersion": API_VERSION, "kind": item.kind, **fields}
+
+
+def subject_of(kind: str, raw: object) -> str:
+    """How sentences name a document that may be broken: `Run default/train-32`, or just `Run`."""
+    metadata = raw.get("metadata") if isinstance(raw, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
+        return kind
+    namespaced = kind == "Pod" or (kind in KINDS and KINDS[kind].NAMESPACED)
+    return name_of(kind, str(metadata.get("namespace") or "default") if namespaced else "", name)
+
+
+def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
+    """The sentence for what msgspec refused in `raw`."""
+    match = _MESSAGE.fullmatch(str(error))
+    what, path = (match["what"], match["path"] or "") if match else (str(error), "")
+    parts = _resolve(kind, raw, path)
+    subject = subject_of(kind, raw)
+    if unknown := _UNKNOWN.fullmatch(what):
+        return _unknown_field(kind, parts, unknown[1]).about(subject)
+    if absent := _MISSING.fullmatch(what):
+        parts = (*parts, absent[1])
+        return missing(_dotted(parts), _allowed(kind, parts)).about(subject)
+    given = _value(raw, parts)
+    if match and match["key"]:
+        given = next(key for key in given if not isinstance(key, str))
+        return wrong(f"a key of {_dotted(parts)}", given, "a text (in quotes)").about(subject)
+    cause = error.__cause__
+    permitted = cause.allowed if isinstance(cause, Unreadable) else _allowed(kind, parts)
+    return wrong(_dotted(parts) or f"the {kind}", given, permitted).about(subject)
+
+
+def _allowed(kind: str, parts: tuple[words.PathPart, ...]) -> str:
+    found = words.at(words.type_of(READABLE[kind]), parts)
+    return words.allowed(found) if found else "nothing"
+
+
+def _unknown_field(kind: str, parts: tuple[words.PathPart, ...], name: str) -> Refusal:
+    """Names the nearest valid field: a sibling of like spelling, else the same word elsewhere in the kind."""
+    whole = words.type_of(READABLE[kind])
+    siblings = words.fields_of(words.at(whole, parts))
+    field = _dotted((*parts, name))
+    by_case = {sibling.lower(): sibling for sibling in siblings}
+    near = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
+    elsewhere = [path for path in words.paths(whole) if path[-1].lower() == name.lower() and path[0] == "spec"]
+    if near:
+        hint = f"did you mean {by_case[near[0]]}?"
+    elif elsewhere:
+        hint = f"did you mean {'.'.join(elsewhere[0])}?"
+    else:
+        hint = f"allowed are {', '.join(siblings)}"
+    return Refusal(f"{field} is not a field of {kind}; {hint}", field=field, given=name, allowed=", ".join(siblings))
+
+
+def _resolve(kind: str, raw: object, path: str) -> tuple[words.PathPart, ...]:
+    """The path as names and indices, with the keys that msgspec prints as `[...]`."""
+    parts: tuple[words.PathPart, ...] = ()
+    for name, index in _PART.findall(path):
+        if index == "...":
+            parts += (_failing_key(kind, raw, parts, path),)
+        else:
+            parts += (int(index) if index else name,)
+    return parts
+
+
+def _failing_key(kind: str, raw: object, parts: tuple[words.PathPart, ...], path: str) -> str:
+    """The entry of a mapping that is at fault: the one that alone gives an error at the same path."""
+    for key, entry in _value(raw, parts).items():
+        try:
+            msgspec.convert(_replaced(raw, parts, {key: entry}), READABLE[kind], dec_hook=dec_hook)
+        except msgspec.ValidationError as error:
+            if str(error).endswith(f"`${path}`"):
+                return str(key)
+    raise AssertionError(f"no entry of {_dotted(parts)} is at fault alone")  # msgspec checks each entry by itself
+
+
+def _replaced(raw: Any, parts: tuple[words.PathPart, ...], value: object) -> Any:
+    if not parts:
+        return value
+    copy: Any = list(raw) if isinstance(raw, list | tuple) else dict(raw)
+    copy[parts[0]] = _replaced(raw[parts[0]], parts[1:], value)
+    return copy
+
+
+def _value(raw: Any, parts: tuple[words.PathPart, ...]) -> Any:
+    for part in parts:
+        raw = raw[part]
+    return raw
+
+
+def _dotted(parts: tuple[words.PathPart, ...]) -> str:
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")

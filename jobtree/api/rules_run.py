@@ -1,0 +1,218 @@
+"""The rules of a Run that its types cannot say (spec §1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
+from jobtree.api.errors import missing, wrong
+from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
+from jobtree.api.run import Run, RunSpec
+from jobtree.api.scalars import parse_count
+
+#: What a run's name must be: it becomes part of the names and DNS names of its pods.
+RUN_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+#: What a template may not set, and why.
+_FORBIDDEN: Final = {
+    "priorityClassName": "Jobtree has no priorities",
+    "schedulerName": "kube-scheduler binds the pods",
+    "nodeName": "the plan chooses the nodes",
+}
+
+
+def check_run(run: Run) -> list[str]:
+    """Checks one Run. Returns warnings; raises Refusal."""
+    spec = run.spec
+    _check_name(run)
+    _check_resources(spec)
+    if spec.malleable is not None:
+        _check_widths(spec)
+    if spec.resources.gpus_per_pod is not None:
+        _check_pods(spec)
+    _check_times(spec)
+    if spec.spares_per_group is not None and spec.spares_given not in {None, spec.spares_per_group}:
+        raise wrong(
+            "spec.sparesPerGroup", spec.spares_per_group, f"what spec.spares says, {spec.spares_given}, or only one"
+        )
+    if spec.follow is not None or spec.parent is not None:
+        _check_upstreams(run)
+    if spec.array is not None:
+        _check_array(spec)
+    if spec.template is not None:
+        _check_template(spec, spec.template)
+    return _warnings(spec) if spec.funding.sponsors or spec.funding.max_borrow_gpus is not None else []
+
+
+def group_sizes(spec: RunSpec) -> tuple[int, ...]:
+    """The different sizes in GPUs that the groups of a GPU run can have, largest first (spec §2, lowering)."""
+    group = spec.locality.group_gpus
+    if spec.malleable is not None:
+        return (group,) if group else tuple(sorted({spec.min_gpus, spec.step_gpus}, reverse=True))
+    if not group:
+        return (spec.total_gpus,)
+    whole, rest = divmod(spec.total_gpus, group)
+    return (*((group,) if whole else ()), *((rest,) if rest else ()))
+
+
+def _check_name(run: Run) -> None:
+    name = run.metadata.name
+    longest = MAX_RUN_NAME if run.spec.array is None else MAX_ARRAY_NAME
+    if len(name) > longest:
+        what = "a Run" if run.spec.array is None else "a Run with an array"
+        raise wrong("metadata.name", name, f"at most {longest} characters for {what}, and it has {len(name)}")
+    if not RUN_NAME.fullmatch(name):
+        raise wrong("metadata.name", name, "a name of lower-case letters, digits and -, such as train-32")
+
+
+def _check_resources(spec: RunSpec) -> None:
+    """A run states either GPUs or pods of CPU, that wholly, and nothing of the other."""
+    resources = spec.resources
+    gpu = {"gpuType": resources.gpu_type, "totalGPUs": resources.total_gpus}
+    cpu = {"pods": resources.pods, "cpuPerPod": resources.cpu_per_pod, "memoryPerPod": resources.memory_per_pod}
+    if all(value is not None for value in gpu.values()) and not any(value is not None for value in cpu.values()):
+        return
+    if any(value is not None for value in (*gpu.values(), resources.gpus_per_pod)):
+        for name, value in cpu.items():
+            if value is not None:
+                raise wrong(f"spec.resources.{name}", value, "nothing here: a run of GPUs says that in its template")
+        wanted: dict[str, Any] = gpu
+    else:
+        wanted = cpu
+    for name, value in wanted.items():
+        if value is None:
+            raise missing(f"spec.resources.{name}", "gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod")
+        if value == 0:
+            raise wrong(f"spec.resources.{name}", value, "a quantity above 0")
+    no_gpus = "nothing here: a run with pods of CPU has no GPUs"
+    if spec.locality.group_gpus is not None:
+        raise wrong("spec.locality.groupGPUs", spec.locality.group_gpus, no_gpus)
+    if spec.malleable is not None:
+        raise wrong("spec.malleable.minTotalGPUs", spec.min_gpus, no_gpus)
+    if spec.spares:
+        raise wrong("spec.spares", spec.spares, no_gpus)
+
+
+def _check_widths(spec: RunSpec) -> None:
+    assert spec.malleable is not None
+    low, high, step = spec.min_gpus, spec.max_gpus, spec.step_gpus
+    total, desired = spec.total_gpus, spec.malleable.desired_total_gpus
+    group = spec.locality.group_gpus
+    if low > total:
+        raise wrong("spec.malleable.minTotalGPUs", low, f"at most spec.resources.totalGPUs, {total}")
+    if high < total:
+        raise wrong("spec.malleable.maxTotalGPUs", high, f"at least spec.resources.totalGPUs, {total}")
+    if desired is not None and not low <= desired <= high:
+        raise wrong("spec.malleable.desiredTotalGPUs", desired, f"{low} to {high}, the run's min and max")
+    for field, width in (
+        ("spec.resources.totalGPUs", total),
+        ("spec.malleable.maxTotalGPUs", high),
+        ("spec.malleable.desiredTotalGPUs", desired),
+    ):
+        if width is not None and (width - low) % step:
+            below = width - (width - low) % step
+            raise wrong(
+                field, width, f"minTotalGPUs, {low}, plus a multiple of stepGPUs, {step}: {below} or {below + step}"
+            )
+    if group:
+        for field, width in (("minTotalGPUs", low), ("stepGPUs", step)):
+            if width % group:
+                raise wrong(f"spec.malleable.{field}", width, f"a multiple of spec.locality.groupGPUs, {group}")
+
+
+def _check_pods(spec: RunSpec) -> None:
+    pod = spec.resources.gpus_per_pod or 1
+    sizes = group_sizes(spec)
+    if any(size % pod for size in sizes):
+        groups = " and ".join(map(str, sizes))
+        raise wrong("spec.resources.gpusPerPod", pod, f"a divisor of every group, here of {groups} GPUs")
+
+
+def _check_times(spec: RunSpec) -> None:
+    runtime = spec.runtime
+    for field, value in (
+        ("checkpoint", runtime.checkpoint),
+        ("expected", runtime.expected),
+        ("timeLimit", runtime.time_limit),
+    ):
+        if value == 0 and value is not None:
+            raise wrong(f"spec.runtime.{field}", "0s", "a duration above 0s, or leave it out")
+
+
+def _check_upstreams(run: Run) -> None:
+    name, follow = run.metadata.name, run.spec.follow
+    if run.spec.parent == name:
+        raise wrong("spec.parent", name, "another Run: nothing is its own parent")
+    seen: set[str] = set()
+    for index, upstream in enumerate(follow.after if follow else ()):
+        if upstream == name:
+            raise wrong(f"spec.follow.after[{index}]", upstream, "another Run: nothing follows itself")
+        if upstream in seen:
+            raise wrong(f"spec.follow.after[{index}]", upstream, "each Run once, and it is listed twice")
+        seen.add(upstream)
+
+
+def _check_array(spec: RunSpec) -> None:
+    array = spec.array
+    assert array is not None
+    if array.count is None and array.indices is None:
+        raise missing("spec.array.count", "either count or indices")
+    if array.count is not None and array.indices is not None:
+        raise wrong("spec.array.indices", array.indices, "either count or indices, not both")
+    seen: set[int] = set()
+    for position, index in enumerate(array.indices or ()):
+        if index in seen:
+            raise wrong(f"spec.array.indices[{position}]", index, "each index once, and it is listed twice")
+        seen.add(index)
+    if spec.gang is not None:
+        raise wrong("spec.gang.name", spec.gang.name, "nothing beside an array: each index of an array starts alone")
+
+
+def _check_template(spec: RunSpec, template: Mapping[str, Any]) -> None:
+    pod = template.get("spec")
+    if not isinstance(pod, Mapping):
+        raise wrong("spec.template.spec", pod, "a pod spec: a mapping with containers")
+    containers = pod.get("containers")
+    if not isinstance(containers, list) or not containers or not all(isinstance(each, Mapping) for each in containers):
+        raise wrong("spec.template.spec.containers", containers, "a list of at least one container")
+    for field, why in _FORBIDDEN.items():
+        if pod.get(field):
+            raise wrong(f"spec.template.spec.{field}", pod[field], f"to leave it out: {why}")
+    sizes = (spec.resources.gpus_per_pod,) if spec.resources.gpus_per_pod else group_sizes(spec)
+    for need in ("limits", "requests"):
+        stated = list(_gpus(containers, need))
+        total = sum(count for _, count in stated)
+        if stated and sizes != (total,):
+            raise wrong(
+                stated[0][0], str(total) if len(stated) == 1 else f"{total} in all", _limits_allowed(spec, sizes)
+            )
+
+
+def _limits_allowed(spec: RunSpec, sizes: tuple[int, ...]) -> str:
+    if spec.resources.is_cpu:
+        return "no GPUs, as in a run with pods of CPU"
+    if spec.resources.gpus_per_pod:
+        return f"spec.resources.gpusPerPod, {sizes[0]}"
+    return "to leave it out, since the run fills it in, or to set spec.resources.gpusPerPod to it"
+
+
+def _gpus(containers: list[Mapping[str, Any]], need: str) -> Iterator[tuple[str, int]]:
+    """Fields of the containers that state GPUs, and how many."""
+    for index, container in enumerate(containers):
+        resources = container.get("resources")
+        stated = resources.get(need) if isinstance(resources, Mapping) else None
+        for name in DEFAULT_RESOURCE_NAMES:
+            if isinstance(stated, Mapping) and name in stated:
+                field = f"spec.template.spec.containers[{index}].resources.{need}[{name}]"
+                try:
+                    yield field, parse_count(stated[name])
+                except (ValueError, TypeError):
+                    raise wrong(field, stated[name], "a whole number of GPUs") from None
+
+
+def _warnings(spec: RunSpec) -> list[str]:
+    if spec.funding.allow_borrow:
+        return []
+    field = "sponsors" if spec.funding.sponsors else "maxBorrowGPUs"
+    return [f"spec.funding.{field} has no effect without spec.funding.allowBorrow: true"]

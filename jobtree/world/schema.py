@@ -187,9 +187,7 @@ LEASES: Final = pa.schema(
         ("closure_reason", _code),
         (
             "funding",
-            pa.list_(
-                pa.struct([("class", _text), ("from", _time), ("to", _time), ("rate_milli", pa.int64())])
-            ),
+            pa.list_(pa.struct([("class", _text), ("from", _time), ("to", _time), ("rate_milli", pa.int64())])),
         ),
     ]
 )
@@ -197,6 +195,9 @@ LEASES: Final = pa.schema(
 
 QUARANTINE: Final = pa.schema([("kind", _code), ("namespace", _text), ("name", _text), ("message", _text)])
 """Key: kind, namespace, name. Objects that could not be used, each with the sentence that says why (spec §2)."""
+
+WARNINGS: Final = QUARANTINE
+"""Key: kind, namespace, name, message. Objects that are used, each with something that a person should know."""
 
 TABLES: Final[dict[str, pa.Schema]] = {
     "nodes": NODES,
@@ -207,6 +208,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "runs": RUNS,
     "leases": LEASES,
     "quarantine": QUARANTINE,
+    "warnings": WARNINGS,
 }
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -218,4 +220,5 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "runs": ("namespace", "name"),
     "leases": ("namespace", "name"),
     "quarantine": ("kind", "namespace", "name"),
+    "warnings": ("kind", "namespace", "name", "message"),
 }

@@ -1,0 +1,281 @@
+"""The text of a state file as documents: parsed once, kept to the byte where nothing is written (spec §10).
+
+A file is a row of *groups*: a YAML document, a JSON document, or a List of either. A group that no write touches is
+written back as the bytes it was read from; in one that is touched, only the touched objects are serialised again.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import msgspec
+
+from jobtree.api import Refusal
+from jobtree.cluster import yamltext
+from jobtree.world.intake import Key, key_of
+
+_MARKER: Final = re.compile(rb"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
+_JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
+_BOM: Final = b"\xef\xbb\xbf"
+_LIST_HEAD: Final = b'{"apiVersion":"v1","items":[\n'
+_LIST_TAIL: Final = b'\n],"kind":"List","metadata":{"resourceVersion":""}}\n'
+
+
+class HeadMeta(msgspec.Struct):
+    """What identifies an object, and what a first sight adds."""
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    creationTimestamp: str | None = None  # noqa: N815  # the field's name in Kubernetes
+
+
+class Head(msgspec.Struct):
+    """The first look at an object: enough to know whose it is."""
+
+    kind: str = ""
+    apiVersion: str = ""  # noqa: N815  # the field's name in Kubernetes
+    metadata: HeadMeta | None = None
+
+
+_HEAD: Final = msgspec.json.Decoder(Head)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_TEXT: Final = msgspec.json.Decoder(str)
+
+
+@dataclass(slots=True, eq=False)
+class Document:
+    """One object: its key, its JSON, and the very text it was read from (None once it is written anew)."""
+
+    key: Key
+    head: Head
+    raw: bytes | msgspec.Raw
+    text: bytes | msgspec.Raw | None = None
+
+    def value(self) -> dict[str, Any]:
+        """The object as JSON's values, a fresh copy."""
+        value: dict[str, Any] = msgspec.json.decode(self.raw)
+        return value
+
+    def set(self, value: dict[str, Any]) -> None:
+        """Replaces the object; it will be serialised anew."""
+        self.raw = msgspec.json.encode(value, order="sorted")
+        self.head = _HEAD.decode(self.raw)
+        self.text = None
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Documents that stand in the file together. ``text`` is what was read, None once a member changed."""
+
+    style: Literal["json", "yaml", "yamlList"]
+    documents: list[Document]
+    text: bytes | None
+    head: bytes = b""
+    tail: bytes = b""
+    indent: int = 0
+    marker: bytes = b""
+
+    def render(self) -> bytes:
+        """The group's bytes as they go into the file."""
+        if self.text is not None:
+            return self.text
+        if self.style == "json":
+            return self.marker + self.head + b",\n".join(d.text or d.raw for d in self.documents) + self.tail
+        if self.style == "yaml":
+            return b"".join(b"---\n" + yamltext.dump(d.value()).encode() for d in self.documents)
+        items = b"".join(_yaml_item(d, self.indent) for d in self.documents)
+        head = self.head if items else self.head.rstrip() + b" []\n"
+        return head + items + self.tail
+
+
+@dataclass(slots=True, eq=False)
+class StateText:
+    """A whole state file. ``by_key`` finds each object that has a name; ``groups`` are in the file's order."""
+
+    groups: list[Group]
+    json: bool = False
+    by_key: dict[Key, tuple[Group, Document]] = field(default_factory=dict)
+
+    def documents(self) -> Iterator[Document]:
+        """Every object, in the file's order."""
+        return (document for group in self.groups for document in group.documents)
+
+    def index(self) -> None:
+        """Fills ``by_key``. Raises Refusal naming an object that stands in the file twice."""
+        for group in self.groups:
+            for document in group.documents:
+                if document.key.name and self.by_key.setdefault(document.key, (group, document))[1] is not document:
+                    raise Refusal(f"{document.key} stands in it twice; remove one of the two")
+
+    def append(self, value: dict[str, Any]) -> None:
+        """Adds an object at the end: to the last JSON list, else as a document of its own."""
+        document = make_document(msgspec.json.encode(value, order="sorted"))
+        last = next((group for group in reversed(self.groups) if group.documents), None)
+        if self.json and (last is None or last.style == "json"):
+            if last is None:
+                last = Group("json", [], None, _LIST_HEAD, _LIST_TAIL)
+                self.groups.append(last)
+            elif not last.head:
+                last.head, last.tail = _LIST_HEAD, _LIST_TAIL
+            last.documents.append(document)
+            last.text = None
+        else:
+            last = Group("yaml", [document], None)
+            self.groups.append(last)
+        self.by_key[document.key] = (last, document)
+
+    def replace(self, key: Key, value: dict[str, Any]) -> None:
+        """Gives the object of that key a new value."""
+        group, document = self.by_key[key]
+        document.set(value)
+        group.text = None
+
+    def remove(self, key: Key) -> None:
+        """Takes the object of that key out."""
+        group, document = self.by_key.pop(key)
+        group.documents.remove(document)
+        group.text = None
+        if not group.documents and not group.head:
+            self.groups.remove(group)
+
+    def render(self) -> bytes:
+        """The file's bytes; a document of YAML always begins on a line of its own."""
+        parts: list[bytes] = []
+        for group in self.groups:
+            if parts and parts[-1] and not parts[-1].endswith(b"\n"):
+                parts.append(b"\n")
+            parts.append(group.render())
+        return b"".join(parts)
+
+
+def parse(data: bytes, *, json: bool = False) -> StateText:
+    """Splits a file into its documents. ``json``: write new objects as JSON where the file is empty.
+
+    Raises Refusal, without the file's name, for text that is no state file.
+    """
+    text = StateText([], json=json)
+    allowance = yamltext.Allowance()
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise Refusal(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    for number, chunk in enumerate(_chunks(data)):
+        body = chunk.removeprefix(_BOM)
+        marker = _MARKER.match(body)
+        body = body[marker.end() :] if marker else body
+        if _JSON_START.match(body):
+            group = _json_group(chunk, body)
+            group.marker = b"---\n" if marker else b""
+            text.json = text.json or not number
+        else:
+            group = _yaml_group(chunk, body, allowance)
+        text.groups.append(group)
+    text.json = text.json and all(group.style == "json" for group in text.groups if group.documents)
+    text.index()
+    return text
+
+
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """The documents with their markers: cut before each line that begins with `---` or `...`.
+
+    YAML forbids such a line inside a scalar, and JSON a line break inside a string, so the cut is exact.
+    """
+    marked = data.startswith((b"---", b"...")) or b"\n---" in data or b"\n..." in data  # far cheaper than the search
+    cuts = [0, *(match.start() for match in _MARKER.finditer(data if marked else b"")), len(data)]
+    return (data[start:end] for start, end in zip(cuts, cuts[1:], strict=False) if end > start)
+
+
+def make_document(raw: bytes | msgspec.Raw, text: bytes | msgspec.Raw | None = None, default: str = "") -> Document:
+    """The document of an object's JSON. Raises Refusal where it has no kind."""
+    try:
+        head = _HEAD.decode(raw)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Refusal(f"an object in it is not one of Kubernetes: {error}") from None
+    if not head.kind and default:
+        value = {"apiVersion": default.rpartition(" ")[0], "kind": default.rpartition(" ")[2]}
+        raw = msgspec.json.encode(value | msgspec.json.decode(raw))
+        head = _HEAD.decode(raw)
+    if not head.kind:
+        name = head.metadata.name if head.metadata else ""
+        raise Refusal(f"an object in it{f' ({name})' if name else ''} has no kind; allowed are Kubernetes objects")
+    metadata = head.metadata or HeadMeta()
+    return Document(key_of(head.apiVersion, head.kind, metadata.namespace or "", metadata.name), head, raw, text)
+
+
+def _json_group(chunk: bytes, body: bytes) -> Group:
+    try:
+        members = _MEMBERS.decode(body)
+        kind = _TEXT.decode(members["kind"]) if "kind" in members else ""
+        if not kind.endswith("List") or "items" not in members:
+            raw = body.strip()
+            return Group("json", [make_document(raw, raw)], chunk, tail=b"\n")
+        raws = _RAWS.decode(members["items"])
+    except RecursionError:
+        raise Refusal("it is nested too deep to be a state file") from None
+    except msgspec.ValidationError as error:
+        raise Refusal(f"it is not a Kubernetes object: {error}") from None
+    except msgspec.DecodeError as error:
+        raise Refusal(f"it is not JSON, or was cut off: {error}") from None
+    default = _item_kind(kind, _TEXT.decode(members["apiVersion"]) if "apiVersion" in members else "")
+    documents = [make_document(raw, raw, default) for raw in raws]
+    _refuse_nested(documents)
+    names = list(members)
+    before, after = names[: names.index("items")], names[names.index("items") + 1 :]
+    head = b"{" + b"".join(_member(name, members) + b"," for name in before) + b'"items":[\n'
+    tail = b"\n]" + b"".join(b"," + _member(name, members) for name in after) + b"}\n"
+    return Group("json", documents, chunk, head, tail)
+
+
+def _member(name: str, members: dict[str, msgspec.Raw]) -> bytes:
+    return msgspec.json.encode(name) + b":" + bytes(members[name])
+
+
+def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance) -> Group:
+    text = body.decode()
+    loaded = yamltext.load(text, allowance)
+    if loaded is None or loaded.value is None:
+        return Group("yaml", [], chunk)
+    value = loaded.value
+    if not isinstance(value, dict):
+        raise Refusal("a document in it is not a Kubernetes object (a mapping with apiVersion, kind, metadata)")
+    kind, items = value.get("kind"), value.get("items")
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
+        return Group("yaml", [make_document(msgspec.json.encode(value))], chunk)
+    default = _item_kind(kind, str(value.get("apiVersion", "")))
+    cuts = loaded.items if len(loaded.items) == len(items) + 1 else []
+    texts = [text[a:b].encode() for a, b in zip(cuts, cuts[1:], strict=False)] if cuts else [None] * len(items)
+    documents = [
+        make_document(msgspec.json.encode(item), text, default) for item, text in zip(items, texts, strict=True)
+    ]
+    _refuse_nested(documents)
+    if cuts:
+        before = chunk[: len(chunk) - len(body)] + text[: cuts[0]].encode()
+        first = text[cuts[0] : cuts[1]]
+        return Group(
+            "yamlList", documents, chunk, before, text[cuts[-1] :].encode(), len(first) - len(first.lstrip(" "))
+        )
+    rest = {key: part for key, part in value.items() if key not in ("items", "kind")}
+    head = b"---\n" + yamltext.dump(rest).encode() + b"items:\n"
+    return Group("yamlList", documents, chunk, head, f"kind: {kind}\n".encode())
+
+
+def _yaml_item(document: Document, indent: int) -> bytes:
+    if document.text is not None:
+        text = bytes(document.text)
+        return text if text.endswith(b"\n") else text + b"\n"
+    return yamltext.dump(document.value(), item=True, indent=indent).encode()
+
+
+def _item_kind(list_kind: str, api_version: str) -> str:
+    """``apiVersion kind`` of the items of a typed list, which print neither; empty for a plain List."""
+    kind = list_kind.removesuffix("List")
+    return f"{api_version} {kind}" if kind else ""
+
+
+def _refuse_nested(documents: list[Document]) -> None:
+    for document in documents:
+        if document.head.kind == "List":
+            raise Refusal("a List stands inside a List; list its items one by one")

@@ -1,0 +1,70 @@
+"""Arrow columns from Python values, in the one form that a snapshot has them (see `schema`).
+
+Dictionaries are sorted, columns are one chunk, missing lists are null only where told so: equal content makes equal
+tables, buffer for buffer where Arrow leaves a choice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def table(schema: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """A table of a schema. Dictionary columns take texts, lists of structs lists of tuples or, as labels, mappings."""
+    return pa.Table.from_arrays([_column(values[field.name], field.type) for field in schema], schema=schema)
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        return coded(values)
+    if pa.types.is_list(kind):
+        return _lists(values, kind)
+    return pa.array(values, kind)
+
+
+def coded(values: Iterable[str | None]) -> pa.DictionaryArray:
+    """Texts as int32 codes into their sorted distinct values; None is null."""
+    texts = list(values)
+    distinct = sorted({text for text in texts if text is not None})
+    codes = {text: code for code, text in enumerate(distinct)}
+    return pa.DictionaryArray.from_arrays(
+        pa.array([codes.get(text) for text in texts] if texts else [], pa.int32()),  # type: ignore[arg-type]
+        pa.array(distinct, pa.string()),
+    )
+
+
+def _lists(values: Sequence[Any], kind: pa.ListType) -> pa.Array:
+    """Lists of scalars or of structs. A mapping is a list of its items by key; None is a null list."""
+    rows = [sorted(row.items()) if isinstance(row, Mapping) else row for row in values]
+    lengths = [len(row) if row else 0 for row in rows]
+    offsets = pa.array(accumulate(lengths, initial=0), pa.int32())
+    flat = list(chain.from_iterable(row for row in rows if row))
+    missing = [row is None for row in rows]
+    return pa.ListArray.from_arrays(
+        offsets, _flat(flat, kind.value_type), type=kind, mask=pa.array(missing) if any(missing) else None
+    )
+
+
+def _flat(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_struct(kind):
+        return pa.array(values, kind)
+    fields = [kind.field(index) for index in range(kind.num_fields)]
+    columns = list(zip(*values, strict=True)) if values else [()] * len(fields)
+    return pa.StructArray.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)], fields=fields
+    )
+
+
+def canonical(found: pa.Table) -> pa.Table:
+    """The same content with one chunk a column and sorted dictionaries, as `table` makes it."""
+    columns = [_canonical(found.column(field.name), field.type) for field in found.schema]
+    return pa.Table.from_arrays(columns, schema=found.schema)
+
+
+def _canonical(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        return coded(pc.cast(column, pa.string()).to_pylist())
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -1,0 +1,252 @@
+"""Intake: the decoded objects of a cluster at one revision; what is broken is set aside and named (spec §2).
+
+One bad object never stops anything: it is quarantined with the sentence that says why, and the rest is used. Only a
+broken Policy refuses the whole, since nothing may be planned by other rules than the ones that were meant.
+"""
+
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from jobtree.api import (
+    ANNOTATION_COMPLETED,
+    ANNOTATION_ETA,
+    GROUP,
+    KINDS,
+    Budget,
+    Lease,
+    Plan,
+    Policy,
+    Refusal,
+    Reservation,
+    Run,
+    Time,
+    decode,
+)
+from jobtree.api.core import Node, Pod
+from jobtree.api.policy import POLICY_NAME
+from jobtree.api.rules import check_object, set_problems
+from jobtree.world import needs
+
+CONFIG_MAPS: Final = frozenset({"jobtree-lottery", "jobtree-balances"})
+"""Names of the ConfigMaps that a cycle reads (spec §3.6, §6)."""
+
+_CORE: Final = frozenset({"Node", "Pod", "ConfigMap"})
+_NAMESPACED: Final = frozenset(
+    {"Pod", "ConfigMap", "Secret", *(name for name, kind in KINDS.items() if kind.NAMESPACED)}
+)
+_CLUSTER_SCOPED: Final = frozenset({"Node", *(name for name, kind in KINDS.items() if not kind.NAMESPACED)})
+
+
+class Key(NamedTuple):
+    """What identifies an object. ``group`` is the API group, empty for Kubernetes' own core kinds."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+_POLICY: Final = Key(GROUP, "Policy", "", POLICY_NAME)
+
+
+def key_of(api_version: str, kind: str, namespace: str, name: str) -> Key:
+    """The key of an object as written: `default` where a namespaced kind states no namespace, none for a global one."""
+    group = api_version.rpartition("/")[0]
+    if group in ("", GROUP):
+        if kind in _NAMESPACED:
+            namespace = namespace or "default"
+        elif kind in _CLUSTER_SCOPED:
+            namespace = ""
+    return Key(group, kind, namespace, name)
+
+
+def is_read(key: Key) -> bool:
+    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and two ConfigMaps."""
+    if key.group == GROUP:
+        return True
+    return key.group == "" and key.kind in _CORE and (key.kind != "ConfigMap" or key.name in CONFIG_MAPS)
+
+
+class Notice(NamedTuple):
+    """An object and one sentence about it."""
+
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+
+class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A v1 ConfigMap: texts by key."""
+
+    namespace: str
+    name: str
+    data: dict[str, str]
+
+
+class _ConfigMapData(msgspec.Struct, frozen=True):
+    data: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """Everything that a cycle reads. Each tuple is sorted by namespace and name, whatever order the objects came in.
+
+    ``revision`` identifies the state that was read; ``quarantined`` are objects that cannot be used (absent from the
+    other fields), ``warnings`` are about objects that are used.
+    """
+
+    revision: str
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    runs: tuple[Run, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    policy: Policy | None = None
+    config_maps: tuple[ConfigMap, ...] = ()
+    quarantined: tuple[Notice, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+
+
+def intake(objects: Iterable[tuple[Key, bytes]], revision: str) -> Intake:
+    """Decodes objects given as (key, JSON). Keys are unique; those that `is_read` does not know are passed over.
+
+    Raises Refusal when the Policy is broken.
+    """
+    with _collector_paused():
+        ordered = sorted(objects, key=lambda pair: pair[0])
+        reading = _Reading(revision)
+        for policies_first in (True, False):  # what a resource or label means is the Policy's to say
+            for key, raw in ordered:
+                if (key.group == GROUP and key.kind == "Policy") is policies_first:
+                    reading.take(key, raw)
+        return reading.done()
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Decoding makes hundreds of thousands of objects and no cycles: the collector would only walk them in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """An Intake that is being filled."""
+
+    revision: str
+    found: dict[str, dict[Key, Any]] = field(
+        default_factory=lambda: {kind: {} for kind in (*KINDS, "Node", "Pod", "ConfigMap")}
+    )
+    quarantined: dict[Key, str] = field(default_factory=dict)
+    warnings: list[Notice] = field(default_factory=list)
+
+    def policy(self) -> Policy | None:
+        found: Policy | None = self.found["Policy"].get(_POLICY)
+        return found
+
+    def resource_names(self) -> tuple[str, ...]:
+        return (self.policy() or Policy()).spec.resource_names
+
+    def take(self, key: Key, raw: bytes) -> None:
+        if not is_read(key):
+            return
+        try:
+            item = self._decode(key, raw)
+        except Refusal as refusal:
+            if key == _POLICY:
+                raise
+            self.quarantined[key] = refusal.problem
+        else:
+            self.found[key.kind][key] = item
+
+    def _decode(self, key: Key, raw: bytes) -> Any:
+        kind = key.kind
+        if key.group == GROUP and kind not in KINDS:
+            raise Refusal(f"{kind} is not a kind of {GROUP}; allowed are {', '.join(sorted(KINDS))}")
+        if kind == "Policy" and key != _POLICY:
+            raise Refusal("only the Policy named default is read; rename this one or remove it")
+        if kind == "ConfigMap":
+            return _config_map(key, raw)
+        item = decode(kind, raw)
+        if isinstance(item, Node):
+            needs.of_node(item, self.resource_names())
+        elif isinstance(item, Pod):
+            needs.of_pod(item.spec, self.resource_names())
+        else:
+            self._warn(key, (message.removeprefix(f"{key}: ") for message in check_object(item)))
+        if isinstance(item, Run):
+            needs.of_template(item, self.resource_names())
+            self._check_annotations(key, item)
+        return item
+
+    def _warn(self, key: Key, messages: Iterable[str]) -> None:
+        self.warnings.extend(Notice(*key[1:], message) for message in messages)
+
+    def _check_annotations(self, key: Key, run: Run) -> None:
+        """What a running program reports must not stop its run: an annotation that cannot be read is left out."""
+        for annotation in (ANNOTATION_COMPLETED, ANNOTATION_ETA):
+            text = run.metadata.annotations.get(annotation)
+            if text is not None and time_or_none(text) is None:
+                self._warn(key, [f"its annotation {annotation} is {text!r} and is left out; allowed is a time"])
+
+    def done(self) -> Intake:
+        while problems := set_problems([*self.found["Budget"].values(), *self.found["Run"].values()]):
+            for problem in problems:  # without one Budget another owner may have another parent, so look again
+                self._set_aside(problem)
+        if self.policy() is None:
+            self._warn(_POLICY, ["there is none: the built-in defaults hold"])
+        return Intake(
+            revision=self.revision,
+            nodes=tuple(self.found["Node"].values()),
+            pods=tuple(self.found["Pod"].values()),
+            budgets=tuple(self.found["Budget"].values()),
+            runs=tuple(self.found["Run"].values()),
+            leases=tuple(self.found["Lease"].values()),
+            reservations=tuple(self.found["Reservation"].values()),
+            plans=tuple(self.found["Plan"].values()),
+            policy=self.policy(),
+            config_maps=tuple(self.found["ConfigMap"].values()),
+            quarantined=tuple(Notice(*key[1:], message) for key, message in sorted(self.quarantined.items())),
+            warnings=tuple(sorted(self.warnings)),
+        )
+
+    def _set_aside(self, refusal: Refusal) -> None:
+        """Moves every member of a set that breaks a rule together into quarantine."""
+        for subject in refusal.members:
+            kind, _, path = subject.partition(" ")
+            namespace, _, name = path.rpartition("/")
+            key = Key(GROUP, kind, namespace, name)
+            self.found[kind].pop(key, None)
+            self.quarantined.setdefault(key, refusal.problem)
+
+
+def time_or_none(text: str) -> Time | None:
+    """The time that an annotation says, None where it says none."""
+    try:
+        return Time.parse(text)
+    except ValueError:
+        return None
+
+
+def _config_map(key: Key, raw: bytes) -> ConfigMap:
+    try:
+        content = msgspec.json.decode(raw, type=_ConfigMapData)
+    except msgspec.ValidationError as error:
+        raise Refusal(f"its data cannot be read: {error}") from None
+    return ConfigMap(namespace=key.namespace, name=key.name, data=content.data)

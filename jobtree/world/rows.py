@@ -1,0 +1,204 @@
+"""The rows of each table of the snapshot, from typed objects (spec §2; columns and units: `schema`)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+
+from jobtree.api import LABEL_RUN, Budget, Lease
+from jobtree.api.budget import Envelope
+from jobtree.api.core import Node, Pod
+from jobtree.api.lease import Segment
+from jobtree.api.policy import PolicySpec
+from jobtree.api.scalars import exact, milli_gpu_seconds
+from jobtree.world import needs, schema
+from jobtree.world.columns import table
+from jobtree.world.intake import Notice
+
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+"""The taint by which an operator declares a node dead."""
+
+T = TypeVar("T")
+Amount = int | float
+
+
+def maybe(function: Callable[[T], Any], value: T | None) -> Any:
+    """``function(value)``, or None where there is no value."""
+    return None if value is None else function(value)
+
+
+def milli(amount: Amount) -> int:
+    """Thousandths, rounded down."""
+    return int(exact(amount) * 1000)
+
+
+def nodes(found: Sequence[Node], policy: PolicySpec) -> pa.Table:
+    """One row a node; what its labels mean is the Policy's `topology.labels`."""
+    labels = [node.metadata.labels for node in found]
+    names = policy.topology.labels
+    offers = [needs.of_node(node, policy.resource_names) for node in found]
+    ready = [_ready(node) for node in found]
+    return table(
+        schema.NODES,
+        {
+            "name": [node.metadata.name for node in found],
+            "region": [each.get(names.region) for each in labels],
+            "cluster": [each.get(names.cluster) for each in labels],
+            "domain": [each.get(names.domain) for each in labels],
+            "rack": [each.get(names.rack) for each in labels],
+            "flavor": [each.get(names.flavor) or None for each in labels],
+            "gpus": [offer.gpus for offer in offers],
+            "cpu_milli": [offer.cpu_milli for offer in offers],
+            "memory": [offer.memory for offer in offers],
+            "max_pods": [needs.max_pods(node) for node in found],
+            "unschedulable": [node.spec.unschedulable for node in found],
+            "ready": [is_ready for is_ready, _ in ready],
+            "not_ready_since": [since for _, since in ready],
+            "out_of_service": [any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints or ()) for node in found],
+            "deleting": [node.metadata.deletion_timestamp is not None for node in found],
+            "labels": labels,
+            "taints": [
+                sorted((taint.key, taint.value, taint.effect) for taint in node.spec.taints or ()) for node in found
+            ],
+        },
+    )
+
+
+def _ready(node: Node) -> tuple[bool, int | None]:
+    """Whether a node is Ready, and since when it is not. One written by hand without any conditions is Ready."""
+    condition = node.ready
+    if condition is None:
+        return not node.status.conditions, None
+    return condition.status == "True", None if condition.status == "True" else condition.last_transition_time
+
+
+def pods(found: Sequence[Pod], policy: PolicySpec) -> pa.Table:
+    """One row a pod that holds something, or that tells how its run fares."""
+    kept = [pod for pod in found if LABEL_RUN in pod.metadata.labels or pod.status.phase not in ("Succeeded", "Failed")]
+    asked = [needs.of_pod(pod.spec, policy.resource_names) for pod in kept]
+    return table(
+        schema.PODS,
+        {
+            "namespace": [pod.metadata.namespace or "default" for pod in kept],
+            "name": [pod.metadata.name for pod in kept],
+            "node": [pod.spec.node_name or None for pod in kept],
+            "run": [pod.metadata.labels.get(LABEL_RUN) for pod in kept],
+            "phase": [pod.status.phase for pod in kept],
+            "deleting": [pod.metadata.deletion_timestamp is not None for pod in kept],
+            "gpus": [need.gpus for need in asked],
+            "cpu_milli": [need.cpu_milli for need in asked],
+            "memory": [need.memory for need in asked],
+        },
+    )
+
+
+def budgets(found: Sequence[Budget]) -> pa.Table:
+    """One row a Budget."""
+    return table(
+        schema.BUDGETS,
+        {
+            "name": [budget.name for budget in found],
+            "uid": [budget.metadata.uid or None for budget in found],
+            "created": [budget.metadata.creation_timestamp for budget in found],
+            "owner": [budget.spec.owner for budget in found],
+            "namespaces": [sorted(budget.spec.namespaces) or None for budget in found],
+            "parents": [maybe(sorted, budget.spec.parents) for budget in found],
+        },
+    )
+
+
+def envelopes(found: Sequence[Budget]) -> pa.Table:
+    """One row an envelope."""
+    pairs = [
+        (budget.name, envelope)
+        for budget in found
+        for envelope in sorted(budget.spec.envelopes, key=lambda envelope: envelope.name)
+    ]
+    each: list[Envelope] = [envelope for _, envelope in pairs]
+    limits = [envelope.per_run for envelope in each]
+    return table(
+        schema.ENVELOPES,
+        {
+            "budget": [budget for budget, _ in pairs],
+            "name": [envelope.name for envelope in each],
+            "flavor": [envelope.flavor for envelope in each],
+            "selector": [envelope.selector for envelope in each],
+            "concurrency": [envelope.concurrency for envelope in each],
+            "max_gpu_milliseconds": [maybe(milli_gpu_seconds, envelope.max_gpu_hours) for envelope in each],
+            "max_millicredits": [maybe(milli, envelope.max_credits) for envelope in each],
+            "start": [envelope.start for envelope in each],
+            "end": [envelope.end for envelope in each],
+            "scope": [envelope.scope for envelope in each],
+            "sharing": [envelope.effective_sharing for envelope in each],
+            "allow_reservations": [envelope.pre_activation.allow_reservations for envelope in each],
+            "allow_admission": [envelope.pre_activation.allow_admission for envelope in each],
+            "per_run_gpus": [maybe(lambda limit: limit.max_gpus, limit) for limit in limits],
+            "per_run_time": [maybe(lambda limit: limit.max_time, limit) for limit in limits],
+            "per_run_default_time": [maybe(lambda limit: limit.default_time, limit) for limit in limits],
+            "lending_allow": [envelope.lending.allow for envelope in each],
+            "lending_to": [sorted(envelope.lending.to) for envelope in each],
+            "lending_concurrency": [envelope.lending.max_concurrency for envelope in each],
+            "lending_gpu_milliseconds": [maybe(milli_gpu_seconds, envelope.lending.max_gpu_hours) for envelope in each],
+            "lending_duration": [envelope.lending.max_duration for envelope in each],
+        },
+    )
+
+
+def aggregates(found: Sequence[Budget]) -> pa.Table:
+    """One row an aggregate cap."""
+    pairs = [(budget.name, cap) for budget in found for cap in sorted(budget.spec.aggregate_caps, key=lambda c: c.name)]
+    caps = [cap for _, cap in pairs]
+    return table(
+        schema.AGGREGATES,
+        {
+            "budget": [budget for budget, _ in pairs],
+            "name": [cap.name for cap in caps],
+            "flavor": [cap.flavor for cap in caps],
+            "envelopes": [sorted(cap.envelopes) for cap in caps],
+            "concurrency": [cap.max_concurrency for cap in caps],
+            "max_gpu_milliseconds": [maybe(milli_gpu_seconds, cap.max_gpu_hours) for cap in caps],
+            "max_millicredits": [maybe(milli, cap.max_credits) for cap in caps],
+        },
+    )
+
+
+def leases(found: Sequence[Lease]) -> pa.Table:
+    """One row a lease, open or closed; ``run`` is the name that people see (`NAME-INDEX` for an array's index)."""
+    specs = [lease.spec for lease in found]
+    states = [lease.status for lease in found]
+    return table(
+        schema.LEASES,
+        {
+            "namespace": [lease.namespace for lease in found],
+            "name": [lease.name for lease in found],
+            "run": [spec.run_ref.run_name for spec in specs],
+            "run_uid": [spec.run_uid for spec in specs],
+            "owner": [spec.owner for spec in specs],
+            "run_owner": [spec.run_owner for spec in specs],
+            "flavor": [spec.flavor for spec in specs],
+            "group": [spec.group for spec in specs],
+            "node": [spec.node for spec in specs],
+            "ordinals": [sorted(spec.ordinals) for spec in specs],
+            "role": [spec.slice.role for spec in specs],
+            "start": [spec.interval.start for spec in specs],
+            "budget": [spec.paid_by and spec.paid_by.budget for spec in specs],
+            "envelope": [spec.paid_by and spec.paid_by.envelope for spec in specs],
+            "reason": [spec.reason for spec in specs],
+            "closed": [status.closed for status in states],
+            "ended": [status.ended for status in states],
+            "closure_reason": [status.closure_reason for status in states],
+            "funding": [[_segment(segment) for segment in status.funding] for status in states],
+        },
+    )
+
+
+def _segment(segment: Segment) -> tuple[str, int, int | None, int | None]:
+    return segment.class_, segment.from_, segment.to, maybe(milli, segment.rate)
+
+
+def notices(found: Sequence[Notice]) -> pa.Table:
+    """One row a sentence about an object."""
+    return table(
+        schema.QUARANTINE,
+        {name: [getattr(notice, name) for notice in found] for name in ("kind", "namespace", "name", "message")},
+    )

@@ -1,0 +1,133 @@
+"""The rows of the `runs` table (spec §1 Run, §2; columns and units: `schema`)."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from jobtree.api import ANNOTATION_COMPLETED, ANNOTATION_ETA, Run, dec_hook, enc_hook
+from jobtree.api.core import Toleration
+from jobtree.api.policy import PolicySpec
+from jobtree.api.run import RunStatus
+from jobtree.api.scalars import milli_gpu_seconds
+from jobtree.world import needs, schema
+from jobtree.world.columns import table
+from jobtree.world.intake import time_or_none
+from jobtree.world.rows import maybe
+
+Row = tuple[Any, ...]
+
+
+def runs(found: Sequence[Run], policy: PolicySpec) -> pa.Table:
+    """One row a Run; an array of runs is one row."""
+    specs = [run.spec for run in found]
+    resources = [spec.resources for spec in specs]
+    runtimes = [spec.runtime for spec in specs]
+    widths = [spec.malleable for spec in specs]
+    funding = [spec.funding for spec in specs]
+    follows = [spec.follow for spec in specs]
+    quotas = [spec.quota for spec in specs]
+    outcomes = [_outcome(run.status) for run in found]
+    default = _default_pod(policy)
+    pods = [
+        default if spec.template is None else _template_pod(run, policy) for run, spec in zip(found, specs, strict=True)
+    ]
+    return table(
+        schema.RUNS,
+        {
+            "namespace": [run.namespace for run in found],
+            "name": [run.name for run in found],
+            "uid": [run.metadata.uid or None for run in found],
+            "created": [run.metadata.creation_timestamp for run in found],
+            "owner": [spec.owner for spec in specs],
+            "state": [spec.state for spec in specs],
+            "deleting": [run.metadata.deletion_timestamp is not None for run in found],
+            "flavor": [need.gpu_type for need in resources],
+            "total": [spec.total_gpus for spec in specs],
+            "pod": [need.gpus_per_pod or 0 for need in resources],
+            "cpu_pods": [need.pods or 0 for need in resources],
+            "group": [spec.locality.group_gpus or 0 for spec in specs],
+            "spread": [spec.locality.allow_cross_group_spread for spec in specs],
+            "selector": [pod[0] | spec.locality.selector for pod, spec in zip(pods, specs, strict=True)],
+            "tolerations": [pod[1] for pod in pods],
+            "pod_cpu_milli": [
+                pod[2] if need.cpu_per_pod is None else need.cpu_per_pod
+                for pod, need in zip(pods, resources, strict=True)
+            ],
+            "pod_memory": [
+                pod[3] if need.memory_per_pod is None else need.memory_per_pod
+                for pod, need in zip(pods, resources, strict=True)
+            ],
+            "checkpoint": [runtime.checkpoint for runtime in runtimes],
+            "expected": [runtime.expected for runtime in runtimes],
+            "time_limit": [runtime.time_limit for runtime in runtimes],
+            "requeue": [spec.requeues for spec in specs],
+            "min_total": [width and width.min_total_gpus for width in widths],
+            "max_total": [width and width.max_total_gpus for width in widths],
+            "step": [width and width.step_gpus for width in widths],
+            "desired": [width and spec.desired_gpus for width, spec in zip(widths, specs, strict=True)],
+            "spares": [spec.spares for spec in specs],
+            "allow_borrow": [fund.allow_borrow for fund in funding],
+            "max_borrow": [fund.max_borrow_gpus for fund in funding],
+            "sponsors": [fund.sponsors for fund in funding],
+            "opportunistic": [fund.opportunistic for fund in funding],
+            "follow": [sorted(follow.after) if follow else () for follow in follows],
+            "on_upstream_failure": [follow and follow.on_upstream_failure for follow in follows],
+            "upstream_grace": [follow and follow.upstream_failure_grace for follow in follows],
+            "parent": [spec.parent for spec in specs],
+            "quota_gpus": [quota and quota.max_gpus for quota in quotas],
+            "quota_gpu_milliseconds": [quota and maybe(milli_gpu_seconds, quota.max_gpu_hours) for quota in quotas],
+            "gang": [spec.gang and spec.gang.name for spec in specs],
+            "gang_size": [spec.gang and spec.gang.size for spec in specs],
+            "array": [spec.array is not None for spec in specs],
+            "outcome": [outcome for outcome, _ in outcomes],
+            "outcome_reason": [reason for _, reason in outcomes],
+            "completed_at": _annotated(found, ANNOTATION_COMPLETED),
+            "eta": _annotated(found, ANNOTATION_ETA),
+            "enforced_limit": [run.status.time_limit for run in found],
+            "status": [_status(run.status) for run in found],
+        },
+    )
+
+
+def _default_pod(policy: PolicySpec) -> Row:
+    """Selector, tolerations, milli-CPU and bytes of the pod of a run without a template."""
+    given = policy.pod_defaults
+    tolerations = msgspec.convert(given.tolerations, tuple[Toleration, ...], dec_hook=dec_hook)
+    return {}, _tolerations(tolerations), given.cpu or 0, given.memory or 0
+
+
+def _template_pod(run: Run, policy: PolicySpec) -> Row:
+    spec = needs.of_template(run, policy.resource_names)
+    assert spec is not None
+    need = needs.of_pod(spec, policy.resource_names)
+    return spec.node_selector, _tolerations(spec.tolerations), need.cpu_milli, need.memory
+
+
+def _tolerations(given: Sequence[Toleration]) -> list[tuple[str, str, str, str]]:
+    return sorted((each.key, each.operator, each.value, each.effect) for each in given)
+
+
+def _outcome(status: RunStatus) -> tuple[str | None, str | None]:
+    """Completed or Failed with its reason, as the conditions say: Failed counts more (spec §1)."""
+    for outcome in ("Failed", "Completed"):
+        for condition in status.conditions:
+            if condition.type == outcome and condition.status == "True":
+                return outcome, condition.reason or None
+    return (status.phase, None) if status.phase in ("Failed", "Completed") else (None, None)
+
+
+def _annotated(found: Sequence[Run], annotation: str) -> list[int | None]:
+    return [maybe(time_or_none, run.metadata.annotations.get(annotation)) for run in found]
+
+
+_NO_STATUS = RunStatus()
+_text_of = lru_cache(maxsize=65_536, typed=True)(enc_hook)  # the same few thousand times stand in every status
+
+
+def _status(status: RunStatus) -> str | None:
+    if status == _NO_STATUS:
+        return None
+    return msgspec.json.encode(status, enc_hook=_text_of, order="sorted").decode()

@@ -1,0 +1,59 @@
+"""Snapshot: what a cycle knows, as columns. With the time it is all that planner and checker see (spec §2, §4)."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+import pyarrow as pa
+
+from jobtree.api import Policy, enc_hook
+from jobtree.world import digest, rows, rows_runs
+from jobtree.world.intake import Intake
+from jobtree.world.schema import SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Tables of `schema.TABLES`, each sorted by its key, and the Policy they were read by."""
+
+    tables: Mapping[str, pa.Table]
+    policy: Policy
+
+    @cached_property
+    def table_digests(self) -> Mapping[str, str]:
+        """SHA-256 of each table's content, hex."""
+        return {name: digest.of_table(table, SCHEMA_VERSION) for name, table in self.tables.items()}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all tables, hex: equal for equal worlds, however their documents were ordered."""
+        return digest.of_tables(self.table_digests, SCHEMA_VERSION)
+
+    @cached_property
+    def policy_digest(self) -> str:
+        """SHA-256 of the Policy's spec, hex."""
+        return hashlib.sha256(policy_json(self.policy)).hexdigest()
+
+
+def policy_json(policy: Policy) -> bytes:
+    """The Policy's spec as canonical JSON: keys sorted, defaults left out."""
+    return msgspec.json.encode(policy.spec, enc_hook=enc_hook, order="sorted")
+
+
+def take(intake: Intake) -> Snapshot:
+    """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says."""
+    policy = intake.policy or Policy()
+    tables = {
+        "nodes": rows.nodes(intake.nodes, policy.spec),
+        "pods": rows.pods(intake.pods, policy.spec),
+        "budgets": rows.budgets(intake.budgets),
+        "envelopes": rows.envelopes(intake.budgets),
+        "aggregates": rows.aggregates(intake.budgets),
+        "runs": rows_runs.runs(intake.runs, policy.spec),
+        "leases": rows.leases(intake.leases),
+        "quarantine": rows.notices(intake.quarantined),
+        "warnings": rows.notices(intake.warnings),
+    }
+    return Snapshot(tables, policy)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -49,24 +48,27 @@ def decode(kind: str, raw: bytes | Mapping[str, Any]) -> KindObject | Node | Pod
 
     Shapes and types only; `rules.check_object` has the rules between fields. Raises Refusal.
     """
-    with _readable(kind):
-        try:
-            if isinstance(raw, bytes):
-                return _DECODERS[kind].decode(raw)
-            return msgspec.convert(raw, READABLE[kind], dec_hook=dec_hook)
-        except msgspec.ValidationError as error:
-            document = msgspec.json.decode(raw) if isinstance(raw, bytes) else raw
-            raise explain(kind, document, error) from None
-
-
-@contextmanager
-def _readable(kind: str) -> Iterator[None]:
     try:
-        yield
-    except msgspec.DecodeError as error:
-        raise Refusal(f"{kind}: the document is not JSON: {error}") from None
-    except RecursionError:
-        raise Refusal(f"{kind}: the document is nested too deeply to be read") from None
+        if isinstance(raw, bytes):
+            return _DECODERS[kind].decode(raw)
+        return msgspec.convert(raw, READABLE[kind], dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        raise explain(kind, _document(kind, raw) if isinstance(raw, bytes) else raw, error) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _unreadable(kind, error) from None
+
+
+def _document(kind: str, raw: bytes) -> object:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _unreadable(kind, error) from None
+
+
+def _unreadable(kind: str, error: Exception) -> Refusal:
+    if isinstance(error, RecursionError):
+        return Refusal(f"{kind}: the document is nested too deeply to be read")
+    return Refusal(f"{kind}: the document is not JSON: {error}")
 
 
 def encode(item: KindObject) -> dict[str, Any]:

@@ -34,18 +34,22 @@ _CHECKS: Final[dict[type, Callable[[Any], list[str]]]] = {
     Policy: check_policy,
     Plan: lambda _: [],
 }
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_DOTTED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
+#: A run's name has no dots: it becomes part of the DNS names of its pods.
+_RUN_NAME: Final = (_LABEL, "a name of lower-case letters, digits and -, such as train-32")
+_NAME: Final = (_DOTTED, "a name of lower-case letters, digits, - and ., such as rai-h100")
 
 
 def check_object(item: KindObject) -> list[str]:
     """Checks what one object alone can tell. Returns warnings, one sentence each; raises Refusal."""
     try:
-        if not _NAME.fullmatch(item.metadata.name):
-            allowed = "a name of lower-case letters, digits, - and ., such as train-32"
-            raise wrong("metadata.name", item.metadata.name, allowed)
-        if item.metadata.namespace and not _NAMESPACE.fullmatch(item.metadata.namespace):
-            raise wrong("metadata.namespace", item.metadata.namespace, "lower-case letters, digits and -")
+        metadata = item.metadata
+        pattern, allowed = _RUN_NAME if isinstance(item, Run) else _NAME
+        if not pattern.fullmatch(metadata.name):
+            raise wrong("metadata.name", metadata.name, allowed)
+        if metadata.namespace and not _LABEL.fullmatch(metadata.namespace):
+            raise wrong("metadata.namespace", metadata.namespace, "lower-case letters, digits and -")
         return [f"{item.subject}: {warning}" for warning in _CHECKS[type(item)](item)]
     except Refusal as refusal:
         raise refusal.about(item.subject) from None

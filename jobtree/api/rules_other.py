@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from jobtree.api.errors import missing, wrong
+import re
+from typing import Final
+
+from jobtree.api.errors import Refusal, missing, wrong
 from jobtree.api.lease import Lease, LeaseStatus
 from jobtree.api.policy import POLICY_NAME, Policy, PolicySpec
 from jobtree.api.reservation import Reservation
 from jobtree.api.scalars import exact
 
-SLOT_ALLOWED = "a slot such as n07#3: a node's name, # and a number from 0 to 999"
+#: Slots of one node, joined by commas.
+_SLOTS: Final = re.compile(r"([^#,]+)#[0-9]{1,3}(?:,\1#[0-9]{1,3})*", re.ASCII)
 
 
 def check_lease(lease: Lease) -> list[str]:
     """Checks one Lease: slots of one node, each once; its end and its ledger. Raises Refusal."""
     spec = lease.spec
     slots = spec.slice.nodes
-    prefix = slots[0][: slots[0].find("#") + 1]
-    cut = len(prefix)
-    for index, slot in enumerate(slots):
-        field = f"spec.slice.nodes[{index}]"
-        ordinal = slot[cut:]
-        if not slot.startswith(prefix) and "#" in slot:
-            raise wrong(field, slot, f"a slot of {prefix[:-1]}, since a lease never spans two nodes")
-        if cut < 2 or not (ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 3):
-            raise wrong(field, slot, SLOT_ALLOWED)
-    if len(set(slots)) != len(slots):
-        twice = next(index for index, slot in enumerate(slots) if slot in slots[:index])
-        raise wrong(f"spec.slice.nodes[{twice}]", slots[twice], "each slot once, and it is listed twice")
+    if not _SLOTS.fullmatch(",".join(slots)) or len(set(slots)) != len(slots):
+        raise _slot_problem(slots)
     if spec.paid_by is None and spec.owner != spec.run_owner:
         raise wrong("spec.owner", spec.owner, f"spec.runOwner, {spec.run_owner}, where nobody pays")
     _check_end(lease.status, spec.interval.start)
     return []
+
+
+def _slot_problem(slots: tuple[str, ...]) -> Refusal:
+    """What is wrong with the first bad slot."""
+    node = slots[0].partition("#")[0]
+    for index, slot in enumerate(slots):
+        field = f"spec.slice.nodes[{index}]"
+        if not _SLOTS.fullmatch(slot):
+            return wrong(field, slot, "a slot such as n07#3: a node's name, # and a number from 0 to 999")
+        if slot.partition("#")[0] != node:
+            return wrong(field, slot, f"a slot of {node}, since a lease never spans two nodes")
+        if slot in slots[:index]:
+            return wrong(field, slot, "each slot once, and it is listed twice")
+    raise AssertionError(f"nothing is wrong with {slots}")
 
 
 def _check_end(status: LeaseStatus, start: int) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
-from jobtree.api.run import Run, RunSpec
+from jobtree.api.run import Resources, Run, RunSpec
 from jobtree.api.scalars import parse_count
 
-#: What a run's name must be: it becomes part of the names and DNS names of its pods.
-RUN_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 #: What a template may not set, and why.
 _FORBIDDEN: Final = {
     "priorityClassName": "Jobtree has no priorities",
@@ -26,7 +23,8 @@ def check_run(run: Run) -> list[str]:
     """Checks one Run. Returns warnings; raises Refusal."""
     spec = run.spec
     _check_name(run)
-    _check_resources(spec)
+    if not _is_plain_gpu_run(spec.resources):
+        _check_resources(spec)
     if spec.malleable is not None:
         _check_widths(spec)
     if spec.resources.gpus_per_pod is not None:
@@ -62,8 +60,11 @@ def _check_name(run: Run) -> None:
     if len(name) > longest:
         what = "a Run" if run.spec.array is None else "a Run with an array"
         raise wrong("metadata.name", name, f"at most {longest} characters for {what}, and it has {len(name)}")
-    if not RUN_NAME.fullmatch(name):
-        raise wrong("metadata.name", name, "a name of lower-case letters, digits and -, such as train-32")
+
+
+def _is_plain_gpu_run(resources: Resources) -> bool:
+    stray = resources.pods is not None or resources.cpu_per_pod is not None or resources.memory_per_pod is not None
+    return resources.gpu_type is not None and resources.total_gpus is not None and not stray
 
 
 def _check_resources(spec: RunSpec) -> None:
@@ -71,8 +72,6 @@ def _check_resources(spec: RunSpec) -> None:
     resources = spec.resources
     gpu = {"gpuType": resources.gpu_type, "totalGPUs": resources.total_gpus}
     cpu = {"pods": resources.pods, "cpuPerPod": resources.cpu_per_pod, "memoryPerPod": resources.memory_per_pod}
-    if all(value is not None for value in gpu.values()) and not any(value is not None for value in cpu.values()):
-        return
     if any(value is not None for value in (*gpu.values(), resources.gpus_per_pod)):
         for name, value in cpu.items():
             if value is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -22,8 +22,8 @@ def set_problems(items: Iterable[KindObject]) -> list[Refusal]:
     budgets = [item for item in everything if isinstance(item, Budget)]
     return [
         *_duplicates(everything),
-        *_run_cycles("spec.follow.after", "follow", {_key(run): _upstreams(run) for run in runs}),
-        *_run_cycles("spec.parent", "parent", {_key(run): _parent(run) for run in runs}),
+        *_run_cycles("spec.follow.after", "follow", {_key(run): _upstreams(run) for run in runs if run.spec.follow}),
+        *_run_cycles("spec.parent", "parent", {_key(run): _parent(run) for run in runs if run.spec.parent}),
         *_budget_cycles(budgets),
     ]
 
@@ -98,20 +98,20 @@ def _parent(run: Run) -> list[str]:
 
 
 def _duplicates(items: list[KindObject]) -> list[Refusal]:
-    counts: dict[str, int] = defaultdict(int)
-    for item in items:
-        counts[item.subject] += 1
+    subjects = [item.subject for item in items]
+    if len(set(subjects)) == len(subjects):
+        return []
     allowed = "each kind, namespace and name once"
     return [
         Refusal(f"there are {count} of them; allowed is {allowed}", subject=name, given=str(count), allowed=allowed)
-        for name, count in sorted(counts.items())
+        for name, count in sorted(Counter(subjects).items())
         if count > 1
     ]
 
 
 def _run_cycles(field: str, relation: str, edges: Mapping[str, list[str]]) -> list[Refusal]:
     problems = []
-    for cycle in find_cycles({source: targets for source, targets in edges.items() if targets}):
+    for cycle in find_cycles(edges):
         names = [key.partition("/")[2] for key in cycle]
         spelled = " → ".join([*names, names[0]])
         members = tuple(f"Run {key}" for key in cycle)

@@ -8,7 +8,7 @@ the same few thousand texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
@@ -198,18 +198,16 @@ def milli_gpu_seconds(gpu_hours: int | float) -> int:
 
 
 SCALARS: Final = (Duration, Time, OwnerPath, Cpu, Memory)
-
-
-@lru_cache(maxsize=262_144)
-def _read(kind: Any, text: str) -> Any:
-    return kind.parse(text)
+_READERS: Final[dict[Any, Callable[[str], Any]]] = {kind: lru_cache(maxsize=65_536)(kind.parse) for kind in SCALARS}
 
 
 def dec_hook(kind: type, value: object) -> Any:
     """msgspec's hook for reading: makes a scalar of its text. Raises Unreadable."""
+    if type(value) is str:
+        return _READERS[kind](value)
     if kind not in SCALARS:
         raise NotImplementedError(f"{kind.__name__} is no scalar of the API")
-    return _read(kind, value) if type(value) is str else kind.parse(value)
+    return kind.parse(value)
 
 
 def enc_hook(value: object) -> str:

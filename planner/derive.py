@@ -1,0 +1,163 @@
+"""From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from jobtree.api.policy import PolicySpec
+from jobtree.world import values as col
+from jobtree.world.snapshot import Snapshot
+from planner.room import Foreign, Room
+from policies import aggregates, endings, follow, lending, scopes, tenancy, trees
+from policies.caps import CapBook
+from policies.claims import LeaseRow, RunKey, open_claims, read_leases
+from policies.classes import Funded, derive
+from policies.concurrency import Concurrency
+from policies.credit import Credit
+from policies.endings import Ending
+from policies.fleet import Access, Fleet
+from policies.hours import Hours
+from policies.ledger import Spent, spent
+from policies.money import Money, read_money, selectors
+from policies.problem import Problem, lower_runs
+from policies.runs import RunRow, read_runs
+
+MEASURES = (Concurrency(), Hours(), Credit())
+
+
+@dataclass
+class State:
+    """Everything derived from a snapshot before a model is built. ``held``: open leases after this cycle's endings."""
+
+    at: int
+    policy: PolicySpec
+    fleet: Fleet
+    book: CapBook
+    runs: dict[RunKey, RunRow]
+    leases: list[LeaseRow]
+    held: dict[RunKey, list[LeaseRow]]
+    endings: dict[RunKey, Ending]
+    spent: Spent
+    funded: Funded
+    foreign: dict[str, Foreign]
+    node_site: dict[str, int]
+    pending: list[RunRow]
+    blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def money(self) -> Money:
+        """Budgets at the cycle's time."""
+        return self.book.money
+
+    def room(self) -> Room:
+        """What is free before anything is started."""
+        room = Room(self.fleet)
+        room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
+        return room
+
+    def problem(self) -> Problem:
+        """What waits and may start, lowered."""
+        whole, waiting = trees.gangs([run for run in self.pending if run.key not in self.blocked])
+        for key, why in waiting.items():
+            self.blocked[key] = ("GangIncomplete", why)
+        ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
+        quotas = trees.trees(self.runs, self.leases, self.at, int(self.policy.accounting_period))
+        tied = frozenset(k for tree in quotas for k in tree.members) | frozenset(k for gang in whole for k in gang)
+        return lower_runs(ready, self.fleet, self.book, self.funded.used, tied, whole, quotas)
+
+
+def state_of(snapshot: Snapshot, at: int) -> State:
+    """Derive the state at ``at`` (Unix seconds)."""
+    tables = snapshot.tables
+    policy = snapshot.policy.spec
+    runs = {run.key: run for run in read_runs(tables["runs"])}
+    fleet = _fleet(tables, runs, policy)
+    money = read_money(tables, policy, fleet, at)
+    book = CapBook.of(money, [*scopes.pools(money), *aggregates.pools(money), *lending.pools(money)], MEASURES)
+    leases = read_leases(tables["leases"], money)
+    own_pods, foreign = _pods(tables["pods"], runs)
+    held: dict[RunKey, list[LeaseRow]] = {}
+    for lease in leases:
+        if not lease.closed:
+            held.setdefault(lease.run_key, []).append(lease)
+    ended = endings.endings(runs, held, own_pods, at)
+    staying = {key: mine for key, mine in held.items() if key not in ended}
+    node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
+    charged = spent(book, leases, node_site)
+    limits = {
+        key: None if (limit := runs[key].limit) is None else min(lease.start for lease in mine) + limit
+        for key, mine in staying.items()
+    }
+    malleable = frozenset(key for key in staying if runs[key].malleable)
+    open_leases = [lease for mine in staying.values() for lease in mine]
+    claims = open_claims(open_leases, money, limits, malleable)
+    state = State(
+        at=at,
+        policy=policy,
+        fleet=fleet,
+        book=book,
+        runs=runs,
+        leases=leases,
+        held=staying,
+        endings=ended,
+        spent=charged,
+        funded=derive(book, claims, open_leases, charged, node_site),
+        foreign=foreign,
+        node_site=node_site,
+        pending=[run for key, run in runs.items() if _waits(run, key in staying, ended.get(key))],
+    )
+    _block(state)
+    return state
+
+
+def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
+    """Live, holding nothing, wanting to start."""
+    over = bool(run.outcome) or (ending is not None and bool(ending.outcome))
+    return not (over or holds or run.deleting or run.state != "Active")
+
+
+def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy: PolicySpec) -> Fleet:
+    accesses = sorted({run.access for run in runs.values() if not run.outcome and not run.is_cpu}, key=repr)
+    wanted = selectors(tables["envelopes"])
+    return Fleet.read(tables["nodes"], wanted, [a for a in accesses if isinstance(a, Access)])
+
+
+def _pods(pods: pa.Table, runs: Mapping[RunKey, RunRow]) -> tuple[dict[RunKey, list[str]], dict[str, Foreign]]:
+    """Phases of runs' own pods, and what foreign pods use per node (spec §2: they use up capacity)."""
+    own: dict[RunKey, list[str]] = {}
+    foreign: dict[str, Foreign] = {}
+    for namespace, node, run, phase, gpus, cpu, memory in zip(
+        col.texts(pods, "namespace"),
+        col.texts(pods, "node"),
+        col.texts(pods, "run"),
+        col.texts(pods, "phase"),
+        col.ints(pods, "gpus").tolist(),
+        col.ints(pods, "cpu_milli").tolist(),
+        col.ints(pods, "memory").tolist(),
+        strict=True,
+    ):
+        if run and (namespace, run) in runs:
+            own.setdefault((namespace, run), []).append(phase)
+        elif node and phase not in ("Succeeded", "Failed"):
+            other = foreign.setdefault(node, Foreign())
+            other.gpus += gpus
+            other.cpu_milli += cpu
+            other.memory += memory
+            other.pods += 1
+    return own, foreign
+
+
+def _block(state: State) -> None:
+    """Why a waiting run is not even weighed: (reason, sentence)."""
+    outcomes = {key: run.outcome for key, run in state.runs.items()}
+    outcomes.update({key: ending.outcome for key, ending in state.endings.items() if ending.outcome})
+    for run in state.pending:
+        refusal = tenancy.refusal(state.money, run.owner, run.namespace)
+        waiting = follow.waiting(run, outcomes)
+        if refusal:
+            state.blocked[run.key] = ("OwnerNotAllowed", refusal)
+        elif run.array:
+            state.blocked[run.key] = ("ArrayNotPlanned", "arrays of runs are not planned yet")
+        elif waiting:
+            state.blocked[run.key] = ("Upstream", waiting)

@@ -1,0 +1,82 @@
+"""HiGHS behind a Model: one thread, a fixed seed, no clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from policies.model import INF, Model
+
+Floats = npt.NDArray[np.float64]
+Settings = dict[str, Any]
+
+
+def to_highs(model: Model, *, relaxed: bool) -> highspy.HighsLp:
+    """The arrays as HiGHS wants them."""
+    lp = highspy.HighsLp()
+    lp.num_col_ = len(model.cost)
+    lp.num_row_ = len(model.row_lower)
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_ = np.asarray(model.cost, dtype=np.float64)
+    lp.col_lower_ = np.asarray(model.lower, dtype=np.float64)
+    lp.col_upper_ = np.asarray(model.upper, dtype=np.float64)
+    lp.row_lower_ = np.asarray(model.row_lower, dtype=np.float64)
+    lp.row_upper_ = np.asarray(model.row_upper, dtype=np.float64)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.asarray(model.starts, dtype=np.int32)
+    lp.a_matrix_.index_ = np.asarray(model.indices, dtype=np.int32)
+    lp.a_matrix_.value_ = np.asarray(model.values, dtype=np.float64)
+    if not relaxed:
+        lp.integrality_ = [
+            highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous for whole in model.integer
+        ]
+    return lp
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solve found. ``values`` is None where there is no feasible point; ``bound`` holds whatever happened."""
+
+    values: Floats | None
+    objective: float
+    bound: float
+    optimal: bool
+
+
+def options(seed: int, gap: float) -> Settings:
+    """The solver's options: one thread, a fixed seed, and no clock, so that equal input gives equal output."""
+    return {
+        "output_flag": False,
+        "threads": 1,
+        "parallel": "off",
+        "random_seed": seed,
+        "mip_rel_gap": gap,
+        "mip_abs_gap": 1e-6,
+        "mip_feasibility_tolerance": 1e-7,
+    }
+
+
+def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
+    """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
+    highs = highspy.Highs()
+    for name, value in settings.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(to_highs(model, relaxed=relaxed))
+    if start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = list(start)
+        highs.setSolution(solution)
+    highs.run()
+    status = highs.getModelStatus()
+    info = highs.getInfo()
+    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    values = np.asarray(highs.getSolution().col_value, dtype=np.float64) if feasible else None
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    if relaxed:
+        bound = info.objective_function_value if optimal else INF
+    else:
+        bound = info.mip_dual_bound if optimal or feasible else INF
+    return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal)

@@ -1,0 +1,26 @@
+"""Aggregate caps: several envelopes of one Budget together (spec §1 Budget.aggregateCaps).
+
+    Σ payments from the named envelopes ≤ maxConcurrency, maxGPUHours, maxCredits
+"""
+
+from policies.caps import Pool
+from policies.money import Money
+
+RULE = "aggregate"
+
+
+def pools(money: Money) -> list[Pool]:
+    """One pool per aggregate cap, in (budget, name) order."""
+    return [
+        Pool(
+            rule=RULE,
+            subject=f"{cap.budget}/{cap.name}",
+            envelopes=cap.envelopes,
+            contains=lambda lane: True,
+            concurrency=cap.concurrency,
+            max_gpu_milliseconds=cap.max_gpu_milliseconds,
+            max_millicredits=cap.max_millicredits,
+            end=None,
+        )
+        for cap in money.aggregates
+    ]

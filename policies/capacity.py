@@ -1,0 +1,56 @@
+"""Room in the model: what fits into the domains of a kind (spec §2), valid whatever placement does later.
+
+For a kind, a part of its sites, a pod size p and a size s:
+
+    Σ over groups that can use only that part of  ⌊units_p(group)/s⌋·s × count  ≤  Σ_domains ⌊capacity_p(domain)/s⌋·s
+
+units_p counts a group's GPUs in pods of at least p, each rounded down to multiples of p; capacity_p(domain) is
+Σ_nodes ⌊free/p⌋·p. In any placement each domain's groups satisfy Σ units_p ≤ capacity_p, and a sum of multiples of s
+that is at most c is at most ⌊c/s⌋·s: so the rows hold for every s. Where pod and group sizes divide one another they
+are also sufficient; where they do not, placement has the last word.
+"""
+
+from dataclasses import dataclass
+
+from policies.model import INF, Model
+from policies.places import Capacity, Kind, pod_units
+from policies.shapes import Shape
+
+PieceKey = tuple[Shape, int, frozenset[int]]
+"""(shape, kind, the part of the kind's sites that it may use)."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Groups of one shape in one part of a kind, however many types they come from. ``column`` counts them."""
+
+    shape: Shape
+    part: frozenset[int]
+    column: int
+
+
+def gather(model: Model, groups: dict[PieceKey, list[int]]) -> dict[int, list[Pieces]]:
+    """One counting column per (shape, kind, part), so that capacity rows stay short. Returns them by kind."""
+    found: dict[int, list[Pieces]] = {}
+    for (shape, kind, part), columns in sorted(groups.items(), key=lambda g: (g[0][1], sorted(g[0][2]), g[0][0])):
+        if len(columns) == 1:
+            count = columns[0]
+        else:
+            count = model.column(("pieces", shape, kind, tuple(sorted(part))))
+            terms = [(column, 1.0) for column in columns]
+            model.row(("count", shape, kind, tuple(sorted(part))), [*terms, (count, -1.0)], 0.0, 0.0)
+        found.setdefault(kind, []).append(Pieces(shape, part, count))
+    return found
+
+
+def rows(model: Model, kind: Kind, pieces: list[Pieces], capacity: Capacity) -> None:
+    """All rows of one kind."""
+    for part in sorted({p.part for p in pieces}, key=sorted):
+        inside = [p for p in pieces if p.part <= part]
+        for pod in sorted({max(1, p.shape.pod) for p in inside}):
+            caps = [capacity(domain, part, pod) for domain in kind.domains]
+            takers = [(p.column, units) for p in inside if (units := pod_units(p.shape, pod))]
+            for size in sorted({units for _, units in takers} | {pod}):
+                terms = [(column, float(units // size * size)) for column, units in takers if units >= size]
+                limit = float(sum(cap // size * size for cap in caps))
+                model.row(("room", kind.index, tuple(sorted(part)), pod, size), terms, -INF, limit)

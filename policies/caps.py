@@ -1,0 +1,122 @@
+"""Caps: limits on weighted sums of payments (spec §3.4), asked by everyone who weighs money.
+
+A *pool* says whose payments count together (an envelope's own or its subtree's, an aggregate's, an envelope's loans);
+a *measure* says how a payment is weighed (GPUs now, GPU-hours ahead, credits ahead). A cap is a pool under a measure:
+
+    Σ over payments in the pool of  weight(payment) × milli-GPUs  ≤  limit − spent
+
+The class pass, the greedy start, the rows of the MILP and the words of a refusal all read the same book.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from policies.money import Money
+
+
+class Lane(NamedTuple):
+    """A way for money to flow: from an envelope, for GPUs on a site, for at most ``limit`` more seconds (None = open)."""
+
+    envelope: int
+    loan: bool
+    site: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``."""
+
+    rule: str
+    subject: str
+    envelopes: tuple[int, ...]
+    contains: Callable[[Lane], bool]
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Cap:
+    """One pool under one measure. ``limit`` and ``spent`` in milli-``unit`` × the measure's time (see Measure)."""
+
+    rule: str
+    subject: str
+    pool: Pool
+    measure: "Measure"
+    limit: int
+
+    @property
+    def ahead(self) -> bool:
+        """Does it bind admissions only (look-ahead), not running work?"""
+        return self.measure.ahead
+
+
+class Measure(Protocol):
+    """How a payment is weighed. ``scale``: units of the weighed sum in one ``unit`` that people read."""
+
+    name: str
+    unit: str
+    scale: int
+    ahead: bool
+
+    def limit(self, pool: Pool) -> int | None:
+        """The pool's bound under this measure, None where it has none."""
+
+    def weight(self, money: Money, pool: Pool, lane: Lane) -> int:
+        """What one milli-GPU on ``lane`` counts."""
+
+    def charged(self, charge: int, rated: int) -> int:
+        """What a past charge counts: ``charge`` in milli-GPU-seconds, ``rated`` the same times its credit rate."""
+
+
+@dataclass(frozen=True)
+class CapBook:
+    """Every cap of a snapshot, in a fixed order, and which of them a lane touches."""
+
+    money: Money
+    caps: list[Cap]
+    _by_envelope: dict[int, list[int]]
+    _known: dict[Lane, tuple[tuple[int, int], ...]]
+
+    @classmethod
+    def of(cls, money: Money, pools: Sequence[Pool], measures: Sequence[Measure]) -> "CapBook":
+        """All (pool, measure) pairs that have a limit."""
+        caps = [
+            Cap(pool.rule, pool.subject, pool, measure, limit)
+            for measure in measures
+            for pool in pools
+            if (limit := measure.limit(pool)) is not None
+        ]
+        by_envelope: dict[int, list[int]] = {}
+        for i, cap in enumerate(caps):
+            for envelope in cap.pool.envelopes:
+                by_envelope.setdefault(envelope, []).append(i)
+        return cls(money, caps, by_envelope, {})
+
+    def touches(self, lane: Lane) -> tuple[tuple[int, int], ...]:
+        """(cap, weight per milli-GPU) for every cap that a payment on ``lane`` counts against."""
+        known = self._known.get(lane)
+        if known is None:
+            found = []
+            for i in self._by_envelope.get(lane.envelope, ()):
+                cap = self.caps[i]
+                if cap.pool.contains(lane):
+                    weight = cap.measure.weight(self.money, cap.pool, lane)
+                    if weight:
+                        found.append((i, weight))
+            known = self._known[lane] = tuple(found)
+        return known
+
+    def time_caps(self, envelope: int) -> list[int]:
+        """The caps on hours or credits whose pool may hold payments of this envelope."""
+        return [i for i in self._by_envelope.get(envelope, ()) if self.caps[i].ahead]
+
+
+def span(money: Money, lane: Lane, pool_end: int | None) -> int:
+    """Seconds that an admission on ``lane`` is provided for: min(P, window left, time limit left) (spec §3.4)."""
+    ends = [end - money.at for end in (money.envelopes[lane.envelope].end, pool_end) if end is not None]
+    limits = [] if lane.limit is None else [lane.limit]
+    return max(0, min([int(money.policy.accounting_period), *ends, *limits]))

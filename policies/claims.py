@@ -1,0 +1,151 @@
+"""Open leases and claims: what running work holds, and at whose expense (spec §3, §3.5).
+
+A *claim* is one run's GPUs at one envelope, Active and Spare together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from jobtree.api.policy import PolicySpec
+from jobtree.world import values as col
+from policies.kinship import OWN
+from policies.money import Money
+
+ACTIVE: Final = "Active"
+SPARE: Final = "Spare"
+UNFUNDED: Final = "unfunded"
+
+RunKey = tuple[str, str]
+"""(namespace, name)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRow:
+    """A lease as planner and ledger need it. ``envelope``: index, -1 = nobody pays, -2 = a payer that is not there."""
+
+    namespace: str
+    name: str
+    run: str
+    owner: str
+    run_owner: str
+    flavor: str
+    group: int
+    node: str
+    ordinals: tuple[int, ...]
+    active: bool
+    start: int
+    budget: str
+    envelope_name: str
+    envelope: int
+    closed: bool
+    ended: int | None
+    segments: tuple[tuple[str, int, int | None, int | None], ...]
+
+    @property
+    def run_key(self) -> RunKey:
+        """The run that holds it."""
+        return self.namespace, self.run
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it holds."""
+        return len(self.ordinals)
+
+    @property
+    def funding_class(self) -> str:
+        """Its class as last recorded."""
+        return self.segments[-1][0] if self.segments else UNFUNDED
+
+    def milli(self, policy: PolicySpec) -> int:
+        """What it weighs against a concurrency: 1000 a GPU, a spare ``discount`` of that."""
+        return self.gpus * (1000 if self.active else policy.spares.discount_milli)
+
+
+def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
+    """Every lease of the snapshot in (namespace, name) order."""
+    return [
+        LeaseRow(
+            namespace, name, run, owner, run_owner, flavor, group, node, ordinals, role == ACTIVE, start,
+            budget, envelope, money.index.get((budget, envelope), -2) if budget else -1, closed, ended, segments,
+        )
+        for namespace, name, run, owner, run_owner, flavor, group, node, ordinals, role, start, budget, envelope,
+            closed, ended, segments
+        in zip(
+            col.texts(leases, "namespace"),
+            col.texts(leases, "name"),
+            col.texts(leases, "run"),
+            col.texts(leases, "owner"),
+            col.texts(leases, "run_owner"),
+            col.texts(leases, "flavor"),
+            col.ints(leases, "group").tolist(),
+            col.texts(leases, "node"),
+            col.int_lists(leases, "ordinals"),
+            col.texts(leases, "role"),
+            col.ints(leases, "start").tolist(),
+            col.texts(leases, "budget"),
+            col.texts(leases, "envelope"),
+            col.bools(leases, "closed").tolist(),
+            col.optional_ints(leases, "ended"),
+            col.record_lists(leases, "funding"),
+            strict=True,
+        )
+    ]  # fmt: skip
+
+
+@dataclass
+class Claim:
+    """One run's open leases at one envelope. ``sites``: site → milli-GPUs; ``groups``: group → site → milli-GPUs."""
+
+    run: RunKey
+    run_owner: str
+    envelope: int
+    loan: bool
+    admitted: int
+    limit: int | None
+    malleable: bool
+    leases: list[LeaseRow] = field(default_factory=list)
+
+
+def open_claims(
+    leases: list[LeaseRow],
+    money: Money,
+    limits: Mapping[RunKey, int | None],
+    malleable: frozenset[RunKey],
+) -> list[Claim]:
+    """Claims of the open leases whose payer is there. ``limits``: when each run's time limit ends it, Unix seconds."""
+    claims: dict[tuple[RunKey, int], Claim] = {}
+    for lease in leases:
+        if lease.envelope < 0:
+            continue
+        key = (lease.run_key, lease.envelope)
+        claim = claims.get(key)
+        if claim is None:
+            end = limits.get(lease.run_key)
+            claim = claims[key] = Claim(
+                run=lease.run_key,
+                run_owner=lease.run_owner,
+                envelope=lease.envelope,
+                loan=is_loan(money, lease.envelope, lease.run_owner),
+                admitted=lease.start,
+                limit=None if end is None else max(0, end - money.at),
+                malleable=lease.run_key in malleable,
+            )
+        claim.admitted = min(claim.admitted, lease.start)
+        claim.leases.append(lease)
+    return [claims[key] for key in sorted(claims)]
+
+
+def is_loan(money: Money, envelope: int, run_owner: str) -> bool:
+    """A payment to no relative is a loan (spec §3.1)."""
+    owner = money.envelopes[envelope].owner
+    return owner != run_owner and money.family.rank(run_owner, owner) is None
+
+
+def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> str:
+    """The class of a funded claim (spec §3.5)."""
+    if loan:
+        return "borrowed"
+    return "owned" if money.family.rank(run_owner, money.envelopes[envelope].owner) == OWN else "shared"

@@ -1,0 +1,64 @@
+"""What ends in this cycle, before anything is planned (spec §7, §9 terminal-holds-nothing).
+
+Completed (marked by hand in a state file, or all its pods Succeeded), Failed, Cancelled, deleted, Suspended, and time
+limits: those end exactly at start + limit, even when the cycle comes later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policies.claims import LeaseRow, RunKey
+from policies.runs import RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A run that holds nothing any more. ``reason`` is that of its leases' closure; ``outcome`` empty if it may return."""
+
+    outcome: str
+    reason: str
+    ended: int
+    message: str
+
+
+def endings(
+    runs: Mapping[RunKey, RunRow],
+    held: Mapping[RunKey, list[LeaseRow]],
+    pods: Mapping[RunKey, list[str]],
+    at: int,
+) -> dict[RunKey, Ending]:
+    """Runs that end now. ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods."""
+    found: dict[RunKey, Ending] = {}
+    for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)}):
+        run = runs.get(key)
+        ending = _gone(at) if run is None else _ending(run, held.get(key, []), pods.get(key, []), at)
+        if ending is not None:
+            found[key] = ending
+    return found
+
+
+def _gone(at: int) -> Ending:
+    return Ending("", "RunDeleted", at, "The run is gone.")
+
+
+def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> Ending | None:
+    start = min((lease.start for lease in leases), default=None)
+    if run.outcome:
+        return Ending(run.outcome, run.outcome_reason or run.outcome, at, "") if leases else None
+    limit_at = None if start is None or run.limit is None else start + run.limit
+    completed = run.completed_at if run.completed_at is not None and (leases or run.is_cpu) else None
+    if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
+        return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")
+    if limit_at is not None and limit_at <= at:
+        return Ending("Failed", "TimeLimit", limit_at, f"Its time limit of {run.limit} s was reached.")
+    if run.state == "Cancelled":
+        return Ending("Failed", "Cancelled", at, "Cancelled by its owner.")
+    if run.deleting:
+        return _gone(at)
+    if leases and pods and "Failed" in pods:
+        return Ending("Failed", "Failed", at, f"{pods.count('Failed')} of {len(pods)} pods failed.")
+    if leases and pods and all(phase == "Succeeded" for phase in pods):
+        return Ending("Completed", "Completed", at, f"All {len(pods)} pods succeeded.")
+    if run.state == "Suspended" and leases:
+        return Ending("", "Suspended", at, "Suspended by its owner.")
+    return None

@@ -1,0 +1,190 @@
+"""Where: nodes, domains, and what may be used or paid for where (spec §2, §3.2).
+
+A *site* is a set of nodes that the same selectors match and the same tolerations open: nothing in the model can tell
+its nodes apart. Selectors that matter are those of envelopes and of runs that wait.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobtree.world import values as col
+from jobtree.world.values import Bools, Ints
+
+Selector = tuple[tuple[str, str], ...]
+"""Sorted (label, value) pairs; value ``*`` is met by any value or none."""
+
+Toleration = tuple[str | None, str | None, str | None, str | None]
+"""(key, operator, value, effect) as in a pod template."""
+
+ANY: Final = "*"
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Node labels as one integer column per key: the code of the value, -1 where a node lacks the key."""
+
+    columns: dict[str, npt.NDArray[np.int32]]
+    codes: dict[str, int]
+    count: int
+
+    @classmethod
+    def read(cls, nodes: pa.Table, keys: Iterable[str]) -> "Labels":
+        """The columns of ``keys`` only: label sets are large and most keys are in no selector."""
+        array = nodes.column("labels").combine_chunks()
+        count = len(array)
+        lengths = np.diff(array.offsets.to_numpy())
+        owner = np.repeat(np.arange(count), lengths)
+        flat = array.flatten()
+        names = pc.dictionary_encode(flat.field("key"))
+        values = pc.dictionary_encode(flat.field("value"))
+        name_codes = names.indices.to_numpy()
+        value_codes = values.indices.to_numpy()
+        key_of = {name: code for code, name in enumerate(names.dictionary.to_pylist())}
+        columns = {}
+        for key in sorted(set(keys)):
+            column = np.full(count, -1, dtype=np.int32)
+            if key in key_of:
+                here = name_codes == key_of[key]
+                column[owner[here]] = value_codes[here]
+            columns[key] = column
+        return cls(columns, {value: code for code, value in enumerate(values.dictionary.to_pylist())}, count)
+
+    def match(self, selector: Selector) -> Bools:
+        """Which nodes have every label that ``selector`` asks for."""
+        result = np.ones(self.count, dtype=np.bool_)
+        for key, value in selector:
+            if value != ANY:
+                result &= self.columns[key] == self.codes.get(value, -2)
+        return result
+
+
+def _tolerates(toleration: Toleration, key: str, value: str, effect: str) -> bool:
+    """The rule of Kubernetes: an empty key with Exists tolerates everything, an empty effect every effect."""
+    its_key, operator, its_value, its_effect = toleration
+    if its_effect and its_effect != effect:
+        return False
+    if (operator or "Equal") == "Exists":
+        return not its_key or its_key == key
+    return its_key == key and (its_value or "") == value
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a run asks of a node: flavor, labels, and the taints it tolerates."""
+
+    flavor: str
+    selector: Selector
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The nodes as arrays, in name order.
+
+    ``gpus``: allocatable; ``takes_work``: not cordoned, Ready, not being deleted, with a flavor; ``domain``: index into
+    ``domains``; ``site``: index of the node's site, equal for nodes that no selector can tell apart.
+    """
+
+    names: list[str]
+    index: dict[str, int]
+    flavor: list[str]
+    gpus: Ints
+    cpu_milli: Ints
+    memory: Ints
+    max_pods: Ints
+    takes_work: Bools
+    domain: Ints
+    domains: list[tuple[str, str, str]]
+    site: Ints
+    site_count: int
+    _labels: Labels
+    _taints: list[tuple[tuple[str, str, str], ...]]
+    _first: Ints = field(repr=False)
+
+    @classmethod
+    def read(cls, nodes: pa.Table, selectors: Iterable[Selector], accesses: Sequence[Access]) -> "Fleet":
+        """``selectors``: of envelopes; ``accesses``: of the runs that may be placed."""
+        names = col.texts(nodes, "name")
+        flavor = col.texts(nodes, "flavor")
+        wanted = sorted(set(selectors) | {access.selector for access in accesses})
+        labels = Labels.read(nodes, (key for selector in wanted for key, _ in selector))
+        taints = [
+            tuple((str(k), str(v or ""), str(e)) for k, v, e in row if e in _REPELLING)
+            for row in col.record_lists(nodes, "taints")
+        ]
+        domain, domains = _domains(nodes, names)
+        columns = [np.unique(np.asarray(flavor, dtype=object).astype(str), return_inverse=True)[1]]
+        columns += [labels.match(selector) for selector in wanted]
+        columns += [
+            _open_to(tolerations, taints) for tolerations in sorted({a.tolerations for a in accesses}, key=repr)
+        ]
+        signature = np.stack([c.astype(np.int64) for c in columns], axis=1) if names else np.zeros((0, 1), np.int64)
+        _, first, site = np.unique(signature, axis=0, return_index=True, return_inverse=True)
+        ready = col.bools(nodes, "ready") & ~col.bools(nodes, "unschedulable") & ~col.bools(nodes, "deleting")
+        return cls(
+            names=names,
+            index={name: i for i, name in enumerate(names)},
+            flavor=flavor,
+            gpus=col.ints(nodes, "gpus"),
+            cpu_milli=col.ints(nodes, "cpu_milli"),
+            memory=col.ints(nodes, "memory"),
+            max_pods=col.ints(nodes, "max_pods", null=110),
+            takes_work=ready & ~col.bools(nodes, "out_of_service") & np.asarray([bool(f) for f in flavor], dtype=bool),
+            domain=domain,
+            domains=domains,
+            site=np.asarray(site, dtype=np.int64).reshape(-1),
+            site_count=len(first),
+            _labels=labels,
+            _taints=taints,
+            _first=np.asarray(first, dtype=np.int64),
+        )
+
+    def site_flavor(self, site: int) -> str:
+        """The flavor of every node of ``site``."""
+        return self.flavor[int(self._first[site])]
+
+    def sites_matching(self, flavor: str, selector: Selector) -> frozenset[int]:
+        """The sites whose nodes have this flavor and these labels."""
+        matched = self._labels.match(selector)[self._first]
+        return frozenset(s for s in range(self.site_count) if matched[s] and self.site_flavor(s) == flavor)
+
+    def sites_for(self, access: Access) -> frozenset[int]:
+        """The sites on whose nodes a run of ``access`` may be placed."""
+        untainted = _open_to(access.tolerations, [self._taints[i] for i in self._first])
+        return frozenset(s for s in self.sites_matching(access.flavor, access.selector) if untainted[s])
+
+    def domain_name(self, domain: int) -> str:
+        """The domain's label, or the node's name where the node is a domain of its own."""
+        return self.domains[domain][2]
+
+
+def _open_to(tolerations: tuple[Toleration, ...], taints: Sequence[tuple[tuple[str, str, str], ...]]) -> Bools:
+    known: dict[tuple[tuple[str, str, str], ...], bool] = {}
+    for taint_set in taints:
+        if taint_set not in known:
+            known[taint_set] = all(any(_tolerates(t, *taint) for t in tolerations) for taint in taint_set)
+    return np.asarray([known[taint_set] for taint_set in taints], dtype=np.bool_)
+
+
+def _domains(nodes: pa.Table, names: list[str]) -> tuple[Ints, list[tuple[str, str, str]]]:
+    """A domain is the triple (region, cluster, domain label); without the label a node is its own (spec §2)."""
+    keys = [
+        (region, cluster, label or name, not label)
+        for region, cluster, label, name in zip(
+            col.texts(nodes, "region"),
+            col.texts(nodes, "cluster"),
+            col.texts(nodes, "domain"),
+            names,
+            strict=True,
+        )
+    ]
+    ordered = sorted(set(keys))
+    code = {key: i for i, key in enumerate(ordered)}
+    return np.asarray([code[key] for key in keys], dtype=np.int64), [key[:3] for key in ordered]

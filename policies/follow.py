@@ -1,0 +1,14 @@
+"""Runs that follow others (spec §7 Follow): a run waits, holding nothing, until all its upstreams are Completed."""
+
+from collections.abc import Mapping
+
+from policies.claims import RunKey
+from policies.runs import RunRow
+
+
+def waiting(run: RunRow, outcomes: Mapping[RunKey, str]) -> str:
+    """What it still waits for; empty when nothing. ``outcomes``: of every run that is there, empty while it lives."""
+    missing = [name for name in run.follow if outcomes.get((run.namespace, name)) != "Completed"]
+    if not missing:
+        return ""
+    return f"{len(missing)} of {len(run.follow)} upstream runs outstanding: {', '.join(missing)}"

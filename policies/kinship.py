@@ -1,0 +1,99 @@
+"""Who is family, and how near (spec §1 Budget.parents, §3.1).
+
+Owners form a DAG: an owner descends from the ``parents`` its Budgets name, or else from the longest proper prefix of
+its path that has a Budget. Two owners are relatives when they share an ancestor, themselves counted.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final
+
+OWN: Final = 0
+PARENT: Final = 1
+SIBLING: Final = 2
+CHILD: Final = 3
+GRANDPARENT: Final = 4
+COUSIN: Final = 5
+SPONSOR: Final = 6
+
+RANK_NAMES: Final = ("own", "parent", "sibling", "child", "grandparent", "cousin", "sponsor")
+
+
+class Family:
+    """The DAG of owners. ``declared``: owner → the parents its Budgets name, None where they name none at all."""
+
+    def __init__(self, declared: Mapping[str, Iterable[str] | None]) -> None:
+        self._declared = {owner: None if parents is None else tuple(parents) for owner, parents in declared.items()}
+        self._parents: dict[str, tuple[str, ...]] = {}
+        self._ancestors: dict[str, frozenset[str]] = {}
+        self._ranks: dict[tuple[str, str], int | None] = {}
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """Owners that have a Budget."""
+        return frozenset(self._declared)
+
+    def parents(self, owner: str) -> tuple[str, ...]:
+        """The owners right above ``owner``, which need not have a Budget itself."""
+        known = self._parents.get(owner)
+        if known is None:
+            declared = self._declared.get(owner)
+            known = self._by_prefix(owner) if declared is None else tuple(sorted(set(declared)))
+            self._parents[owner] = known
+        return known
+
+    def _by_prefix(self, owner: str) -> tuple[str, ...]:
+        parts = owner.split(":")
+        for length in range(len(parts) - 1, 0, -1):
+            prefix = ":".join(parts[:length])
+            if prefix in self._declared:
+                return (prefix,)
+        return ()
+
+    def lineage(self, owner: str) -> frozenset[str]:
+        """``owner`` and everything above it."""
+        known = self._ancestors.get(owner)
+        if known is None:
+            seen = {owner}
+            edge = [owner]
+            while edge:
+                edge = [up for one in edge for up in self.parents(one) if up not in seen]
+                seen.update(edge)
+            known = self._ancestors[owner] = frozenset(seen)
+        return known
+
+    def descends(self, owner: str, ancestor: str) -> bool:
+        """Is ``ancestor`` strictly above ``owner``?"""
+        return owner != ancestor and ancestor in self.lineage(owner)
+
+    def rank(self, claimant: str, payer: str) -> int | None:
+        """How near ``payer`` is to ``claimant``, OWN … COUSIN; None where they are no relatives."""
+        pair = (claimant, payer)
+        if pair not in self._ranks:
+            self._ranks[pair] = self._rank(claimant, payer)
+        return self._ranks[pair]
+
+    def _rank(self, claimant: str, payer: str) -> int | None:
+        if claimant == payer:
+            return OWN
+        above = self.parents(claimant)
+        if payer in above:
+            return PARENT
+        of_payer = self.parents(payer)
+        if set(above) & set(of_payer):
+            return SIBLING
+        if claimant in of_payer:
+            return CHILD
+        if any(payer in self.parents(parent) for parent in above):
+            return GRANDPARENT
+        if self.lineage(claimant) & self.lineage(payer):
+            return COUSIN
+        return None
+
+    def standing(self, claimant: str, payer: str) -> int:
+        """The order in which claims on ``payer``'s envelope are honoured (spec §3.5).
+
+        The owner itself 0, its children 1, its siblings 2, its parents 3, the rest 4.
+        """
+        rank = self.rank(payer, claimant)
+        return {OWN: 0, CHILD: 1, SIBLING: 2, PARENT: 3}.get(-1 if rank is None else rank, 4)

@@ -1,0 +1,50 @@
+"""A linear model as arrays: what the rule families write their rows into.
+
+Columns and rows have keys (tuples) from which readable names are made on demand. Everything is in one fixed order:
+the order of columns steers the solver, so it is part of determinism.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+INF: Final = float("inf")
+
+
+@dataclass
+class Model:
+    """Rows ``lower ≤ Σ a·x ≤ upper`` over columns with bounds; objective maximised."""
+
+    cost: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    row_lower: list[float] = field(default_factory=list)
+    row_upper: list[float] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+    indices: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    column_keys: list[tuple[Any, ...]] = field(default_factory=list)
+    row_keys: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def column(
+        self, key: tuple[Any, ...], *, cost: float = 0.0, upper: float = INF, integer: bool = False, lower: float = 0.0
+    ) -> int:
+        """Add a column; its index."""
+        self.cost.append(cost)
+        self.lower.append(lower)
+        self.upper.append(upper)
+        self.integer.append(integer)
+        self.column_keys.append(key)
+        return len(self.cost) - 1
+
+    def row(self, key: tuple[Any, ...], terms: Iterable[tuple[int, float]], lower: float, upper: float) -> int:
+        """Add a row; its index. ``terms`` name each column at most once."""
+        for index, value in terms:
+            self.indices.append(index)
+            self.values.append(value)
+        self.starts.append(len(self.indices))
+        self.row_lower.append(lower)
+        self.row_upper.append(upper)
+        self.row_keys.append(key)
+        return len(self.row_lower) - 1

@@ -1,0 +1,209 @@
+"""Budgets as the planner sees them: envelopes, owners, and the moment at which they are asked (spec §1 Budget)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from jobtree.api.policy import PolicySpec
+from jobtree.world import values as col
+from policies.fleet import Fleet, Selector
+from policies.kinship import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One envelope; money in milli-GPU-seconds and millicredits, times in Unix seconds, None = no such bound."""
+
+    budget: str
+    name: str
+    owner: str
+    flavor: str
+    selector: Selector
+    concurrency: int
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    start: int | None
+    end: int | None
+    subtree: bool
+    shares: bool
+    allow_admission: bool
+    per_run_gpus: int | None
+    per_run_time: int | None
+    per_run_default_time: int | None
+    lends: bool
+    lending_to: tuple[str, ...]
+    lending_concurrency: int | None
+    lending_gpu_milliseconds: int | None
+    lending_duration: int
+
+    @property
+    def label(self) -> str:
+        """How people name it."""
+        return f"{self.budget}/{self.name}"
+
+    def open_at(self, at: int) -> bool:
+        """Is its window [start, end) open?"""
+        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+
+    def pays_at(self, at: int) -> bool:
+        """Open, or not yet open but admitting already (``preActivation.allowAdmission``, spec §3.3)."""
+        early = self.start is not None and at < self.start
+        return self.open_at(at) or (early and self.allow_admission)
+
+    def lends_to(self, owner: str) -> bool:
+        """The ACL of spec §3.1: empty or ``*`` = anyone, a trailing ``*`` = that prefix, else that owner."""
+        if not self.lends:
+            return False
+        patterns = self.lending_to or ("*",)
+        return any(owner.startswith(p[:-1]) if p.endswith("*") else owner == p for p in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate cap over envelopes (indices into ``Money.envelopes``)."""
+
+    budget: str
+    name: str
+    envelopes: tuple[int, ...]
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+
+
+@dataclass(frozen=True)
+class Money:
+    """All envelopes in (budget, name) order and the family of owners.
+
+    ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
+    ``funding.crossLocation`` allows everywhere (spec §3.2).
+    """
+
+    at: int
+    policy: PolicySpec
+    envelopes: list[Envelope]
+    index: Mapping[tuple[str, str], int]
+    aggregates: list[Aggregate]
+    family: Family
+    sites: list[frozenset[int]]
+    pays_on: list[frozenset[int]]
+    quarantined: frozenset[str]
+    namespaces: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+
+    @cached_property
+    def by_flavor(self) -> dict[str, list[int]]:
+        """Flavor → its envelopes, in order."""
+        found: dict[str, list[int]] = {}
+        for i, envelope in enumerate(self.envelopes):
+            found.setdefault(envelope.flavor, []).append(i)
+        return found
+
+    def rate_milli(self, envelope: int) -> int:
+        """Millicredits per GPU-hour of the envelope's flavor."""
+        return round(1000 * self.policy.credit_rates.get(self.envelopes[envelope].flavor, 0))
+
+
+def selectors(envelopes: pa.Table) -> list[Selector]:
+    """The envelopes' selectors, in row order."""
+    return [tuple((str(k), str(v)) for k, v in row) for row in col.record_lists(envelopes, "selector")]
+
+
+def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, at: int) -> Money:
+    """Money of a snapshot at ``at``."""
+    budgets = tables["budgets"]
+    names = col.texts(budgets, "name")
+    owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
+    envelopes = _envelopes(tables["envelopes"], owners)
+    index = {(e.budget, e.name): i for i, e in enumerate(envelopes)}
+    quarantine = tables["quarantine"]
+    broken = frozenset(
+        name
+        for kind, name in zip(col.texts(quarantine, "kind"), col.texts(quarantine, "name"), strict=True)
+        if kind == "Budget"
+    )
+    sites = [fleet.sites_matching(e.flavor, e.selector) for e in envelopes]
+    anywhere = policy.funding.cross_location == "allow"
+    return Money(
+        at=at,
+        policy=policy,
+        envelopes=envelopes,
+        index=index,
+        aggregates=_aggregates(tables["aggregates"], index),
+        family=_family(budgets, owners),
+        sites=sites,
+        pays_on=[fleet.sites_matching(e.flavor, ()) for e in envelopes] if anywhere else sites,
+        quarantined=broken,
+        namespaces=_namespaces(budgets, owners),
+    )
+
+
+def _family(budgets: pa.Table, owners: Mapping[str, str]) -> Family:
+    declared: dict[str, list[str] | None] = {}
+    silent = col.is_null(budgets, "parents")
+    for name, parents, says_nothing in zip(
+        col.texts(budgets, "name"), col.text_lists(budgets, "parents"), silent, strict=True
+    ):
+        known = declared.setdefault(owners[name], None)
+        if not says_nothing:
+            declared[owners[name]] = [*(known or []), *parents]
+    return Family(declared)
+
+
+def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple[str, ...] | None]:
+    bound: dict[str, tuple[str, ...] | None] = {}
+    for name, spaces in zip(col.texts(budgets, "name"), col.text_lists(budgets, "namespaces"), strict=True):
+        known = bound.setdefault(owners[name], None)
+        if spaces:
+            bound[owners[name]] = (*(known or ()), *spaces)
+    return bound
+
+
+def _aggregates(table: pa.Table, index: Mapping[tuple[str, str], int]) -> list[Aggregate]:
+    return [
+        Aggregate(budget, name, tuple(index[budget, e] for e in members), concurrency, hours, credit)
+        for budget, name, members, concurrency, hours, credit in zip(
+            col.texts(table, "budget"),
+            col.texts(table, "name"),
+            col.text_lists(table, "envelopes"),
+            col.optional_ints(table, "concurrency"),
+            col.optional_ints(table, "max_gpu_milliseconds"),
+            col.optional_ints(table, "max_millicredits"),
+            strict=True,
+        )
+    ]
+
+
+def _envelopes(table: pa.Table, owners: Mapping[str, str]) -> list[Envelope]:
+    return [
+        Envelope(
+            budget, name, owners[budget], flavor, selector, concurrency, hours, credit, start, end,
+            scope == "subtree", sharing == "family", bool(admits), gpus, time, default_time,
+            bool(lends), to, lending, lending_hours, duration,
+        )
+        for budget, name, flavor, selector, concurrency, hours, credit, start, end, scope, sharing, admits, gpus, time,
+            default_time, lends, to, lending, lending_hours, duration
+        in zip(
+            col.texts(table, "budget"),
+            col.texts(table, "name"),
+            col.texts(table, "flavor"),
+            selectors(table),
+            col.ints(table, "concurrency").tolist(),
+            col.optional_ints(table, "max_gpu_milliseconds"),
+            col.optional_ints(table, "max_millicredits"),
+            col.optional_ints(table, "start"),
+            col.optional_ints(table, "end"),
+            col.texts(table, "scope"),
+            col.texts(table, "sharing"),
+            col.bools(table, "allow_admission").tolist(),
+            col.optional_ints(table, "per_run_gpus"),
+            col.optional_ints(table, "per_run_time"),
+            col.optional_ints(table, "per_run_default_time"),
+            col.bools(table, "lending_allow").tolist(),
+            col.text_lists(table, "lending_to"),
+            col.optional_ints(table, "lending_concurrency"),
+            col.optional_ints(table, "lending_gpu_milliseconds"),
+            col.ints(table, "lending_duration").tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip

@@ -1,0 +1,86 @@
+"""Who may pay for a run, nearest first, where and when (spec §3.1–§3.3), and stage 7: the nearest payers.
+
+    least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
+"""
+
+from dataclasses import dataclass
+
+from policies.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR
+from policies.money import Envelope, Money
+from policies.runs import RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """An envelope that may pay for a run. ``limit``: seconds a claim may last there; ``run_gpus``: most for one run."""
+
+    envelope: int
+    rank: int
+    order: int
+    limit: int | None
+    run_gpus: int | None
+
+    @property
+    def loan(self) -> bool:
+        """Is it a sponsor?"""
+        return self.rank == SPONSOR
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An envelope of the right flavor that does not pay, and why."""
+
+    envelope: int
+    rank: int
+    why: str
+
+
+def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
+    """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not."""
+    found: list[tuple[tuple[int, int, str], Payer]] = []
+    refused: list[Refused] = []
+    for index in money.by_flavor.get(run.flavor, ()):
+        envelope = money.envelopes[index]
+        family = money.family.rank(run.owner, envelope.owner)
+        sponsor = envelope.owner in run.sponsors
+        if family is None and not sponsor:
+            continue
+        rank = SPONSOR if family is None else family
+        why = _family_refusal(envelope, rank) if rank <= COUSIN else _sponsor_refusal(envelope, run)
+        why = why or _time_refusal(money, envelope, run)
+        if why:
+            refused.append(Refused(index, rank, why))
+            continue
+        order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
+        limit = run.limit if run.limit is not None else envelope.per_run_default_time
+        found.append(((rank, order, envelope.label), Payer(index, rank, order, limit, envelope.per_run_gpus)))
+    return [payer for _, payer in sorted(found, key=lambda f: f[0])], refused
+
+
+def _family_refusal(envelope: Envelope, rank: int) -> str:
+    if rank == OWN or envelope.shares:
+        return ""
+    return f"{envelope.label} of {envelope.owner} ({RANK_NAMES[rank]}) does not share: its sharing is none"
+
+
+def _sponsor_refusal(envelope: Envelope, run: RunRow) -> str:
+    if not run.allow_borrow:
+        return f"{envelope.label} is a sponsor's, and the run does not set funding.allowBorrow"
+    if not envelope.lends:
+        return f"{envelope.label} does not lend"
+    if not envelope.lends_to(run.owner):
+        return f"{envelope.label} lends to {', '.join(envelope.lending_to)}, which does not match {run.owner}"
+    return ""
+
+
+def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
+    if not envelope.pays_at(money.at):
+        return f"the window of {envelope.label} is not open"
+    limit = run.limit if run.limit is not None else envelope.per_run_default_time
+    if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
+        allowed = f"{envelope.label} pays for runs of at most {envelope.per_run_time} s (perRun.maxTime)"
+        return f"{allowed}; this one has {'no time limit' if limit is None else f'a limit of {limit} s'}"
+    if money.policy.funding.past_window == "refuse" and envelope.end is not None:
+        if limit is None or money.at + limit > envelope.end:
+            return f"{envelope.label} pays only for runs whose limit ends inside its window"
+    return ""

@@ -1,0 +1,143 @@
+"""Runs as the planner sees them: what each asks for, and what it weighs (spec §1 Run, §4 stage 3)."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from jobtree.api.policy import PolicySpec
+from jobtree.world import values as col
+from policies.claims import RunKey
+from policies.fleet import Access, Selector, Toleration
+from policies.shapes import Lowered, lower
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run. GPUs are whole, times Unix seconds, durations seconds; None = not stated."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: int
+    owner: str
+    state: str
+    deleting: bool
+    flavor: str
+    total: int
+    pod: int
+    cpu_pods: int | None
+    group: int
+    spread: bool
+    selector: Selector
+    tolerations: tuple[Toleration, ...]
+    pod_cpu_milli: int
+    pod_memory: int
+    time_limit: int | None
+    min_total: int | None
+    max_total: int | None
+    step: int | None
+    desired: int | None
+    spares: int
+    allow_borrow: bool
+    max_borrow: int | None
+    sponsors: tuple[str, ...]
+    opportunistic: bool
+    follow: tuple[str, ...]
+    parent: str
+    quota_gpus: int | None
+    quota_gpu_milliseconds: int | None
+    gang: str
+    gang_size: int
+    array: bool
+    outcome: str
+    outcome_reason: str
+    completed_at: int | None
+    enforced_limit: int | None
+    status: str
+
+    @property
+    def key(self) -> RunKey:
+        """(namespace, name)."""
+        return self.namespace, self.name
+
+    @property
+    def access(self) -> Access:
+        """What it asks of a node."""
+        return Access(self.flavor, self.selector, self.tolerations)
+
+    @property
+    def is_cpu(self) -> bool:
+        """A CPU run: no lease, no payer; kube-scheduler places it."""
+        return self.total == 0
+
+    @property
+    def malleable(self) -> bool:
+        """May its width change?"""
+        return self.min_total is not None
+
+    @property
+    def width_min(self) -> int:
+        """The least width at which it runs."""
+        return self.total if self.min_total is None else self.min_total
+
+    @property
+    def limit(self) -> int | None:
+        """The time limit that is enforced, in seconds from the start."""
+        return self.time_limit if self.time_limit is not None else self.enforced_limit
+
+    def lowered(self) -> Lowered:
+        """Its groups and pods."""
+        return lower(self.total, self.width_min, self.step or 0, self.group, self.pod, self.spares, self.spread)
+
+    def weight(self, policy: PolicySpec, at: int) -> int:
+        """What a started GPU counts: ``age.unit + min(age, age.cap)`` in seconds (spec §4, stage 3)."""
+        age = min(max(0, at - self.created), int(policy.age.cap))
+        return int(policy.age.unit) + age
+
+
+def read_runs(runs: pa.Table) -> list[RunRow]:
+    """All runs in (namespace, name) order."""
+    tolerations = [tuple(row) for row in col.record_lists(runs, "tolerations")]
+    selectors = [tuple((str(k), str(v)) for k, v in row) for row in col.record_lists(runs, "selector")]
+    columns = [
+        col.texts(runs, "namespace"),
+        col.texts(runs, "name"),
+        col.texts(runs, "uid"),
+        col.ints(runs, "created").tolist(),
+        col.texts(runs, "owner"),
+        col.texts(runs, "state"),
+        col.bools(runs, "deleting").tolist(),
+        col.texts(runs, "flavor"),
+        col.ints(runs, "total").tolist(),
+        col.ints(runs, "pod").tolist(),
+        col.optional_ints(runs, "cpu_pods"),
+        col.ints(runs, "group").tolist(),
+        col.bools(runs, "spread").tolist(),
+        selectors,
+        tolerations,
+        col.ints(runs, "pod_cpu_milli").tolist(),
+        col.ints(runs, "pod_memory").tolist(),
+        col.optional_ints(runs, "time_limit"),
+        col.optional_ints(runs, "min_total"),
+        col.optional_ints(runs, "max_total"),
+        col.optional_ints(runs, "step"),
+        col.optional_ints(runs, "desired"),
+        col.ints(runs, "spares").tolist(),
+        col.bools(runs, "allow_borrow").tolist(),
+        col.optional_ints(runs, "max_borrow"),
+        col.text_lists(runs, "sponsors"),
+        col.bools(runs, "opportunistic").tolist(),
+        col.text_lists(runs, "follow"),
+        col.texts(runs, "parent"),
+        col.optional_ints(runs, "quota_gpus"),
+        col.optional_ints(runs, "quota_gpu_milliseconds"),
+        col.texts(runs, "gang"),
+        col.ints(runs, "gang_size").tolist(),
+        col.bools(runs, "array").tolist(),
+        col.texts(runs, "outcome"),
+        col.texts(runs, "outcome_reason"),
+        col.optional_ints(runs, "completed_at"),
+        col.optional_ints(runs, "enforced_limit"),
+        col.texts(runs, "status"),
+    ]
+    return [RunRow(*row) for row in zip(*columns, strict=True)]

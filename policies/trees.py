@@ -1,0 +1,120 @@
+"""Trees of runs and co-start gangs (spec §1 Run.parent, quota, gang).
+
+    tree:  Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
+           Σ GPU-seconds used + Active GPUs × min(P, time limit left), likewise  ≤ quota.maxGPUHours
+    gang:  all ``size`` runs of that name in a namespace start in one cycle, or none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from policies.claims import LeaseRow, RunKey
+from policies.model import INF, Model
+from policies.runs import RunRow
+
+if TYPE_CHECKING:  # a Problem holds Trees
+    from policies.demand import Starts
+    from policies.problem import Problem
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A run with a quota: the runs below it (itself included), and what the quota still leaves.
+
+    ``left``: GPUs (``hours`` False) or milli-GPU-seconds.
+    """
+
+    root: RunKey
+    members: frozenset[RunKey]
+    hours: bool
+    limit: int
+    left: int
+
+    def weight(self, run: RunRow, period: int) -> int:
+        """What one Active GPU of ``run`` counts."""
+        return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
+
+
+def trees(runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], at: int, period: int) -> list[Tree]:
+    """Every quota, in the order of its run."""
+    below: dict[RunKey, list[RunKey]] = {}
+    for key, run in runs.items():
+        if run.parent:
+            below.setdefault((run.namespace, run.parent), []).append(key)
+    by_run: dict[RunKey, list[LeaseRow]] = {}
+    for lease in leases:
+        if lease.active:
+            by_run.setdefault(lease.run_key, []).append(lease)
+    found: list[Tree] = []
+    for key in sorted(runs):
+        run = runs[key]
+        if run.quota_gpus is None and run.quota_gpu_milliseconds is None:
+            continue
+        members = _subtree(key, below)
+        held = [lease for member in sorted(members) for lease in by_run.get(member, ())]
+        if run.quota_gpus is not None:
+            now = sum(lease.gpus for lease in held if not lease.closed)
+            found.append(Tree(key, members, False, run.quota_gpus, run.quota_gpus - now))
+        if run.quota_gpu_milliseconds is not None:
+            used = sum(_seconds(lease, runs.get(lease.run_key), at, period) for lease in held)
+            found.append(Tree(key, members, True, run.quota_gpu_milliseconds, run.quota_gpu_milliseconds - used))
+    return found
+
+
+def _seconds(lease: LeaseRow, run: RunRow | None, at: int, period: int) -> int:
+    """Used so far and, while it is open, provided for ahead: milli-GPU-seconds."""
+    if lease.closed:
+        return 1000 * lease.gpus * ((lease.ended or at) - lease.start)
+    left = period if run is None or run.limit is None else max(0, min(period, lease.start + run.limit - at))
+    return 1000 * lease.gpus * (at - lease.start + left)
+
+
+def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[RunKey]:
+    seen = {root}
+    edge = [root]
+    while edge:
+        edge = [child for key in edge for child in below.get(key, ()) if child not in seen]
+        seen.update(edge)
+    return frozenset(seen)
+
+
+def gangs(pending: list[RunRow]) -> tuple[list[list[RunKey]], dict[RunKey, str]]:
+    """Gangs that are complete among ``pending``, and for members of the others why they wait."""
+    by_name: dict[tuple[str, str, int], list[RunKey]] = {}
+    for run in pending:
+        if run.gang:
+            by_name.setdefault((run.namespace, run.gang, run.gang_size), []).append(run.key)
+    whole: list[list[RunKey]] = []
+    waiting: dict[RunKey, str] = {}
+    for (_, name, size), keys in sorted(by_name.items()):
+        if len(keys) == size:
+            whole.append(sorted(keys))
+            continue
+        for key in keys:
+            waiting[key] = f"{len(keys)} of the {size} runs of gang {name} are ready to start"
+    return whole, waiting
+
+
+def rows(model: Model, problem: Problem, starts: Starts) -> None:
+    """The rows of the module's docstring, over the columns of candidates (funded or not)."""
+    period = int(problem.book.money.policy.accounting_period)
+    for tree in problem.trees:
+        terms = []
+        for key in sorted(tree.members):
+            for candidate in problem.ways.get(key, ()):
+                kind = problem.types[problem.candidates[candidate].type]
+                weight = float(tree.weight(problem.candidates[candidate].run, period))
+                if candidate in starts.start:
+                    terms.append((starts.start[candidate], weight * kind.base_gpus))
+                if candidate in starts.steps:
+                    terms.append((starts.steps[candidate], weight * kind.step_gpus))
+        scale = 3_600_000.0 if tree.hours else 1.0
+        left = max(0, tree.left) / scale
+        model.row(("tree", *tree.root, tree.hours), [(c, w / scale) for c, w in terms], -INF, left)
+    for gang in problem.gangs:
+        sums = [[starts.start[c] for c in problem.ways.get(key, ()) if c in starts.start] for key in gang]
+        for key, other in zip(gang[1:], sums[1:], strict=True):
+            model.row(("gang", *key), [*((c, 1.0) for c in sums[0]), *((c, -1.0) for c in other)], 0.0, 0.0)

@@ -44,7 +44,7 @@ def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: 
     """
     rows = _rows(domains)
     colours = _colours(domains)
-    height = sum(_row_height(row) for row in rows)
+    height = sum(_row_height(row) for row in rows) or 1.0
     width = max((sum(_width(d) for d in row) for row in rows), default=10)
     scale = min(0.26, max(0.09, 11.0 / width))  # inches a block
     legend = _handles(domains, colours)

@@ -1,0 +1,84 @@
+"""A small world with something of everything that reports show."""
+
+from pathlib import Path
+from typing import Any
+
+from jobtree.cluster.statefile import StateFile
+from jobtree.world.snapshot import Snapshot, take
+from tests.support import documents as doc
+from tests.support.documents import API, Document
+from tests.support.times import T0, unix
+
+AT = unix(T0)
+RUNS = (("r", 4, "org:a"), ("gone", 4, "org:a"), ("poor", 2, "org:a:x"))
+
+
+def lease(
+    name: str,
+    run: str,
+    slots: list[str],
+    payer: str | None,
+    *segments: tuple[str, str, str | None],
+    role: str = "Active",
+) -> Document:
+    """A lease of a run with this ledger: (class, from, to); closed where the last segment has an end."""
+    (owner,) = (owner for name, _, owner in RUNS if name == run)
+    funding: list[dict[str, Any]] = [
+        {"class": kind, "from": since, **({"to": until} if until else {})} for kind, since, until in segments
+    ]
+    last = segments[-1][2]
+    status: Document = {"closed": last is not None, "funding": funding}
+    if last is not None:
+        status |= {"ended": last, "closureReason": "Completed"}
+    paid = {"paidBy": {"budget": payer.partition("/")[0], "envelope": payer.partition("/")[2]}} if payer else {}
+    return {
+        "apiVersion": API,
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": "default", "creationTimestamp": segments[0][1]},
+        "spec": {
+            "owner": owner,
+            "runRef": {"name": run},
+            "runUid": run,
+            "runOwner": owner,
+            "flavor": "H100-80GB",
+            "group": 0,
+            "slice": {"nodes": slots, "role": role},
+            "interval": {"start": segments[0][1]},
+            "reason": "Start",
+            **paid,
+        },
+        "status": status,
+    }
+
+
+def mixed() -> list[Document]:
+    """Two domains; a run with a spare, one that has ended, one whose money ran out, a foreign pod, a cordon."""
+    hours = {h: f"2025-12-31T{h:02d}:00:00Z" for h in range(24)}
+    return [
+        doc.policy(spares={"discount": 0.25}),
+        doc.node("a01", domain="A"),
+        doc.node("a02", domain="A"),
+        doc.merge(doc.node("b01", 4, domain=None), {"spec": {"unschedulable": True}}),
+        doc.foreign_pod("burnin", on="a02", gpus=3),
+        doc.budget("org:a", [doc.envelope(8)]),
+        doc.budget("org:a:x", [doc.envelope(4, start=hours[20])]),
+        *(doc.run(name, gpus, owner) for name, gpus, owner in RUNS),
+        lease("r-0", "r", [f"a01#{i}" for i in range(4)], "org-a/gpus", ("owned", hours[22], None)),
+        lease("r-1", "r", ["a01#4"], "org-a/gpus", ("owned", hours[22], None), role="Spare"),
+        lease("gone-0", "gone", [f"a02#{i}" for i in range(4)], "org-a/gpus", ("owned", hours[10], hours[11])),
+        lease(
+            "poor-0",
+            "poor",
+            ["b01#0", "b01#1"],
+            "org-a-x/gpus",
+            ("owned", hours[18], hours[21]),
+            ("unfunded", hours[21], None),
+        ),
+        lease("free-0", "poor", ["a02#0"], None, ("unfunded", hours[23], None)),
+    ]
+
+
+def snapshot(path: Path) -> Snapshot:
+    """What a cycle at T0 sees of it."""
+    path.write_text(doc.dump(mixed()), encoding="utf-8")
+    return take(StateFile(path, AT).read())

@@ -7,6 +7,7 @@ written back as the bytes it was read from; in one that is touched, only the tou
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import msgspec
@@ -18,6 +19,8 @@ from jobtree.world.intake import Key, key_of
 _MARKER: Final = re.compile(rb"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
 _BOM: Final = b"\xef\xbb\xbf"
+_MARKED: Final = b"---\n"
+_COMMENTS: Final = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
 _LIST_HEAD: Final = b'{"apiVersion":"v1","items":[\n'
 _LIST_TAIL: Final = b'\n],"kind":"List","metadata":{"resourceVersion":""}}\n'
 
@@ -36,13 +39,16 @@ class Head(msgspec.Struct):
 
     kind: str = ""
     apiVersion: str = ""  # noqa: N815  # the field's name in Kubernetes
-    metadata: HeadMeta | None = None
+    metadata: HeadMeta | None = None  # None: not there, or not as it should be
+    name: str = ""  # of an object without usable metadata
 
 
 _HEAD: Final = msgspec.json.Decoder(Head)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT: Final = msgspec.json.Decoder(str)
+
+Default = tuple[str, str]
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +59,7 @@ class Document:
     head: Head
     raw: bytes | msgspec.Raw
     text: bytes | msgspec.Raw | None = None
+    removed: bool = False
 
     def value(self) -> dict[str, Any]:
         """The object as JSON's values, a fresh copy."""
@@ -82,11 +89,14 @@ class Group:
         """The group's bytes as they go into the file."""
         if self.text is not None:
             return self.text
+        left = [document for document in self.documents if not document.removed]
         if self.style == "json":
-            return self.marker + self.head + b",\n".join(d.text or d.raw for d in self.documents) + self.tail
+            if not left and not self.head:
+                return b""
+            return self.marker + self.head + b",\n".join(each.text or each.raw for each in left) + self.tail
         if self.style == "yaml":
-            return b"".join(b"---\n" + yamltext.dump(d.value()).encode() for d in self.documents)
-        items = b"".join(_yaml_item(d, self.indent) for d in self.documents)
+            return b"".join(self.marker + self.head + yamltext.dump(each.value()).encode() for each in left)
+        items = b"".join(_yaml_item(each, self.indent) for each in left)
         head = self.head if items else self.head.rstrip() + b" []\n"
         return head + items + self.tail
 
@@ -101,7 +111,7 @@ class StateText:
 
     def documents(self) -> Iterator[Document]:
         """Every object, in the file's order."""
-        return (document for group in self.groups for document in group.documents)
+        return (document for group in self.groups for document in group.documents if not document.removed)
 
     def index(self) -> None:
         """Fills ``by_key``. Raises Refusal naming an object that stands in the file twice."""
@@ -123,7 +133,7 @@ class StateText:
             last.documents.append(document)
             last.text = None
         else:
-            last = Group("yaml", [document], None)
+            last = Group("yaml", [document], None, marker=_MARKED)
             self.groups.append(last)
         self.by_key[document.key] = (last, document)
 
@@ -136,10 +146,8 @@ class StateText:
     def remove(self, key: Key) -> None:
         """Takes the object of that key out."""
         group, document = self.by_key.pop(key)
-        group.documents.remove(document)
+        document.removed = True
         group.text = None
-        if not group.documents and not group.head:
-            self.groups.remove(group)
 
     def render(self) -> bytes:
         """The file's bytes; a document of YAML always begins on a line of its own."""
@@ -162,17 +170,19 @@ def parse(data: bytes, *, json: bool = False) -> StateText:
         data.decode()
     except UnicodeDecodeError as error:
         raise Refusal(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    line = 1
     for number, chunk in enumerate(_chunks(data)):
         body = chunk.removeprefix(_BOM)
         marker = _MARKER.match(body)
         body = body[marker.end() :] if marker else body
         if _JSON_START.match(body):
             group = _json_group(chunk, body)
-            group.marker = b"---\n" if marker else b""
             text.json = text.json or not number
         else:
-            group = _yaml_group(chunk, body, allowance)
+            group = _yaml_group(chunk, body, allowance, line)
+        group.marker = _MARKED if marker else b""
         text.groups.append(group)
+        line += chunk.count(b"\n")
     text.json = text.json and all(group.style == "json" for group in text.groups if group.documents)
     text.index()
     return text
@@ -185,24 +195,42 @@ def _chunks(data: bytes) -> Iterator[bytes]:
     """
     marked = data.startswith((b"---", b"...")) or b"\n---" in data or b"\n..." in data  # far cheaper than the search
     cuts = [0, *(match.start() for match in _MARKER.finditer(data if marked else b"")), len(data)]
-    return (data[start:end] for start, end in zip(cuts, cuts[1:], strict=False) if end > start)
+    return (data[start:end] for start, end in pairwise(cuts) if end > start)
 
 
-def make_document(raw: bytes | msgspec.Raw, text: bytes | msgspec.Raw | None = None, default: str = "") -> Document:
-    """The document of an object's JSON. Raises Refusal where it has no kind."""
+def make_document(
+    raw: bytes | msgspec.Raw, text: bytes | msgspec.Raw | None = None, default: Default | None = None
+) -> Document:
+    """The document of an object's JSON. ``default``: apiVersion and kind of the items of a typed list.
+
+    Raises Refusal where it has no kind.
+    """
     try:
         head = _HEAD.decode(raw)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise Refusal(f"an object in it is not one of Kubernetes: {error}") from None
+    except msgspec.ValidationError:
+        head = _broken_head(raw)
     if not head.kind and default:
-        value = {"apiVersion": default.rpartition(" ")[0], "kind": default.rpartition(" ")[2]}
-        raw = msgspec.json.encode(value | msgspec.json.decode(raw))
-        head = _HEAD.decode(raw)
+        raw = msgspec.json.encode({"apiVersion": default[0], "kind": default[1], **msgspec.json.decode(raw)})
+        head.apiVersion, head.kind = default
+    name = head.metadata.name if head.metadata else head.name
     if not head.kind:
-        name = head.metadata.name if head.metadata else ""
         raise Refusal(f"an object in it{f' ({name})' if name else ''} has no kind; allowed are Kubernetes objects")
-    metadata = head.metadata or HeadMeta()
-    return Document(key_of(head.apiVersion, head.kind, metadata.namespace or "", metadata.name), head, raw, text)
+    namespace = head.metadata.namespace if head.metadata else None
+    return Document(key_of(head.apiVersion, head.kind, namespace or "", name), head, raw, text)
+
+
+def _broken_head(raw: bytes | msgspec.Raw) -> Head:
+    """As much as can be told of an object whose head is not as it should be: it will be named, not used."""
+    value = msgspec.json.decode(raw)
+    if not isinstance(value, dict):
+        raise Refusal("something in it is not a Kubernetes object (a mapping with apiVersion, kind and metadata)")
+    kind, api_version, metadata = value.get("kind"), value.get("apiVersion"), value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return Head(
+        kind=kind if isinstance(kind, str) else "",
+        apiVersion=api_version if isinstance(api_version, str) else "",
+        name=str(name) if isinstance(name, str | int | float) else "",
+    )
 
 
 def _json_group(chunk: bytes, body: bytes) -> Group:
@@ -233,9 +261,9 @@ def _member(name: str, members: dict[str, msgspec.Raw]) -> bytes:
     return msgspec.json.encode(name) + b":" + bytes(members[name])
 
 
-def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance) -> Group:
+def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance, line: int) -> Group:
     text = body.decode()
-    loaded = yamltext.load(text, allowance)
+    loaded = yamltext.load(text, allowance, line)
     if loaded is None or loaded.value is None:
         return Group("yaml", [], chunk)
     value = loaded.value
@@ -243,10 +271,12 @@ def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance) -> Gro
         raise Refusal("a document in it is not a Kubernetes object (a mapping with apiVersion, kind, metadata)")
     kind, items = value.get("kind"), value.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
-        return Group("yaml", [make_document(msgspec.json.encode(value))], chunk)
+        comments = _COMMENTS.match(body)
+        head = comments[0].lstrip(b"\r\n") if comments else b""
+        return Group("yaml", [make_document(msgspec.json.encode(value))], chunk, head)
     default = _item_kind(kind, str(value.get("apiVersion", "")))
     cuts = loaded.items if len(loaded.items) == len(items) + 1 else []
-    texts = [text[a:b].encode() for a, b in zip(cuts, cuts[1:], strict=False)] if cuts else [None] * len(items)
+    texts = [text[a:b].encode() for a, b in pairwise(cuts)] if cuts else [None] * len(items)
     documents = [
         make_document(msgspec.json.encode(item), text, default) for item, text in zip(items, texts, strict=True)
     ]
@@ -269,10 +299,10 @@ def _yaml_item(document: Document, indent: int) -> bytes:
     return yamltext.dump(document.value(), item=True, indent=indent).encode()
 
 
-def _item_kind(list_kind: str, api_version: str) -> str:
-    """``apiVersion kind`` of the items of a typed list, which print neither; empty for a plain List."""
+def _item_kind(list_kind: str, api_version: str) -> Default | None:
+    """What the items of a typed list are, which print neither apiVersion nor kind; None for a plain List."""
     kind = list_kind.removesuffix("List")
-    return f"{api_version} {kind}" if kind else ""
+    return (api_version, kind) if kind else None
 
 
 def _refuse_nested(documents: list[Document]) -> None:

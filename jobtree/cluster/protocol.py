@@ -45,4 +45,7 @@ class Cluster(Protocol):
         """Everything a cycle needs, listed consistently. Raises Refusal when it cannot be read whole."""
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
-        """Apply ``writes`` on top of ``revision``. Raises Refusal, with nothing written, when the state has moved on."""
+        """Apply ``writes`` on top of ``revision``.
+
+        Raises Refusal, with nothing written, when the state has moved on.
+        """

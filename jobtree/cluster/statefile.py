@@ -1,43 +1,99 @@
-"""A cluster in a file (spec §10): what `kubectl get -o yaml` prints, read whole and replaced atomically."""
+"""A cluster in a file (spec §10): what `kubectl get -o yaml` prints, read whole and replaced in one step."""
 
+import contextlib
 import hashlib
-import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
-from jobtree.api import GROUP, Refusal, Time
-from jobtree.cluster import document
-from jobtree.cluster.document import Document
+import msgspec
+
+from jobtree.api import Refusal, Time
+from jobtree.cluster import disk, document, edits
+from jobtree.cluster.document import StateText
+from jobtree.cluster.protocol import Write
 from jobtree.world.intake import Intake, intake, is_read
-
-_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_DNS, GROUP)
 
 
 class StateFile:
-    """`protocol.Cluster` on a file. ``at`` is the time that objects seen for the first time are given."""
+    """`protocol.Cluster` on a file; symbolic links are followed. Every Refusal names the file or the object.
 
-    def __init__(self, path: Path | str, at: int, *, create: bool = False) -> None:
+    ``at``: the time, in Unix seconds, that objects without uid or creation time are first seen at. Reading tells what
+    they get, the next write puts it into the file. ``create``: a missing file is an empty cluster; else a Refusal.
+    ``wait``: seconds to wait for another writer.
+    """
+
+    def __init__(self, path: Path | str, at: int, *, create: bool = False, wait: float = disk.LOCK_WAIT) -> None:
         self.path = Path(path)
         self.at = Time(at)
-        self.create = create
+        self._create = create
+        self._wait = wait
+        self._held = 0
 
     def read(self) -> Intake:
-        """Everything in the file. Raises Refusal, naming the file, when it cannot be read whole."""
-        try:
+        """Everything in the file, at one revision: files are replaced in one step, so no lock is needed."""
+        with self._named():
             data = self._bytes()
-            text = document.parse(data)
-            objects = [(each.key, self._seen(each)) for each in text.documents() if is_read(each.key)]
-            return intake(objects, revision(data))
+            text = self._parse(data)
+            found = [(each.key, self._first_seen(each)) for each in text.documents() if is_read(each.key)]
+        return intake(found, revision_of(data))
+
+    def write(self, writes: Sequence[Write], revision: str) -> None:
+        """Applies all of the writes on top of ``revision``, or raises Refusal and leaves the file untouched.
+
+        The first writer also puts what `read` said of objects seen for the first time into the file.
+        """
+        with self.hold(), self._named():
+            data = self._bytes()
+            if revision_of(data) != revision:
+                raise Refusal("it was changed by somebody else in the meantime; run the command again")
+            text = self._parse(data)
+            edits.first_sight(text, self.at)
+            edits.apply(text, writes, self.at)
+            after = text.render()
+            if after != data:
+                disk.replace(self._target(), after)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keeps other commands from writing until the end, so that what is read within it is still so when written."""
+        with contextlib.ExitStack() as stack:
+            if not self._held:
+                with self._named():
+                    stack.enter_context(disk.locked(self._target(), self._wait))
+            self._held += 1
+            try:
+                yield
+            finally:
+                self._held -= 1
+
+    def _target(self) -> Path:
+        try:
+            return self.path.resolve()
+        except (OSError, RuntimeError):
+            raise Refusal("it is a symbolic link that leads nowhere") from None
+
+    def _bytes(self) -> bytes:
+        data = disk.read(self.path)
+        if data is None and not self._create:
+            raise Refusal("there is no such file; `kubectl-runs --state FILE submit -f MANIFEST` makes one")
+        return data or b""
+
+    def _parse(self, data: bytes) -> StateText:
+        return document.parse(data, json=self.path.suffix == ".json")
+
+    def _first_seen(self, each: document.Document) -> bytes:
+        value = edits.seen(each, self.at)
+        return bytes(each.raw) if value is None else msgspec.json.encode(value)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Says of a refusal that names no object that it is about this file."""
+        try:
+            yield
         except Refusal as refusal:
             raise refusal if refusal.subject else refusal.about(str(self.path)) from None
 
-    def _bytes(self) -> bytes:
-        return self.path.read_bytes()
 
-    def _seen(self, each: Document) -> bytes:
-        return bytes(each.raw)
-
-
-def revision(data: bytes) -> str:
-    """What identifies a state: SHA-256 of the file's bytes."""
+def revision_of(data: bytes) -> str:
+    """What identifies a state: SHA-256 of the file's bytes, hex."""
     return hashlib.sha256(data).hexdigest()

@@ -65,16 +65,17 @@ class _Open:
     size: int = 1
 
 
-def load(text: str, allowance: Allowance) -> Loaded | None:
+def load(text: str, allowance: Allowance, line: int = 1) -> Loaded | None:
     """The one document in ``text``; None where there is only white space, comments or directives.
 
-    Raises Refusal (a sentence without the file's name) for anything that is not YAML, or not JSON's values.
+    ``line``: the number of its first line in the file. Raises Refusal (a sentence without the file's name) for
+    anything that is not YAML, or not JSON's values.
     """
     try:
-        return _Builder(text, allowance).run()
+        return _Builder(text, allowance, line).run()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        where = f"line {mark.line + line}, column {mark.column + 1}: " if mark else ""
         raise Refusal(f"{where}{error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         raise Refusal(f"character {error.position}: {error.reason}") from None
@@ -83,8 +84,9 @@ def load(text: str, allowance: Allowance) -> Loaded | None:
 class _Builder:
     """Makes the value from the events, without recursion: libyaml itself bounds the depth."""
 
-    def __init__(self, text: str, allowance: Allowance) -> None:
+    def __init__(self, text: str, allowance: Allowance, line: int) -> None:
         self._text = text
+        self._first_line = line
         self._allowance = allowance
         self._anchors: dict[str, tuple[Any, int] | None] = {}
         self._open: list[_Open] = []
@@ -122,7 +124,7 @@ class _Builder:
         if event.implicit[0]:
             value = _MERGE if value == "<<" and self._wants_key() else _resolve(value)
         elif event.tag is not None and event.tag != "!":
-            value = _tagged(event)
+            value = self._tagged(event)
         size = len(event.value) + 1
         if event.anchor:
             self._anchors[event.anchor] = (value, size)
@@ -132,7 +134,7 @@ class _Builder:
         known = self._anchors.get(event.anchor)
         if known is None:
             what = "stands inside itself" if event.anchor in self._anchors else "is not defined before it"
-            raise Refusal(f"{_line(event)}the alias *{event.anchor} {what}")
+            raise self._refusal(event, f"the alias *{event.anchor} {what}")
         value, size = known
         self._allowance.spend(size)
         self._add(value, size, event)
@@ -140,7 +142,7 @@ class _Builder:
     def _begin(self, event: Any) -> None:
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
-            raise Refusal(f"{_line(event)}the tag {event.tag} has no meaning here; leave it out")
+            raise self._refusal(event, f"the tag {event.tag} has no meaning here; leave it out")
         if event.anchor:
             self._anchors[event.anchor] = None
         opened = _Open({} if mapping else [], event.anchor, bool(event.flow_style))
@@ -177,8 +179,27 @@ class _Builder:
             self._item_end = event.start_mark.index + (1 if done.flow else 0)
         self._add(done.value, done.size, event)
 
+    def _refusal(self, event: Any, problem: str) -> Refusal:
+        return Refusal(f"line {event.start_mark.line + self._first_line}: {problem}")
+
     def _wants_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is _NO_KEY
+
+    def _key(self, value: Any, event: Any) -> str:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise self._refusal(event, "a key is a text; put it in quotes")
+        return str(value)
+
+    def _tagged(self, event: Any) -> Any:
+        """The value of a scalar with a tag of its own, such as `!!str 5`."""
+        if event.tag == _TAG + "str":
+            return event.value
+        value = _resolve(event.value)
+        kinds = {"int": int, "float": int | float, "bool": bool, "null": type(None)}
+        wanted = kinds.get(event.tag.removeprefix(_TAG))
+        if wanted is None or not isinstance(value, wanted):
+            raise self._refusal(event, f"{event.value!r} with the tag {event.tag} has no meaning here")
+        return value
 
     def _add(self, value: Any, size: int, event: Any) -> None:
         if not self._open:
@@ -191,13 +212,13 @@ class _Builder:
                 self._block_items = False
             parent.value.append(value)
         elif parent.key is _NO_KEY:
-            parent.key = value if value is _MERGE else _key(value, event)
+            parent.key = value if value is _MERGE else self._key(value, event)
             if parent.key is not _MERGE and parent.key in parent.value:
-                raise Refusal(f"{_line(event)}the key {parent.key} stands twice in one mapping")
+                raise self._refusal(event, f"the key {parent.key} stands twice in one mapping")
         elif parent.key is _MERGE:
             sources = value if isinstance(value, list) else [value]
             if not all(isinstance(source, dict) for source in sources):
-                raise Refusal(f"{_line(event)}<< takes a mapping or a list of mappings")
+                raise self._refusal(event, "<< takes a mapping or a list of mappings")
             parent.merges.extend(sources)
             parent.key = _NO_KEY
         else:
@@ -207,16 +228,6 @@ class _Builder:
 
 def _events(text: str) -> Iterator[Any]:
     return yaml.parse(text, Loader=yaml.CSafeLoader)
-
-
-def _line(event: Any) -> str:
-    return f"line {event.start_mark.line + 1}: "
-
-
-def _key(value: Any, event: Any) -> str:
-    if isinstance(value, bool) or value is None or not isinstance(value, str | int | float):
-        raise Refusal(f"{_line(event)}a key is text; quote it")
-    return value if isinstance(value, str) else str(value)
 
 
 def _resolve(text: str) -> Any:
@@ -241,18 +252,6 @@ def _radix(text: str) -> int:
     return sign * (int(digits, 0) if digits[1] in "xbo" else int(digits, 8))
 
 
-def _tagged(event: Any) -> Any:
-    """The value of a scalar with a tag of its own, such as `!!str 5`."""
-    if event.tag == _TAG + "str":
-        return event.value
-    value = _resolve(event.value)
-    kinds = {"int": int, "float": int | float, "bool": bool, "null": type(None)}
-    wanted = kinds.get(event.tag.removeprefix(_TAG))
-    if wanted is None or not isinstance(value, wanted):
-        raise Refusal(f"{_line(event)}{event.value!r} with the tag {event.tag} has no meaning here")
-    return value
-
-
 class _Dumper(yaml.CSafeDumper):
     """Block style as `kubectl get -o yaml`; quotes whatever any YAML reader could take for something else than text."""
 
@@ -260,6 +259,14 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
+def _text(dumper: Any, value: str) -> Any:
+    """A text as kubectl prints it: in double quotes where it looks like something else, in lines where it has some."""
+    looks = dumper.resolve(yaml.ScalarNode, value, (True, False))
+    style = '"' if looks != _TAG + "str" else "|" if "\n" in value else None
+    return dumper.represent_scalar(_TAG + "str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
 for _tag, _pattern, _first in (("float", _FLOAT, "-+.0123456789"), ("int", _RADIX, "-+0"), ("bool", "y|Y|n|N", "yYnN")):
     _Dumper.add_implicit_resolver(
         _TAG + _tag, re.compile(f"^(?:{getattr(_pattern, 'pattern', _pattern)})$"), list(_first)

@@ -1,0 +1,151 @@
+"""Writes on the documents of a state file, by the rules that an API server with our CRDs would keep."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from jobtree.api import GROUP, KINDS, KindObject, Refusal, Time, decode
+from jobtree.api.core import Node, Pod
+from jobtree.api.rules import check_object, check_update
+from jobtree.cluster.document import Document, StateText
+from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.intake import Key, key_of
+
+_UID_SPACE: Final = uuid.uuid5(uuid.NAMESPACE_DNS, GROUP)
+_SERVER_SET: Final = ("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink")
+"""Metadata that a server adds: it does not make two objects different."""
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386: mappings merge, null removes, anything else replaces. ``target`` may be changed and reused."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = target if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def uid_of(key: Key, created: Time) -> str:
+    """The uid of an object that was written by hand: UUIDv5 of `KIND/NAMESPACE/NAME/TIME` (spec §10)."""
+    return str(uuid.uuid5(_UID_SPACE, f"{key.kind}/{key.namespace}/{key.name}/{created}"))
+
+
+def seen(document: Document, at: Time) -> dict[str, Any] | None:
+    """The object with the uid and creation time that its first sight at ``at`` gives it.
+
+    None where it has both, is of no kind of ours, or has metadata that cannot be read (which reading it says).
+    """
+    key, metadata = document.key, document.head.metadata
+    if key.group != GROUP or metadata is None or (metadata.uid and metadata.creationTimestamp):
+        return None
+    try:
+        created = Time.parse(metadata.creationTimestamp) if metadata.creationTimestamp else at
+    except ValueError:
+        return None
+    value = document.value()
+    given = {"creationTimestamp": str(created), "uid": metadata.uid or uid_of(key, created)}
+    return value | {"metadata": value["metadata"] | given}
+
+
+def first_sight(text: StateText, at: Time) -> None:
+    """Gives every object of our kinds its uid and creation time for good; one that cannot be used stays as it is."""
+    for document in list(text.documents()):
+        value = seen(document, at)
+        if value is not None and _usable(document.key, value):
+            text.replace(document.key, value)
+
+
+def _usable(key: Key, value: dict[str, Any]) -> bool:
+    try:
+        return key.kind in KINDS and bool(decode(key.kind, value))
+    except Refusal:
+        return False
+
+
+def apply(text: StateText, writes: Sequence[Write], at: Time) -> None:
+    """Carries the writes out in their order, on ``text`` only.
+
+    Raises Refusal naming the object: a patch of what is not there, a create of what is there and different, and
+    whatever leaves an object of ours broken or changes what may not change.
+    """
+    for write in writes:
+        key = _key(write.ref)
+        if write.verb == "delete":
+            if key in text.by_key:
+                text.remove(key)
+        elif write.verb == "create":
+            _create(text, key, write, at)
+        else:
+            _patch(text, key, write)
+
+
+def _key(ref: Ref) -> Key:
+    return key_of(f"{GROUP}/v1" if ref.kind in KINDS else "v1", ref.kind, ref.namespace, ref.name)
+
+
+def _create(text: StateText, key: Key, write: Write, at: Time) -> None:
+    body = dict(write.body)
+    metadata = {**body.get("metadata", {}), "name": key.name}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    body["metadata"] = metadata
+    there = text.by_key.get(key)
+    if there is not None:
+        if _comparable(there[1].value()) != _comparable(body):
+            raise Refusal("another object of this name is there already; choose another name", subject=str(key))
+        return
+    if key.group == GROUP:
+        metadata.setdefault("creationTimestamp", str(at))
+        metadata.setdefault("uid", uid_of(key, Time.parse(metadata["creationTimestamp"])))
+        _check(key, body)
+    text.append(body)
+
+
+def _comparable(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes an object the same: all but its status and what a server sets."""
+    metadata = {name: part for name, part in value["metadata"].items() if name not in _SERVER_SET}
+    return {**value, "metadata": metadata, "status": None}
+
+
+def _patch(text: StateText, key: Key, write: Write) -> None:
+    there = text.by_key.get(key)
+    if there is None:
+        raise Refusal("it is not there any more, so it cannot be changed; run the command again", subject=str(key))
+    if write.subresource != "status" and "status" in write.body:
+        raise ValueError(f"{write.ref}: a patch of the status says subresource='status'")
+    document = there[1]
+    patch = {"status": write.body.get("status", {})} if write.subresource == "status" else write.body
+    value = merge_patch(document.value(), patch)
+    if _identity(value) != _identity(document.value()):
+        raise Refusal("kind, namespace and name of an object never change", subject=str(key))
+    if key.group == GROUP:
+        before, after = _read(key, document.value()), _check(key, value)
+        if before is not None:
+            check_update(before, after)
+    text.replace(key, value)
+
+
+def _identity(value: Mapping[str, Any]) -> tuple[Any, ...]:
+    metadata = value.get("metadata") or {}
+    return value.get("apiVersion"), value.get("kind"), metadata.get("namespace"), metadata.get("name")
+
+
+def _read(key: Key, value: dict[str, Any]) -> KindObject | None:
+    """The object as it was; None where it was broken, so that any change that mends it is welcome."""
+    return _decode(key, value) if _usable(key, value) else None
+
+
+def _decode(key: Key, value: dict[str, Any]) -> KindObject:
+    item = decode(key.kind, value)
+    assert not isinstance(item, Node | Pod), "only kinds of the group are decoded here"
+    return item
+
+
+def _check(key: Key, value: dict[str, Any]) -> KindObject:
+    item = _decode(key, value)
+    check_object(item)
+    return item

@@ -60,6 +60,10 @@ def shown(default: T) -> T:
 
 Count = Annotated[int, Meta(ge=0, le=MAX_GPUS)]
 PositiveCount = Annotated[int, Meta(ge=1, le=MAX_GPUS)]
+#: How an API server merges a list: entries are unique, or are told apart by a field of theirs.
+AS_SET: Final = Meta(extra_json_schema={"x-kubernetes-list-type": "set"})
+BY_NAME: Final = Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
+BY_TYPE: Final = Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]})
 #: GPU-hours or credits. Whole numbers stay integers, so that no bound is ever rounded.
 Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | Annotated[float, Meta(ge=0, le=MAX_AMOUNT)]
 #: A share of a whole.
@@ -88,7 +92,7 @@ PartName = Annotated[
 ]
 #: An index of an array of runs, and how many there may be.
 Index = Annotated[int, Meta(ge=0, le=999_999)]
-ArraySize = Annotated[int, Meta(ge=1, le=10_000)]
+ArraySize = Annotated[int, Meta(ge=1, le=5_000)]
 SpareCount = Annotated[int, Meta(ge=0, le=1024)]
 Labels = dict[str, str]
 Selector = Annotated[dict[str, str], Meta(min_length=1, max_length=16)]

@@ -6,7 +6,20 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import Amount, Count, Flavor, PartName, PositiveCount, Selector, Strict, Tolerant, shown
+from jobtree.api.base import (
+    AS_SET,
+    BY_NAME,
+    BY_TYPE,
+    Amount,
+    Count,
+    Flavor,
+    PartName,
+    PositiveCount,
+    Selector,
+    Strict,
+    Tolerant,
+    shown,
+)
 from jobtree.api.meta import Condition, Object
 from jobtree.api.scalars import HOUR, Duration, OwnerPath, Time
 
@@ -111,6 +124,7 @@ class AggregateCap(Strict, frozen=True, kw_only=True):
     name: Annotated[PartName, Meta(description="Unique in the Budget.")]
     envelopes: Annotated[
         tuple[PartName, ...],
+        AS_SET,
         Meta(min_length=1, max_length=64, description="Names of envelopes of this Budget."),
     ]
     flavor: Annotated[
@@ -126,7 +140,9 @@ class BudgetSpec(Strict, frozen=True, kw_only=True):
     """The allowance of one owner."""
 
     owner: Annotated[OwnerPath, Meta(description="Colon path of the owner; immutable.")]
-    envelopes: Annotated[tuple[Envelope, ...], Meta(min_length=1, max_length=64, description="The pools of GPUs.")]
+    envelopes: Annotated[
+        tuple[Envelope, ...], BY_NAME, Meta(min_length=1, max_length=64, description="The pools of GPUs.")
+    ]
     namespaces: Annotated[
         tuple[Namespace, ...],
         Meta(
@@ -144,7 +160,8 @@ class BudgetSpec(Strict, frozen=True, kw_only=True):
     ] = None
     aggregate_caps: Annotated[
         tuple[AggregateCap, ...],
-        Meta(max_length=64, description="Bounds over several envelopes."),
+        BY_NAME,
+        Meta(max_length=32, description="Bounds over several envelopes."),
     ] = ()
 
 
@@ -185,10 +202,11 @@ class AggregateUsage(EnvelopeUsage, frozen=True, kw_only=True):
 class BudgetStatus(Tolerant, frozen=True, kw_only=True):
     """Use of the Budget as of the last cycle that changed it."""
 
-    envelopes: Annotated[tuple[EnvelopeUsage, ...], Meta(description="Use of each envelope.")] = ()
-    aggregate_caps: Annotated[tuple[AggregateUsage, ...], Meta(description="Use of each aggregate cap.")] = ()
+    envelopes: Annotated[tuple[EnvelopeUsage, ...], BY_NAME, Meta(description="Use of each envelope.")] = ()
+    aggregate_caps: Annotated[tuple[AggregateUsage, ...], BY_NAME, Meta(description="Use of each aggregate cap.")] = ()
     conditions: Annotated[
         tuple[Condition, ...],
+        BY_TYPE,
         Meta(description="`Healthy`: False with `Overcommitted` where a cap lies below its use."),
     ] = ()
     updated: Annotated[Time | None, Meta(description="The cycle that wrote this usage.")] = None

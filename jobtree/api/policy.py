@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import Amount, Count, Fraction, Selector, Strict, Tolerant
+from jobtree.api.base import AS_SET, BY_TYPE, Amount, Count, Fraction, Selector, Strict, Tolerant
 from jobtree.api.meta import Condition, Object, ObjectMeta
 from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, exact
 
@@ -189,6 +189,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     ] = "enforce"
     stages: Annotated[
         tuple[MovableStage, ...],
+        AS_SET,
         Meta(
             min_length=1,
             max_length=3,
@@ -218,6 +219,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     topology: Annotated[TopologyPolicy, Meta(description="Node labels.")] = TopologyPolicy()
     resource_names: Annotated[
         tuple[LabelName, ...],
+        AS_SET,
         Meta(min_length=1, max_length=16, description="Node resources that are GPUs."),
     ] = DEFAULT_RESOURCE_NAMES
     solver: Annotated[SolverPolicy, Meta(description="The solver.")] = SolverPolicy()
@@ -227,7 +229,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
 class PolicyStatus(Tolerant, frozen=True, kw_only=True):
     """Whether the Policy is in use."""
 
-    conditions: Annotated[tuple[Condition, ...], Meta(description="`Accepted`.")] = ()
+    conditions: Annotated[tuple[Condition, ...], BY_TYPE, Meta(description="`Accepted`.")] = ()
     observed_generation: Annotated[int, Meta(description="Generation of the spec last seen.")] = 0
 
 

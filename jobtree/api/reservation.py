@@ -56,7 +56,7 @@ class Forecast(Tolerant, frozen=True, kw_only=True):
     deficit_gpus: Annotated[int, Meta(description="GPUs to be freed for the cheapest feasible placement.")] = shown(0)
     scope: Annotated[str, Meta(description="Where they are missing, e.g. `domain=B`.")] = ""
     conflict_set: Annotated[tuple[Conflict, ...], Meta(description="Runs that may be cut.")] = ()
-    remedies: Annotated[tuple[Remedy, ...], Meta(description="Cuts that make room, in the order of §6.")] = ()
+    remedies: Annotated[tuple[Remedy, ...], Meta(description="Cuts that make room, in the order they are made.")] = ()
     confidence: Annotated[
         Confidence,
         Meta(description="`fixed`: from exact ends or notice; `window`: from a window's start."),

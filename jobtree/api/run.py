@@ -7,6 +7,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from msgspec import Meta, field
 
 from jobtree.api.base import (
+    AS_SET,
+    BY_TYPE,
     Amount,
     ArraySize,
     Count,
@@ -22,9 +24,31 @@ from jobtree.api.base import (
 from jobtree.api.meta import Condition, Object
 from jobtree.api.scalars import MINUTE, Cpu, Duration, Memory, OwnerPath, Time
 
+#: What of a pod template the API server checks: the rest is the business of Kubernetes' own validation.
+TEMPLATE_SCHEMA: Final[dict[str, Any]] = {
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "required": ["containers"],
+            "properties": {
+                "containers": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+                "priorityClassName": {"type": "string"},
+                "schedulerName": {"type": "string"},
+                "nodeName": {"type": "string"},
+            },
+        }
+    },
+}
+
 State = Literal["Active", "Suspended", "Cancelled"]
 Phase = Literal["Pending", "Waiting", "Running", "Completed", "Failed"]
-Indices = Annotated[tuple[Index, ...], Meta(min_length=1, max_length=10_000)]
+Indices = Annotated[tuple[Index, ...], Meta(min_length=1, max_length=5_000), AS_SET]
 RunName = Annotated[str, Meta(min_length=1, max_length=63)]
 
 #: The conditions of a Run, each always present.
@@ -122,6 +146,7 @@ class Follow(Strict, frozen=True, kw_only=True):
 
     after: Annotated[
         tuple[RunName, ...],
+        AS_SET,
         Meta(min_length=1, max_length=256, description="Names of Runs in the same namespace."),
     ]
     on_upstream_failure: Annotated[
@@ -190,6 +215,7 @@ class RunSpec(Strict, frozen=True, kw_only=True):
     array: Annotated[Array | None, Meta(description="Many runs of one shape.")] = None
     template: Annotated[
         dict[str, Any] | None,
+        Meta(extra_json_schema=TEMPLATE_SCHEMA),
         Meta(description="The pods: a Kubernetes PodTemplateSpec. A pause image if absent."),
     ] = None
 
@@ -289,6 +315,7 @@ class RunStatus(Tolerant, frozen=True, kw_only=True):
     ] = None
     conditions: Annotated[
         tuple[Condition, ...],
+        BY_TYPE,
         Meta(description="Admitted, Scheduled, Running, Completed, Failed, Blocked: all present."),
     ] = ()
     width: Annotated[Width | None, Meta(description="GPUs wanted and held.")] = None

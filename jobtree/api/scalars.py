@@ -25,7 +25,10 @@ MAX_DURATION: Final = 36_525 * DAY
 
 DURATION_PATTERN: Final = r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
 TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+#: The same with seconds, as API servers want a date-time.
+STRICT_TIME_PATTERN: Final = TIME_PATTERN.replace("(:[0-9]{2})?", ":[0-9]{2}")
 OWNER_PATTERN: Final = r"^[A-Za-z0-9_.@+-]+(:[A-Za-z0-9_.@+-]+)*$"
+QUANTITY_PATTERN: Final = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?$"
 MAX_OWNER: Final = 253
 
 DURATION_ALLOWED: Final = "a duration such as 10m, 12h, 1h30m or 2d"
@@ -36,7 +39,7 @@ QUANTITY_ALLOWED: Final = "a quantity such as 4, 500m or 2Gi"
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _TIME: Final = re.compile(TIME_PATTERN, re.ASCII)
 _OWNER: Final = re.compile(OWNER_PATTERN, re.ASCII)
-_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([eE][+-]?[0-9]{1,2})|([A-Za-z]{0,2}))")
+_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([eE][+-]?[0-9]{1,2})|([A-Za-z]{0,2}))", re.ASCII)
 _SUFFIX: Final = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
     "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),

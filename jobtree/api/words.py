@@ -10,7 +10,6 @@ from msgspec import inspect
 
 from jobtree.api.scalars import (
     DURATION_ALLOWED,
-    OWNER_ALLOWED,
     QUANTITY_ALLOWED,
     TIME_ALLOWED,
     Cpu,
@@ -25,7 +24,7 @@ PathPart = str | int
 SCALAR_WORDS: Final[dict[type, str]] = {
     Duration: DURATION_ALLOWED,
     Time: TIME_ALLOWED,
-    OwnerPath: OWNER_ALLOWED,
+    OwnerPath: "a colon path such as org:ai:rai:sys",
     Cpu: QUANTITY_ALLOWED,
     Memory: QUANTITY_ALLOWED,
 }
@@ -118,11 +117,13 @@ def _container(kind: inspect.Type) -> str:
         case inspect.BoolType():
             return "true or false"
         case inspect.StrType():
-            return _sized("a text", kind, "characters") + ("" if kind.max_length else " (in quotes)")
+            return _sized("a text", kind, "characters")
         case inspect.VarTupleType(item_type=item):
             return _sized("a list", kind, "entries") + f", each {allowed(item)}"
-        case inspect.DictType(value_type=value):
+        case inspect.DictType(value_type=value) if not isinstance(value, inspect.AnyType):
             return _sized("a mapping", kind, "entries") + f", each {allowed(value)}"
+        case inspect.DictType():
+            return "a mapping"
         case inspect.StructType():
             return f"a mapping with {', '.join(fields_of(kind))}"
         case _:

@@ -1,0 +1,252 @@
+"""The rules that the API server itself enforces, in CEL, by kind and place (spec §1).
+
+What must hold whoever writes and with every webhook down is here: immutability and monotone closure on the object's
+root (a rule on `spec` or `status` is not asked when that whole field is removed), and the rules between fields that
+CEL can say. `rules` says all of them, and says them better.
+https://kubernetes.io/docs/reference/using-api/cel/
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
+from jobtree.api.run import RunSpec
+
+
+class Rule(NamedTuple):
+    """One `x-kubernetes-validations` entry; `field` is where the message points, from the rule's place."""
+
+    rule: str
+    message: str
+    field: str = ""
+
+
+#: A place in the schema: JSON names, `[]` for a list's entries. The empty place is the object's root.
+Place = tuple[str, ...]
+
+_MAY_CHANGE: Final = "after creation only state, malleable.desiredTotalGPUs and funding.sponsors may change"
+_SPEC_FIXED: Final = Rule("self.spec == oldSelf.spec", "the spec never changes", ".spec")
+
+
+def _same(path: str, default: str = "") -> str:
+    """Equal in old and new; a field that is absent equals its default."""
+    optional = ".?".join(path.split("."))
+    value = f"{{}}.?{optional}" + (f".orValue({default})" if default else "")
+    return f"{value.format('self.spec')} == {value.format('oldSelf.spec')}"
+
+
+def _run_changes() -> list[Rule]:
+    whole = [
+        name
+        for name in RunSpec.__struct_encode_fields__
+        if name not in {"state", "malleable", "funding", "spares", "sparesPerGroup"}
+    ]
+    within = [f"malleable.{name}" for name in ("minTotalGPUs", "maxTotalGPUs", "stepGPUs")]
+    rules = [Rule(_same(name), f"spec.{name} is fixed: {_MAY_CHANGE}", f".spec.{name}") for name in (*whole, *within)]
+    for path, default in (("allowBorrow", "false"), ("opportunistic", "false"), ("maxBorrowGPUs", "")):
+        rule = _same(f"funding.{path}", default)
+        rules.append(Rule(rule, f"spec.funding.{path} is fixed: {_MAY_CHANGE}", ".spec.funding"))
+    spares = "{0}.?spares.orValue({0}.?sparesPerGroup.orValue(0))"
+    rule = f"{spares.format('self.spec')} == {spares.format('oldSelf.spec')}"
+    return [*rules, Rule(rule, f"spec.spares is fixed: {_MAY_CHANGE}", ".spec")]
+
+
+_RUN: Final[dict[Place, list[Rule]]] = {
+    (): [
+        *_run_changes(),
+        Rule(
+            "oldSelf.spec.?state.orValue('Active') != 'Cancelled' || self.spec.?state.orValue('Active') == 'Cancelled'",
+            "Cancelled is final",
+            ".spec.state",
+        ),
+        Rule(
+            f"!has(self.spec.array) || self.metadata.name.size() <= {MAX_ARRAY_NAME}",
+            f"the name of a Run with an array has at most {MAX_ARRAY_NAME} characters",
+            ".metadata.name",
+        ),
+        Rule(
+            "!has(self.spec.follow) || !(self.metadata.name in self.spec.follow.after)",
+            "nothing follows itself",
+            ".spec.follow.after",
+        ),
+        Rule(
+            "!has(self.spec.parent) || self.spec.parent != self.metadata.name",
+            "nothing is its own parent",
+            ".spec.parent",
+        ),
+    ],
+    ("spec",): [
+        Rule(
+            "!has(self.malleable) || !has(self.resources.totalGPUs) || "
+            "(self.malleable.minTotalGPUs <= self.resources.totalGPUs && "
+            "self.resources.totalGPUs <= self.malleable.maxTotalGPUs)",
+            "totalGPUs lies between malleable.minTotalGPUs and malleable.maxTotalGPUs",
+            ".resources",
+        ),
+        Rule(
+            "!has(self.malleable) || !has(self.resources.totalGPUs) || "
+            "(self.resources.totalGPUs - self.malleable.minTotalGPUs) % self.malleable.stepGPUs == 0",
+            "totalGPUs is malleable.minTotalGPUs plus a multiple of malleable.stepGPUs",
+            ".resources",
+        ),
+        Rule(
+            "!has(self.malleable) || !has(self.locality) || !has(self.locality.groupGPUs) || "
+            "(self.malleable.minTotalGPUs % self.locality.groupGPUs == 0 && "
+            "self.malleable.stepGPUs % self.locality.groupGPUs == 0)",
+            "malleable.minTotalGPUs and malleable.stepGPUs are multiples of locality.groupGPUs",
+            ".malleable",
+        ),
+        Rule(
+            "!has(self.resources.gpusPerPod) || !has(self.resources.totalGPUs) || has(self.malleable) || "
+            "(self.resources.totalGPUs % self.resources.gpusPerPod == 0 && "
+            "(!has(self.locality) || !has(self.locality.groupGPUs) || "
+            "self.resources.totalGPUs <= self.locality.groupGPUs || "
+            "self.locality.groupGPUs % self.resources.gpusPerPod == 0))",
+            "resources.gpusPerPod divides every group",
+            ".resources",
+        ),
+        Rule(
+            "!has(self.resources.gpusPerPod) || !has(self.malleable) || "
+            "(has(self.locality) && has(self.locality.groupGPUs) ? "
+            "self.locality.groupGPUs % self.resources.gpusPerPod == 0 : "
+            "self.malleable.minTotalGPUs % self.resources.gpusPerPod == 0 && "
+            "self.malleable.stepGPUs % self.resources.gpusPerPod == 0)",
+            "resources.gpusPerPod divides every group",
+            ".resources",
+        ),
+        Rule(
+            "!has(self.resources.pods) || (!has(self.malleable) && !has(self.spares) && !has(self.sparesPerGroup) && "
+            "!(has(self.locality) && has(self.locality.groupGPUs)))",
+            "a run with pods of CPU has no malleable, spares or groupGPUs",
+            ".resources",
+        ),
+        Rule(
+            "!has(self.spares) || !has(self.sparesPerGroup) || self.spares == self.sparesPerGroup",
+            "spares and sparesPerGroup are one field: state one of them",
+            ".sparesPerGroup",
+        ),
+        Rule("!has(self.array) || !has(self.gang)", "each index of an array starts alone, so it has no gang", ".gang"),
+    ],
+    ("spec", "resources"): [
+        Rule(
+            "has(self.pods) ? has(self.cpuPerPod) && has(self.memoryPerPod) && !has(self.gpuType) && "
+            "!has(self.totalGPUs) && !has(self.gpusPerPod) : "
+            "has(self.gpuType) && has(self.totalGPUs) && !has(self.cpuPerPod) && !has(self.memoryPerPod)",
+            "a run states either gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod",
+        ),
+    ],
+    ("spec", "malleable"): [
+        Rule("self.minTotalGPUs <= self.maxTotalGPUs", "minTotalGPUs is at most maxTotalGPUs", ".minTotalGPUs"),
+        Rule(
+            "(self.maxTotalGPUs - self.minTotalGPUs) % self.stepGPUs == 0",
+            "maxTotalGPUs is minTotalGPUs plus a multiple of stepGPUs",
+            ".maxTotalGPUs",
+        ),
+        Rule(
+            "!has(self.desiredTotalGPUs) || (self.minTotalGPUs <= self.desiredTotalGPUs && "
+            "self.desiredTotalGPUs <= self.maxTotalGPUs && "
+            "(self.desiredTotalGPUs - self.minTotalGPUs) % self.stepGPUs == 0)",
+            "desiredTotalGPUs is minTotalGPUs plus a multiple of stepGPUs, at most maxTotalGPUs",
+            ".desiredTotalGPUs",
+        ),
+    ],
+    ("spec", "array"): [Rule("has(self.count) != has(self.indices)", "an array states either count or indices")],
+    ("spec", "template", "spec"): [
+        Rule(
+            f"!has(self.{field}) || self.{field} == ''",
+            f"{field} is left out of a template: {why}",
+            f".{field}",
+        )
+        for field, why in (
+            ("priorityClassName", "Jobtree has no priorities"),
+            ("schedulerName", "kube-scheduler binds the pods"),
+            ("nodeName", "the plan chooses the nodes"),
+        )
+    ],
+}
+
+_BUDGET: Final[dict[Place, list[Rule]]] = {
+    (): [Rule("self.spec.owner == oldSelf.spec.owner", "the owner of a Budget never changes", ".spec.owner")],
+    ("spec",): [
+        Rule("!has(self.parents) || !(self.owner in self.parents)", "nothing descends from itself", ".parents"),
+        Rule(
+            "!has(self.aggregateCaps) || self.aggregateCaps.all(cap, cap.envelopes.all(name, "
+            "self.envelopes.exists(envelope, envelope.name == name)))",
+            "aggregateCaps name envelopes of this Budget",
+            ".aggregateCaps",
+        ),
+        Rule(
+            "!has(self.aggregateCaps) || self.aggregateCaps.all(cap, !has(cap.flavor) || "
+            "self.envelopes.all(envelope, !(envelope.name in cap.envelopes) || envelope.flavor == cap.flavor))",
+            "envelopes of an aggregate cap with a flavor have that flavor",
+            ".aggregateCaps",
+        ),
+    ],
+    ("spec", "envelopes", "[]"): [
+        Rule("!has(self.start) || !has(self.end) || self.start < self.end", "end is after start", ".end"),
+        Rule(
+            "!has(self.start) || !has(self.end) || !has(self.maxGPUHours) || self.maxGPUHours * 3600.0 <= "
+            "double(self.concurrency) * double((self.end - self.start).getSeconds())",
+            "maxGPUHours is at most concurrency × window hours",
+            ".maxGPUHours",
+        ),
+    ],
+}
+
+_LEASE: Final[dict[Place, list[Rule]]] = {
+    (): [
+        _SPEC_FIXED,
+        Rule(
+            "!has(oldSelf.status) || !has(oldSelf.status.closed) || !oldSelf.status.closed || "
+            "(has(self.status) && self.status == oldSelf.status)",
+            "a closed Lease is final",
+            ".status",
+        ),
+    ],
+    ("spec",): [
+        Rule("has(self.paidBy) || self.owner == self.runOwner", "where nobody pays, owner is runOwner", ".owner"),
+    ],
+    ("spec", "slice"): [
+        Rule(
+            "self.nodes.all(slot, slot.startsWith(self.nodes[0].split('#')[0] + '#'))",
+            "a lease never spans two nodes",
+            ".nodes",
+        ),
+        # As an atomic list, so that even its order is part of the fact; a set would compare equal in any order.
+        Rule("self.nodes.all(slot, self.nodes.exists_one(other, other == slot))", "each slot once", ".nodes"),
+    ],
+    ("status",): [
+        Rule(
+            "has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : "
+            "!has(self.ended) && !has(self.closureReason)",
+            "a closed Lease has ended and closureReason, an open one neither",
+        ),
+    ],
+}
+
+_POLICY: Final[dict[Place, list[Rule]]] = {
+    (): [Rule("self.metadata.name == 'default'", "the one Policy is named default", ".metadata.name")],
+    ("spec",): [
+        Rule("!has(self.stages) || 'starts' in self.stages", "the stage starts cannot be dropped", ".stages"),
+    ],
+    ("spec", "maintenance", "[]"): [Rule("self.start < self.end", "end is after start", ".end")],
+}
+
+#: All rules by kind and place.
+RULES: Final[dict[str, dict[Place, list[Rule]]]] = {
+    "Run": _RUN,
+    "Budget": _BUDGET,
+    "Lease": _LEASE,
+    "Reservation": {
+        (): [_SPEC_FIXED],
+        ("spec", "intendedSlice"): [
+            Rule("has(self.domain) || has(self.nodes)", "a slice states its domain, its nodes or both")
+        ],
+    },
+    "Plan": {(): [_SPEC_FIXED]},
+    "Policy": _POLICY,
+}
+
+#: Longest names by kind; other kinds have Kubernetes' own bound.
+NAME_LENGTHS: Final = {"Run": MAX_RUN_NAME}

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -66,25 +67,27 @@ def _lock(directory: int, deadline: float, wait: float) -> None:
             return
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Makes ``data`` the file's content in one step; call it under `locked`. Mode and owner stay as they were.
+def replace(path: Path, data: bytes, *, alone: bool = True) -> None:
+    """Makes ``data`` the file's content in one step. Mode and owner of a file that is there stay as they were.
 
-    A crash at any moment leaves the old content or the new one. Raises Refusal, with the old content in place, when
-    the new one cannot be written. A left-over of an earlier crash is overwritten: only the holder of the lock writes.
+    A crash at any moment leaves the old content or the new one. ``alone``: the caller holds the lock, so what an
+    earlier crash left behind is overwritten; otherwise several may write at once and the last one stands. Raises
+    Refusal, with the old content in place, when the new one cannot be written.
     """
-    new = path.with_name(f".{path.name}.new")
+    new = path.with_name(f".{path.name}.new" if alone else f".{path.name}.{secrets.token_hex(8)}")
     try:
         before = path.stat() if path.exists() else None
         if before and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         new.unlink(missing_ok=True)
         _write(new, data, before)
-        new.replace(path)
+        os.replace(new, path)
     except OSError as error:
         with contextlib.suppress(OSError):  # the reason why it could not be written is the one to tell
             new.unlink(missing_ok=True)
-        raise Refusal(f"it cannot be written and is as it was: {_reason(error)}") from None
-    sync_directory(path.parent)
+        state = "is as it was" if path.exists() else "is not there"
+        raise Refusal(f"it cannot be written and {state}: {_reason(error)}") from None
+    _sync_directory(path.parent)
 
 
 def _write(new: Path, data: bytes, before: os.stat_result | None) -> None:
@@ -104,7 +107,7 @@ def _write(new: Path, data: bytes, before: os.stat_result | None) -> None:
         os.close(file)
 
 
-def sync_directory(directory: Path) -> None:
+def _sync_directory(directory: Path) -> None:
     """Makes a name in a directory outlast a power cut. Raises Refusal where the disk fails at it."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -278,8 +278,4 @@ def dump(value: Any, *, item: bool = False, indent: int = 0) -> str:
     text: str = yaml.dump(
         [value] if item else value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=2**30
     )
-    return (
-        "".join(" " * indent + line if line.strip() else line for line in text.splitlines(keepends=True))
-        if indent
-        else text
-    )
+    return re.sub(r"^(?=[^\n])", " " * indent, text, flags=re.MULTILINE) if indent else text

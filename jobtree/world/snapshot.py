@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -16,7 +17,7 @@ from jobtree.world.schema import SCHEMA_VERSION
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Tables of `schema.TABLES`, each sorted by its key, and the Policy they were read by."""
+    """Tables of `schema.TABLES`, each sorted by its key, and the Policy they were read by, which has a spec only."""
 
     tables: Mapping[str, pa.Table]
     policy: Policy
@@ -38,13 +39,19 @@ class Snapshot:
 
 
 def policy_json(policy: Policy) -> bytes:
-    """The Policy's spec as canonical JSON: keys sorted, defaults left out."""
-    return msgspec.json.encode(policy.spec, enc_hook=enc_hook, order="sorted")
+    """The Policy's spec as canonical JSON, keys sorted, defaults spelled out: they are this version's, not the next's."""
+    return msgspec.json.encode(_spelled_out(policy.spec), enc_hook=enc_hook, order="sorted")
+
+
+def _spelled_out(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return {field.encode_name: _spelled_out(getattr(value, field.name)) for field in msgspec.structs.fields(value)}
+    return [_spelled_out(each) for each in value] if isinstance(value, tuple) else value
 
 
 def take(intake: Intake) -> Snapshot:
     """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says."""
-    policy = intake.policy or Policy()
+    policy = Policy(spec=intake.policy.spec) if intake.policy else Policy()  # its metadata and status rule nothing
     tables = {
         "nodes": rows.nodes(intake.nodes, policy.spec),
         "pods": rows.pods(intake.pods, policy.spec),

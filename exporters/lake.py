@@ -1,0 +1,187 @@
+"""The lake: every snapshot and plan, as Parquet and JSON in a folder (spec §11).
+
+::
+
+    tables/TABLE/DIGEST.parquet               a table's content, named by its digest and written once
+    cycles/date=YYYY-MM-DD/STAMP.json         a cycle's manifest: its time, Policy, tables by digest, version
+    cycles/date=YYYY-MM-DD/STAMP/plan.json    its plan, canonical bytes
+
+STAMP is the cycle's time as 20260101T000000Z. A second cycle of the same second replaces the first one's record.
+"""
+
+import hashlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from exporters import planjson
+from jobtree.api import Policy, Refusal, Time, dec_hook, enc_hook
+from jobtree.api.policy import PolicySpec
+from jobtree.cluster import disk
+from jobtree.world import columns, digest
+from jobtree.world.plan import Plan
+from jobtree.world.schema import SCHEMA_VERSION, TABLES
+from jobtree.world.snapshot import Snapshot, policy_json
+
+_VERSION_KEY: Final = "jobtree.schema_version"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a cycle was made from. Digests are SHA-256 in hex, timings seconds of wall time per phase."""
+
+    schema_version: int
+    jobtree: str
+    at: Time
+    snapshot: str
+    policy: msgspec.Raw
+    policy_digest: str
+    tables: dict[str, str]
+    plan: str
+    timings: dict[str, float] = {}
+
+
+class Lake:
+    """A lake in a folder, which is made when first written to."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+
+    def write_tables(self, snapshot: Snapshot) -> None:
+        """Stores the tables that are not there yet. Raises Refusal naming the file that cannot be written."""
+        for name, table in snapshot.tables.items():
+            path = self.table_path(name, snapshot.table_digests[name])
+            if not path.exists():
+                _put(path, _parquet(table))
+
+    def write_cycle(self, snapshot: Snapshot, plan: Plan, timings: Mapping[str, float] | None = None) -> Path:
+        """Stores a plan and, last, the manifest that completes the record; returns the manifest's path.
+
+        The snapshot's tables have been written before. Raises Refusal naming the file that cannot be written.
+        """
+        path = self.manifest_path(plan.at)
+        data = planjson.encode(plan)
+        manifest = Manifest(
+            schema_version=SCHEMA_VERSION,
+            jobtree=plan.jobtree,
+            at=Time(plan.at),
+            snapshot=snapshot.digest,
+            policy=msgspec.Raw(policy_json(snapshot.policy)),
+            policy_digest=snapshot.policy_digest,
+            tables=dict(snapshot.table_digests),
+            plan=hashlib.sha256(data).hexdigest(),
+            timings=dict(timings or {}),
+        )
+        _put(plan_path(path), data)
+        _put(path, msgspec.json.format(msgspec.json.encode(manifest, enc_hook=enc_hook), indent=1) + b"\n")
+        return path
+
+    def table_path(self, name: str, table_digest: str) -> Path:
+        """Where a table's content is."""
+        return self.root / "tables" / name / f"{table_digest}.parquet"
+
+    def manifest_path(self, at: int) -> Path:
+        """Where the manifest of the cycle at Unix second ``at`` is."""
+        time = str(Time(at))
+        stamp = time.replace("-", "").replace(":", "")
+        return self.root / "cycles" / f"date={time[:10]}" / f"{stamp}.json"
+
+
+def plan_path(manifest: Path) -> Path:
+    """The plan beside a manifest."""
+    return manifest.with_suffix("") / "plan.json"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A cycle's manifest. Raises Refusal where it is missing, spoilt or of another schema."""
+    try:
+        found = msgspec.json.decode(_get(path), type=Manifest, dec_hook=dec_hook)
+    except msgspec.DecodeError as error:
+        raise Refusal(f"it is not the manifest of a cycle: {error}", subject=str(path)) from None
+    if found.schema_version != SCHEMA_VERSION:
+        raise Refusal(
+            f"it was written with schema version {found.schema_version}, and this is version {SCHEMA_VERSION};"
+            f" read it with jobtree {found.jobtree}",
+            subject=str(path),
+        )
+    return found
+
+
+def read_snapshot(path: Path) -> tuple[Snapshot, int]:
+    """The snapshot of the cycle with that manifest, and its time in Unix seconds; the same bit for bit as was planned.
+
+    Raises Refusal naming the file that is missing or is not what its name says.
+    """
+    manifest = read_manifest(path)
+    lake = Lake(path.absolute().parents[2])
+    missing = TABLES.keys() - manifest.tables.keys()
+    if missing:
+        raise Refusal(f"it names no table {min(missing)}", subject=str(path))
+    tables = {name: _table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
+    snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)))
+    if (snapshot.digest, snapshot.policy_digest) != (manifest.snapshot, manifest.policy_digest):
+        raise Refusal("its digests do not belong to its tables and Policy: it was changed", subject=str(path))
+    return snapshot, int(manifest.at)
+
+
+def _policy(manifest: Manifest, path: Path) -> PolicySpec:
+    try:
+        return msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        raise Refusal(f"its Policy cannot be read: {error}", subject=str(path)) from None
+
+
+def read_plan(path: Path) -> bytes:
+    """The canonical bytes of the plan of the cycle with that manifest. Raises Refusal where they were changed."""
+    data = _get(plan_path(path))
+    if hashlib.sha256(data).hexdigest() != read_manifest(path).plan:
+        raise Refusal("it is not the plan that its manifest names: it was changed", subject=str(plan_path(path)))
+    return data
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    marked = table.replace_schema_metadata({_VERSION_KEY: str(SCHEMA_VERSION)})
+    pq.write_table(marked, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _table(path: Path, name: str) -> pa.Table:
+    try:
+        found = pq.ParquetFile(io.BytesIO(_get(path))).read(use_threads=False).replace_schema_metadata(None)
+    except (pa.ArrowException, OSError) as error:
+        raise Refusal(f"it is no Parquet file, or was cut off: {_first_line(error)}", subject=str(path)) from None
+    if found.schema != TABLES[name]:
+        raise Refusal(f"it has other columns than the table {name}", subject=str(path))
+    table = columns.canonical(found)
+    if digest.of_table(table, SCHEMA_VERSION) != path.stem:
+        raise Refusal("its content is not what its name says: it was changed", subject=str(path))
+    return table
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _put(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        disk.replace(path, data, alone=False)
+    except OSError as error:
+        raise Refusal(f"its folder cannot be made: {error.strerror}", subject=str(path)) from None
+    except Refusal as refusal:
+        raise refusal.about(str(path)) from None
+
+
+def _get(path: Path) -> bytes:
+    try:
+        data = disk.read(path)
+    except Refusal as refusal:
+        raise refusal.about(str(path)) from None
+    if data is None:
+        raise Refusal("there is no such file", subject=str(path))
+    return data

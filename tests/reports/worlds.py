@@ -78,7 +78,7 @@ def mixed() -> list[Document]:
     ]
 
 
-def snapshot(path: Path) -> Snapshot:
-    """What a cycle at T0 sees of it."""
-    path.write_text(doc.dump(mixed()), encoding="utf-8")
+def snapshot(path: Path, documents: list[Document] | None = None) -> Snapshot:
+    """What a cycle at T0 sees of these documents, or of `mixed`, written to ``path``."""
+    path.write_text(doc.dump(mixed() if documents is None else documents), encoding="utf-8")
     return take(StateFile(path, AT).read())

@@ -1,0 +1,86 @@
+"""Reports run on a lake as cycles write it, and reconcile with the ledger to the second."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporters.lake import Lake
+from jobtree.api import Refusal
+from jobtree.world.plan import Plan, Solver
+from reports.query import connect, newest_manifest, query, reports
+from tests.reports import worlds
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    snapshot = worlds.snapshot(tmp_path / "cluster.yaml")
+    root = tmp_path / "lake"
+    Lake(root).write_tables(snapshot)
+    for at in (worlds.AT - 60, worlds.AT):
+        plan = Plan(
+            jobtree="0",
+            at=at,
+            cycle="c",
+            snapshot=snapshot.digest,
+            policy=snapshot.policy_digest,
+            solver=Solver(name="", version="", options={}),
+        )
+        Lake(root).write_cycle(snapshot, plan)
+    return root
+
+
+def usage(budget: str, owner: str, concurrency: int, **figures: float) -> dict[str, Any]:
+    zeros = dict.fromkeys(("owned_gpus", "shared_gpus", "borrowed_gpus", "unfunded_gpus", "spare_gpus"), 0)
+    head = {"budget": budget, "envelope": "gpus", "owner": owner, "flavor": "H100-80GB", "concurrency": concurrency}
+    return {**head, **zeros, **figures, "gpu_hours": figures["gpu_seconds"] / 3600}
+
+
+def test_usage_of_every_envelope(lake: Path) -> None:
+    # 4 GPUs for 2 h, a spare at a quarter for 2 h, 4 closed GPUs for 1 h; then 2 GPUs from the window's start for 1 h.
+    assert query(lake, "usage").to_dict("records") == [
+        usage("org-a", "org:a", 8, owned_gpus=4, spare_gpus=1, gpu_seconds=3600 * (4 * 2 + 0.25 * 2 + 4 * 1)),
+        usage("org-a-x", "org:a:x", 4, unfunded_gpus=2, gpu_seconds=3600 * 2 * 1),
+    ]
+
+
+def test_usage_counts_to_the_cycle_s_own_second(lake: Path) -> None:
+    (earlier, _) = sorted(lake.glob("cycles/*/*.json"))
+
+    before, now = query(lake, "usage", earlier), query(lake, "usage")
+
+    assert (now.gpu_seconds - before.gpu_seconds).tolist() == [60 * 4.25, 0.0]
+
+
+def test_the_newest_cycle_is_taken(lake: Path) -> None:
+    assert newest_manifest(lake) == lake / "cycles/date=2026-01-01/20260101T000000Z.json"
+
+
+def test_reports_see_every_table_and_the_cycle_s_time(lake: Path) -> None:
+    with connect(lake, newest_manifest(lake)) as database:
+        found = database.execute(
+            "SELECT getvariable('cycle'), getvariable('at'), (SELECT count(*) FROM runs), (SELECT count(*) FROM pods)"
+        ).fetchone()
+
+    assert found == ("20260101T000000Z", worlds.AT, 3, 1)
+
+
+def test_every_report_runs_on_an_empty_world(tmp_path: Path) -> None:
+    path = tmp_path / "empty.yaml"
+    path.write_text("")
+    snapshot = worlds.snapshot(path, [])
+    Lake(tmp_path / "lake").write_tables(snapshot)
+    plan = Plan(jobtree="0", at=0, cycle="c", snapshot="", policy="", solver=Solver(name="", version="", options={}))
+    Lake(tmp_path / "lake").write_cycle(snapshot, plan)
+
+    assert {name: len(query(tmp_path / "lake", name)) for name in reports()} == dict.fromkeys(reports(), 0)
+
+
+def test_what_is_missing_is_named(lake: Path, tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="'usages' is not a report; allowed are usage"):
+        query(lake, "usages")
+    with pytest.raises(Refusal, match="nowhere holds no cycle"):
+        query(tmp_path / "nowhere", "usage")
+    next(lake.glob("tables/leases/*.parquet")).unlink()
+    with pytest.raises(Refusal, match=r"tables/leases/\w+\.parquet is missing"):
+        query(lake, "usage")

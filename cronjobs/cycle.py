@@ -1,0 +1,109 @@
+"""One planning cycle from end to end: read, snapshot, plan under the deadline, check, write, record (spec §8, §11)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cronjobs.deadline import Planner
+from exporters.lake import Lake
+from exporters.planobject import name_of
+from exporters.writes import writes_for
+from jobtree.api import Refusal
+from jobtree.check import check
+from jobtree.cluster.protocol import Cluster
+from jobtree.world.intake import Intake
+from jobtree.world.plan import Plan
+from jobtree.world.snapshot import Snapshot, take
+
+OnPhase = Callable[[str], None]
+
+
+@dataclass
+class Phases:
+    """Seconds of wall time per phase, in their order; ``on_phase`` hears of each as it begins."""
+
+    on_phase: OnPhase | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time what is done inside."""
+        if self.on_phase is not None:
+            self.on_phase(name)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.perf_counter() - began
+
+
+@dataclass(frozen=True)
+class CycleResult:
+    """What a cycle did: its plan, how many writes carried it out, and seconds per phase."""
+
+    plan: Plan
+    writes: int
+    seconds: dict[str, float]
+
+
+def run_cycle(
+    cluster: Cluster, at: int, lake: Lake, planner: Planner, *, on_phase: OnPhase | None = None
+) -> CycleResult:
+    """One cycle at Unix second ``at``. Raises Refusal with nothing written to the cluster where it cannot be done."""
+    phase = Phases(on_phase)
+    planner.start()
+    with phase("read"):
+        intake = cluster.read()
+    with phase("snapshot"):
+        snapshot = take(intake)
+    with phase("tables"):
+        lake.write_tables(snapshot)
+    with phase("plan"):
+        plan = plan_for(snapshot, at, planner)
+    with phase("check"):
+        refuse_violations(snapshot, plan)
+    with phase("write"):
+        writes = writes_for(intake, plan)
+        cluster.write(writes, intake.revision)
+    with phase("record"):
+        lake.write_cycle(snapshot, plan, phase.seconds)
+    return CycleResult(plan, len(writes), phase.seconds)
+
+
+def apply_plan(cluster: Cluster, plan: Plan) -> int:
+    """Carries out a plan that was made before; returns the number of writes.
+
+    Raises Refusal where it was carried out already, or where the checker does not pass it against the cluster as it is.
+    """
+    intake = cluster.read()
+    record = next((each for each in intake.plans if each.name == name_of(plan)), None)
+    if record is not None and record.status.phase == "Applied":
+        raise Refusal(f"the plan {record.name} was carried out already; make a new one with `jobtree plan --out FILE`")
+    refuse_violations(take(intake), plan)
+    writes = writes_for(intake, plan)
+    cluster.write(writes, intake.revision)
+    return len(writes)
+
+
+def dry_run(intake: Intake, at: int, planner: Planner) -> Plan:
+    """The plan that a cycle at ``at`` would make, checked; nothing is written anywhere."""
+    snapshot = take(intake)
+    plan = plan_for(snapshot, at, planner)
+    refuse_violations(snapshot, plan)
+    return plan
+
+
+def plan_for(snapshot: Snapshot, at: int, planner: Planner) -> Plan:
+    """The plan under the Policy's deadline."""
+    return planner.plan(snapshot, at, deadline=int(snapshot.policy.spec.solver.deadline))
+
+
+def refuse_violations(snapshot: Snapshot, plan: Plan) -> None:
+    """Raises Refusal naming the first violation that the checker finds, and how many there are."""
+    violations = check(snapshot, plan)
+    if violations:
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        raise Refusal(f"the checker does not pass the plan, nothing is written: {violations[0]}{more}")

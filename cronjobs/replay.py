@@ -1,0 +1,53 @@
+"""Replay: a stored snapshot planned again must give the stored plan, byte for byte (spec §4, §11)."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from cronjobs.deadline import Planner
+from exporters import lake, planjson
+from jobtree.api import Refusal
+from jobtree.api.scalars import DAY
+from jobtree.world.plan import Plan
+
+NO_DEADLINE: Final = DAY
+"""A replay asks whether the plan is the same, not whether this machine is as fast."""
+
+_SHOWN: Final = 80
+
+
+def replay(manifest: Path, planner: Planner) -> Plan:
+    """Plans the snapshot of a cycle's manifest again. Raises Refusal with the first difference from the stored plan."""
+    snapshot, at = lake.read_snapshot(manifest)
+    stored = lake.read_plan(manifest)
+    if planjson.decode(stored).truncated:
+        raise Refusal(
+            "its plan was cut off by the deadline, so another search would end elsewhere; replay a whole one",
+            subject=str(manifest),
+        )
+    plan = planner.plan(snapshot, at, deadline=NO_DEADLINE)
+    again = planjson.encode(plan)
+    if again != stored:
+        path, before, after = first_difference(msgspec.json.decode(stored), msgspec.json.decode(again))
+        raise Refusal(f"the plan is another one: {path} was {before} and is now {after}", subject=str(manifest))
+    return plan
+
+
+def first_difference(old: Any, new: Any, path: str = "plan") -> tuple[str, str, str]:
+    """The first place where two JSON values differ, and what stands there in each."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            if key not in old or key not in new or old[key] != new[key]:
+                return first_difference(old.get(key), new.get(key), f"{path}.{key}")
+    if isinstance(old, list) and isinstance(new, list):
+        for index, (before, after) in enumerate(zip(old, new, strict=False)):
+            if before != after:
+                return first_difference(before, after, f"{path}[{index}]")
+        return f"the length of {path}", str(len(old)), str(len(new))
+    return path, _shown(old), _shown(new)
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,68 @@
+"""The planner's process: reads requests, streams incumbents, and is killed from outside when its time is up.
+
+Run as ``python -m cronjobs.worker FD``, FD being one end of a socket pair. Frames are bytes, the first of which says
+what they are (`wire.Frame`). The process keeps no state between requests, so a warm one answers as a fresh one does.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Final
+
+from cronjobs import wire
+from cronjobs.wire import Frame
+from planner import incumbents
+
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def serve(connection: Connection) -> None:
+    """Answers requests until the other end is closed."""
+    connection.send_bytes(Frame.READY)
+    while True:
+        try:
+            request = connection.recv_bytes()
+        except EOFError:
+            return
+        for frame in _answer(request):
+            connection.send_bytes(frame)
+
+
+def _answer(request: bytes) -> Iterator[bytes]:
+    try:
+        snapshot, at = wire.unpack_request(request)
+        for plan in incumbents(snapshot, at):
+            yield Frame.INCUMBENT + wire.pack_plan(plan)
+    except Exception as error:  # noqa: BLE001  whatever it is, the parent must hear of it
+        yield Frame.ERROR + _where(error).encode()
+    else:
+        yield Frame.DONE
+
+
+def _where(error: Exception) -> str:
+    """One line: what was raised and in which line of ours."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__} in {os.path.basename(last.filename)}:{last.lineno}: {text}"
+
+
+def _end_with_parent() -> None:
+    """A killed cycle must not leave a planner behind that computes for nobody."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    """Entry point of the process."""
+    _end_with_parent()
+    try:
+        serve(Connection(int(sys.argv[1])))
+    except BrokenPipeError:
+        return  # the parent is gone, and with it whoever wanted the plan
+
+
+if __name__ == "__main__":
+    main()

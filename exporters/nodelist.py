@@ -1,0 +1,31 @@
+"""Node names as people write them: by comma, runs of consecutive numbers as ``b01-b08``."""
+
+import re
+from collections.abc import Iterable
+
+_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.ASCII | re.DOTALL)
+
+
+def natural(name: str) -> tuple[str | int, ...]:
+    """Sorts ``n9`` before ``n10``: text and numbers by turns."""
+    parts = re.split(r"([0-9]+)", name, flags=re.ASCII)
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def compress(names: Iterable[str]) -> str:
+    """``a01, b01, b02, b03`` -> ``a01,b01-b03``. Each name once, in natural order."""
+    runs: list[list[str]] = []
+    for name in sorted(set(names), key=natural):
+        if runs and name == _after(runs[-1][-1]):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _after(name: str) -> str | None:
+    """The name with the next number, as wide as this one: ``b08`` -> ``b09``, ``n9`` -> ``n10``."""
+    match = _NUMBERED.fullmatch(name)
+    if match is None:
+        return None
+    return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}"

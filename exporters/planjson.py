@@ -1,0 +1,20 @@
+"""The plan's canonical bytes: what the lake keeps, what digests are taken of, what a replay is compared with."""
+
+import msgspec
+
+from jobtree.api import dec_hook, enc_hook
+from jobtree.api.errors import Refusal
+from jobtree.world.plan import Plan
+
+
+def encode(plan: Plan) -> bytes:
+    """JSON on one line, fields in the order of their declaration, mappings by key: equal plans give equal bytes."""
+    return msgspec.json.encode(plan, enc_hook=enc_hook, order="deterministic")
+
+
+def decode(data: bytes) -> Plan:
+    """The plan of such bytes. Raises Refusal where they are spoilt."""
+    try:
+        return msgspec.json.decode(data, type=Plan, dec_hook=dec_hook)
+    except msgspec.DecodeError as error:
+        raise Refusal(f"the stored plan is spoilt: {error}") from None

@@ -1,0 +1,68 @@
+"""The Plan object: one cycle's record in the cluster, what ``kubectl get plans`` shows (spec §1)."""
+
+import hashlib
+from typing import Final
+
+from exporters.planjson import encode as plan_bytes
+from jobtree.api import ObjectMeta, Time
+from jobtree.api import plan as api
+from jobtree.world.intake import Intake
+from jobtree.world.plan import Plan
+
+_TEXT_LIMIT: Final = 200
+"""Most warnings that an object carries; the lake has them all."""
+
+
+def name_of(plan: Plan) -> str:
+    """The object's name."""
+    return plan.cycle.lower()
+
+
+def build(intake: Intake, plan: Plan) -> api.Plan:
+    """The object as it is written before anything else, in phase Planned."""
+    return api.Plan(
+        metadata=ObjectMeta(name=name_of(plan), creation_timestamp=Time(plan.at)),
+        spec=api.PlanSpec(
+            at=Time(plan.at),
+            snapshot=plan.snapshot,
+            policy=plan.policy,
+            version=plan.jobtree,
+            solver=api.Solver(name=plan.solver.name, version=plan.solver.version, options=plan.solver.options),
+            details=(api.Detail(name="plan", sha256=hashlib.sha256(plan_bytes(plan)).hexdigest()),),
+        ),
+        status=api.PlanStatus(
+            phase="Planned",
+            stages=tuple(_stage(plan, number) for number in range(len(plan.stages))),
+            truncated=plan.truncated,
+            warnings=tuple(
+                api.PlanWarning(object=each.object, message=each.message) for each in plan.warnings[:_TEXT_LIMIT]
+            ),
+            counts=_counts(intake, plan),
+        ),
+    )
+
+
+def _stage(plan: Plan, number: int) -> api.Stage:
+    stage = plan.stages[number]
+    if not stage.proven:
+        return api.Stage(name=stage.name, status="placed", value=stage.value)
+    status = "optimal" if stage.value == stage.bound else "feasible"
+    return api.Stage(name=stage.name, status=status, value=stage.value, bound=stage.bound, gap=stage.gap)
+
+
+def _counts(intake: Intake, plan: Plan) -> api.Counts:
+    leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
+    closed = [leases[closure.namespace, closure.name] for closure in plan.closures]
+
+    def runs(reason: str) -> int:
+        return len({(each.namespace, each.spec.run_ref.run_name) for each in plan.leases if each.spec.reason == reason})
+
+    return api.Counts(
+        started=runs("Start"),
+        waiting=len(plan.waits),
+        grown=runs("Grow"),
+        leases_opened=len(plan.leases),
+        leases_closed=len(plan.closures),
+        gpus_started=sum(len(each.spec.slice.nodes) for each in plan.leases if each.spec.slice.role == "Active"),
+        gpus_closed=sum(len(each.spec.slice.nodes) for each in closed if each.spec.slice.role == "Active"),
+    )

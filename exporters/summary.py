@@ -1,0 +1,95 @@
+"""A plan in words: who starts where on whose budget, who waits and why, what ends, and the proof."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from exporters.nodelist import compress, natural
+from jobtree.api import Lease, Time
+from jobtree.world.plan import Plan
+
+#: What a terminal or a YAML reader would take for more than text; names and messages may quote anything.
+CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Columns padded to their widest cell, three spaces apart, as kubectl prints them; no trailing blanks."""
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return ["   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def headline(plan: Plan) -> str:
+    """One sentence with the numbers that matter."""
+    started = len({_run(lease) for lease in plan.leases if lease.spec.reason == "Start"})
+    parts = [_count(started, "run starts", "runs start"), _count(len(plan.waits), "waits", "wait")]
+    if plan.closures:
+        parts.append(_count(len(plan.closures), "lease ends", "leases end"))
+    cut = "; cut off by the deadline" if plan.truncated else ""
+    return f"Plan {plan.cycle} for {Time(plan.at)}: {', '.join(parts)}{cut}"
+
+
+def lines(plan: Plan) -> list[str]:
+    """The whole summary, line by line; a part only where there is something to say."""
+    parts = [
+        ("Starts", _starts(plan)),
+        ("Waits", table(("RUN", "REASON", "WHY"), _waits(plan)) if plan.waits else []),
+        ("Ends", table(("REASON", "LEASES"), _ends(plan)) if plan.closures else []),
+        ("Proof", table(("STAGE", "VALUE", "BOUND", "GAP", "UNIT"), _proof(plan)) if plan.stages else []),
+        ("Warnings", [f"{warning.object}: {warning.message}" for warning in plan.warnings]),
+    ]
+    text = [headline(plan)]
+    for title, body in parts:
+        if body:
+            text += ["", title, *(f"  {line}" for line in body)]
+    return [line.translate(CONTROLS) for line in text]
+
+
+def payer(lease: Lease) -> str:
+    """``budget/envelope``, or ``-`` where nobody pays."""
+    paid = lease.spec.paid_by
+    return f"{paid.budget}/{paid.envelope}" if paid else "-"
+
+
+def _run(lease: Lease) -> tuple[str, str]:
+    return lease.namespace, lease.spec.run_ref.run_name
+
+
+def _starts(plan: Plan) -> list[str]:
+    by_run: dict[tuple[str, str], list[Lease]] = defaultdict(list)
+    for lease in plan.leases:
+        by_run[_run(lease)].append(lease)
+    if not by_run:
+        return []
+    rows = []
+    for (namespace, name), leases in sorted(by_run.items(), key=lambda item: (item[0][0], natural(item[0][1]))):
+        gpus = Counter[str]()
+        payers = Counter[str]()
+        for lease in leases:
+            gpus[lease.spec.slice.role] += len(lease.spec.slice.nodes)
+            payers[payer(lease)] += len(lease.spec.slice.nodes)
+        width = str(gpus["Active"]) + (f"+{gpus['Spare']}" if gpus["Spare"] else "")
+        nodes = compress(lease.spec.node for lease in leases)
+        paid = ", ".join(f"{who} ({count})" for who, count in sorted(payers.items()))
+        rows.append((f"{namespace}/{name}", leases[0].spec.reason, width, nodes, paid))
+    return table(("RUN", "REASON", "GPUS", "NODES", "PAYER (GPUS)"), rows)
+
+
+def _waits(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(f"{wait.namespace}/{wait.name}", wait.reason, wait.message) for wait in plan.waits]
+
+
+def _ends(plan: Plan) -> list[tuple[str, str]]:
+    return [(reason, str(count)) for reason, count in sorted(Counter(each.reason for each in plan.closures).items())]
+
+
+def _proof(plan: Plan) -> list[tuple[str, str, str, str, str]]:
+    rows = []
+    for stage in plan.stages:
+        bound, gap = (str(stage.bound), f"{stage.gap:.4%}") if stage.proven else ("-", "-")
+        rows.append((stage.name, str(stage.value), bound, gap, stage.unit))
+    return rows
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

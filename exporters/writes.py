@@ -1,0 +1,156 @@
+"""The writes that carry out a plan, in the order of spec §8.
+
+Plan (Planned), closures, creations, statuses, Plan (Applied). Names are deterministic and patches hold only what
+changes, so the same plan on the same state gives the same writes, and on a state that has them already none. In a file
+all of them land at once, and the two states of the Plan are one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+import msgspec
+
+from exporters import plain, planobject
+from jobtree.api import Budget, Lease, Policy, Time
+from jobtree.api.budget import BudgetStatus, EnvelopeUsage
+from jobtree.api.lease import Segment as LedgerSegment
+from jobtree.api.run import Run
+from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.intake import Intake
+from jobtree.world.plan import Closure, Plan, Segment
+
+USAGE_PERIOD: Final = 600
+"""Seconds between two writes of a Budget's usage where only the clock moved it (spec §1)."""
+
+_CLOCKED: Final = (
+    "gpu_seconds_consumed", "gpu_hours_consumed", "gpu_hours_committed", "headroom_gpu_hours",
+    "credits_consumed", "credits_committed", "headroom_credits",
+)  # fmt: skip
+"""Figures of a usage record that the clock alone moves."""
+
+Name = tuple[str, str]
+
+
+def writes_for(intake: Intake, plan: Plan) -> list[Write]:
+    """What to write on top of the state that ``intake`` was read from. Under `mode: observe` only the Plan."""
+    policy = intake.policy or Policy()
+    stored = {each.name: each for each in intake.plans}
+    record = planobject.build(intake, plan)
+    if policy.spec.mode == "observe":
+        return [*_record(stored, record), *_expired(intake, plan, policy.spec.retention.plans)]
+    return [
+        *_record(stored, record),
+        *_ledger(intake, plan),
+        *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in plan.leases),
+        *_runs(intake, plan),
+        *_budgets(intake, plan),
+        Write("patch", Ref("Plan", "", record.name), {"status": {"phase": "Applied"}}, "status"),
+        *_expired(intake, plan, policy.spec.retention.plans),
+    ]
+
+
+def _record(stored: dict[str, Any], record: Any) -> Iterator[Write]:
+    """The Plan as it is before anything else is written. A second cycle at the same second replaces the first's."""
+    ref = Ref("Plan", "", record.name)
+    body = plain.document(record)
+    before = stored.get(record.name)
+    if before is not None and before.spec == record.spec:
+        patch = plain.merge_patch(plain.status(before.status), body["status"])
+        if patch:
+            yield Write("patch", ref, {"status": patch}, "status")
+        return
+    if before is not None:
+        yield Write("delete", ref)
+    yield Write("create", ref, body)
+
+
+def _ledger(intake: Intake, plan: Plan) -> Iterator[Write]:
+    """Closures first, then segments of leases that stay open."""
+    segments: dict[Name, list[Segment]] = defaultdict(list)
+    for segment in plan.segments:
+        segments[segment.namespace, segment.name].append(segment)
+    closures = {(closure.namespace, closure.name): closure for closure in plan.closures}
+    leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
+    for name in [*closures, *sorted(segments.keys() - closures.keys())]:
+        yield from _lease_patch(leases[name], segments.get(name, []), closures.get(name))
+
+
+def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None) -> Iterator[Write]:
+    ref = Ref("Lease", lease.namespace, lease.name)
+    funding = list(lease.status.funding)
+    for segment in segments:
+        _end_last(funding, segment.since)
+        rate = None if segment.rate_milli is None else _decimal(segment.rate_milli)
+        funding.append(LedgerSegment(class_=segment.funding_class, from_=Time(segment.since), rate=rate))
+    status = msgspec.structs.replace(lease.status, funding=tuple(funding))
+    if closure is not None:
+        _end_last(funding, closure.ended)
+        status = msgspec.structs.replace(
+            status, closed=True, ended=Time(closure.ended), closure_reason=closure.reason, funding=tuple(funding)
+        )
+    patch = plain.merge_patch(plain.status(lease.status), plain.status(status))
+    if patch:
+        yield Write("patch", ref, {"status": patch}, "status")
+    if closure is not None and lease.metadata.finalizers:
+        yield Write("patch", ref, {"metadata": {"finalizers": None}})
+
+
+def _end_last(funding: list[LedgerSegment], at: int) -> None:
+    if funding and funding[-1].to is None:
+        funding[-1] = msgspec.structs.replace(funding[-1], to=Time(at))
+
+
+def _decimal(milli: int) -> int | float:
+    exact = Fraction(milli, 1000)
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:
+    stored: dict[Name, Run] = {(run.namespace, run.name): run for run in intake.runs}
+    for update in plan.runs:
+        before = stored[update.namespace, update.name].status
+        patch = plain.merge_patch(plain.status(before), plain.status(update.status))
+        if patch:
+            yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
+
+
+def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:
+    stored: dict[str, Budget] = {budget.name: budget for budget in intake.budgets}
+    for update in plan.budgets:
+        before = stored[update.name].status
+        if not usage_is_due(before, update.status, plan.at):
+            continue
+        after = msgspec.structs.replace(update.status, updated=Time(plan.at))
+        patch = plain.merge_patch(plain.status(before), plain.status(after))
+        yield Write("patch", Ref("Budget", "", update.name), {"status": patch}, "status")
+
+
+def usage_is_due(before: BudgetStatus, after: BudgetStatus, at: int) -> bool:
+    """Whether a Budget's usage is to be rewritten at Unix second ``at``: at once when more than the clock moved it."""
+    if _timeless(before) != _timeless(after):
+        return True
+    moved = (before.envelopes, before.aggregate_caps) != (after.envelopes, after.aggregate_caps)
+    return moved and (before.updated is None or at - before.updated >= USAGE_PERIOD)
+
+
+def _timeless(status: BudgetStatus) -> BudgetStatus:
+    return msgspec.structs.replace(
+        status,
+        updated=None,
+        envelopes=tuple(_still(usage) for usage in status.envelopes),
+        aggregate_caps=tuple(_still(usage) for usage in status.aggregate_caps),
+    )
+
+
+def _still(usage: EnvelopeUsage) -> EnvelopeUsage:
+    return msgspec.structs.replace(usage, **dict.fromkeys(_CLOCKED, 0))
+
+
+def _expired(intake: Intake, plan: Plan, keep: int) -> Iterator[Write]:
+    """Plans beyond the newest ``keep``, this one among them; the lake keeps them all."""
+    others = [each for each in intake.plans if each.name != planobject.name_of(plan)]
+    others.sort(key=lambda each: (each.spec.at, each.name))
+    for each in others[: max(0, len(others) - (keep - 1))]:
+        yield Write("delete", Ref("Plan", "", each.name))

@@ -1,0 +1,154 @@
+"""What every command shares: global options (before or after the subcommand), exit codes, and one sentence on errors.
+
+Exit codes (spec §10): 0 ok; 1 refused or failed, with one sentence on stderr; 2 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from jobtree.api.errors import Refusal
+
+if TYPE_CHECKING:
+    from jobtree.cluster.statefile import StateFile
+
+Output = Literal["table", "wide", "json", "yaml"]
+Handler = Callable[["Options", argparse.Namespace], int]
+Commands = Any  # argparse keeps the class of subparsers private
+
+
+@dataclass(frozen=True)
+class Options:
+    """The global options as given. ``at``: Unix seconds, None = now."""
+
+    program: str
+    state: Path | None = None
+    namespace: str | None = None
+    output: Output = "table"
+    at: int | None = None
+
+    @property
+    def time(self) -> int:
+        """The time that the command is asked for: ``--at``, else now in whole seconds."""
+        import time
+
+        return int(time.time()) if self.at is None else self.at
+
+    def cluster(self, *, create: bool = False, at: int | None = None) -> StateFile:
+        """The cluster that ``--state`` names, at ``at`` (default: `time`). Raises Refusal where none is named.
+
+        With ``create`` a missing file is an empty cluster.
+        """
+        if self.state is None:
+            raise Refusal(
+                f"no cluster is named: this version works on state files only, so say `{self.program} --state FILE ...`"
+            )
+        from jobtree.cluster.statefile import StateFile
+
+        return StateFile(self.state, self.time if at is None else at, create=create)
+
+
+def shared() -> argparse.ArgumentParser:
+    """The global options as a parent of other parsers; an option that is not given leaves no trace."""
+    parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = parser.add_argument_group("global options")
+    group.add_argument("--state", type=Path, metavar="FILE", help="work on this state file")
+    group.add_argument("-n", "--namespace", metavar="NAME", help="namespace (default: default)")
+    group.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml"), help="format (default: table)")
+    group.add_argument("--at", type=moment, metavar="TIME", help="the time to answer for (default: now)")
+    return parser
+
+
+def moment(text: str) -> int:
+    """argparse type: a time such as 2026-01-01T00:00:00Z, as Unix seconds."""
+    from jobtree.api.scalars import Time
+
+    return int(_scalar(Time.parse, text))
+
+
+def span(text: str) -> int:
+    """argparse type: a duration such as 10s, longer than nothing, as seconds."""
+    from jobtree.api.scalars import Duration
+
+    seconds = int(_scalar(Duration.parse, text))
+    if seconds == 0:
+        raise argparse.ArgumentTypeError(f"{text} is no time at all; allowed is a duration such as 10s")
+    return seconds
+
+
+def count(text: str) -> int:
+    """argparse type: a whole number above zero."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs; allowed is a whole number above 0")
+    return int(text)
+
+
+def _scalar(parse: Callable[[object], int], text: str) -> int:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def command(
+    commands: Commands, name: str, handler: Handler, summary: str, *, example: str = ""
+) -> argparse.ArgumentParser:
+    """Declares a subcommand; ``example`` is shown below its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        parents=[shared()],
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}" if example else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(handler=handler)
+    return parser
+
+
+class UsageError(Exception):
+    """Options that do not go together: exit code 2, as for every misuse of the command line."""
+
+
+def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+    """Parses, calls the subcommand's handler, and turns a refusal into one sentence on stderr and exit code 1."""
+    given = parser.parse_args(argv)
+    options = Options(
+        program=parser.prog,
+        state=getattr(given, "state", None),
+        namespace=getattr(given, "namespace", None),
+        output=getattr(given, "output", "table"),
+        at=getattr(given, "at", None),
+    )
+    try:
+        code = int(given.handler(options, given))
+        sys.stdout.flush()
+    except UsageError as error:
+        parser.error(str(error))
+    except Refusal as refusal:
+        sys.stderr.write(f"error: {' '.join(str(refusal).split())}\n")
+        return 1
+    except BrokenPipeError:
+        # The reader went away (`| head`): that is no failure, and Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def usage(parser: argparse.ArgumentParser) -> Handler:
+    """The handler of a command group that was called without a command: its help, exit code 2."""
+
+    def show(_options: Options, _given: argparse.Namespace) -> NoReturn:
+        parser.print_help(sys.stderr)
+        raise SystemExit(2)
+
+    return show

@@ -1,0 +1,101 @@
+"""`budgets usage`: what each envelope and aggregate cap carries and has left, computed at ``--at``."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from jobtree.cli import show
+from jobtree.cli.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.world.intake import Intake
+
+_COLUMNS = (
+    ("OWNED", "ownedGPUs"),
+    ("SHARED", "sharedGPUs"),
+    ("BORROWED", "borrowedGPUs"),
+    ("UNFUNDED", "unfundedGPUs"),
+    ("SPARE", "spareGPUs"),
+    ("HEADROOM", "headroomGPUs"),
+    ("GPU-HOURS", "gpuHoursConsumed"),
+    ("COMMITTED", "gpuHoursCommitted"),
+    ("HOURS LEFT", "headroomGPUHours"),
+    ("CREDITS", "creditsConsumed"),
+    ("CREDITS LEFT", "headroomCredits"),
+)
+
+
+def add(commands: Commands) -> None:
+    """Declares the command group."""
+    budgets = commands.add_parser("budgets", help="what Budgets carry and have left")
+    kinds = budgets.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    usage = command(
+        kinds,
+        "usage",
+        _usage,
+        "show the use of every envelope and aggregate cap",
+        example="kubectl runs --state cluster.yaml budgets usage --owner org:ai:rai:sys",
+    )
+    usage.add_argument("--owner", metavar="OWNER", help="only this owner's, and what its runs borrow, per lender")
+
+
+def _usage(options: Options, given: argparse.Namespace) -> int:
+    intake = options.cluster().read()
+    records = [record for record in _records(intake, options.time) if given.owner in {None, record["owner"]}]
+    loans = _loans(intake, given.owner) if given.owner is not None else []
+    if options.output in {"json", "yaml"}:
+        show.data([*records, *loans], options.output)
+        return 0
+    from exporters.summary import table
+
+    columns = [column for column in _COLUMNS if any(column[1] in record for record in records)]
+    header = ("OWNER", "BUDGET/ENVELOPE", *(title for title, _ in columns))
+    rows = [
+        (record["owner"], f"{record['budget']}/{record['name']}{_mark(record)}",
+         *(_number(record.get(field)) for _, field in columns))
+        for record in records
+    ]  # fmt: skip
+    show.say(*(table(header, rows) if rows else ["No budgets found."]))
+    if loans:
+        rows = [(loan["lender"], str(loan["borrowedGPUs"])) for loan in loans]
+        show.say("", f"Borrowed by {given.owner}", *table(("LENDER", "GPUS"), rows))
+    return 0
+
+
+def _records(intake: Intake, at: int) -> list[dict[str, Any]]:
+    """A record per envelope and aggregate cap, by budget, in the order of its spec."""
+    from exporters import plain
+    from jobtree.world.snapshot import take
+    from policies.ledger import usage
+
+    found = usage(take(intake), at)
+    records = []
+    for budget in intake.budgets:
+        status = found[budget.name]
+        head = {"budget": budget.name, "owner": str(budget.spec.owner)}
+        records += [{**head, "kind": "Envelope", **plain.status(each)} for each in status.envelopes]
+        records += [{**head, "kind": "AggregateCap", **plain.status(each)} for each in status.aggregate_caps]
+    return records
+
+
+def _loans(intake: Intake, owner: str) -> list[dict[str, Any]]:
+    """What the owner's runs hold on loan now, per lender."""
+    gpus = Counter[str]()
+    for lease in intake.leases:
+        borrowed = lease.status.funding and lease.status.funding[-1].class_ == "borrowed"
+        if lease.spec.run_owner == owner and borrowed and not lease.status.closed:
+            gpus[lease.spec.owner] += len(lease.spec.slice.nodes)
+    return [
+        {"kind": "Loan", "owner": owner, "lender": lender, "borrowedGPUs": count}
+        for lender, count in sorted(gpus.items())
+    ]
+
+
+def _mark(record: dict[str, Any]) -> str:
+    return " (aggregate)" if record["kind"] == "AggregateCap" else ""
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, int) else f"{value:.2f}"

@@ -1,0 +1,105 @@
+"""`completion SHELL`: scripts that complete commands, options and names of runs, and the answer they ask for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from jobtree.api.errors import Refusal
+from jobtree.cli import show
+from jobtree.cli.args import Commands, Options, command
+
+_SCRIPTS: Final = {
+    "bash": """\
+# bash: source <(kubectl-runs completion bash)
+_kubectl_runs() {
+    local IFS=$'\\n'
+    COMPREPLY=($(kubectl-runs completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _kubectl_runs kubectl-runs""",
+    "zsh": """\
+# zsh: source <(kubectl-runs completion zsh)
+_kubectl_runs() {
+    compadd -- ${(f)"$(kubectl-runs completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)"} || _files
+}
+compdef _kubectl_runs kubectl-runs""",
+    "fish": """\
+# fish: kubectl-runs completion fish | source
+function __kubectl_runs
+    kubectl-runs completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+end
+complete -c kubectl-runs -a '(__kubectl_runs)'""",
+    "kubectl": """\
+#!/bin/sh
+# kubectl: save this as kubectl_complete-runs in a folder of PATH, executable; then `kubectl runs <TAB>` completes.
+kubectl-runs completion --words "$@" 2>/dev/null
+echo :4""",
+}
+
+
+def add(commands: Commands) -> None:
+    """Declares the command."""
+    parser = command(
+        commands,
+        "completion",
+        _completion,
+        "print a completion script for a shell, or for kubectl",
+        example="source <(kubectl-runs completion bash)",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
+    what.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def _completion(_options: Options, given: argparse.Namespace) -> int:
+    if given.words is None:
+        show.say(_SCRIPTS[given.shell])
+    else:
+        show.say(*candidates(given.words))
+    return 0
+
+
+def candidates(words: Sequence[str]) -> list[str]:
+    """What may stand where the last word does, given the ones before it."""
+    from jobtree.cli.runs import parser
+
+    *before, last = words or [""]
+    here, state, path = parser(), "", []
+    previous = ""
+    for word in before:
+        commands = _commands(here)
+        if word in commands:
+            here = commands[word]
+            path.append(word)
+        elif previous == "--state":
+            state = word
+        previous = word
+    if last.startswith("-"):
+        found = [name for action in _actions(here) for name in action.option_strings]
+    elif _commands(here):
+        found = list(_commands(here))
+    elif any(action.dest == "run" for action in _actions(here)) and state:
+        found = list(_run_names(state))
+    else:
+        found = []
+    return sorted(name for name in set(found) if name.startswith(last))
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[Any]:
+    return parser._actions
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return next((action.choices for action in _actions(parser) if isinstance(action.choices, dict)), {})
+
+
+def _run_names(state: str) -> Iterator[str]:
+    from pathlib import Path
+
+    from jobtree.cluster.statefile import StateFile
+
+    try:
+        yield from (run.name for run in StateFile(Path(state), 0).read().runs)
+    except Refusal:
+        return  # a TAB is no place for error messages

@@ -1,0 +1,104 @@
+"""`plan` and `explain`: the next cycle, computed in memory, as one run sees it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from jobtree.cli import lookup, show
+from jobtree.cli.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.api import Run
+    from jobtree.cli.fate import Fate
+    from jobtree.world.intake import Intake
+
+
+def add(commands: Commands) -> None:
+    """Declares the commands."""
+    plan = command(
+        commands,
+        "plan",
+        _plan,
+        "say when and where a run starts, or what it lacks",
+        example="kubectl runs --state cluster.yaml plan train-32",
+    )
+    plan.add_argument("run", metavar="RUN")
+    explain = command(
+        commands,
+        "explain",
+        _explain,
+        "say all that is known of a run: spec, conditions, payers, what binds",
+        example="kubectl runs --state cluster.yaml explain train-32",
+    )
+    explain.add_argument("run", metavar="RUN")
+
+
+def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> list[Fate]:
+    """What the next cycle would do with these runs; nothing is written."""
+    from cronjobs.cycle import dry_run
+    from cronjobs.deadline import planner
+    from jobtree.cli import fate
+
+    plan = dry_run(intake, options.time, planner())
+    return [fate.of(run, intake, plan) for run in runs]
+
+
+def _read(options: Options, given: argparse.Namespace) -> tuple[Intake, Run]:
+    from cronjobs.deadline import planner
+
+    planner().start()  # its imports overlap with the reading
+    intake = options.cluster().read()
+    return intake, lookup.find_run(intake, given.run, options.namespace)
+
+
+def _plan(options: Options, given: argparse.Namespace) -> int:
+    intake, run = _read(options, given)
+    (found,) = next_cycle(options, intake, [run])
+    if options.output in {"json", "yaml"}:
+        show.data(found, options.output)
+    else:
+        show.say(*found.lines())
+    return 0
+
+
+def _explain(options: Options, given: argparse.Namespace) -> int:
+    from exporters import plain
+
+    intake, run = _read(options, given)
+    (found,) = next_cycle(options, intake, [run])
+    leases = [lease for lease in intake.leases if lookup.key_of(lease) == (run.namespace, run.name)]
+    if options.output in {"json", "yaml"}:
+        objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
+        show.data(show.listing(objects), options.output)
+        return 0
+    document = plain.document(run)
+    show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
+    conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
+    show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
+    show.say("", "Next cycle", *_indented(found.lines()))
+    if leases:
+        from jobtree.cli.state import lease_table
+
+        show.say("", "Leases", *_indented(lease_table(leases)))
+    return 0
+
+
+def _why(reason: str, message: str) -> str:
+    said = ": ".join(part for part in (reason, message) if part)
+    return f"  {said}" if said else ""
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _flat(value: Any, path: str = "") -> list[str]:
+    """Nested values as ``path: value`` lines, in the order of the object; a template by its name only."""
+    if isinstance(value, dict) and path != "template":
+        return [line for key, inner in value.items() for line in _flat(inner, f"{path}.{key}" if path else key)]
+    if path == "template":
+        return ["template: given"]
+    if isinstance(value, list):
+        return [f"{path}: {', '.join(str(each) for each in value)}"]
+    return [f"{path}: {str(value).lower() if isinstance(value, bool) else value}"]

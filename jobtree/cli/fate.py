@@ -1,0 +1,174 @@
+"""What becomes of a run: when and where it starts on whose budget, or what it lacks and why.
+
+The block that people read has one fact per line, and a line only where it applies:
+
+    earliestStart: 2025-11-01T14:05:00Z on domain=B
+    intendedSlice: domain=B (nodes b01-b08)
+    payingEnvelopes: rai-sys/h100 (64)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from exporters.nodelist import compress, natural
+from exporters.summary import payer
+from jobtree.api import Lease, Policy, Run, Time
+from jobtree.cli import lookup
+
+if TYPE_CHECKING:
+    from jobtree.world.intake import Intake
+    from jobtree.world.plan import Plan, Wait
+
+
+class Place(msgspec.Struct, frozen=True, omit_defaults=True):
+    """GPUs in one domain."""
+
+    domain: str
+    nodes: list[str]
+
+    def __str__(self) -> str:
+        return f"domain={self.domain} (nodes {compress(self.nodes)})"
+
+
+class Short(msgspec.Struct, frozen=True):
+    """One bound that is in the way, and by how much."""
+
+    rule: str
+    subject: str
+    amount: int
+    unit: str
+
+
+class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What ``plan RUN -o json`` prints. Times in RFC 3339, GPUs whole."""
+
+    run: str
+    phase: str
+    running_since: Time | None = None
+    ended: Time | None = None
+    earliest_start: Time | None = None
+    intended_slice: list[Place] = []
+    paying_envelopes: dict[str, int] = {}
+    deficit_gpus: int = msgspec.field(default=0, name="deficitGPUs")
+    reason: str = ""
+    message: str = ""
+    shorts: list[Short] = []
+    never: bool = False
+
+    def lines(self) -> list[str]:
+        """The block."""
+        found: list[str] = []
+        domains = ",".join(place.domain for place in self.intended_slice)
+        where = f" on domain={domains}" if domains else ""
+        slices = ", ".join(str(place) for place in self.intended_slice)
+        if self.running_since is not None:
+            found.append(f"runningSince: {self.running_since}{where}")
+            found += [f"slice: {slices}"] if slices else []
+        if self.earliest_start is not None:
+            found.append(f"earliestStart: {self.earliest_start}{where}")
+            found += [f"intendedSlice: {slices}"] if slices else []
+        if self.paying_envelopes:
+            payers = ", ".join(f"{who} ({gpus})" for who, gpus in self.paying_envelopes.items())
+            found.append(f"payingEnvelopes: {payers}")
+        if self.deficit_gpus:
+            found.append(f"deficit: {self.deficit_gpus} GPUs{self._scope()}")
+        if self.ended is not None:
+            found.append(f"ended: {self.ended}")
+        if self.reason or self.message:
+            found.append(f"reason: {': '.join(part for part in (self.reason, self.message) if part)}")
+        if self.shorts:
+            found.append("short: " + ", ".join(f"{s.amount} {s.unit} of {s.subject} ({s.rule})" for s in self.shorts))
+        return found or [f"phase: {self.phase}"]
+
+    def _scope(self) -> str:
+        places = [short.subject for short in self.shorts if short.rule == "capacity"]
+        return f" in {places[0]}" if places and places[0].startswith("domain=") else ""
+
+
+def of(run: Run, intake: Intake, plan: Plan) -> Fate:
+    """The fate of a run under a plan made from ``intake``."""
+    key = (run.namespace, run.name)
+    name = f"{run.namespace}/{run.name}"
+    closed = {(closure.namespace, closure.name) for closure in plan.closures}
+    held = [
+        lease for lease in lookup.open_leases(intake.leases).get(key, []) if (lease.namespace, lease.name) not in closed
+    ]
+    opened = [lease for lease in plan.leases if lookup.key_of(lease) == key]
+    update = next((each for each in plan.runs if (each.namespace, each.name) == key), None)
+    after = run if update is None else msgspec.structs.replace(run, status=update.status)
+    phase = lookup.phase(after)
+    if opened and not held:
+        return Fate(
+            run=name,
+            phase=phase,
+            earliest_start=Time(plan.at),
+            intended_slice=_places(intake, opened),
+            paying_envelopes=_payers(opened),
+        )
+    if phase == "Running":
+        return Fate(
+            run=name,
+            phase=phase,
+            running_since=after.status.started or _since(held),
+            intended_slice=_places(intake, [*held, *opened]),
+            paying_envelopes=_payers([*held, *opened]),
+        )
+    wait = next((each for each in plan.waits if (each.namespace, each.name) == key), None)
+    if wait is not None:
+        return _waiting(name, phase, wait)
+    said = lookup.speaker(after)
+    reason, message = (said.reason, said.message) if said else ("", "")
+    return Fate(run=name, phase=phase, ended=after.status.ended, reason=reason, message=message)
+
+
+def _waiting(name: str, phase: str, wait: Wait) -> Fate:
+    shorts = [Short(each.rule, each.subject, each.amount, each.unit) for each in wait.shorts]
+    return Fate(
+        run=name,
+        phase=phase,
+        deficit_gpus=wait.deficit_gpus,
+        reason=wait.reason,
+        message=wait.message,
+        shorts=shorts,
+        never=wait.never,
+    )
+
+
+def _since(leases: Iterable[Lease]) -> Time | None:
+    return min((lease.spec.interval.start for lease in leases), default=None)
+
+
+def _payers(leases: Iterable[Lease]) -> dict[str, int]:
+    gpus = Counter[str]()
+    for lease in leases:
+        gpus[payer(lease) if lease.spec.paid_by else "nobody"] += len(lease.spec.slice.nodes)
+    return dict(sorted(gpus.items()))
+
+
+def _places(intake: Intake, leases: Iterable[Lease]) -> list[Place]:
+    names = {lease.spec.node for lease in leases}
+    domains: dict[str, list[str]] = {}
+    for node, domain in domain_names(intake).items():
+        if node in names:
+            domains.setdefault(domain, []).append(node)
+    return [Place(domain, sorted(domains[domain], key=natural)) for domain in sorted(domains, key=natural)]
+
+
+def domain_names(intake: Intake) -> dict[str, str]:
+    """The domain of each node as people call it; with its cluster where two have a domain of one name (spec §2)."""
+    labels = (intake.policy or Policy()).spec.topology.labels
+    triples = {}
+    for node in intake.nodes:
+        said = node.metadata.labels
+        own = said.get(labels.domain, "") or node.metadata.name
+        triples[node.metadata.name] = (said.get(labels.region, ""), said.get(labels.cluster, ""), own)
+    places = Counter(name for _, _, name in set(triples.values()))
+    return {
+        node: "/".join(part for part in triple if part) if places[triple[2]] > 1 else triple[2]
+        for node, triple in triples.items()
+    }

@@ -1,0 +1,153 @@
+"""`fleet`: every GPU once, by what has it, and the largest group that would fit now."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from jobtree.api.errors import Refusal
+from jobtree.cli import show
+from jobtree.cli.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.world.intake import Intake
+
+_ALL = ""
+
+
+def add(commands: Commands) -> None:
+    """Declares the command."""
+    fleet = command(
+        commands,
+        "fleet",
+        _fleet,
+        "count the GPUs: leased, spare, foreign, cordoned, failed, free",
+        example="kubectl runs --state cluster.yaml fleet --domain",
+    )
+    fleet.add_argument(
+        "--flavor", nargs="?", const=_ALL, metavar="FLAVOR", help="a row per flavor; or only this flavor"
+    )
+    fleet.add_argument(
+        "--domain", nargs="?", const=_ALL, metavar="DOMAIN", help="a row per domain; or only this domain"
+    )
+    fleet.add_argument("--nodes", action="store_true", help="a row per node")
+
+
+@dataclass
+class Gpus:
+    """GPUs of some nodes, each counted once: who holds it comes before the state of its node.
+
+    ``cordoned``: on nodes that take nothing new for now (cordoned, NotReady, going); ``failed``: on nodes out of
+    service, or NotReady for longer than Policy's `failure.notReadyAfter`.
+    """
+
+    total: int = 0
+    leased: int = 0
+    spare: int = 0
+    foreign: int = 0
+    cordoned: int = 0
+    failed: int = 0
+    free: int = 0
+
+    def add(self, other: Gpus) -> None:
+        """Adds the counts of another set of nodes."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+def _fleet(options: Options, given: argparse.Namespace) -> int:
+    from exporters.nodelist import natural
+
+    intake = options.cluster().read()
+    rows = _rows(intake, options.time)
+    for title, wanted in (("flavor", given.flavor), ("domain", given.domain)):
+        known = sorted({row[title] for row in rows}, key=natural)
+        if wanted and wanted not in known:
+            raise Refusal(f"there is no {title} {wanted}; allowed are {', '.join(known)}")
+    rows = [
+        row
+        for row in rows
+        if given.flavor in {None, _ALL, row["flavor"]} and given.domain in {None, _ALL, row["domain"]}
+    ]
+    by = (
+        ["flavor"] + (["domain"] if given.domain is not None or given.nodes else []) + (["node"] if given.nodes else [])
+    )
+    records = _grouped(rows, by)
+    if options.output in {"json", "yaml"}:
+        show.data(records, options.output)
+        return 0
+    from exporters.summary import table
+
+    header = tuple(key.upper() for key in records[0]) if records else ()
+    lines = table(header, [[str(value) for value in record.values()] for record in records]) if records else []
+    show.say(*[line.replace("LARGESTGROUP", "LARGEST GROUP") for line in lines] or ["No nodes found."])
+    return 0
+
+
+def _rows(intake: Intake, at: int) -> list[dict[str, Any]]:
+    """Per node: flavor, domain, node, Gpus."""
+    from jobtree.cli.fate import domain_names
+    from jobtree.world import values as col
+    from jobtree.world.snapshot import take
+    from policies.fleet import Fleet
+
+    snapshot = take(intake)
+    nodes = snapshot.tables["nodes"]
+    fleet = Fleet.read(nodes, [], [])
+    patience = int(snapshot.policy.spec.failure.not_ready_after)
+    since = col.optional_ints(nodes, "not_ready_since")
+    out_of_service = col.bools(nodes, "out_of_service")
+    held = _held(intake)
+    foreign = _foreign(snapshot.tables["pods"])
+    domains = domain_names(intake)
+    rows = []
+    for i, name in enumerate(fleet.names):
+        total = int(fleet.gpus[i])
+        active, spare = held.get(name, (0, 0))
+        others = min(foreign.get(name, 0), max(0, total - active - spare))
+        gpus = Gpus(total=total, leased=active, spare=spare, foreign=others)
+        rest = max(0, total - active - spare - others)
+        gone = since[i] is not None and at - since[i] > patience
+        state = "failed" if gone or out_of_service[i] else "free" if fleet.takes_work[i] else "cordoned"
+        setattr(gpus, state, rest)
+        rows.append({"flavor": fleet.flavor[i] or "-", "domain": domains[name], "node": name, "gpus": gpus})
+    return rows
+
+
+def _held(intake: Intake) -> dict[str, tuple[int, int]]:
+    """Slots per node that open leases hold: (with an Active one, with a Spare one only)."""
+    slots: dict[str, dict[str, set[int]]] = defaultdict(lambda: {"Active": set(), "Spare": set()})
+    for lease in intake.leases:
+        if not lease.status.closed:
+            slots[lease.spec.node][lease.spec.slice.role].update(lease.spec.ordinals)
+    return {node: (len(by["Active"]), len(by["Spare"] - by["Active"])) for node, by in slots.items()}
+
+
+def _foreign(pods: Any) -> dict[str, int]:
+    """GPUs per node of pods that Jobtree does not own."""
+    from jobtree.world import values as col
+
+    found: dict[str, int] = defaultdict(int)
+    columns = (col.is_null(pods, "run"), col.texts(pods, "node"), col.ints(pods, "gpus").tolist())
+    for foreign, node, gpus in zip(*columns, strict=True):
+        if foreign:
+            found[node] += gpus
+    return found
+
+
+def _grouped(rows: list[dict[str, Any]], by: list[str]) -> list[dict[str, Any]]:
+    """Sums of the rows by some columns; ``largestGroup``: the most free GPUs in one domain."""
+    from exporters.nodelist import natural
+
+    sums: dict[tuple[str, ...], Gpus] = defaultdict(Gpus)
+    free: dict[tuple[str, ...], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        key = tuple(row[column] for column in by)
+        sums[key].add(row["gpus"])
+        free[key][row["domain"]] += row["gpus"].free
+    return [
+        {**dict(zip(by, key, strict=True)), **vars(sums[key]), "largestGroup": max(free[key].values())}
+        for key in sorted(sums, key=lambda key: [natural(part) for part in key])
+    ]

@@ -1,0 +1,164 @@
+"""`jobtree`: the operators' command line (spec §10)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobtree.api.errors import Refusal
+from jobtree.cli import args, show
+from jobtree.cli.args import Options, command
+
+if TYPE_CHECKING:
+    from exporters.lake import Lake
+    from jobtree.world.plan import Plan
+
+EXAMPLE = "jobtree --state cluster.yaml"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="jobtree", parents=[args.shared()], description="Plan a GPU fleet.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    cycle = command(
+        commands, "cycle", _cycle, "run planning cycles", example=f"{EXAMPLE} cycle --at 2026-01-01T00:00:00Z"
+    )
+    cycle.add_argument("--every", type=args.span, metavar="SPAN", help="a cycle each SPAN, such as 10s")
+    cycle.add_argument("--for", dest="span", type=args.span, metavar="SPAN", help="for so long, such as 50s")
+    cycle.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    snapshot = command(
+        commands, "snapshot", _snapshot, "write a snapshot into the lake, plan nothing", example=f"{EXAMPLE} snapshot"
+    )
+    snapshot.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    plan = command(
+        commands, "plan", _plan, "plan and write nothing to the cluster", example=f"{EXAMPLE} plan --out p.yaml"
+    )
+    plan.add_argument("--out", type=Path, metavar="FILE", help="write the plan file here (default: print its summary)")
+    apply = command(commands, "apply", _apply, "carry out a plan file", example=f"{EXAMPLE} apply p.yaml")
+    apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
+    replay = command(
+        commands,
+        "replay",
+        _replay,
+        "plan a stored snapshot again and compare with the stored plan, byte for byte",
+        example="jobtree replay lake/cycles/date=2026-01-01/20260101T000000Z.json",
+    )
+    replay.add_argument("manifest", type=Path, metavar="MANIFEST", help="the cycle's manifest in the lake")
+    crds = command(commands, "crds", _crds, "print the CustomResourceDefinitions", example="jobtree crds --out crds")
+    crds.add_argument("--out", type=Path, metavar="DIR", help="one file per kind in this folder")
+    return args.run(parser, argv)
+
+
+def _cycle(options: Options, given: argparse.Namespace) -> int:
+    from cronjobs.cycle import run_cycle
+    from cronjobs.deadline import planner
+    from cronjobs.schedule import times
+    from exporters.summary import headline
+
+    if (given.every is None) != (given.span is None):
+        raise args.UsageError("--every and --for go together: `--every 10s --for 50s` is a cycle each 10 s, for 50 s")
+    lake = _lake(options, given.lake)
+    for at in times(options.at, given.every, given.span):
+        cluster = options.cluster(at=at)
+        planner().start()
+        with cluster.hold(), _progress() as on_phase:
+            result = run_cycle(cluster, at, lake, planner(), on_phase=on_phase)
+        _warn(result.plan)
+        show.say(f"{headline(result.plan)}; {result.writes} writes")
+    return 0
+
+
+def _snapshot(options: Options, given: argparse.Namespace) -> int:
+    from jobtree.world.snapshot import take
+
+    lake = _lake(options, given.lake)
+    snapshot = take(options.cluster().read())
+    lake.write_tables(snapshot)
+    rows = ", ".join(f"{table.num_rows} {name}" for name, table in snapshot.tables.items() if table.num_rows)
+    show.say(f"Snapshot {snapshot.digest}: {rows or 'nothing'}")
+    return 0
+
+
+def _plan(options: Options, given: argparse.Namespace) -> int:
+    from cronjobs.cycle import dry_run
+    from cronjobs.deadline import planner
+    from exporters import planfile, summary
+
+    planner().start()
+    plan = dry_run(options.cluster().read(), options.time, planner())
+    _warn(plan)
+    if given.out is None:
+        show.say(*summary.lines(plan))
+        return 0
+    try:
+        given.out.write_text(planfile.dump(plan), encoding="utf-8")
+    except OSError as error:
+        raise Refusal(f"{given.out} cannot be written: {error.strerror}") from None
+    show.say(f"{summary.headline(plan)}; carry it out: `jobtree --state {options.state} apply {given.out}`")
+    return 0
+
+
+def _apply(options: Options, given: argparse.Namespace) -> int:
+    from cronjobs.cycle import apply_plan
+    from exporters import planfile, summary
+
+    plan = planfile.load(_text(given.file))
+    cluster = options.cluster(at=plan.at)
+    with cluster.hold():
+        writes = apply_plan(cluster, plan)
+    show.say(f"{summary.headline(plan)}; {writes} writes")
+    return 0
+
+
+def _replay(options: Options, given: argparse.Namespace) -> int:
+    from cronjobs.deadline import planner
+    from cronjobs.replay import replay
+
+    planner().start()
+    plan = replay(given.manifest, planner())
+    show.say(f"Plan {plan.cycle} is the same again, byte for byte")
+    return 0
+
+
+def _crds(_options: Options, given: argparse.Namespace) -> int:
+    raise NotImplementedError
+
+
+def _lake(options: Options, folder: str | None) -> Lake:
+    """The lake: as given, else beside the state file."""
+    from exporters.lake import Lake
+
+    if folder is None and options.state is None:
+        options.cluster()  # says that no cluster is named
+    return Lake(folder if folder is not None else str((options.state or Path()).parent / "lake"))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refusal(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Refusal(f"{path} is not UTF-8 text") from None
+
+
+def _warn(plan: Plan) -> None:
+    show.warn(f"{warning.object}: {warning.message}" for warning in plan.warnings)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None] | None]:
+    """A line that shows the phase on a terminal's stderr; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield status.update

@@ -1,0 +1,27 @@
+"""`kubectl-runs`, the plugin that kubectl finds as `kubectl runs` (spec §10)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from jobtree.cli import args, budgets, completion, control, explain, fleet, state, submit, watch
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="kubectl runs",
+        parents=[args.shared()],
+        description="Submit runs to a GPU fleet and see what becomes of them.",
+        allow_abbrev=False,
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (submit, explain, watch, state, fleet, budgets, control, completion):
+        module.add(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    return args.run(parser(), argv)

@@ -1,0 +1,48 @@
+"""Printing: kubectl-like tables, JSON, YAML, and the few words that all commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from jobtree.api.scalars import DAY, HOUR, MINUTE, enc_hook
+
+
+def say(*lines: str) -> None:
+    """Lines on stdout."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def warn(messages: Iterable[str]) -> None:
+    """``warning: ...`` lines on stderr."""
+    for message in messages:
+        sys.stderr.write(f"warning: {message}\n")
+
+
+def data(value: Any, output: str) -> None:
+    """A value of plain data or API structs as JSON or YAML."""
+    if output == "json":
+        encoded = msgspec.json.encode(value, enc_hook=enc_hook)
+        say(msgspec.json.format(encoded, indent=2).decode())
+        return
+    import yaml
+
+    plain = msgspec.to_builtins(value, enc_hook=enc_hook)
+    sys.stdout.write(yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True))
+
+
+def listing(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """API objects as the List that ``kubectl get -o json`` prints."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def age(seconds: int) -> str:
+    """A length of time in its two largest units, as kubectl does: ``45s``, ``3m20s``, ``2h``, ``3d4h``."""
+    if seconds < 0:
+        return "0s"
+    parts = ((seconds // DAY, "d"), (seconds % DAY // HOUR, "h"), (seconds % HOUR // MINUTE, "m"), (seconds % 60, "s"))
+    first = next((place for place, (number, _) in enumerate(parts) if number), 3)
+    return "".join(f"{number}{unit}" for number, unit in parts[first : first + 2] if number) or "0s"

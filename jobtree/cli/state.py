@@ -1,0 +1,162 @@
+"""`state` and `leases`: what is there, straight from the cluster's objects."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from jobtree.api.errors import Refusal
+from jobtree.api.scalars import Time
+from jobtree.cli import lookup, show
+from jobtree.cli.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.api import Lease, Run
+
+_SLURM = {"Pending": "PD", "Waiting": "PD", "Running": "R", "Completed": "CD", "Failed": "F"}
+_SLURM_FAILURES = {"Cancelled": "CA", "TimeLimit": "TO"}
+
+
+def add(commands: Commands) -> None:
+    """Declares the commands."""
+    state = command(
+        commands, "state", _state, "list runs", example="kubectl runs --state cluster.yaml state --all -o wide"
+    )
+    which = state.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="in every namespace")
+    which.add_argument("--owner", metavar="OWNER", help="of this owner, in every namespace")
+    leases = command(
+        commands,
+        "leases",
+        _leases,
+        "list leases: who used which GPUs, who paid, from when to when",
+        example="kubectl runs --state cluster.yaml leases --owner org:ai",
+    )
+    leases.add_argument("run", nargs="?", metavar="RUN", help="only of this run")
+    leases.add_argument("--owner", metavar="OWNER", help="only where the run or the payer is of this owner")
+    leases.add_argument("--envelope", metavar="BUDGET/ENVELOPE", help="only those that this envelope pays")
+
+
+def slurm_code(run: Run) -> str:
+    """Slurm's word for the run's phase: PD, R, CD, F, CA or TO."""
+    said = lookup.speaker(run)
+    reason = said.reason if said else ""
+    return _SLURM_FAILURES.get(reason, "F") if lookup.phase(run) == "Failed" else _SLURM[lookup.phase(run)]
+
+
+def _state(options: Options, given: argparse.Namespace) -> int:
+    from exporters.nodelist import compress, natural
+    from exporters.plain import document
+    from exporters.summary import table
+
+    intake = options.cluster().read()
+    everywhere = given.all or given.owner is not None
+    runs = [
+        run
+        for run in intake.runs
+        if (everywhere or run.namespace == (options.namespace or "default")) and given.owner in {None, run.spec.owner}
+    ]
+    runs.sort(key=lambda run: (run.namespace, natural(run.name)))
+    if options.output in {"json", "yaml"}:
+        show.data(show.listing([document(run) for run in runs]), options.output)
+        return 0
+    held = lookup.open_leases(intake.leases)
+    rows = []
+    for run in runs:
+        leases = held.get((run.namespace, run.name), [])
+        said = lookup.speaker(run)
+        nodes = compress(lease.spec.node for lease in leases if lease.spec.slice.role == "Active")
+        code = [slurm_code(run)] if options.output == "wide" else []
+        place = [run.namespace] if everywhere else []
+        rows.append(
+            (*place, run.name, run.spec.owner, run.spec.resources.gpu_type or "cpu", lookup.phase(run), *code,
+             _width(run, leases), _age(run, options.time), nodes or "-", (said and said.reason) or "-", _eta(run))
+        )  # fmt: skip
+    code = ["ST"] if options.output == "wide" else []
+    place = ["NAMESPACE"] if everywhere else []
+    header = (*place, "NAME", "OWNER", "FLAVOR", "PHASE", *code, "WIDTH", "AGE", "NODES", "REASON", "ETA")
+    show.say(*(table(header, rows) if rows else ["No runs found."]))
+    return 0
+
+
+def _width(run: Run, leases: list[Lease]) -> str:
+    if run.spec.resources.is_cpu:
+        return "-"
+    return f"{lookup.active_gpus(leases)}/{lookup.wanted(run)}"
+
+
+def _age(run: Run, at: int) -> str:
+    created = run.metadata.creation_timestamp
+    return "-" if created is None else show.age(at - created)
+
+
+def _eta(run: Run) -> str:
+    estimate = run.status.eta.p50 if run.status.eta else None
+    when = run.status.earliest_start or estimate
+    return "-" if when is None else str(when)
+
+
+def _leases(options: Options, given: argparse.Namespace) -> int:
+    from exporters.nodelist import natural
+    from exporters.plain import document
+    from exporters.summary import payer
+
+    intake = options.cluster().read()
+    leases = list(intake.leases)
+    if given.run is not None:
+        key = lookup.find_holder(intake, given.run, options.namespace)
+        leases = [lease for lease in leases if lookup.key_of(lease) == key]
+    elif options.namespace is not None:
+        leases = [lease for lease in leases if lease.namespace == options.namespace]
+    if given.owner is not None:
+        leases = [lease for lease in leases if given.owner in {lease.spec.owner, lease.spec.run_owner}]
+    if given.envelope is not None:
+        known = {f"{budget.name}/{envelope.name}" for budget in intake.budgets for envelope in budget.spec.envelopes}
+        if given.envelope not in known | {payer(lease) for lease in leases}:
+            raise Refusal(f"there is no envelope {given.envelope}; allowed is BUDGET/ENVELOPE, such as {_some(known)}")
+        leases = [lease for lease in leases if payer(lease) == given.envelope]
+    leases.sort(
+        key=lambda lease: (
+            lease.namespace,
+            natural(lease.spec.run_ref.run_name),
+            lease.spec.interval.start,
+            lease.spec.group,
+            lease.spec.slice.role,
+            natural(lease.spec.node),
+            lease.name,
+        )
+    )
+    if options.output in {"json", "yaml"}:
+        show.data(show.listing([document(lease) for lease in leases]), options.output)
+        return 0
+    show.say(*(lease_table(leases) if leases else ["No leases found."]))
+    return 0
+
+
+def lease_table(leases: Iterable[Lease]) -> list[str]:
+    """Leases as a table."""
+    from exporters.summary import payer, table
+
+    header = ("RUN", "GROUP", "ROLE", "NODES", "PAYER", "START", "END", "REASON")
+    rows = [
+        (lease.spec.run_ref.run_name, str(lease.spec.group), lease.spec.slice.role, slots(lease), payer(lease),
+         str(lease.spec.interval.start), _time(lease.status.ended), lease.status.closure_reason or lease.spec.reason)
+        for lease in leases
+    ]  # fmt: skip
+    return table(header, rows)
+
+
+def _some(names: set[str]) -> str:
+    return min(names, default="org-a/h100")
+
+
+def _time(when: Time | None) -> str:
+    return "-" if when is None else str(when)
+
+
+def slots(lease: Lease) -> str:
+    """The GPUs of a lease: ``b01#0-3,6``."""
+    from exporters.nodelist import compress
+
+    return f"{lease.spec.node}#{compress(str(ordinal) for ordinal in lease.spec.ordinals)}"

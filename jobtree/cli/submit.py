@@ -1,0 +1,170 @@
+"""`submit`: Runs, Budgets and a Policy into the cluster, all or none."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobtree.api.errors import Refusal
+from jobtree.cli import lookup, show
+from jobtree.cli.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.api import KindObject
+    from jobtree.cluster.protocol import Write
+    from jobtree.world.intake import Intake, Key
+
+Manifest = tuple[dict[str, Any], "KindObject"]
+"""An object as it was written, and as it was understood."""
+
+_SUBMITTED = ("Run", "Budget", "Policy")
+
+
+def add(commands: Commands) -> None:
+    """Declares the command."""
+    submit = command(
+        commands,
+        "submit",
+        _submit,
+        "submit Runs, Budgets and a Policy: all of them or none",
+        example="kubectl runs --state cluster.yaml submit -f resnet-small.yaml",
+    )
+    submit.add_argument(
+        "-f", "--filename", dest="files", action="append", required=True, metavar="FILE",
+        help="YAML or JSON with any number of objects; - for stdin; may be given several times",
+    )  # fmt: skip
+    submit.add_argument("--follow", metavar="RUN", help="the submitted Runs wait until RUN has completed")
+
+
+def _submit(options: Options, given: argparse.Namespace) -> int:
+    from cronjobs.deadline import planner
+    from jobtree.api import Run
+
+    cluster = options.cluster(create=True)
+    manifests = [each for file in given.files for each in _manifests(file, options.namespace, given.follow)]
+    items = [item for _, item in manifests]
+    if not items:
+        raise Refusal(f"{', '.join(given.files)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
+    planner().start()
+    with cluster.hold():
+        intake = cluster.read()
+        show.warn(_check(intake, items))
+        outcomes = [_outcome(intake, value, item) for value, item in manifests]
+        cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
+    show.say(*(f"{item.subject} {word}" for item, (word, _) in zip(items, outcomes, strict=True)))
+    _next_cycle(options, [item for item in items if isinstance(item, Run)])
+    return 0
+
+
+def _manifests(file: str, namespace: str | None, follow: str | None) -> list[Manifest]:
+    """The objects of one file, in its order. Raises Refusal, naming the file, for what cannot be submitted."""
+    from jobtree.api import GROUP, decode
+    from jobtree.api.core import Node, Pod
+    from jobtree.cluster.document import parse
+
+    try:
+        found = []
+        for document in parse(_bytes(file)).documents():
+            kind = document.key.kind
+            if kind not in _SUBMITTED or document.key.group != GROUP:
+                raise Refusal(f"{document.key} cannot be submitted; allowed are {', '.join(_SUBMITTED)}")
+            value = _placed(document.value(), document.key, namespace)
+            if follow is not None and kind == "Run":
+                _add_follow(value, follow)
+            item = decode(kind, value)
+            assert not isinstance(item, Node | Pod), "only kinds of the group are submitted"
+            found.append((value, item))
+    except Refusal as refusal:
+        raise refusal if refusal.subject else refusal.about(file) from None
+    return found
+
+
+def _bytes(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.read().encode("utf-8", "surrogateescape")
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise Refusal(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def _placed(value: dict[str, Any], key: Key, namespace: str | None) -> dict[str, Any]:
+    """The object without a status (cycles write that), a Run in its namespace: its own, else ``-n``'s, else default.
+
+    Raises Refusal where the two differ.
+    """
+    value.pop("status", None)
+    if key.kind != "Run" or not isinstance(value.get("metadata"), dict):
+        return value
+    own = value["metadata"].get("namespace")
+    if own and namespace and own != namespace:
+        raise Refusal(f"{key} says namespace {own}, and -n says {namespace}; say one of them")
+    return {**value, "metadata": {**value["metadata"], "namespace": own or namespace or "default"}}
+
+
+def _add_follow(value: dict[str, Any], upstream: str) -> None:
+    spec = value.get("spec")
+    if isinstance(spec, dict):
+        follow = spec.setdefault("follow", {})
+        if isinstance(follow, dict):
+            follow["after"] = [*(each for each in follow.get("after", []) if each != upstream), upstream]
+
+
+def _check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
+    """Warnings. Raises Refusal where an object, or the set with what is there already, breaks a rule."""
+    from jobtree.api import Budget, Run
+    from jobtree.api.rules import check_object, check_set
+
+    subjects = [item.subject for item in items]
+    twice = next((subject for subject in subjects if subjects.count(subject) > 1), None)
+    if twice is not None:
+        raise Refusal(f"{twice} is submitted twice; remove one of the two")
+    warnings = [warning for item in items for warning in check_object(item)]
+    there = [item for item in (*intake.budgets, *intake.runs) if item.subject not in subjects]
+    check_set([*there, *(item for item in items if isinstance(item, Budget | Run))])
+    return warnings
+
+
+def _outcome(intake: Intake, value: dict[str, Any], item: KindObject) -> tuple[str, list[Write]]:
+    """kubectl's word for what happens with the object, and the write that does it."""
+    from exporters.plain import merge_patch
+    from jobtree.api import encode
+    from jobtree.cluster.protocol import Ref, Write
+
+    ref = Ref(item.kind, item.namespace, item.name)
+    policies = [intake.policy] if intake.policy else []
+    stored: list[KindObject] = [*intake.runs, *intake.budgets, *policies]
+    before = next((each for each in stored if each.subject == item.subject), None)
+    if before is None:
+        return "created", [Write("create", ref, value)]
+    old, new = encode(before), encode(item)
+    patch: dict[str, Any] = {}
+    if spec := merge_patch(old["spec"], new["spec"]):
+        patch["spec"] = spec
+    for part in ("labels", "annotations"):
+        said = new["metadata"].get(part, {})
+        changed = {key: text for key, text in said.items() if old["metadata"].get(part, {}).get(key) != text}
+        if changed:
+            patch.setdefault("metadata", {})[part] = changed
+    return ("configured", [Write("patch", ref, patch)]) if patch else ("unchanged", [])
+
+
+def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:
+    """What the next cycle would do with what was submitted, and the command that runs it."""
+    from jobtree.api import Time
+    from jobtree.cli.explain import next_cycle
+
+    intake = options.cluster().read()
+    try:
+        found = [lookup.find_run(intake, run.name, run.namespace) for run in runs]
+        fates = next_cycle(options, intake, found)
+    except Refusal as refusal:
+        show.warn([f"what the next cycle would do cannot be said: {refusal}"])
+        fates = []
+    for fate in fates:
+        show.say("", f"Next cycle, Run {fate.run}:", *(f"  {line}" for line in fate.lines()))
+    at = "" if options.at is None else f" --at {Time(options.at)}"
+    show.say("", f"Run it: jobtree --state {options.state} cycle{at}")

@@ -1,0 +1,232 @@
+"""One planning cycle on real jobs, explained: ``make demo``.
+
+Copies a piece of Microsoft's Philly cluster into ``demo-output/``, runs ``jobtree cycle`` on it, and tells from what
+the cycle wrote who starts where on whose budget, who waits and why, and how good the plan provably is. A second cycle
+a minute later shows that an unchanged world stays as it is. Exits 1 when anything is not as it should be.
+"""
+
+import contextlib
+import io
+import shutil
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from exporters import planjson
+from exporters.lake import read_plan, read_snapshot
+from exporters.nodelist import compress
+from jobtree.api import Lease, Time
+from jobtree.cli import operator
+from jobtree.cluster.statefile import StateFile
+from jobtree.world.plan import Plan, Wait
+from reports.picture import draw_fleet
+from reports.query import newest_manifest, query
+from reports.slots import fleet_slots
+
+HERE = Path(__file__).parent
+OUTPUT = HERE.parent / "demo-output"
+NOW = 1508263200  # 2017-10-17T18:00:00Z, the world's own time
+SHOWN = 12
+
+Key = tuple[str, str]
+
+
+class DemoError(Exception):
+    """Something is not as it should be."""
+
+
+def main(output: Path = OUTPUT, console: Console | None = None) -> int:
+    """Run the demo in ``output``, which is made anew. Returns the exit code."""
+    out = console or Console(highlight=False)
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    state = output / "cluster.yaml"
+    shutil.copy(HERE / "philly.yaml", state)
+    try:
+        tell(out, state)
+    except DemoError as error:
+        out.print(f"[bold red]The demo failed:[/] {escape(str(error))}")
+        return 1
+    return 0
+
+
+def tell(out: Console, state: Path) -> None:
+    """The whole story."""
+    lake = state.parent / "lake"
+    before = StateFile(state, NOW).read()
+    seconds = cycle(out, state, NOW)
+    first = newest_manifest(lake)
+    snapshot, _ = read_snapshot(first)
+    plan = planjson.decode(read_plan(first))
+    pending = {(w.namespace, w.name) for w in plan.waits} | set(started(plan))
+    sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
+
+    heading(out, "The fleet")
+    free = sum(s.state == "free" for d in fleet_slots(snapshot.tables) for n in d.nodes for s in n.slots)
+    gpus = sum(snapshot.tables["nodes"].column("gpus").to_pylist())
+    out.print(
+        f"{len(before.nodes)} machines of Microsoft's Philly cluster with {gpus} GPUs, {free} of them free. "
+        f"{len(pending)} runs ask for {sum(sizes[key] for key in pending)} GPUs."
+    )
+    tell_starts(out, plan)
+    tell_waits(out, plan, sizes)
+    tell_proof(out, plan, seconds)
+
+    heading(out, "A minute later")
+    after = StateFile(state, NOW).read()
+    cycle(out, state, NOW + 60)
+    again = planjson.decode(read_plan(newest_manifest(lake)))
+    check_nothing_changed(after, StateFile(state, NOW).read(), again)
+    out.print("Nothing has changed, so nothing was changed: no lease, no Run, no Budget.")
+
+    tell_usage(out, query(lake, "usage", first), query(lake, "usage"))
+    pictures = [state.with_name("fleet.svg"), state.with_name("fleet.png")]
+    draw_fleet(fleet_slots(snapshot.tables, plan), pictures, title=f"The fleet after the cycle of {Time(NOW)}")
+    heading(out, "What it left")
+    for path, words in (
+        (pictures[0], "the picture: who holds which GPU (and fleet.png)"),
+        (state, "the cluster's state, to try commands on"),
+        (first, "the cycle's manifest; its tables, as Parquet, are beside it in the lake"),
+    ):
+        out.print(f"{shown(path)}  [dim]{words}[/]", soft_wrap=True)
+    out.print(f"\nNext: [bold]{BIN}kubectl-runs --state {shown(state)} state --all[/]", soft_wrap=True)
+
+
+BIN = ".venv/bin/"
+
+
+def cycle(out: Console, state: Path, at: int) -> float:
+    """``jobtree cycle``, as an operator types it; returns the seconds that it took."""
+    argv = ["--state", str(state), "cycle", "--at", str(Time(at))]
+    out.print(f"\n[bold]$ jobtree --state {shown(state)} cycle --at {Time(at)}[/]", soft_wrap=True)
+    said, warned = io.StringIO(), io.StringIO()
+    began = time.perf_counter()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(warned):
+        code = operator.main(argv)
+    seconds = time.perf_counter() - began
+    out.print(f"[dim]{escape(warned.getvalue())}[/]{escape(said.getvalue())}", end="", soft_wrap=True)
+    if code != 0:
+        raise DemoError(f"jobtree cycle ended with exit code {code}")
+    return seconds
+
+
+def tell_starts(out: Console, plan: Plan) -> None:
+    """Who starts, where, and who pays."""
+    runs = started(plan)
+    heading(out, f"{len(runs)} runs start")
+    if not runs:
+        raise DemoError("no run starts, though there are free GPUs and money")
+    table = columns("run", ">GPUs", "where", "paid by")
+    ranked = sorted(runs.items(), key=lambda item: (-gpus_of(item[1]), item[0]))
+    for (namespace, name), leases in ranked[:SHOWN]:
+        paid = Counter[str]()
+        for lease in leases:
+            ref = lease.spec.paid_by
+            paid[f"{ref.budget}/{ref.envelope}" if ref else "nobody (opportunistic)"] += len(lease.spec.slice.nodes)
+        payers = ", ".join(who if len(paid) == 1 else f"{who} ({n})" for who, n in sorted(paid.items()))
+        table.add_row(f"{namespace}/{name}", str(gpus_of(leases)), compress(x.spec.node for x in leases), payers)
+    out.print(table)
+    if rest := ranked[SHOWN:]:
+        out.print(f"[dim]and {len(rest)} more on {sum(gpus_of(x) for _, x in rest)} GPUs[/]")
+
+
+def tell_waits(out: Console, plan: Plan, sizes: dict[Key, int]) -> None:
+    """Who waits, by what stands in the way, the most GPUs first."""
+    heading(out, f"{len(plan.waits)} runs wait")
+    groups: dict[tuple[str, str], list[Wait]] = defaultdict(list)
+    for wait in plan.waits:
+        groups[wait.reason, wait.shorts[0].subject if wait.shorts else ""].append(wait)
+
+    def gpus(waits: Iterable[Wait]) -> int:
+        return sum(sizes[w.namespace, w.name] for w in waits)
+
+    table = columns(">runs", ">GPUs", "because", "for instance")
+    for (reason, subject), waits in sorted(groups.items(), key=lambda item: (-gpus(item[1]), item[0])):
+        example = max(waits, key=lambda w: (sizes[w.namespace, w.name], w.name))
+        words = f"{example.namespace}/{example.name}: {example.message}"
+        table.add_row(str(len(waits)), str(gpus(waits)), f"{reason} {subject}".strip(), words)
+    out.print(table)
+
+
+def tell_proof(out: Console, plan: Plan, seconds: float) -> None:
+    """What the plan reaches, and what no plan can beat."""
+    heading(out, "How good the plan is")
+    table = columns("stage", ">reached", ">no plan can beat", ">gap", "unit")
+    for stage in plan.stages:
+        bound, gap = (f"{stage.bound:,}", f"{stage.gap:.3%}") if stage.proven else ("", "")
+        table.add_row(stage.name, f"{stage.value:,}", bound, gap, stage.unit)
+    out.print(table)
+    cut = ", cut off by the deadline" if plan.truncated else ""
+    out.print(
+        f"Planned, checked by the independent checker, written and recorded in {seconds:.1f} s{cut}; solver "
+        f"{plan.solver.name} {plan.solver.version}."
+    )
+
+
+def check_nothing_changed(before: object, after: object, plan: Plan) -> None:
+    """Raises DemoError where the second cycle did anything but record itself."""
+    for name in ("nodes", "budgets", "runs", "leases"):
+        if getattr(before, name) != getattr(after, name):
+            raise DemoError(f"the second cycle changed {name}, though nothing had happened")
+    if plan.leases or plan.closures or plan.segments:
+        raise DemoError("the second cycle planned changes, though nothing had happened")
+
+
+def tell_usage(out: Console, before: pd.DataFrame, after: pd.DataFrame) -> None:
+    """What each Budget uses, by DuckDB over the Parquet of both cycles."""
+    heading(out, "Budgets (DuckDB over the Parquet just written)")
+    classes = ["owned_gpus", "shared_gpus", "borrowed_gpus", "unfunded_gpus"]
+    used = {(row["budget"], row["envelope"]): sum(row[c] for c in classes) for row in before.to_dict("records")}
+    table = columns("owner", "envelope", ">quota", ">used before", ">now", ">own", ">shared with family", ">GPU-hours")
+    rows = [{**row, "now": sum(row[c] for c in classes)} for row in after.to_dict("records")]
+    for row in sorted(rows, key=lambda row: (-row["now"], row["budget"])):
+        earlier = used[row["budget"], row["envelope"]]
+        figures = (row["concurrency"], earlier, row["now"], row["owned_gpus"], row["shared_gpus"])
+        table.add_row(row["owner"], row["envelope"], *(str(n) for n in figures), f"{row['gpu_hours']:,.1f}")
+        if row["now"] > row["concurrency"]:
+            where = f"{row['budget']}/{row['envelope']}"
+            raise DemoError(f"{where} pays for {row['now']} GPUs, {row['concurrency']} are allowed")
+    out.print(table)
+
+
+def started(plan: Plan) -> dict[Key, list[Lease]]:
+    """Leases of the runs that the plan starts, by (namespace, name)."""
+    runs: dict[Key, list[Lease]] = defaultdict(list)
+    for lease in plan.leases:
+        if lease.spec.reason == "Start":
+            runs[lease.namespace, lease.spec.run_ref.run_name].append(lease)
+    return runs
+
+
+def gpus_of(leases: Iterable[Lease]) -> int:
+    """Active GPUs of these leases."""
+    return sum(len(x.spec.slice.nodes) for x in leases if x.spec.slice.role == "Active")
+
+
+def columns(*names: str) -> Table:
+    """A plain table; a name that begins with > is a column of numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in names:
+        table.add_column(name.removeprefix(">"), justify="right" if name[0] == ">" else "left", overflow="fold")
+    return table
+
+
+def heading(out: Console, words: str) -> None:
+    """A heading with a line of space above."""
+    out.print(f"\n[bold cyan]{words}[/]")
+
+
+def shown(path: Path) -> str:
+    """The path as one types it: from the current folder where it lies below."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

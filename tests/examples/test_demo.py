@@ -1,0 +1,46 @@
+"""The demo tells its story and ends well."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from examples import demo
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
+    output = tmp_path_factory.mktemp("demo") / "output"
+    console = Console(file=io.StringIO(), width=140)
+    code = demo.main(output, console)
+    assert isinstance(console.file, io.StringIO)
+    return code, console.file.getvalue(), output
+
+
+def test_it_succeeds(told: tuple[int, str, Path]) -> None:
+    code, text, _ = told
+
+    assert code == 0, text
+
+
+@pytest.mark.parametrize(
+    "words", ["runs start", "runs wait", "How good the plan is", "Nothing has changed", "GPU-hours"]
+)
+def test_it_tells(told: tuple[int, str, Path], words: str) -> None:
+    assert words in told[1]
+
+
+def test_it_leaves_state_lake_and_pictures(told: tuple[int, str, Path]) -> None:
+    output = told[2]
+
+    assert {path.name for path in output.iterdir()} >= {"cluster.yaml", "lake", "fleet.svg", "fleet.png"}
+    assert len(list(output.glob("lake/cycles/date=2017-10-17/*.json"))) == 2
+
+
+def test_it_fails_where_a_cycle_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "philly.yaml").write_text("kind: Policy\napiVersion: rq.davidlangworthy.io/v1\nspec: {mode: never}\n")
+    monkeypatch.setattr(demo, "HERE", tmp_path)
+    console = Console(file=io.StringIO())
+
+    assert demo.main(tmp_path / "output", console) == 1

@@ -31,14 +31,14 @@ def coded(values: Iterable[str | None]) -> pa.DictionaryArray:
     distinct = sorted({text for text in texts if text is not None})
     codes = {text: code for code, text in enumerate(distinct)}
     return pa.DictionaryArray.from_arrays(
-        pa.array([codes.get(text) for text in texts] if texts else [], pa.int32()),  # type: ignore[arg-type]
+        pa.array([None if text is None else codes[text] for text in texts], pa.int32()),
         pa.array(distinct, pa.string()),
     )
 
 
 def _lists(values: Sequence[Any], kind: pa.ListType) -> pa.Array:
-    """Lists of scalars or of structs. A mapping is a list of its items by key; None is a null list."""
-    rows = [sorted(row.items()) if isinstance(row, Mapping) else row for row in values]
+    """Lists of scalars or of structs. A dict is a list of its items by key; None is a null list."""
+    rows = [sorted(row.items()) if isinstance(row, dict) else row for row in values]
     lengths = [len(row) if row else 0 for row in rows]
     offsets = pa.array(accumulate(lengths, initial=0), pa.int32())
     flat = list(chain.from_iterable(row for row in rows if row))

@@ -123,7 +123,7 @@ def intake(objects: Iterable[tuple[Key, bytes]], revision: str) -> Intake:
 
     Raises Refusal when the Policy is broken.
     """
-    with _collector_paused():
+    with collector_paused():
         ordered = sorted(objects, key=lambda pair: pair[0])
         reading = _Reading(revision)
         for policies_first in (True, False):  # what a resource or label means is the Policy's to say
@@ -134,8 +134,8 @@ def intake(objects: Iterable[tuple[Key, bytes]], revision: str) -> Intake:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Decoding makes hundreds of thousands of objects and no cycles: the collector would only walk them in vain."""
+def collector_paused() -> Iterator[None]:
+    """Reading makes hundreds of thousands of objects and no cycles: the collector would only walk them in vain."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -2,15 +2,20 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from jobtree.api import Refusal, Run, dec_hook
 from jobtree.api.core import Container, Node, PodSpec, QuantityText
+from jobtree.api.errors import Unreadable, wrong
 from jobtree.api.scalars import Cpu, Memory, parse_count
 
 Quantities = Mapping[str, QuantityText]
+Parse = Callable[[QuantityText], int]
+
+_MOST: Final = 2**50
+"""Most of anything that one quantity may state: sums of thousands of them still fit the columns' 64 bits."""
 
 
 class Needs(NamedTuple):
@@ -21,24 +26,14 @@ class Needs(NamedTuple):
     memory: int | None
 
 
-def gpus(quantities: Quantities, resource_names: Iterable[str]) -> int:
-    """GPUs under any of the resources' names. Raises Refusal for what is no whole number."""
-    return sum(_read(parse_count, name, quantities) or 0 for name in resource_names)
-
-
 def of_node(node: Node, resource_names: Iterable[str] = ()) -> Needs:
     """A node's allocatable GPUs, CPU and memory. Raises Refusal naming the resource that cannot be read."""
-    allocatable = node.status.allocatable
-    return Needs(
-        gpus(allocatable, resource_names),
-        _read(Cpu.parse, "cpu", allocatable),
-        _read(Memory.parse, "memory", allocatable),
-    )
+    return _offer(node.status.allocatable, resource_names, "allocatable")
 
 
 def max_pods(node: Node) -> int | None:
     """How many pods the node takes."""
-    return _read(parse_count, "pods", node.status.allocatable)
+    return _read(parse_count, node.status.allocatable, "pods", "allocatable")
 
 
 def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
@@ -82,10 +77,15 @@ def _container(container: Container, names: tuple[str, ...]) -> tuple[int, int, 
 def _quantities(quantities: Quantities, names: tuple[str, ...]) -> tuple[int, int, int]:
     if not quantities:
         return (0, 0, 0)
-    return (
-        gpus(quantities, names),
-        _read(Cpu.parse, "cpu", quantities) or 0,
-        _read(Memory.parse, "memory", quantities) or 0,
+    need = _offer(quantities, names, "a container's")
+    return need.gpus, need.cpu_milli or 0, need.memory or 0
+
+
+def _offer(quantities: Quantities, names: Iterable[str], where: str) -> Needs:
+    return Needs(
+        sum(_read(parse_count, quantities, name, where) or 0 for name in names),
+        _read(Cpu.parse, quantities, "cpu", where),
+        _read(Memory.parse, quantities, "memory", where),
     )
 
 
@@ -96,14 +96,17 @@ def _total(needs: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return gpu, cpu, memory
 
 
-def _read(parse: Callable[[QuantityText], int], name: str, quantities: Quantities) -> int | None:
+def _read(parse: Parse, quantities: Quantities, name: str, where: str) -> int | None:
     value = quantities.get(name)
-    return None if value is None else _parsed(parse, name, value)
+    return None if value is None else _parsed(parse, value, name, where)
 
 
 @lru_cache(maxsize=4096)
-def _parsed(parse: Callable[[QuantityText], int], name: str, value: QuantityText) -> int:
+def _parsed(parse: Parse, value: QuantityText, name: str, where: str) -> int:
     try:
-        return int(parse(value))
-    except ValueError as error:
-        raise Refusal(f"{name}: {error}") from None
+        amount = int(parse(value))
+    except Unreadable as error:
+        raise wrong(f"{where} {name}", value, error.allowed) from None
+    if amount > _MOST:
+        raise wrong(f"{where} {name}", value, f"at most {Memory(_MOST)}")
+    return amount

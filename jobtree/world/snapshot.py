@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobtree.api import Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
-from jobtree.world.intake import Intake
+from jobtree.world.intake import Intake, collector_paused
 from jobtree.world.schema import SCHEMA_VERSION
 
 
@@ -39,7 +39,7 @@ class Snapshot:
 
 
 def policy_json(policy: Policy) -> bytes:
-    """The Policy's spec as canonical JSON, keys sorted, defaults spelled out: they are this version's, not the next's."""
+    """The Policy's spec as canonical JSON: keys sorted, defaults spelled out, since they are those of this version."""
     return msgspec.json.encode(_spelled_out(policy.spec), enc_hook=enc_hook, order="sorted")
 
 
@@ -52,7 +52,12 @@ def _spelled_out(value: Any) -> Any:
 def take(intake: Intake) -> Snapshot:
     """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says."""
     policy = Policy(spec=intake.policy.spec) if intake.policy else Policy()  # its metadata and status rule nothing
-    tables = {
+    with collector_paused():
+        return Snapshot(_tables(intake, policy), policy)
+
+
+def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
+    return {
         "nodes": rows.nodes(intake.nodes, policy.spec),
         "pods": rows.pods(intake.pods, policy.spec),
         "budgets": rows.budgets(intake.budgets),
@@ -63,4 +68,3 @@ def take(intake: Intake) -> Snapshot:
         "quarantine": rows.notices(intake.quarantined),
         "warnings": rows.notices(intake.warnings),
     }
-    return Snapshot(tables, policy)

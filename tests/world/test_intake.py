@@ -1,0 +1,172 @@
+"""What is taken in, and what is set aside with which sentence (spec §2; cases P12, L8)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobtree.api import GROUP, Refusal
+from jobtree.world.intake import Intake, Notice, intake, key_of
+from tests.support import documents as doc
+from tests.support.documents import Document
+
+NO_POLICY = Notice("Policy", "", "default", "there is none: the built-in defaults hold")
+
+
+def intake_of(documents: list[Document]) -> Intake:
+    """The intake of documents as a cluster would hand them over."""
+    found = []
+    for each in documents:
+        metadata = each["metadata"]
+        key = key_of(each["apiVersion"], each["kind"], metadata.get("namespace", ""), metadata["name"])
+        found.append((key, msgspec.json.encode(each)))
+    return intake(found, "r1")
+
+
+def run(name: str, **spec: Any) -> Document:
+    return doc.merge(doc.run(name, 8), {"spec": spec})
+
+
+def budget(owner: str, **spec: Any) -> Document:
+    return doc.merge(doc.budget(owner, [doc.envelope(8)]), {"spec": spec})
+
+
+def quarantined(documents: list[Document]) -> dict[str, str]:
+    return {f"{each.kind} {each.name}": each.message for each in intake_of(documents).quarantined}
+
+
+def test_objects_of_a_sound_world_are_all_used_and_sorted() -> None:
+    found = intake_of(
+        [run("b"), run("a"), doc.node("n2"), doc.node("n1"), budget("org:a"), doc.foreign_pod("p", "n1", 2)]
+    )
+    assert [each.name for each in found.runs] == ["a", "b"]
+    assert [each.metadata.name for each in found.nodes] == ["n1", "n2"]
+    assert (len(found.budgets), len(found.pods), found.policy) == (1, 1, None)
+    assert (found.revision, found.quarantined, found.warnings) == ("r1", (), (NO_POLICY,))
+
+
+def test_what_is_broken_is_named_and_the_rest_is_used() -> None:
+    world = [
+        doc.node("good"),
+        doc.merge(doc.node("bad"), {"status": {"allocatable": {"nvidia.com/gpu": "eight"}}}),
+        run("good"),
+        run("zero", resources={"totalGPUs": 0}),
+        run("typo", malleabel={}),
+        doc.merge(
+            run("template"),
+            {"spec": {"template": {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}}}},
+        ),
+    ]
+    assert quarantined(world) == {
+        "Node bad": 'allocatable nvidia.com/gpu is "eight"; allowed is a quantity such as 4, 500m or 2Gi',
+        "Run zero": "spec.resources.totalGPUs is 0; allowed is a whole number from 1 to 1000000",
+        "Run typo": "spec.malleabel is not a field of Run; did you mean malleable?",
+        "Run template": 'a container\'s cpu is "much"; allowed is a quantity such as 4, 500m or 2Gi',
+    }
+    found = intake_of(world)
+    assert ([each.metadata.name for each in found.nodes], [each.name for each in found.runs]) == (["good"], ["good"])
+
+
+def test_every_member_of_a_cycle_is_set_aside_and_only_those() -> None:
+    follow = {
+        name: run(name, follow={"after": after.split()}) for name, after in {"a": "b", "b": "a", "c": "b"}.items()
+    }
+    parents = [
+        budget("org:x", parents=["org:y"]),
+        budget("org:y", parents=["org:x"]),
+        budget("org:z", parents=["org:y"]),
+    ]
+    cycle = "spec.follow.after makes a cycle: a → b → a; allowed is follow without a cycle"
+    ring = "spec.parents makes a cycle: org:x → org:y → org:x; allowed is parents without a cycle"
+    assert quarantined([*follow.values(), *parents]) == {
+        "Run a": cycle,
+        "Run b": cycle,
+        "Budget org-x": ring,
+        "Budget org-y": ring,
+    }
+
+
+def test_a_cycle_that_shows_only_when_a_broken_budget_is_gone_is_found_too() -> None:
+    # org:a:b:c descends from org:a:b; without that one, from org:a, which descends from org:a:b:c.
+    world = [
+        budget("org:a", parents=["org:a:b:c"]),
+        budget("org:a:b", parents=["org:q"]),
+        budget("org:q", parents=["org:a:b"]),
+        budget("org:a:b:c"),
+    ]
+    assert set(quarantined(world)) == {"Budget org-a", "Budget org-a-b", "Budget org-q", "Budget org-a-b-c"}
+
+
+def test_a_run_from_a_namespace_that_may_not_charge_is_not_broken() -> None:
+    assert quarantined([budget("org:a", namespaces=["team-a"]), run("r")]) == {}
+
+
+def test_kinds_and_versions_that_the_group_does_not_have_are_named() -> None:
+    world = [doc.merge(run("a"), {"kind": "Runs"}), doc.merge(run("b"), {"apiVersion": f"{doc.API}beta1"})]
+    assert quarantined(world) == {
+        "Runs a": f"Runs is not a kind of {GROUP}; allowed are Budget, Lease, Plan, Policy, Reservation, Run",
+        "Run b": 'apiVersion is "rq.davidlangworthy.io/v1beta1"; allowed is rq.davidlangworthy.io/v1',
+    }
+
+
+def test_objects_of_other_groups_are_passed_over_whatever_they_say() -> None:
+    other = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "x"}, "spec": {"a": 1}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "jobtree-lottery"}, "data": {}}
+    found = intake_of([other, secret])
+    assert (found.leases, found.quarantined) == ((), ())
+
+
+def test_a_broken_policy_stops_everything() -> None:
+    with pytest.raises(Refusal, match=r"^Policy default: spec\.mode is \"off\"; allowed is "):
+        intake_of([doc.node("n"), doc.policy(mode="off")])
+
+
+def test_a_policy_of_another_name_is_not_read() -> None:
+    extra = doc.merge(doc.policy(mode="off"), {"metadata": {"name": "other"}})
+    found = intake_of([doc.policy(mode="noCuts"), extra])
+    assert found.policy is not None
+    assert found.policy.spec.mode == "noCuts"
+    message = "only the Policy named default is read; rename this one or remove it"
+    assert (found.quarantined, found.warnings) == ((Notice("Policy", "", "other", message),), ())
+
+
+def test_resources_are_read_as_the_policy_names_them() -> None:
+    node = doc.merge(doc.node("n"), {"status": {"allocatable": {"nvidia.com/gpu": "many", "example.com/gpu": "2"}}})
+    assert quarantined([node, doc.policy(resourceNames=["example.com/gpu"])]) == {}
+
+
+@pytest.mark.parametrize("memory", ["1e30", "9999999Ei"])
+def test_amounts_that_no_machine_has_are_broken_too(memory: str) -> None:
+    node = doc.merge(doc.node("n"), {"status": {"allocatable": {"memory": memory}}})
+    assert quarantined([node]) == {"Node n": f'allocatable memory is "{memory}"; allowed is at most 1Pi'}
+
+
+def test_config_maps_of_the_planner_are_read_and_others_are_not() -> None:
+    maps: list[Document] = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "jobtree-system"},
+            "data": data,
+        }
+        for name, data in {"jobtree-balances": {"a": "1"}, "jobtree-lottery": {"b": 2}, "kube-root-ca": {}}.items()
+    ]
+    found = intake_of(maps)
+    assert [(each.namespace, each.name, each.data) for each in found.config_maps] == [
+        ("jobtree-system", "jobtree-balances", {"a": "1"})
+    ]
+    assert [each.name for each in found.quarantined] == ["jobtree-lottery"]
+
+
+def test_what_a_program_reports_wrongly_does_not_stop_its_run() -> None:
+    reported = doc.merge(run("r"), {"metadata": {"annotations": {"rq.davidlangworthy.io/eta": "soon"}}})
+    found = intake_of([reported, doc.policy()])
+    message = "its annotation rq.davidlangworthy.io/eta is 'soon' and is left out; allowed is a time"
+    assert ([each.name for each in found.runs], found.warnings) == (["r"], (Notice("Run", "default", "r", message),))
+
+
+def test_warnings_name_the_object_once() -> None:
+    found = intake_of([run("r", funding={"sponsors": ["org:b"]}), doc.policy()])
+    (warning,) = found.warnings
+    assert warning[:3] == ("Run", "default", "r")
+    assert "default/r" not in warning.message

@@ -1,0 +1,58 @@
+"""Look-ahead, for admissions only (spec §3.4): nothing is admitted that would be born unfunded.
+
+    spent + Σ over open funded and new claims of  milli-GPUs × min(P, window left, time limit left)  ≤  limit
+
+for every cap on hours or credits that a new claim touches; P is ``accountingPeriod``.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from jobtree.check.caps import Caps, Touch
+from jobtree.check.case import Case
+from jobtree.check.classes import Present
+from jobtree.check.ledger import Ledger
+from jobtree.check.rows import Held
+from jobtree.check.violation import Violation
+
+
+def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
+    """Remaining hours and credits cover what is funded ahead."""
+    touched = {touch.pool for lease in case.new for touch in caps.present(lease) if _on_time(caps, touch)}
+    if not touched:
+        return
+    ahead: dict[int, int] = defaultdict(int)
+    rated: dict[int, int] = defaultdict(int)
+    for lease in (*case.held, *case.new):
+        if present.classes[lease.key] == "unfunded":
+            continue
+        for touch in caps.present(lease):
+            if touch.pool in touched:
+                charge = case.milli(lease) * span(case, lease, touch)
+                ahead[touch.pool] += charge
+                rated[touch.pool] += charge * case.rate(lease.flavor)
+    for number in sorted(touched):
+        pool = caps.pools[number]
+        for measure, limit, spent, more in (
+            ("hours", pool.hours, ledger.hours[number], ahead[number]),
+            ("credits", pool.credits, ledger.credits[number], rated[number]),
+        ):
+            if limit is not None and spent + more > limit:
+                yield Violation(
+                    f"look-ahead-{measure}",
+                    f"{pool.rule.capitalize()} {pool.subject}",
+                    f"{spent} spent and {more} needed ahead exceed {limit}"
+                    f" (milli-GPU-seconds{', times millicredits' if measure == 'credits' else ''})",
+                )
+
+
+def _on_time(caps: Caps, touch: Touch) -> bool:
+    return caps.pools[touch.pool].hours is not None or caps.pools[touch.pool].credits is not None
+
+
+def span(case: Case, lease: Held, touch: Touch) -> int:
+    """Seconds that a funded claim is provided for: min(P, window left, time limit left)."""
+    payer = case.envelopes[lease.payer or ("", "")]
+    ends = [end - case.at for end in (payer.end, touch.until) if end is not None]
+    left = case.time_left(lease.run_key)
+    return max(0, min([int(case.policy.accounting_period), *ends, *([] if left is None else [left])]))

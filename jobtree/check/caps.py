@@ -1,0 +1,120 @@
+"""Caps: what each payment counts against, and since when (spec §3.4, §3.6).
+
+A *pool* bounds payments taken together, in GPUs at once, GPU-hours and credits:
+
+    envelope, subtree   everything that the envelope pays, and with ``scope: subtree`` also what envelopes of
+                        descendants pay on nodes that its flavor and selector match, while its window is open
+    aggregate           everything that the envelopes it names pay
+    lending             everything that the envelope pays for strangers
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from jobtree.check.case import Case
+from jobtree.check.rows import Envelope, EnvelopeKey, Held
+
+CREDIT = 3_600_000
+"""One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
+
+
+class Pool(NamedTuple):
+    """Limits in milli-GPUs, milli-GPU-seconds, and milli-GPU-seconds × millicredits per GPU-hour; None = unbounded."""
+
+    rule: str
+    subject: str
+    width: int | None
+    hours: int | None
+    credits: int | None
+
+
+class Touch(NamedTuple):
+    """A pool that a payment counts against, its seconds in [since, until) only.
+
+    ``below``: the payment is a descendant's, so that the pool sees it in its own window only.
+    """
+
+    pool: int
+    since: int | None
+    until: int | None
+    below: bool
+
+    def counts(self, at: int) -> bool:
+        """Whether a charge at ``at`` counts."""
+        return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
+
+
+class Caps:
+    """Every pool of a case."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.pools: list[Pool] = []
+        self._own: dict[EnvelopeKey, int] = {}
+        self._lent: dict[EnvelopeKey, int] = {}
+        self._together: dict[EnvelopeKey, list[int]] = defaultdict(list)
+        self._subtrees: dict[str, list[Envelope]] = defaultdict(list)
+        self._known: dict[tuple[EnvelopeKey, bool, str], tuple[Touch, ...]] = {}
+        for key, envelope in case.envelopes.items():
+            rule = "subtree" if envelope.scope == "subtree" else "envelope"
+            label = "/".join(key)
+            gpus, hours, credit = envelope.concurrency, envelope.max_gpu_milliseconds, envelope.max_millicredits
+            self._own[key] = self._add(rule, label, gpus, hours, credit)
+            lent = self._add("lending", label, envelope.lending_concurrency, envelope.lending_gpu_milliseconds, None)
+            self._lent[key] = lent
+            if envelope.scope == "subtree":
+                self._subtrees[case.owner_of[envelope.budget]].append(envelope)
+        for cap in case.aggregates:
+            label = f"{cap.budget}/{cap.name}"
+            pool = self._add("aggregate", label, cap.concurrency, cap.max_gpu_milliseconds, cap.max_millicredits)
+            for name in cap.envelopes:
+                self._together[cap.budget, name].append(pool)
+
+    def _add(self, rule: str, subject: str, gpus: int | None, hours: int | None, millicredits: int | None) -> int:
+        width = None if gpus is None else 1000 * gpus
+        self.pools.append(Pool(rule, subject, width, hours, None if millicredits is None else CREDIT * millicredits))
+        return len(self.pools) - 1
+
+    def own(self, payer: EnvelopeKey) -> int:
+        """The pool of an envelope itself."""
+        return self._own[payer]
+
+    def is_loan(self, lease: Held) -> bool:
+        """Whether a sponsor pays: a stranger, or a relative whose ``sharing: none`` keeps it out of the family's pool
+        and whose payment the ledger calls borrowed from its start.
+        """
+        payer = lease.payer
+        if payer is None or payer not in self.case.envelopes:
+            return False
+        rank = self.case.kin.rank(lease.run_owner, self.case.owner_of[payer[0]])
+        if rank is None:
+            return True
+        first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
+        return rank > 0 and self.case.envelopes[payer].sharing == "none" and first == "borrowed"
+
+    def touches(self, lease: Held) -> tuple[Touch, ...]:
+        """The pools that a payment for this lease counts against, whenever they look."""
+        payer = lease.payer
+        if payer is None or payer not in self.case.envelopes:
+            return ()
+        key = (payer, self.is_loan(lease), lease.node)
+        if key not in self._known:
+            self._known[key] = tuple(self._find(*key))
+        return self._known[key]
+
+    def _find(self, payer: EnvelopeKey, loan: bool, node: str) -> list[Touch]:
+        envelope = self.case.envelopes[payer]
+        pools = [self._own[payer], *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
+        found = [Touch(pool, envelope.start, None, below=False) for pool in pools]
+        owner = self.case.owner_of[payer[0]]
+        for ancestor in sorted(self.case.kin.line(owner) - {owner}):
+            found += [
+                Touch(self._own[above.key], above.start, above.end, below=True)
+                for above in self._subtrees.get(ancestor, ())
+                if above.flavor == envelope.flavor and self.case.matches(above, node)
+            ]
+        return found
+
+    def present(self, lease: Held) -> list[Touch]:
+        """The pools that a payment counts against now: an ancestor's subtree while its window is open."""
+        return [touch for touch in self.touches(lease) if not touch.below or touch.counts(self.case.at)]

@@ -1,0 +1,241 @@
+"""The case before the checker: a snapshot, a plan, and what the plan leaves behind.
+
+Everything here is bookkeeping; rules are in the other modules.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from jobtree.api.lease import Lease
+from jobtree.api.run import RunStatus
+from jobtree.api.scalars import dec_hook, exact
+from jobtree.check.kin import Kin
+from jobtree.check.rows import (
+    Aggregate,
+    Budget,
+    Envelope,
+    EnvelopeKey,
+    Held,
+    Labels,
+    LeaseKey,
+    Node,
+    Pod,
+    Quarantined,
+    Run,
+    RunKey,
+    read,
+)
+from jobtree.world.plan import Closure, Plan
+from jobtree.world.snapshot import Snapshot
+
+_STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
+
+
+class Case:
+    """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
+
+    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
+        tables = snapshot.tables
+        self.snapshot = snapshot
+        self.plan = plan
+        self.at = plan.at
+        self.policy = snapshot.policy.spec
+        self.nodes = {node.name: node for node in read(tables["nodes"], Node)}
+        self.pods = read(tables["pods"], Pod)
+        self.budgets = read(tables["budgets"], Budget)
+        self.owner_of = {budget.name: budget.owner for budget in self.budgets}
+        self.kin = Kin(self.budgets)
+        self.envelopes = {envelope.key: envelope for envelope in read(tables["envelopes"], Envelope)}
+        self.aggregates = read(tables["aggregates"], Aggregate)
+        self.runs = {run.key: run for run in read(tables["runs"], Run)}
+        self.leases = {lease.key: lease for lease in read(tables["leases"], Held)}
+        self.quarantined = {(each.kind, each.name) for each in read(tables["quarantine"], Quarantined)}
+        self.closing: dict[LeaseKey, Closure] = {(each.namespace, each.name): each for each in plan.closures}
+        self.open = [lease for lease in self.leases.values() if not lease.closed]
+        self.held = [lease for lease in self.open if lease.key not in self.closing]
+        self.new = [as_held(lease) for lease in plan.leases]
+        self._matches: dict[tuple[EnvelopeKey, str], bool] = {}
+        self._time_left: dict[RunKey, int | None] = {}
+        self._stored: dict[RunKey, RunStatus | None] = {}
+
+    @cached_property
+    def discount(self) -> int:
+        """What a spare GPU weighs, in thousandths."""
+        return int(exact(self.policy.spares.discount) * 1000)
+
+    def milli(self, lease: Held) -> int:
+        """What a lease weighs against a cap (spec §3.4): 1000 per Active GPU, 1000 × discount per spare one."""
+        return lease.gpus * (1000 if lease.active else self.discount)
+
+    def rate(self, flavor: str) -> int:
+        """Millicredits per GPU-hour of a flavor; 0 where the Policy gives no rate."""
+        return int(exact(self.policy.credit_rates.get(flavor, 0)) * 1000)
+
+    def is_frozen(self, lease: Held) -> bool:
+        """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
+        return lease.payer not in self.envelopes and ("Budget", lease.budget or "") in self.quarantined
+
+    def run_of(self, key: RunKey) -> Run | None:
+        """The Run that a lease names, an index of an array included."""
+        run = self.runs.get(key)
+        if run is None:
+            name, dash, index = key[1].rpartition("-")
+            array = self.runs.get((key[0], name)) if dash and index.isdecimal() else None
+            return array if array is not None and array.array else None
+        return run
+
+    def is_of(self, lease: Held, run: Run) -> bool:
+        """Whether a lease belongs to this very Run, not to an earlier one of its name."""
+        return not run.uid or not lease.run_uid or run.uid == lease.run_uid
+
+    @cached_property
+    def held_by(self) -> Mapping[RunKey, list[Held]]:
+        """Leases that stay open, by run."""
+        return _by_run(self.held)
+
+    @cached_property
+    def new_by(self) -> Mapping[RunKey, list[Held]]:
+        """The plan's leases, by run."""
+        return _by_run(self.new)
+
+    @cached_property
+    def open_by(self) -> Mapping[RunKey, list[Held]]:
+        """Open leases of the snapshot, by run."""
+        return _by_run(self.open)
+
+    @cached_property
+    def pod_phases(self) -> Mapping[RunKey, set[str | None]]:
+        """Phases of each run's own pods."""
+        found: dict[RunKey, set[str | None]] = defaultdict(set)
+        for pod in self.pods:
+            if pod.run is not None:
+                found[pod.namespace, pod.run].add(pod.phase)
+        return dict(found)
+
+    def after(self, run: RunKey) -> list[Held]:
+        """What a run holds once the plan is carried out."""
+        return [*self.held_by.get(run, ()), *self.new_by.get(run, ())]
+
+    @cached_property
+    def touched(self) -> list[RunKey]:
+        """Runs whose leases the plan opens or closes, in order."""
+        closed = {self.leases[key].run_key for key in self.closing if key in self.leases}
+        return sorted(closed | set(self.new_by))
+
+    @cached_property
+    def starting(self) -> frozenset[RunKey]:
+        """Runs that hold nothing (or lose all of it) and get leases."""
+        return frozenset(key for key in self.new_by if key not in self.held_by)
+
+    def stored(self, key: RunKey) -> RunStatus | None:
+        """The status that a Run has in the snapshot; None where it has none yet."""
+        if key not in self._stored:
+            run = self.runs.get(key)
+            text = None if run is None else run.status
+            self._stored[key] = None if text is None else _STATUS.decode(text)
+        return self._stored[key]
+
+    @cached_property
+    def updates(self) -> Mapping[RunKey, RunStatus]:
+        """New statuses by run."""
+        return {(each.namespace, each.name): each.status for each in self.plan.runs}
+
+    def status_after(self, key: RunKey) -> RunStatus | None:
+        """The status that a Run has once the plan is carried out."""
+        return self.updates.get(key) or self.stored(key)
+
+    def phase_after(self, key: RunKey) -> str | None:
+        """The phase in it."""
+        status = self.status_after(key)
+        return None if status is None else status.phase
+
+    def started(self, key: RunKey) -> int | None:
+        """When a run that holds leases started: as its status says (swaps renew leases), else its oldest open lease."""
+        oldest = min((lease.start for lease in self.open_by.get(key, ())), default=None)
+        status = self.stored(key)
+        if oldest is None or status is None or status.phase != "Running" or status.started is None:
+            return oldest
+        return min(oldest, status.started)
+
+    def limit(self, key: RunKey) -> int | None:
+        """The enforced time limit in seconds (spec §1 perRun.defaultTime): its own, or its payers' smallest default."""
+        run = self.run_of(key)
+        if run is None or run.time_limit is not None:
+            return None if run is None else run.time_limit
+        if key not in self.starting:
+            return run.enforced_limit
+        payers = {lease.payer for lease in self.new_by.get(key, ()) if lease.payer is not None}
+        defaults = [self.envelopes[payer].per_run_default_time for payer in payers & set(self.envelopes)]
+        return min((default for default in defaults if default is not None), default=None)
+
+    def time_left(self, key: RunKey) -> int | None:
+        """Seconds until the enforced limit ends the run; None where there is none."""
+        if key not in self._time_left:
+            limit = self.limit(key)
+            started = self.at if key in self.starting else self.started(key)
+            left = None if limit is None or started is None else max(0, started + limit - self.at)
+            self._time_left[key] = left
+        return self._time_left[key]
+
+    def matches(self, envelope: Envelope, node: str) -> bool:
+        """Whether an envelope's flavor and selector match a node; one that is gone counts, so that caps stay safe."""
+        key = (envelope.key, node)
+        if key not in self._matches:
+            known = self.nodes.get(node)
+            self._matches[key] = known is None or (
+                known.flavor == envelope.flavor and has_labels(known, envelope.selector)
+            )
+        return self._matches[key]
+
+
+def has_labels(node: Node, selector: Labels) -> bool:
+    """Whether a node has every label that a selector asks for; the value ``*`` is any value or none (spec §1)."""
+    labels = dict(node.labels)
+    return all(value == "*" or labels.get(key) == value for key, value in selector)
+
+
+def split_slot(slot: str) -> tuple[str, int] | None:
+    """Node and ordinal of ``node#ordinal``; None for anything else."""
+    node, _, ordinal = slot.rpartition("#")
+    return (node, int(ordinal)) if node and ordinal.isascii() and ordinal.isdecimal() else None
+
+
+def as_held(lease: Lease) -> Held:
+    """A lease of the plan as the snapshot would show it."""
+    spec, status = lease.spec, lease.status
+    slots = [slot for text in spec.slice.nodes if (slot := split_slot(text)) is not None]
+    return Held(
+        namespace=lease.namespace,
+        name=lease.name,
+        run=spec.run_ref.run_name,
+        run_uid=spec.run_uid,
+        owner=str(spec.owner),
+        run_owner=str(spec.run_owner),
+        flavor=spec.flavor,
+        group=spec.group,
+        node=slots[0][0] if slots else "",
+        ordinals=tuple(ordinal for _, ordinal in slots),
+        role=spec.slice.role,
+        start=int(spec.interval.start),
+        budget=spec.paid_by.budget if spec.paid_by else None,
+        envelope=spec.paid_by.envelope if spec.paid_by else None,
+        reason=spec.reason,
+        closed=status.closed,
+        ended=status.ended,
+        closure_reason=status.closure_reason,
+        funding=tuple(
+            (each.class_, int(each.from_), each.to, None if each.rate is None else int(exact(each.rate) * 1000))
+            for each in status.funding
+        ),
+    )
+
+
+def _by_run(leases: Iterable[Held]) -> dict[RunKey, list[Held]]:
+    found: dict[RunKey, list[Held]] = defaultdict(list)
+    for lease in leases:
+        found[lease.run_key].append(lease)
+    return dict(found)

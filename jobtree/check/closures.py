@@ -1,0 +1,72 @@
+"""What ends, when and why, and what must end (spec §1 Lease, §6, §7, §9)."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from jobtree.check.case import Case
+from jobtree.check.failures import Failures
+from jobtree.check.reasons import is_justified, limit_end, own_shrink
+from jobtree.check.rows import Held
+from jobtree.check.violation import Violation
+from jobtree.world.plan import Closure
+
+CUTS = ("ReclaimUnfunded", "Shrink", "DropSpare", "Lottery")
+
+
+def violations(case: Case, failures: Failures) -> Iterator[Violation]:
+    """Each closure for itself, then what stays open and must not."""
+    for (namespace, name), times in Counter((each.namespace, each.name) for each in case.plan.closures).items():
+        if times > 1:
+            yield Violation("closed-monotone", f"Lease {namespace}/{name}", f"the plan closes it {times} times")
+    for closure in case.plan.closures:
+        yield from _closure(case, failures, closure)
+    for lease in case.held:
+        word = over(case, lease)
+        if word:
+            sentence = f"it stays open, and its run {word}"
+            yield Violation("terminal-holds-nothing", f"Lease {lease.namespace}/{lease.name}", sentence)
+
+
+def _closure(case: Case, failures: Failures, closure: Closure) -> Iterator[Violation]:
+    subject = f"Lease {closure.namespace}/{closure.name}"
+    lease = case.leases.get((closure.namespace, closure.name))
+    if lease is None or lease.closed:
+        state = "is closed already" if lease else "is not there"
+        yield Violation("closed-monotone", subject, f"the plan closes it, and it {state}")
+        return
+    expected = _end(case, lease, closure.reason)
+    if closure.ended > case.at or closure.ended < lease.start or (expected is not None and closure.ended != expected):
+        sentence = f"it would end at {closure.ended}, and {closure.reason} ends it at {expected or case.at}"
+        yield Violation("closed-has-end-and-reason", subject, sentence)
+    if not is_justified(case, failures, lease, closure.reason):
+        sentence = f"its closure {closure.reason or '(no reason)'} is not borne out by the snapshot and the plan"
+        yield Violation("closure-justified", subject, sentence)
+    if case.policy.mode == "noCuts" and closure.reason in CUTS and not own_shrink(case, lease):
+        yield Violation("no-cuts", subject, f"it is cut ({closure.reason}), and the Policy's mode is noCuts")
+
+
+def _end(case: Case, lease: Held, reason: str) -> int | None:
+    """The second at which a closure ends its lease; None where the snapshot does not tell."""
+    run = case.run_of(lease.run_key)
+    if reason == "TimeLimit":
+        return limit_end(case, lease)
+    if reason == "Completed" and run is not None and run.completed_at is not None:
+        return max(run.completed_at, case.started(lease.run_key) or run.completed_at)
+    return None if reason in ("Completed", "Failed") else case.at
+
+
+def over(case: Case, lease: Held) -> str:
+    """Why a lease must not stay open; empty where it may."""
+    run = case.run_of(lease.run_key)
+    if run is None or not case.is_of(lease, run):
+        return "is gone"
+    ends = limit_end(case, lease)
+    states = {
+        f"is {run.outcome}": run.outcome is not None,
+        f"is {run.state}": run.state != "Active",
+        "is being deleted": run.deleting,
+        "is marked complete": run.completed_at is not None and run.completed_at <= case.at,
+        f"reached its time limit at {ends}": ends is not None and ends <= case.at,
+        "has only pods that succeeded": case.pod_phases.get(run.key) == {"Succeeded"},
+    }
+    return next((words for words, holds in states.items() if holds), "")

@@ -1,0 +1,50 @@
+"""What becomes of a run whose leases end (spec §6, §7): Completed, Failed, or waiting again."""
+
+from collections.abc import Iterator
+
+from jobtree.check.case import Case
+from jobtree.check.rows import Run, RunKey
+from jobtree.check.violation import Violation
+
+FINAL = {"Completed": "Completed", "Failed": "Failed", "TimeLimit": "Failed", "Cancelled": "Failed"}
+"""Reasons of closure that decide the run's fate."""
+INTERRUPTING = ("NodeFailure", "ReclaimUnfunded", "ReclaimedBySpare", "Lottery")
+"""Those after which ``requeue`` decides."""
+
+
+def violations(case: Case) -> Iterator[Violation]:
+    """Outcomes are final, and follow from what ended."""
+    reasons: dict[RunKey, set[str]] = {}
+    for key, closure in case.closing.items():
+        if key in case.leases:
+            reasons.setdefault(case.leases[key].run_key, set()).add(closure.reason)
+    for key, run in case.runs.items():
+        phase = case.phase_after(key)
+        if run.outcome is not None and phase != run.outcome:
+            yield _of(key, f"it is {run.outcome} for good, and would be {phase}")
+        ended = reasons.get(key)
+        if ended and not case.after(key) and run.outcome is None:
+            yield from _fate(key, run, ended, phase)
+        elif run.outcome is None and phase == "Completed" and not _may_complete(case, run):
+            yield _of(key, "it would be Completed, and nothing says that it is")
+
+
+def _fate(key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
+    words = ", ".join(sorted(reasons))
+    decided = {FINAL[reason] for reason in reasons if reason in FINAL}
+    if decided and phase not in decided:
+        yield _of(key, f"its leases end as {words}, and it would be {phase}")
+    if not decided and reasons & set(INTERRUPTING) and (phase == "Failed") == run.requeue:
+        wanted = "waits again" if run.requeue else "has Failed"
+        yield _of(key, f"its leases end as {words}, so with requeue {run.requeue} it {wanted}, and it would be {phase}")
+    if not decided and phase == "Completed":
+        yield _of(key, f"its leases end as {words}, and it would be Completed")
+
+
+def _may_complete(case: Case, run: Run) -> bool:
+    marked = run.completed_at is not None and run.completed_at <= case.at
+    return marked or case.pod_phases.get(run.key) == {"Succeeded"}
+
+
+def _of(key: RunKey, message: str) -> Violation:
+    return Violation("outcome-follows", f"Run {'/'.join(key)}", message)

@@ -1,0 +1,94 @@
+"""The ledger: what has been charged, recomputed from segments (spec §3.6).
+
+    charge = Σ over funded segments of  weight × seconds,   weight = 1000 per Active GPU, 1000 × discount per spare one
+
+A charge counts against a cap where it falls at or after the present ``start`` of the cap's envelope (for an aggregate,
+of the envelope that paid). Integers: milli-GPU-seconds, for credits times millicredits per GPU-hour.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from jobtree.check.caps import Caps
+from jobtree.check.case import Case
+from jobtree.check.rows import EnvelopeKey, Held, LeaseKey, LedgerEntry
+from jobtree.check.violation import Violation
+from jobtree.world.plan import Segment
+
+
+class Ledger:
+    """Charges up to the case's time, once the plan's segments and closures are entered.
+
+    ``hours``, ``credits``: per pool of ``caps``; ``paid``, ``paid_credits``: per envelope, by itself.
+    """
+
+    def __init__(self, case: Case, caps: Caps) -> None:
+        self.hours: dict[int, int] = defaultdict(int)
+        self.credits: dict[int, int] = defaultdict(int)
+        self.paid: dict[EnvelopeKey, int] = defaultdict(int)
+        self.paid_credits: dict[EnvelopeKey, int] = defaultdict(int)
+        self.appended: dict[LeaseKey, list[Segment]] = defaultdict(list)
+        for segment in case.plan.segments:
+            self.appended[segment.namespace, segment.name].append(segment)
+        for lease in case.leases.values():
+            if lease.payer in case.envelopes:
+                self._enter(case, caps, lease)
+
+    def _enter(self, case: Case, caps: Caps, lease: Held) -> None:
+        closure = case.closing.get(lease.key)
+        end = min(case.at, lease.ended if lease.ended is not None else closure.ended if closure else case.at)
+        entries = [entry for entry in self.entries(lease, end) if entry[0] != "unfunded"]
+        weight = case.milli(lease)
+        for touch in caps.touches(lease) if entries else ():
+            for _, since, until, rate in entries:
+                seconds = _overlap(since, end if until is None else until, touch.since, touch.until)
+                charge = weight * seconds
+                self.hours[touch.pool] += charge
+                self.credits[touch.pool] += charge * (rate or 0)
+                if touch.pool == caps.own(lease.payer or ("", "")):
+                    self.paid[lease.payer or ("", "")] += charge
+                    self.paid_credits[lease.payer or ("", "")] += charge * (rate or 0)
+
+    def entries(self, lease: Held, end: int) -> list[LedgerEntry]:
+        """The lease's ledger with what the plan appends to it, all of it ending at ``end``."""
+        found = list(lease.funding)
+        found += [(new.funding_class, new.since, None, new.rate_milli) for new in self.appended.get(lease.key, ())]
+        closed: list[LedgerEntry] = []
+        for index, (name, since, until, rate) in enumerate(found):
+            following = found[index + 1][1] if index + 1 < len(found) else end
+            closed.append((name, since, min(end, following if until is None else until), rate))
+        return closed
+
+
+def _overlap(start: int, end: int, since: int | None, until: int | None) -> int:
+    low = start if since is None else max(start, since)
+    high = end if until is None else min(end, until)
+    return max(0, high - low)
+
+
+def violations(case: Case, ledger: Ledger) -> Iterator[Violation]:
+    """The plan appends to ledgers and rewrites nothing (§9 segments-append-only)."""
+    for key, segments in ledger.appended.items():
+        subject = f"Lease {key[0]}/{key[1]}"
+        lease = case.leases.get(key)
+        if lease is None or lease.closed:
+            state = "is closed" if lease else "does not exist"
+            yield Violation("segments-append-only", subject, f"it {state}, so its ledger takes no segment")
+            continue
+        closure = case.closing.get(key)
+        yield from _appended(lease, segments, case.at if closure is None else closure.ended, subject)
+
+
+def _appended(lease: Held, segments: Iterable[Segment], end: int, subject: str) -> Iterator[Violation]:
+    last: LedgerEntry | None = lease.funding[-1] if lease.funding else None
+    for segment in segments:
+        earliest = lease.start if last is None else last[1] + 1
+        if not earliest <= segment.since <= end:
+            sentence = f"a segment from {segment.since} does not follow its ledger, which takes {earliest} to {end}"
+            yield Violation("segments-append-only", subject, sentence)
+        entry = (segment.funding_class, segment.since, None, segment.rate_milli)
+        same_rate = last is not None and (last[3] or 0) == (entry[3] or 0)
+        if last is not None and last[0] == entry[0] and (same_rate or last[0] == "unfunded"):
+            sentence = f"the segment from {segment.since} repeats the class {entry[0]} and its rate"
+            yield Violation("segments-append-only", subject, sentence)
+        last = entry

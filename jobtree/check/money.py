@@ -1,0 +1,124 @@
+"""Who may pay for a new lease, where, when, and how much of one run (spec §3.1–§3.4).
+
+What one payment does to caps is in ``classes`` and ``ahead``; here it is each payment by itself, and each run's own
+limits.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from jobtree.check.caps import Caps
+from jobtree.check.case import Case
+from jobtree.check.rows import Envelope, EnvelopeKey, Held, Run, RunKey
+from jobtree.check.violation import Violation
+
+
+def violations(case: Case, caps: Caps) -> Iterator[Violation]:
+    """Every payer of every new lease, and what each run takes of each payer and of sponsors together."""
+    for lease in case.new:
+        run = case.run_of(lease.run_key)
+        if run is None or lease.payer is None:
+            continue
+        envelope = case.envelopes.get(lease.payer)
+        if envelope is None:
+            yield _of(lease, "payer-exists", f"there is no envelope {'/'.join(lease.payer)} that could pay")
+            continue
+        yield from _who(case, caps, lease, run, envelope)
+        yield from _where(case, lease, envelope)
+        yield from _when(case, lease, envelope)
+    for key in sorted(case.new_by):
+        run = case.run_of(key)
+        if run is not None:
+            yield from _per_run(case, key)
+            yield from _borrowed(case, caps, key, run)
+            yield from _unfunded(case, key, run)
+
+
+def _of(lease: Held, invariant: str, message: str) -> Violation:
+    return Violation(invariant, f"Lease {lease.namespace}/{lease.name}", message)
+
+
+def _who(case: Case, caps: Caps, lease: Held, run: Run, envelope: Envelope) -> Iterator[Violation]:
+    owner = case.owner_of[envelope.budget]
+    label = f"{'/'.join(envelope.key)} of {owner}"
+    if owner == run.owner:
+        return
+    if not caps.is_loan(lease):
+        if envelope.sharing == "none":
+            yield _of(lease, "payer-sharing", f"{label} has sharing none and pays for {run.owner}")
+        return
+    if not run.allow_borrow or owner not in run.sponsors:
+        wanting = "does not allow borrowing" if not run.allow_borrow else f"lists {', '.join(run.sponsors) or 'nobody'}"
+        yield _of(lease, "payer-kin", f"{label} is no relative of {run.owner}, and the run {wanting}")
+    if not envelope.lending_allow:
+        yield _of(lease, "payer-lending", f"{label} does not lend, and pays for {run.owner}")
+    elif not _listed(run.owner, envelope.lending_to or ()):
+        allowed = ", ".join(envelope.lending_to or ())
+        yield _of(lease, "payer-lending", f"{label} lends to {allowed}, which does not match {run.owner}")
+
+
+def _listed(owner: str, patterns: tuple[str, ...]) -> bool:
+    """Nobody listed is anyone; a trailing ``*`` is a prefix (spec §3.1)."""
+    return not patterns or any(
+        owner.startswith(pattern.removesuffix("*")) if pattern.endswith("*") else owner == pattern
+        for pattern in patterns
+    )
+
+
+def _where(case: Case, lease: Held, envelope: Envelope) -> Iterator[Violation]:
+    label = "/".join(envelope.key)
+    if lease.flavor != envelope.flavor:
+        yield _of(lease, "payer-flavor", f"{label} is for {envelope.flavor} and pays for {lease.flavor}")
+    elif case.policy.funding.cross_location == "deny" and not case.matches(envelope, lease.node):
+        selector = ", ".join(f"{key}={value}" for key, value in envelope.selector)
+        yield _of(lease, "payer-place", f"{label} pays where {selector}, which node {lease.node} does not match")
+
+
+def _when(case: Case, lease: Held, envelope: Envelope) -> Iterator[Violation]:
+    label = "/".join(envelope.key)
+    limit = case.limit(lease.run_key)
+    if not envelope.pays(case.at):
+        sentence = f"the window of {label} is [{envelope.start}, {envelope.end}), and it is {case.at}"
+        yield _of(lease, "payer-window", sentence)
+    past_end = envelope.end is not None and (limit is None or case.at + limit > envelope.end)
+    if case.policy.funding.past_window == "refuse" and past_end:
+        sentence = f"the run may last past the end of {label} at {envelope.end}, and the Policy refuses that"
+        yield _of(lease, "payer-window", sentence)
+    if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
+        given = "no time limit" if limit is None else f"a limit of {limit} s"
+        yield _of(lease, "per-run-time", f"{label} pays for at most {envelope.per_run_time} s; the run has {given}")
+
+
+def _per_run(case: Case, key: RunKey) -> Iterator[Violation]:
+    taken: dict[EnvelopeKey, int] = defaultdict(int)
+    for lease in case.after(key):
+        if lease.payer is not None:
+            taken[lease.payer] += case.milli(lease)
+    for payer in sorted({lease.payer for lease in case.new_by[key] if lease.payer is not None}):
+        envelope = case.envelopes.get(payer)
+        most = None if envelope is None or envelope.per_run_gpus is None else 1000 * envelope.per_run_gpus
+        if most is not None and taken[payer] > most:
+            sentence = f"it takes {taken[payer]} milli-GPUs of {'/'.join(payer)}, which gives one run {most}"
+            yield Violation("per-run-gpus", f"Run {'/'.join(key)}", sentence)
+
+
+def _borrowed(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violation]:
+    loans = sum(lease.gpus for lease in case.after(key) if lease.active and caps.is_loan(lease))
+    fresh = any(lease.active and caps.is_loan(lease) for lease in case.new_by[key])
+    if fresh and run.max_borrow is not None and loans > run.max_borrow:
+        sentence = f"it borrows {loans} GPUs, more than its maxBorrowGPUs of {run.max_borrow}"
+        yield Violation("borrow-limit", f"Run {'/'.join(key)}", sentence)
+
+
+def _unfunded(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
+    """No run starts partly unfunded, and only an opportunistic one wholly (spec §3.7)."""
+    fresh = [lease for lease in case.new_by[key] if lease.reason != "Swap"]
+    unpaid = sum(lease.gpus for lease in fresh if lease.payer is None)
+    if not unpaid:
+        return
+    if not run.opportunistic:
+        sentence = f"{unpaid} of its new GPUs are paid by nobody, and it is not opportunistic"
+        yield Violation("funded-start", f"Run {'/'.join(key)}", sentence)
+    elif any(lease.payer is not None for lease in fresh):
+        sentence = f"{unpaid} of its new GPUs are paid by nobody and the others are paid: a start is one or the other"
+        yield Violation("funded-start", f"Run {'/'.join(key)}", sentence)

@@ -1,0 +1,125 @@
+"""The plan as a record: what it was made from, its stages and its words (spec §4)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from jobtree.check.caps import Caps
+from jobtree.check.case import Case
+from jobtree.check.kin import SPONSOR
+from jobtree.check.rows import RunKey
+from jobtree.check.shape import width
+from jobtree.check.violation import Violation
+from jobtree.world.plan import PLAN_VERSION, Stage
+
+
+def violations(case: Case, caps: Caps) -> Iterator[Violation]:
+    """Digests and order, then stages, then waits."""
+    yield from _sources(case)
+    yield from _order(case)
+    for stage in case.plan.stages:
+        yield from _stage(case, caps, stage)
+    yield from _waits(case)
+
+
+def _sources(case: Case) -> Iterator[Violation]:
+    for name, given, true in (
+        ("version", case.plan.version, PLAN_VERSION),
+        ("snapshot", case.plan.snapshot, case.snapshot.digest),
+        ("policy", case.plan.policy, case.snapshot.policy_digest),
+    ):
+        if given != true:
+            yield Violation("plan-names-snapshot", f"Plan {case.plan.cycle}", f"its {name} is {given}, not {true}")
+
+
+def _order(case: Case) -> Iterator[Violation]:
+    """Equal inputs give equal bytes only where every list has its order (spec §4)."""
+    plan = case.plan
+    lists: Mapping[str, Sequence[tuple[str, ...]]] = {
+        "closures": [(each.namespace, each.name) for each in plan.closures],
+        "segments": [(each.namespace, each.name) for each in plan.segments],
+        "leases": [(each.namespace, each.name) for each in plan.leases],
+        "runs": [(each.namespace, each.name) for each in plan.runs],
+        "budgets": [(each.name,) for each in plan.budgets],
+        "waits": [(each.namespace, each.name) for each in plan.waits],
+    }
+    for name, keys in lists.items():
+        if list(keys) != sorted(keys):
+            yield Violation("plan-sorted", f"Plan {plan.cycle}", f"its {name} are not sorted by namespace and name")
+
+
+def _stage(case: Case, caps: Caps, stage: Stage) -> Iterator[Violation]:
+    subject = f"Stage {stage.name}"
+    value = STAGES.get(stage.name)
+    if value is not None and value(case, caps) != stage.value:
+        sentence = f"it states a value of {stage.value}, and the plan's leases give {value(case, caps)}"
+        yield Violation("stage-value", subject, sentence)
+    wrong_side = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
+    if stage.proven and wrong_side:
+        sentence = f"its bound {stage.bound} is on the wrong side of its value {stage.value} ({stage.sense})"
+        yield Violation("stage-bound", subject, sentence)
+
+
+def _starts(case: Case, *, funded: bool) -> int:
+    """Σ over started runs of Active GPUs × (age.unit + min(age, age.cap)), in seconds."""
+    age = case.policy.age
+    total = 0
+    for key in case.starting:
+        run = case.run_of(key)
+        leases = case.new_by[key]
+        if run is not None and any(lease.payer is not None for lease in leases) == funded:
+            waited = 0 if run.created is None else max(0, case.at - run.created)
+            total += width(leases) * (int(age.unit) + min(waited, int(age.cap)))
+    return total
+
+
+def _payers(case: Case, caps: Caps) -> int:
+    """Σ over new claims of milli-GPUs × rank of the payer."""
+    total = 0
+    for lease in case.new:
+        if lease.payer in case.envelopes and lease.payer is not None:
+            rank = case.kin.rank(lease.run_owner, case.owner_of[lease.payer[0]])
+            total += case.milli(lease) * (SPONSOR if rank is None or caps.is_loan(lease) else rank)
+    return total
+
+
+def _domains(case: Case, _: Caps) -> int:
+    """Domains per started run, added up."""
+    found: dict[RunKey, set[tuple[str, ...]]] = defaultdict(set)
+    for lease in case.new:
+        if lease.node in case.nodes and lease.run_key in case.starting:
+            found[lease.run_key].add(case.nodes[lease.node].place)
+    return sum(len(places) for places in found.values())
+
+
+STAGES: Mapping[str, Callable[[Case, Caps], int]] = {
+    "starts": lambda case, _: _starts(case, funded=True),
+    "opportunistic": lambda case, _: _starts(case, funded=False),
+    "payers": _payers,
+    "domains": _domains,
+}
+"""Stages whose value follows from the plan's leases; the others are stated, not recomputed."""
+
+
+def _waits(case: Case) -> Iterator[Violation]:
+    for key, times in Counter((wait.namespace, wait.name) for wait in case.plan.waits).items():
+        if times > 1:
+            yield Violation("unique-names", f"Run {'/'.join(key)}", f"the plan tells {times} times why it waits")
+        run = case.run_of(key)
+        if run is None or case.after(key):
+            state = "is not there" if run is None else "holds leases"
+            yield Violation("wait-or-start", f"Run {'/'.join(key)}", f"the plan says why it waits, and it {state}")
+    for wait in case.plan.waits:
+        unordered = any(
+            one.unit == other.unit and one.amount < other.amount
+            for one, other in zip(wait.shorts, wait.shorts[1:], strict=False)
+        )
+        if unordered or any(short.amount <= 0 for short in wait.shorts) or wait.deficit_gpus < 0:
+            sentence = "its shortages are not positive and largest first"
+            yield Violation("wait-words", f"Run {wait.namespace}/{wait.name}", sentence)
+        if not wait.reason or not wait.message:
+            yield Violation("wait-words", f"Run {wait.namespace}/{wait.name}", "it waits without reason or sentence")
+    told = {(wait.namespace, wait.name) for wait in case.plan.waits}
+    for key, run in case.runs.items():
+        waiting = run.total and run.state == "Active" and not run.deleting and not run.array and not case.after(key)
+        if waiting and key not in told and case.phase_after(key) not in ("Completed", "Failed"):
+            yield Violation("wait-or-start", f"Run {'/'.join(key)}", "it neither starts nor is told why it waits")

@@ -1,0 +1,276 @@
+"""The snapshot's rows as plain records: one field per column that the checker needs, named as in ``world.schema``.
+
+Lists are tuples, a null is None. Units are those of the schema.
+"""
+
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+RunKey = tuple[str, str]
+"""(namespace, name) of a Run; the name of an array's index is ``NAME-INDEX``."""
+LeaseKey = tuple[str, str]
+"""(namespace, name) of a Lease."""
+EnvelopeKey = tuple[str, str]
+"""(budget, envelope)."""
+Labels = tuple[tuple[str, str], ...]
+LedgerEntry = tuple[str, int, int | None, int | None]
+"""(class, from, to, millicredits per GPU-hour)."""
+
+
+class Node(NamedTuple):
+    """A row of ``nodes``."""
+
+    name: str
+    region: str | None
+    cluster: str | None
+    domain: str | None
+    flavor: str | None
+    gpus: int
+    cpu_milli: int | None
+    memory: int | None
+    max_pods: int | None
+    unschedulable: bool
+    ready: bool
+    not_ready_since: int | None
+    out_of_service: bool
+    deleting: bool
+    labels: Labels
+    taints: tuple[tuple[str, str | None, str], ...]
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The domain (spec §2): region, cluster and label; without the label the node alone."""
+        if self.domain is None:
+            return ("node", self.name)
+        return ("domain", self.region or "", self.cluster or "", self.domain)
+
+
+class Pod(NamedTuple):
+    """A row of ``pods``."""
+
+    namespace: str
+    name: str
+    node: str | None
+    run: str | None
+    phase: str | None
+    deleting: bool
+    gpus: int
+    cpu_milli: int | None
+    memory: int | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+
+class Budget(NamedTuple):
+    """A row of ``budgets``."""
+
+    name: str
+    owner: str
+    namespaces: tuple[str, ...] | None
+    parents: tuple[str, ...] | None
+
+
+class Envelope(NamedTuple):
+    """A row of ``envelopes``."""
+
+    budget: str
+    name: str
+    flavor: str
+    selector: Labels
+    concurrency: int
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    start: int | None
+    end: int | None
+    scope: str
+    sharing: str
+    allow_admission: bool
+    per_run_gpus: int | None
+    per_run_time: int | None
+    per_run_default_time: int | None
+    lending_allow: bool
+    lending_to: tuple[str, ...] | None
+    lending_concurrency: int | None
+    lending_gpu_milliseconds: int | None
+    lending_duration: int
+
+    @property
+    def key(self) -> EnvelopeKey:
+        """(budget, envelope)."""
+        return self.budget, self.name
+
+    def is_open(self, at: int) -> bool:
+        """Whether ``at`` lies in its window [start, end)."""
+        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+
+    def pays(self, at: int) -> bool:
+        """Spec §3.3: its window is open, or not yet and ``preActivation.allowAdmission``."""
+        return self.is_open(at) or (self.allow_admission and self.start is not None and at < self.start)
+
+
+class Aggregate(NamedTuple):
+    """A row of ``aggregates``."""
+
+    budget: str
+    name: str
+    envelopes: tuple[str, ...]
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+
+
+class Run(NamedTuple):
+    """A row of ``runs``."""
+
+    namespace: str
+    name: str
+    uid: str | None
+    created: int | None
+    owner: str
+    state: str
+    deleting: bool
+    flavor: str | None
+    total: int
+    pod: int
+    group: int
+    spread: bool
+    selector: Labels
+    tolerations: tuple[tuple[str | None, str | None, str | None, str | None], ...]
+    pod_cpu_milli: int | None
+    pod_memory: int | None
+    time_limit: int | None
+    requeue: bool
+    min_total: int | None
+    max_total: int | None
+    step: int | None
+    desired: int | None
+    spares: int
+    allow_borrow: bool
+    max_borrow: int | None
+    sponsors: tuple[str, ...]
+    opportunistic: bool
+    follow: tuple[str, ...]
+    parent: str | None
+    quota_gpus: int | None
+    quota_gpu_milliseconds: int | None
+    gang: str | None
+    gang_size: int | None
+    array: bool
+    outcome: str | None
+    outcome_reason: str | None
+    completed_at: int | None
+    enforced_limit: int | None
+    status: str | None
+
+    @property
+    def key(self) -> RunKey:
+        """(namespace, name)."""
+        return self.namespace, self.name
+
+    @property
+    def malleable(self) -> bool:
+        """Whether its width may change."""
+        return self.min_total is not None
+
+
+class Held(NamedTuple):
+    """A row of ``leases``, or a lease of the plan in the same form."""
+
+    namespace: str
+    name: str
+    run: str
+    run_uid: str
+    owner: str
+    run_owner: str
+    flavor: str
+    group: int
+    node: str
+    ordinals: tuple[int, ...]
+    role: str
+    start: int
+    budget: str | None
+    envelope: str | None
+    reason: str
+    closed: bool
+    ended: int | None
+    closure_reason: str | None
+    funding: tuple[LedgerEntry, ...]
+
+    @property
+    def key(self) -> LeaseKey:
+        """(namespace, name)."""
+        return self.namespace, self.name
+
+    @property
+    def run_key(self) -> RunKey:
+        """The run that holds it."""
+        return self.namespace, self.run
+
+    @property
+    def payer(self) -> EnvelopeKey | None:
+        """The envelope that pays; None where it started unfunded."""
+        return None if self.budget is None or self.envelope is None else (self.budget, self.envelope)
+
+    @property
+    def active(self) -> bool:
+        """Active, not a spare."""
+        return self.role == "Active"
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it holds."""
+        return len(self.ordinals)
+
+    @property
+    def recorded_class(self) -> str:
+        """Its class as the ledger has it."""
+        return self.funding[-1][0] if self.funding else "unfunded"
+
+
+class Quarantined(NamedTuple):
+    """A row of ``quarantine``."""
+
+    kind: str
+    namespace: str | None
+    name: str
+
+
+Record = TypeVar("Record", Node, Pod, Budget, Envelope, Aggregate, Run, Held, Quarantined)
+
+
+def read(table: pa.Table, record: type[Record]) -> list[Record]:
+    """Every row of a table as a record of the columns that the record names."""
+    columns = [_values(table.column(field).combine_chunks()) for field in record._fields]
+    return [record(*row) for row in zip(*columns, strict=True)]
+
+
+def _values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """A column as Python values. Goes through numpy, for an Arrow scalar per value would take most of the time."""
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_list(array.type):
+        found = _lists(array)
+    elif pa.types.is_struct(array.type):
+        return list(zip(*(_values(field) for field in array.flatten()), strict=True))
+    elif pa.types.is_integer(array.type):
+        found = array.fill_null(0).to_numpy(zero_copy_only=False).tolist()
+    else:
+        return array.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]  # pyarrow has no types
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+        return [value if is_there else None for value, is_there in zip(found, valid, strict=True)]
+    return found
+
+
+def _lists(array: pa.ListArray) -> list[Any]:
+    items = _values(array.flatten())
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).tolist()
+    return [tuple(items[a:b]) for a, b in pairwise(accumulate(lengths, initial=0))]

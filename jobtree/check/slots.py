@@ -1,0 +1,108 @@
+"""Slots: each GPU once, and only GPUs that are there and free (spec §2, §9 slot-exclusive).
+
+What the snapshot already shows is the cluster's to repair; the plan answers for what it adds.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from jobtree.check.case import Case, split_slot
+from jobtree.check.classes import Present
+from jobtree.check.rows import Held
+from jobtree.check.violation import Violation
+
+Slot: TypeAlias = tuple[str, int]
+
+
+def violations(case: Case, present: Present) -> Iterator[Violation]:
+    """Form of the slots, exclusiveness, and room on their nodes."""
+    yield from _form(case)
+    yield from _exclusive(case, present)
+    yield from _room(case)
+
+
+def _form(case: Case) -> Iterator[Violation]:
+    for lease in case.plan.leases:
+        subject = f"Lease {lease.namespace}/{lease.name}"
+        slots = [split_slot(text) for text in lease.spec.slice.nodes]
+        nodes = sorted({slot[0] for slot in slots if slot is not None})
+        if len(nodes) > 1:
+            yield Violation("one-node", subject, f"it spans {len(nodes)} nodes, {', '.join(nodes)}")
+        if len(set(slots)) < len(slots):
+            yield Violation("slot-exclusive", subject, f"it names a slot twice: {', '.join(lease.spec.slice.nodes)}")
+        for text, slot in zip(lease.spec.slice.nodes, slots, strict=True):
+            node = case.nodes.get(slot[0]) if slot is not None else None
+            if slot is None or node is None or slot[1] >= node.gpus:
+                there = f"{node.name} has {node.gpus} GPUs" if node else "there is no such node"
+                yield Violation("slot-exists", subject, f"slot {text} does not exist: {there}")
+
+
+def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
+    """One open Active and one open Spare lease per slot; together only where the Active one is unfunded."""
+    new_slots = [(slot, lease) for lease in case.new for slot in _slots(lease)]
+    wanted = {slot for slot, _ in new_slots}
+    holders: dict[Slot, list[Held]] = defaultdict(list)
+    for lease in case.held:
+        for slot in _slots(lease):
+            if slot in wanted:
+                holders[slot].append(lease)
+    for slot, lease in new_slots:
+        for other in holders[slot]:
+            if lease is not other and not _share(lease, other, present):
+                yield Violation(
+                    "slot-exclusive",
+                    f"Lease {lease.namespace}/{lease.name}",
+                    f"slot {slot[0]}#{slot[1]} is held by {other.namespace}/{other.name} ({other.role}) already",
+                )
+        holders[slot].append(lease)
+
+
+def _share(one: Held, other: Held, present: Present) -> bool:
+    if one.role == other.role:
+        return False
+    active = one if one.active else other
+    return present.classes.get(active.key, "unfunded") == "unfunded"
+
+
+def _slots(lease: Held) -> list[Slot]:
+    return [(lease.node, ordinal) for ordinal in lease.ordinals]
+
+
+def _room(case: Case) -> Iterator[Violation]:
+    """Leased slots and the GPUs of pods that are not ours (or whose lease is closed) fit what the node offers."""
+    fresh = {lease.node for lease in case.new}
+    taken: dict[str, set[int]] = defaultdict(set)
+    for lease in (*case.held, *case.new):
+        if lease.node in fresh:
+            taken[lease.node].update(lease.ordinals)
+    others = _without_lease(case)
+    for name in sorted(fresh):
+        node = case.nodes.get(name)
+        if node is not None and len(taken[name]) + others.get(name, 0) > node.gpus:
+            yield Violation(
+                "slot-free",
+                f"Node {name}",
+                f"{len(taken[name])} GPUs are leased and {others.get(name, 0)} are used by pods without a lease,"
+                f" of {node.gpus}",
+            )
+
+
+def _without_lease(case: Case) -> dict[str, int]:
+    """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending."""
+    leased: dict[tuple[str, str, str], int] = defaultdict(int)
+    for lease in case.open:
+        if lease.active:
+            leased[lease.namespace, lease.run, lease.node] += lease.gpus
+    ours: dict[tuple[str, str, str], int] = defaultdict(int)
+    found: dict[str, int] = defaultdict(int)
+    for pod in case.pods:
+        if pod.node is None or pod.ended:
+            continue
+        if pod.run is None:
+            found[pod.node] += pod.gpus
+        else:
+            ours[pod.namespace, pod.run, pod.node] += pod.gpus
+    for key, gpus in ours.items():
+        found[key[2]] += max(0, gpus - leased[key])
+    return found

@@ -41,6 +41,11 @@ class Planner:
         self._connection: Connection | None = None
         self._listens = False
 
+    @property
+    def pid(self) -> int | None:
+        """The process, None while there is none."""
+        return None if self._process is None else self._process.pid
+
     def start(self) -> None:
         """Starts the process and returns at once, so that its imports overlap with what the caller does next."""
         if self._process is not None and self._process.poll() is None:

@@ -9,18 +9,23 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Final
 
 from cronjobs import wire
 from cronjobs.wire import Frame
-from planner import incumbents
+from jobtree.world.plan import Plan
+from jobtree.world.snapshot import Snapshot
 
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def serve(connection: Connection) -> None:
+Search = Callable[[Snapshot, int], Iterator[Plan]]
+"""What makes plans of a snapshot and a time, each better than the one before; the last is final."""
+
+
+def serve(connection: Connection, search: Search) -> None:
     """Answers requests until the other end is closed."""
     connection.send_bytes(Frame.READY)
     while True:
@@ -28,14 +33,14 @@ def serve(connection: Connection) -> None:
             request = connection.recv_bytes()
         except EOFError:
             return
-        for frame in _answer(request):
+        for frame in _answer(request, search):
             connection.send_bytes(frame)
 
 
-def _answer(request: bytes) -> Iterator[bytes]:
+def _answer(request: bytes, search: Search) -> Iterator[bytes]:
     try:
         snapshot, at = wire.unpack_request(request)
-        for plan in incumbents(snapshot, at):
+        for plan in search(snapshot, at):
             yield Frame.INCUMBENT + wire.pack_plan(plan)
     except Exception as error:  # noqa: BLE001  whatever it is, the parent must hear of it
         yield Frame.ERROR + _where(error).encode()
@@ -55,14 +60,16 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def main() -> None:
-    """Entry point of the process."""
+def main(search: Search) -> None:
+    """Entry point of the process; its last argument is the number of its socket."""
     _end_with_parent()
     try:
-        serve(Connection(int(sys.argv[1])))
+        serve(Connection(int(sys.argv[-1])), search)
     except BrokenPipeError:
         return  # the parent is gone, and with it whoever wanted the plan
 
 
 if __name__ == "__main__":
-    main()
+    from planner import incumbents
+
+    main(incumbents)

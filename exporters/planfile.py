@@ -4,25 +4,17 @@ The head is a comment: the plan in words. Below it stands the complete plan, one
 can be compared with ``diff``. ``load(dump(plan)) == plan``.
 """
 
-import re
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from exporters import summary
 from jobtree.api import dec_hook, enc_hook
 from jobtree.api.errors import Refusal
+from jobtree.cluster import yamltext
 from jobtree.world.plan import Plan
 
 _ALLOWED: Final = "make one with `jobtree plan --out FILE`"
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML that also reads JSON's numbers with an exponent and no point as numbers."""
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"-?[0-9]+[eE][-+]?[0-9]+$"), list("-0123456789"))
 
 
 def dump(plan: Plan) -> str:
@@ -41,17 +33,12 @@ def dump(plan: Plan) -> str:
 def load(text: str) -> Plan:
     """The plan of a plan file. Raises Refusal where it is spoilt."""
     try:
-        document = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        raise Refusal(f"the plan file is not YAML{where}; {_ALLOWED}") from error
-    except RecursionError as error:
-        raise Refusal(f"the plan file is nested too deeply; {_ALLOWED}") from error
-    try:
-        plan: Plan = msgspec.convert(document, Plan, dec_hook=dec_hook)
+        loaded = yamltext.load(text, yamltext.Allowance())
+        plan: Plan = msgspec.convert(loaded.value if loaded else None, Plan, dec_hook=dec_hook)
+    except Refusal as refusal:
+        raise Refusal(f"the plan file is spoilt: {refusal}; {_ALLOWED}") from None
     except msgspec.ValidationError as error:
-        raise Refusal(f"the plan file is spoilt: {error}; {_ALLOWED}") from error
+        raise Refusal(f"the plan file is spoilt: {error}; {_ALLOWED}") from None
     return plan
 
 

@@ -127,7 +127,19 @@ def _replay(options: Options, given: argparse.Namespace) -> int:
 
 
 def _crds(_options: Options, given: argparse.Namespace) -> int:
-    raise NotImplementedError
+    from jobtree.api.crds import generate
+
+    if given.out is None:
+        show.say("---\n".join(generate().values()).rstrip("\n"))
+        return 0
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        for name, text in generate().items():
+            (given.out / name).write_text(text, encoding="utf-8")
+            show.say(str(given.out / name))
+    except OSError as error:
+        raise Refusal(f"{given.out} cannot be written: {error.strerror}") from None
+    return 0
 
 
 def _lake(options: Options, folder: str | None) -> Lake:

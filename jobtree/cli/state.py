@@ -76,7 +76,8 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     code = ["ST"] if options.output == "wide" else []
     place = ["NAMESPACE"] if everywhere else []
     header = (*place, "NAME", "OWNER", "FLAVOR", "PHASE", *code, "WIDTH", "AGE", "NODES", "REASON", "ETA")
-    show.say(*(table(header, rows) if rows else ["No runs found."]))
+    where = "" if everywhere else f" in namespace {options.namespace or 'default'}"
+    show.say(*(table(header, rows) if rows else [f"No runs found{where}."]))
     return 0
 
 

@@ -1,0 +1,101 @@
+"""The planner's process: whatever the search does, the cycle has the best plan in time, or says why it has none."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from cronjobs.deadline import Planner
+from jobtree.api import Refusal
+from jobtree.world.intake import intake
+from jobtree.world.plan import PlanWarning
+from jobtree.world.snapshot import take
+from tests.cycle.searches import plan
+
+EMPTY = take(intake([], "none"))
+SOON = 0.2
+
+
+@contextmanager
+def planner(way: str) -> Iterator[Planner]:
+    made = Planner((sys.executable, "-m", "tests.cycle.searches", way))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_the_final_plan_is_taken_as_it_is() -> None:
+    with planner("finishes") as finishing:
+        assert finishing.plan(EMPTY, 7, deadline=60) == plan(2, 7)
+
+
+def test_a_warm_process_answers_again() -> None:
+    with planner("finishes") as finishing:
+        finishing.start()
+        first = finishing.pid
+        plans = [finishing.plan(EMPTY, at, deadline=60) for at in (1, 2, 3)]
+        assert (plans, finishing.pid) == ([plan(2, 1), plan(2, 2), plan(2, 3)], first)
+
+
+def test_at_the_deadline_the_best_plan_so_far_is_used_and_the_process_killed() -> None:
+    with planner("hangs-later") as hanging:
+        hanging.start()
+        pid = hanging.pid
+        assert pid is not None
+        found = hanging.plan(EMPTY, 0, deadline=SOON)
+        assert found == msgspec.structs.replace(plan(1), truncated=True)
+        assert not alive(pid)
+
+
+def test_a_first_plan_that_comes_after_the_deadline_is_waited_for() -> None:
+    with planner("is-slow") as slow:
+        assert slow.plan(EMPTY, 0, deadline=0.01) == msgspec.structs.replace(plan(1), truncated=True)
+
+
+def test_a_process_that_dies_with_a_plan_at_hand_is_a_warning() -> None:
+    with planner("is-killed-later") as dying:
+        warning = PlanWarning(
+            object="Plan plan-1", message="the planner's process was killed by signal 9; the best plan so far is used"
+        )
+        assert dying.plan(EMPTY, 0, deadline=60) == msgspec.structs.replace(plan(1), truncated=True, warnings=[warning])
+
+
+@pytest.mark.parametrize(
+    ("way", "sentence"),
+    [
+        ("hangs-at-once", "the planner had no plan 0.4 s after it began"),
+        ("dies-at-once", "the planner's process ended with exit code 3"),
+        ("raises", "the planner failed: ValueError in searches.py:{line}: no such column"),
+        ("has-nothing", "the planner failed: it made no plan"),
+    ],
+)
+def test_without_any_plan_the_cycle_fails_with_the_reason(way: str, sentence: str) -> None:
+    with planner(way) as failing, pytest.raises(Refusal) as refusal:
+        failing.plan(EMPTY, 0, deadline=SOON if way == "hangs-at-once" else 60, grace=SOON)
+    assert str(refusal.value) == sentence.format(line=_line_of("raise ValueError"))
+
+
+def test_a_failed_process_is_replaced() -> None:
+    with planner("dies-at-once") as dying:
+        for _ in range(2):
+            with pytest.raises(Refusal, match="exit code 3"):
+                dying.plan(EMPTY, 0, deadline=60)
+
+
+def _line_of(text: str) -> int:
+    from tests.cycle import searches
+
+    assert searches.__file__ is not None
+    with open(searches.__file__, encoding="utf-8") as source:
+        return next(number for number, line in enumerate(source, start=1) if text in line)

@@ -104,7 +104,7 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
         return wrong(f"a key of {_dotted(parts)}", given, "a text (in quotes)").about(subject)
     cause = error.__cause__
     permitted = cause.allowed if isinstance(cause, Unreadable) else _allowed(kind, parts)
-    if permitted.startswith("a text") and not isinstance(given, str):
+    if permitted.startswith("a text") and " or " not in permitted and not isinstance(given, str):
         permitted += " (in quotes)"
     return wrong(_dotted(parts) or f"the {kind}", given, permitted).about(subject)
 

@@ -50,7 +50,7 @@ def _check_envelope(envelope: Envelope, where: str) -> None:
         return
     for field, value in (("maxTime", limits.max_time), ("defaultTime", limits.default_time)):
         if value is not None and value == 0:
-            raise wrong(f"{where}.perRun.{field}", "0s", "a duration above 0s, or leave it out")
+            raise wrong(f"{where}.perRun.{field}", value, "a duration above 0s, or leave it out")
     if limits.max_time is not None and limits.default_time is not None and limits.default_time > limits.max_time:
         raise wrong(f"{where}.perRun.defaultTime", limits.default_time, f"at most perRun.maxTime, {limits.max_time}")
 

@@ -87,7 +87,7 @@ def check_policy(policy: Policy) -> list[str]:
         ("solver.deadline", spec.solver.deadline),
     ):
         if value == 0:
-            raise wrong(f"spec.{field}", "0s", "a duration above 0s")
+            raise wrong(f"spec.{field}", value, "a duration above 0s")
     for index, outage in enumerate(spec.maintenance):
         if outage.end <= outage.start:
             raise wrong(f"spec.maintenance[{index}].end", outage.end, f"a time after its start, {outage.start}")

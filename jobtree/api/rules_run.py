@@ -135,8 +135,8 @@ def _check_times(spec: RunSpec) -> None:
         ("expected", runtime.expected),
         ("timeLimit", runtime.time_limit),
     ):
-        if value == 0 and value is not None:
-            raise wrong(f"spec.runtime.{field}", "0s", "a duration above 0s, or leave it out")
+        if value == 0:
+            raise wrong(f"spec.runtime.{field}", value, "a duration above 0s, or leave it out")
 
 
 def _check_upstreams(run: Run) -> None:
@@ -183,9 +183,8 @@ def _check_template(spec: RunSpec, template: Mapping[str, Any]) -> None:
         stated = list(_gpus(containers, need))
         total = sum(count for _, count in stated)
         if stated and sizes != (total,):
-            raise wrong(
-                stated[0][0], str(total) if len(stated) == 1 else f"{total} in all", _limits_allowed(spec, sizes)
-            )
+            given = total if len(stated) == 1 else [count for _, count in stated]
+            raise wrong(stated[0][0], given, _limits_allowed(spec, sizes))
 
 
 def _limits_allowed(spec: RunSpec, sizes: tuple[int, ...]) -> str:

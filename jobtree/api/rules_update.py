@@ -8,7 +8,7 @@ import msgspec
 
 from jobtree.api.budget import Budget
 from jobtree.api.decode import KindObject
-from jobtree.api.errors import Refusal, show, wrong
+from jobtree.api.errors import Refusal, missing, show, wrong
 from jobtree.api.lease import Lease
 from jobtree.api.plan import Plan
 from jobtree.api.reservation import Reservation
@@ -64,7 +64,7 @@ def _check_lease(old: Lease, new: Lease) -> None:
     for index, segment in enumerate(before):
         where = f"status.funding[{index}]"
         if index >= len(after):
-            raise wrong(where, None, "what it was: segments are only ever appended")
+            raise missing(where, "what it was: segments are only ever appended")
         written = after[index]
         if segment.to is None:  # the open segment may be given its end
             written = msgspec.structs.replace(written, to=None)
@@ -75,8 +75,8 @@ def _same(old: object, new: object, field: str, rule: str) -> None:
     if old == new:
         return
     path, before, after = _difference(_plain(old), _plain(new), field)
-    problem = f"{path} changed from {show(before)} to {show(after)}; {rule}"
-    raise Refusal(problem, field=path, given=show(after), allowed=show(before))
+    given, allowed = ("nothing" if value is None else show(value) for value in (after, before))
+    raise Refusal(f"{path} changed from {allowed} to {given}; {rule}", field=path, given=given, allowed=allowed)
 
 
 def _plain(value: object) -> Any:
@@ -85,7 +85,8 @@ def _plain(value: object) -> Any:
 
 def _difference(old: Any, new: Any, path: str) -> tuple[str, Any, Any]:
     """The first place where two plain values differ, in the order of the fields."""
-    if isinstance(old, dict) and isinstance(new, dict):
+    if isinstance(old, dict) or isinstance(new, dict):
+        old, new = old or {}, new or {}
         for key in [*old, *(key for key in new if key not in old)]:
             if old.get(key) != new.get(key):
                 return _difference(old.get(key), new.get(key), f"{path}.{key}")

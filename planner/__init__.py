@@ -1,1 +1,5 @@
-"""From a snapshot and a policy to a plan with its proof, as pure functions."""
+"""The planner: pure functions from a snapshot and a time to a Plan with its proof."""
+
+from planner.cycle import incumbents, plan
+
+__all__ = ["incumbents", "plan"]

@@ -62,6 +62,7 @@ def options(seed: int, gap: float) -> Settings:
 def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
     """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
     highs = highspy.Highs()
+    highs.silent()
     for name, value in settings.items():
         highs.setOptionValue(name, value)
     highs.passModel(to_highs(model, relaxed=relaxed))
@@ -80,3 +81,13 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     else:
         bound = info.mip_dual_bound if optimal or feasible else INF
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal)
+
+
+def identity(seed: int, gap: float) -> dict[str, Any]:
+    """Name, version and options, as the Plan states them."""
+    version = highspy.Highs().version()
+    return {
+        "name": "HiGHS",
+        "version": version,
+        "options": {name: str(value) for name, value in options(seed, gap).items()},
+    }

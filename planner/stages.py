@@ -5,6 +5,7 @@ whatever placement makes of the solution. Where placement cannot follow, the kin
 the master is solved again, while it is small; what still fails is taken out, and what fits is added.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -118,10 +119,14 @@ def _solved(problem: Problem, new_room: Callable[[], Room], settings: Settings, 
         if not failed or master.integers > SMALL or failed <= split:
             break
         split |= failed
-    unit = int(problem.book.money.policy.age.unit)
-    whole = int(bound * unit + 1e-6 * abs(bound) * unit + 0.5) if bound < INF else 0
-    best.stages = _certificates(problem, best, {False: whole, True: 0})
+    best.stages = _certificates(problem, best, {False: whole_bound(problem, bound), True: 0})
     return best
+
+
+def whole_bound(problem: Problem, bound: float) -> int:
+    """A bound in the model's units as an integer in the stage's, never below it: half a unit or 1e-9 is noise."""
+    scaled = bound * int(problem.book.money.policy.age.unit)
+    return math.floor(scaled + max(0.5, 1e-9 * scaled))
 
 
 def _stage(master: Master, settings: Settings, *, unfunded: bool) -> Solution:

@@ -53,12 +53,20 @@ class Cap:
         """Does it bind admissions only (look-ahead), not running work?"""
         return self.measure.ahead
 
+    def words(self, short: int, used: int) -> str:
+        """A clause for people: how much is missing (in the weighed unit), where, and what is taken."""
+        scale, unit = self.measure.scale, self.measure.unit
+        place = POOL_WORDS[self.rule].format(self.subject)
+        taken = f"{amount(used, scale)} of {amount(self.limit, scale)}"
+        return f"{counted(short, scale, unit)} short at {place} ({taken} {self.measure.taken})"
+
 
 class Measure(Protocol):
     """How a payment is weighed. ``scale``: units of the weighed sum in one ``unit`` that people read."""
 
     name: str
     unit: str
+    taken: str
     scale: int
     ahead: bool
 
@@ -120,3 +128,24 @@ def span(money: Money, lane: Lane, pool_end: int | None) -> int:
     ends = [end - money.at for end in (money.envelopes[lane.envelope].end, pool_end) if end is not None]
     limits = [] if lane.limit is None else [lane.limit]
     return max(0, min([int(money.policy.accounting_period), *ends, *limits]))
+
+
+POOL_WORDS = {
+    "envelope": "{}",
+    "subtree": "the subtree of {}",
+    "aggregate": "the aggregate cap {}",
+    "lending": "the lending cap of {}",
+}
+"""How people call a pool, by its rule."""
+
+
+def amount(value: int, scale: int) -> str:
+    """A weighed sum in people's unit: whole where it is whole, else three decimals rounded up."""
+    whole, rest = divmod(value, scale)
+    return str(whole) if rest == 0 else f"{-(-value * 1000 // scale) / 1000:.3f}".rstrip("0")
+
+
+def counted(value: int, scale: int, unit: str) -> str:
+    """``3 GPUs``, ``1 GPU-hour``."""
+    text = amount(value, scale)
+    return f"{text} {unit}" if text == "1" else f"{text} {unit}s"

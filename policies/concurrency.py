@@ -14,6 +14,7 @@ class Concurrency:
 
     name = "concurrency"
     unit = "GPU"
+    taken = "in use"
     scale = 1000
     ahead = False
 

@@ -12,6 +12,7 @@ class Credit:
 
     name = "credits"
     unit = "credit"
+    taken = "spent or provided for"
     scale = 1000 * 3600 * 1000
     ahead = True
 

@@ -14,6 +14,7 @@ class Hours:
 
     name = "hours"
     unit = "GPU-hour"
+    taken = "spent or provided for"
     scale = 3_600_000
     ahead = True
 

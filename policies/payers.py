@@ -5,6 +5,7 @@
 
 from dataclasses import dataclass
 
+from jobtree.api.scalars import Duration
 from policies.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR
 from policies.money import Envelope, Money
 from policies.runs import RunRow
@@ -77,10 +78,13 @@ def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
     if not envelope.pays_at(money.at):
         return f"the window of {envelope.label} is not open"
     limit = run.limit if run.limit is not None else envelope.per_run_default_time
+    stated = "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
-        allowed = f"{envelope.label} pays for runs of at most {envelope.per_run_time} s (perRun.maxTime)"
-        return f"{allowed}; this one has {'no time limit' if limit is None else f'a limit of {limit} s'}"
-    if money.policy.funding.past_window == "refuse" and envelope.end is not None:
-        if limit is None or money.at + limit > envelope.end:
-            return f"{envelope.label} pays only for runs whose limit ends inside its window"
+        allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
+        if envelope.per_run_gpus is not None and envelope.per_run_gpus < run.width_min:
+            allowed += f" and {envelope.per_run_gpus} GPUs (perRun.maxGPUs)"
+        return f"{envelope.label} pays for {allowed}; this one {stated} and asks for {run.width_min} GPUs"
+    past = money.policy.funding.past_window == "refuse" and envelope.end is not None
+    if past and envelope.end is not None and (limit is None or money.at + limit > envelope.end):
+        return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {stated}"
     return ""

@@ -1,0 +1,165 @@
+"""An outcome as a Plan: closures, leases, ledger segments, statuses, usage, words and proof."""
+
+from collections.abc import Iterable
+
+from jobtree import __version__
+from jobtree.api.lease import Lease
+from jobtree.api.scalars import Time
+from jobtree.world import values as col
+from jobtree.world.plan import BudgetUpdate, Closure, Plan, PlanWarning, Segment, Solver, Stage, Wait
+from jobtree.world.snapshot import Snapshot
+from planner import explain, leases as lease_objects
+from planner.derive import State
+from planner.greedy import Draft, Purses
+from planner.solver import identity
+from planner.stages import Outcome
+from planner.statuses import After, run_updates
+from policies.claims import UNFUNDED, LeaseRow, RunKey
+from policies.problem import Problem
+from policies.usage import budget_statuses
+
+
+def cycle_name(at: int) -> str:
+    """The cycle's name: its time as ``20260101T000000Z``."""
+    return str(Time(at)).replace("-", "").replace(":", "")
+
+
+def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcome) -> Plan:
+    """The Plan of an outcome. The outcome's room is used up."""
+    cycle = cycle_name(state.at)
+    waits = explain.waits(state, problem, outcome.draft, outcome.room)
+    created = lease_objects.new_leases(problem, outcome.room, outcome.draft, cycle)
+    after = _after(state, problem, outcome.draft, created, waits)
+    purses = Purses.fresh(problem)
+    purses.add(outcome.draft)
+    open_leases = [lease for mine in after.leases.values() for lease in mine]
+    left = {key: _left(state, after, key) for key in after.leases}
+    budgets = budget_statuses(state.book, open_leases, after.classes, purses.used, state.spent, left)
+    return Plan(
+        jobtree=__version__,
+        at=state.at,
+        cycle=cycle,
+        snapshot=snapshot.digest,
+        policy=snapshot.policy_digest,
+        solver=Solver(**identity(state.policy.solver.seed, float(state.policy.solver.gap))),
+        stages=[
+            Stage(name=s.name, unit=s.unit, sense=s.sense, value=s.value, bound=s.bound, proven=s.proven)
+            for s in outcome.stages
+        ],
+        closures=_closures(state),
+        segments=_segments(state),
+        leases=created,
+        runs=run_updates(state, after),
+        budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
+        waits=waits,
+        warnings=_warnings(snapshot, state),
+    )
+
+
+def _left(state: State, after: After, key: RunKey) -> int | None:
+    limit = after.limits.get(key)
+    return None if limit is None else min(lease.start for lease in after.leases[key]) + limit - state.at
+
+
+def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
+    leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
+    classes: dict[tuple[str, str], str] = dict(state.funded.classes)
+    limits: dict[RunKey, int | None] = {key: state.runs[key].limit for key in state.held}
+    for lease in created:
+        row = _row(state, lease)
+        leases.setdefault(row.run_key, []).append(row)
+        classes[row.namespace, row.name] = row.funding_class
+    for start in draft.starts:
+        run = problem.candidates[start.candidate].run
+        limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
+    return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits)
+
+
+def _default_limit(state: State, leases: list[LeaseRow]) -> int | None:
+    """The smallest ``perRun.defaultTime`` among the payers: the enforced limit of a run that states none (spec §1)."""
+    defaults = [
+        default
+        for lease in leases
+        if lease.envelope >= 0
+        and (default := state.money.envelopes[lease.envelope].per_run_default_time) is not None
+    ]
+    return min(defaults, default=None)
+
+
+def _row(state: State, lease: Lease) -> LeaseRow:
+    payer = lease.spec.paid_by
+    return LeaseRow(
+        namespace=lease.namespace,
+        name=lease.name,
+        run=lease.spec.run_ref.run_name,
+        owner=lease.spec.owner,
+        run_owner=lease.spec.run_owner,
+        flavor=lease.spec.flavor,
+        group=lease.spec.group,
+        node=lease.spec.node,
+        ordinals=lease.spec.ordinals,
+        active=lease.spec.slice.role == "Active",
+        start=int(lease.spec.interval.start),
+        budget=payer.budget if payer else "",
+        envelope_name=payer.envelope if payer else "",
+        envelope=state.money.index[payer.budget, payer.envelope] if payer else -1,
+        closed=False,
+        ended=None,
+        segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),
+    )
+
+
+def _closures(state: State) -> list[Closure]:
+    found = []
+    for lease in state.leases:
+        ending = state.endings.get(lease.run_key)
+        if lease.closed or ending is None:
+            continue
+        ended = max(lease.start, min(ending.ended, state.at))
+        found.append(Closure(namespace=lease.namespace, name=lease.name, ended=ended, reason=ending.reason))
+    return found
+
+
+def _segments(state: State) -> list[Segment]:
+    """Open leases whose class is no longer the recorded one; leases that nobody pays are never charged."""
+    found = []
+    for held in state.held.values():
+        for lease in held:
+            now = state.funded.classes[lease.namespace, lease.name]
+            if lease.envelope != -1 and now != lease.funding_class:
+                rate = state.money.rate_milli(lease.envelope) if now != UNFUNDED and lease.envelope >= 0 else 0
+                found.append(
+                    Segment(
+                        namespace=lease.namespace,
+                        name=lease.name,
+                        funding_class=now,
+                        since=state.at,
+                        rate_milli=rate or None,
+                    )
+                )
+    return sorted(found, key=lambda s: (s.namespace, s.name))
+
+
+def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
+    found = [
+        PlanWarning(object=_name(kind, namespace, name), message=message)
+        for table in ("quarantine", "warnings")
+        for kind, namespace, name, message in zip(
+            *(col.texts(snapshot.tables[table], column) for column in ("kind", "namespace", "name", "message")),
+            strict=True,
+        )
+    ]
+    for node, flavor in zip(state.fleet.names, state.fleet.flavor, strict=True):
+        if not flavor:
+            found.append(PlanWarning(object=f"Node {node}", message="it has no flavor label and is left out"))
+    for i, envelope in enumerate(state.money.envelopes):
+        if not state.money.sites[i]:
+            labels = ", ".join(f"{key}={value}" for key, value in envelope.selector)
+            message = f"envelope {envelope.name} ({envelope.flavor}, {labels}) matches no node: it pays for nothing"
+            found.append(PlanWarning(object=f"Budget {envelope.budget}", message=message))
+    return sorted(found, key=lambda w: (w.object, w.message))
+
+
+def _name(kind: str, namespace: str, name: str) -> str:
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+

@@ -1,0 +1,136 @@
+"""Words: for every run that waits, which bound it meets and what is missing (spec §3.9, §4)."""
+
+from collections.abc import Iterable
+
+from jobtree.world.plan import Short, Wait
+from planner import shortage
+from planner.derive import State
+from planner.greedy import Draft, Purses
+from planner.room import Room
+from planner.shortage import Missing, Space
+from policies.caps import counted
+from policies.payers import Refused
+from policies.problem import Problem, RunType
+from policies.runs import RunRow
+
+
+def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait]:
+    """One Wait per run that stays pending, in (namespace, name) order. Runs of one type share the computation."""
+    purses = Purses.fresh(problem)
+    purses.add(draft)
+    started = draft.started(problem)
+    movable = _movable(state)
+    known: dict[int, tuple[list[Missing], Space]] = {}
+    found = []
+    for run in state.pending:
+        if run.key in started or run.is_cpu:
+            continue
+        if run.key in state.blocked:
+            reason, words = state.blocked[run.key]
+            found.append(_wait(run, reason, f"{words[0].upper()}{words[1:]}."))
+            continue
+        ways = problem.ways.get(run.key, [])
+        funded = [c for c in ways if not problem.types[problem.candidates[c].type].unfunded]
+        if not ways or (not funded and not run.opportunistic):
+            found.append(_unfundable(state, run, problem.refused.get(run.key, [])))
+            continue
+        candidate = (funded or ways)[0]
+        kind = problem.types[problem.candidates[candidate].type]
+        if kind.index not in known:
+            lacking = [] if kind.unfunded else shortage.money(problem, purses, kind)
+            known[kind.index] = lacking, shortage.space(problem, room, kind, movable)
+        lacking, space = known[kind.index]
+        lacking = lacking + shortage.tree_shortages(problem, purses, candidate, kind)
+        found.append(_weighed(state, problem, run, kind, lacking, space))
+    return found
+
+
+def _movable(state: State) -> list[int]:
+    """Per node: GPUs that are free or held by leases, so that they could be had one day."""
+    foreign = [state.foreign[name].gpus if name in state.foreign else 0 for name in state.fleet.names]
+    return [max(0, int(gpus) - other) for gpus, other in zip(state.fleet.gpus, foreign, strict=True)]
+
+
+def _wait(
+    run: RunRow, reason: str, message: str, shorts: Iterable[Short] = (), deficit: int = 0, *, never: bool = False
+) -> Wait:
+    return Wait(
+        namespace=run.namespace,
+        name=run.name,
+        reason=reason,
+        message=message,
+        shorts=list(shorts),
+        deficit_gpus=deficit,
+        never=never,
+    )
+
+
+def _unfundable(state: State, run: RunRow, refused: list[Refused]) -> Wait:
+    """Nobody may pay now: every near envelope with its reason."""
+    if not refused:
+        owners = ", ".join(sorted({run.owner, *run.sponsors}))
+        message = f"No envelope of {owners} or its family pays for {run.flavor}: it can never be funded as things stand."
+        return _wait(run, "NoFunding", message, never=True)
+    reasons = "; ".join(r.why for r in sorted(refused, key=lambda r: (r.rank, r.envelope))[:3])
+    return _wait(run, "NoFunding", f"No envelope may pay for its {run.width_min} GPUs: {reasons}.")
+
+
+def _weighed(
+    state: State, problem: Problem, run: RunRow, kind: RunType, lacking: list[Missing], space: Space
+) -> Wait:
+    if not kind.sites:
+        return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=True)
+    if space.missing:
+        return _wait(run, "NeverFits", _never_fits(run, space), _room_short(run, space.missing, space), 0, never=True)
+    deficit = space.deficit
+    shorts = sorted([m.short for m in lacking], key=lambda s: (-s.amount, s.subject, s.rule))
+    clauses = [m.words for m in lacking]
+    refused = problem.refused.get(run.key, []) if lacking else []
+    if deficit:
+        where = ", ".join(state.fleet.domain_name(d) for d in space.domains)
+        clauses.append(f"{counted(deficit, 1, 'GPU')} would have to be freed in {where}")
+        shorts += _room_short(run, deficit, space)
+    why = [r.why for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
+    reason = "BudgetShort" if lacking else "CapacityShort"
+    if not clauses:
+        clauses = ["room and money are there, but not in the same place or not for all of it at once"]
+        reason = "Contended"
+    if run.selector and deficit:
+        why.append(f"only nodes with {_labels(run)} are looked at")
+    if run.gang:
+        clauses.append(f"gang {run.gang} of {run.gang_size} starts whole or not at all")
+    text = "; ".join([*clauses, *why])
+    return _wait(run, reason, f"{_asks(run)}: {text}.", shorts, deficit)
+
+
+def _asks(run: RunRow) -> str:
+    least = f"at least {run.width_min} of " if run.malleable and run.width_min < run.total else ""
+    groups = f" in groups of {run.group}" if run.group and run.group < run.total else ""
+    return f"Asks for {least}{counted(run.total, 1, 'GPU')}{groups}"
+
+
+def _labels(run: RunRow) -> str:
+    return ", ".join(f"{key}={value}" for key, value in run.selector)
+
+
+def _no_nodes(state: State, run: RunRow) -> str:
+    if not any(flavor == run.flavor for flavor in state.fleet.flavor):
+        return f"No node has flavor {run.flavor}"
+    if run.selector and not state.fleet.sites_matching(run.flavor, run.selector):
+        return f"No node of flavor {run.flavor} matches its selector {_labels(run)}"
+    return f"Every matching node of flavor {run.flavor} has a taint that the run does not tolerate"
+
+
+def _room_short(run: RunRow, gpus: int, space: Space) -> list[Short]:
+    return [Short(rule="capacity", subject=run.flavor, amount=gpus, unit="GPU")]
+
+
+def _never_fits(run: RunRow, space: Space) -> str:
+    kind = run.lowered()
+    biggest = max(shape.size for shape in kind.pieces())
+    if biggest > space.largest:
+        return f"{_asks(run)}: its group of {biggest} GPUs can never fit, the largest domain has {space.largest}."
+    pods = f"{space.pods} pods of {run.pod} ({space.missing} GPUs)" if space.pods else f"{space.missing} GPUs"
+    return f"{_asks(run)}: {pods} short even with all of the fleet free, so it can never fit."
+
+

@@ -1,0 +1,123 @@
+"""From a draft to Lease objects: every slot of a start, cut by node, group, role and payer (spec §1 Lease)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobtree.api.lease import FINALIZER, Interval, Lease, LeaseSpec, LeaseStatus, Segment, Slice
+from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
+from jobtree.api.scalars import OwnerPath, Time
+from planner.greedy import Draft
+from planner.place import Piece
+from planner.room import Room
+from policies.claims import UNFUNDED, class_name, is_loan
+from policies.money import Money
+from policies.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Slots of one node for one group and role. ``ordinals``: lowest free first."""
+
+    group: int
+    node: int
+    ordinals: tuple[int, ...]
+    active: bool
+
+
+def new_leases(problem: Problem, room: Room, draft: Draft, cycle: str) -> list[Lease]:
+    """Leases of all starts, in (namespace, name) order. Uses up the room's slots."""
+    pieces: dict[int, list[Piece]] = {}
+    for piece in draft.pieces:
+        pieces.setdefault(piece.candidate, []).append(piece)
+    found: list[Lease] = []
+    for start in sorted(draft.starts, key=lambda s: problem.candidates[s.candidate].run.key):
+        parts = [part for piece in pieces[start.candidate] for part in _parts(room, piece)]
+        found += _leases(problem, room, start.candidate, sorted(parts, key=_part_order), draft, cycle)
+    return sorted(found, key=lambda lease: (lease.namespace, lease.name))
+
+
+def _part_order(part: Part) -> tuple[int, bool, int]:
+    return part.group, not part.active, part.node
+
+
+def _parts(room: Room, piece: Piece) -> Iterator[Part]:
+    """Chunks cut into groups: a piece holds one group, or all groups of a run that lies in one domain."""
+    each_spares = piece.shape.spare_gpus // len(piece.groups)
+    active = [[group, gpus] for group, gpus in piece.groups]
+    spare = [[group, each_spares] for group, _ in piece.groups]
+    for chunk in piece.chunks:
+        left = chunk.count
+        queue = active if chunk.active else spare
+        while left:
+            while not queue[0][1]:
+                queue.pop(0)
+            here = min(left, queue[0][1])
+            queue[0][1] -= here
+            left -= here
+            ordinals = tuple(room.slots[chunk.node].pop() for _ in range(here))
+            yield Part(queue[0][0], chunk.node, ordinals, chunk.active)
+
+
+def _leases(
+    problem: Problem, room: Room, candidate: int, parts: list[Part], draft: Draft, cycle: str
+) -> Iterator[Lease]:
+    """One lease per part and payer; payers are used up nearest first along the parts."""
+    left = {key: dict(payments) for key, payments in draft.paid.get(candidate, {}).items()}
+    unfunded = problem.types[problem.candidates[candidate].type].unfunded
+    number: dict[int, int] = {}
+    for part in parts:
+        queue = {-1: len(part.ordinals)} if unfunded else left[part.active, int(room.fleet.site[part.node])]
+        ordinals = list(part.ordinals)
+        while ordinals:
+            envelope = next(e for e, gpus in queue.items() if gpus)
+            here = min(len(ordinals), queue[envelope])
+            queue[envelope] -= here
+            slots, ordinals = ordinals[:here], ordinals[here:]
+            index = number.get(part.group, 0)
+            number[part.group] = index + 1
+            yield _lease(problem, room, candidate, part, slots, envelope, index, cycle)
+
+
+def _lease(
+    problem: Problem, room: Room, candidate: int, part: Part, slots: list[int], envelope: int, index: int, cycle: str
+) -> Lease:
+    run = problem.candidates[candidate].run
+    money = problem.book.money
+    node = room.fleet.names[part.node]
+    payer = money.envelopes[envelope] if envelope >= 0 else None
+    at = Time(money.at)
+    return Lease(
+        metadata=ObjectMeta(
+            name=f"{run.name}-{cycle.lower()}-g{part.group}-{index}",
+            namespace=run.namespace,
+            creation_timestamp=at,
+            finalizers=(FINALIZER,),
+        ),
+        spec=LeaseSpec(
+            owner=OwnerPath(payer.owner if payer else run.owner),
+            run_ref=RunRef(name=run.name, namespace=run.namespace),
+            run_uid=run.uid,
+            run_owner=OwnerPath(run.owner),
+            flavor=run.flavor,
+            group=part.group,
+            slice=Slice(nodes=tuple(f"{node}#{slot}" for slot in slots), role="Active" if part.active else "Spare"),
+            interval=Interval(start=at),
+            reason="Start",
+            cycle=cycle,
+            paid_by=EnvelopeRef(budget=payer.budget, envelope=payer.name) if payer else None,
+        ),
+        status=LeaseStatus(closed=False, funding=(first_segment(money, envelope, run.owner),)),
+    )
+
+
+def first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
+    """The ledger's first entry: the class at the start, and the credit rate where the flavor has one."""
+    if envelope < 0:
+        return Segment(class_=UNFUNDED, from_=Time(money.at))
+    name = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
+    rate = money.rate_milli(envelope)
+    return Segment(class_=name, from_=Time(money.at), rate=_plain(rate) if rate else None)
+
+
+def _plain(milli: int) -> int | float:
+    return milli // 1000 if milli % 1000 == 0 else milli / 1000

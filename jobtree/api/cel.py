@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
 from jobtree.api.run import RunSpec
+from jobtree.api.template import FORBIDDEN
 
 
 class Rule(NamedTuple):
@@ -158,11 +159,7 @@ _RUN: Final[dict[Place, list[Rule]]] = {
             f"{field} is left out of a template: {why}",
             f".{field}",
         )
-        for field, why in (
-            ("priorityClassName", "Jobtree has no priorities"),
-            ("schedulerName", "kube-scheduler binds the pods"),
-            ("nodeName", "the plan chooses the nodes"),
-        )
+        for field, why in FORBIDDEN.items()
     ],
 }
 

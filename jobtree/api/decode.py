@@ -73,7 +73,9 @@ def _unreadable(kind: str, error: Exception) -> Refusal:
 
 def encode(item: KindObject) -> dict[str, Any]:
     """The object as plain values, `apiVersion` and `kind` first, defaults left out."""
-    fields: dict[str, Any] = msgspec.to_builtins(item, enc_hook=enc_hook)
+    fields: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode(item, enc_hook=enc_hook)
+    )  # so that tuples are lists
     return {"apiVersion": API_VERSION, "kind": item.kind, **fields}
 
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
 from jobtree.api.run import Resources, Run, RunSpec
 from jobtree.api.scalars import parse_count
-
-#: What a template may not set, and why.
-_FORBIDDEN: Final = {
-    "priorityClassName": "Jobtree has no priorities",
-    "schedulerName": "kube-scheduler binds the pods",
-    "nodeName": "the plan chooses the nodes",
-}
+from jobtree.api.template import FORBIDDEN
 
 
 def check_run(run: Run) -> list[str]:
@@ -175,7 +169,7 @@ def _check_template(spec: RunSpec, template: Mapping[str, Any]) -> None:
     containers = pod.get("containers")
     if not isinstance(containers, list) or not containers or not all(isinstance(each, Mapping) for each in containers):
         raise wrong("spec.template.spec.containers", containers, "a list of at least one container")
-    for field, why in _FORBIDDEN.items():
+    for field, why in FORBIDDEN.items():
         if pod.get(field):
             raise wrong(f"spec.template.spec.{field}", pod[field], f"to leave it out: {why}")
     sizes = (spec.resources.gpus_per_pod,) if spec.resources.gpus_per_pod else group_sizes(spec)

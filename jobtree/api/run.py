@@ -23,28 +23,7 @@ from jobtree.api.base import (
 )
 from jobtree.api.meta import Condition, Object
 from jobtree.api.scalars import MINUTE, Cpu, Duration, Memory, OwnerPath, Time
-
-#: What of a pod template the API server checks: the rest is the business of Kubernetes' own validation.
-TEMPLATE_SCHEMA: Final[dict[str, Any]] = {
-    "required": ["spec"],
-    "properties": {
-        "spec": {
-            "type": "object",
-            "x-kubernetes-preserve-unknown-fields": True,
-            "required": ["containers"],
-            "properties": {
-                "containers": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-                "priorityClassName": {"type": "string"},
-                "schedulerName": {"type": "string"},
-                "nodeName": {"type": "string"},
-            },
-        }
-    },
-}
+from jobtree.api.template import TEMPLATE_SCHEMA
 
 State = Literal["Active", "Suspended", "Cancelled"]
 Phase = Literal["Pending", "Waiting", "Running", "Completed", "Failed"]

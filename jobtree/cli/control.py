@@ -135,7 +135,7 @@ def _add_sponsor(options: Options, given: argparse.Namespace) -> int:
         if not funding.allow_borrow:
             show.warn([f"{run.subject}: sponsors pay nothing, since its funding.allowBorrow is false"])
         known = owner in funding.sponsors
-        patch = {"spec": {"funding": {"sponsors": [*funding.sponsors, owner]}}}
+        patch = {"spec": {"funding": {"sponsors": [str(each) for each in (*funding.sponsors, owner)]}}}
         return (None if known else patch), f"lists {owner} as a sponsor"
 
     return _change(options, given.run, change)

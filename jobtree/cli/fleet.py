@@ -109,7 +109,8 @@ def _rows(intake: Intake, at: int) -> list[dict[str, Any]]:
         others = min(foreign.get(name, 0), max(0, total - active - spare))
         gpus = Gpus(total=total, leased=active, spare=spare, foreign=others)
         rest = max(0, total - active - spare - others)
-        gone = since[i] is not None and at - since[i] > patience
+        last_ready = since[i]
+        gone = last_ready is not None and at - last_ready > patience
         state = "failed" if gone or out_of_service[i] else "free" if fleet.takes_work[i] else "cordoned"
         setattr(gpus, state, rest)
         rows.append({"flavor": fleet.flavor[i] or "-", "domain": domains[name], "node": name, "gpus": gpus})

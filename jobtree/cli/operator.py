@@ -116,7 +116,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     return 0
 
 
-def _replay(options: Options, given: argparse.Namespace) -> int:
+def _replay(_options: Options, given: argparse.Namespace) -> int:
     from cronjobs.deadline import planner
     from cronjobs.replay import replay
 

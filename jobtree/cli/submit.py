@@ -123,8 +123,10 @@ def _check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
     if twice is not None:
         raise Refusal(f"{twice} is submitted twice; remove one of the two")
     warnings = [warning for item in items for warning in check_object(item)]
-    there = [item for item in (*intake.budgets, *intake.runs) if item.subject not in subjects]
-    check_set([*there, *(item for item in items if isinstance(item, Budget | Run))])
+    together: list[KindObject] = [item for item in items if isinstance(item, Budget | Run)]
+    together += [budget for budget in intake.budgets if budget.subject not in subjects]
+    together += [run for run in intake.runs if run.subject not in subjects]
+    check_set(together)
     return warnings
 
 
@@ -135,8 +137,8 @@ def _outcome(intake: Intake, value: dict[str, Any], item: KindObject) -> tuple[s
     from jobtree.cluster.protocol import Ref, Write
 
     ref = Ref(item.kind, item.namespace, item.name)
-    policies = [intake.policy] if intake.policy else []
-    stored: list[KindObject] = [*intake.runs, *intake.budgets, *policies]
+    stored: list[KindObject] = [*intake.runs, *intake.budgets]
+    stored += [intake.policy] if intake.policy else []
     before = next((each for each in stored if each.subject == item.subject), None)
     if before is None:
         return "created", [Write("create", ref, value)]

@@ -3,11 +3,13 @@
 import contextlib
 import io
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from jobtree.cli import operator, runs
+from jobtree.cli.operator import main as operator_main
+from jobtree.cli.runs import main as runs_main
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,16 @@ class Output:
 
 def kubectl_runs(*args: str | Path, stdin: str = "") -> Output:
     """``kubectl-runs ARGS``."""
-    return _call(runs.main, args, stdin)
+    return _call(runs_main, args, stdin)
 
 
 def jobtree(*args: str | Path) -> Output:
     """``jobtree ARGS``."""
-    return _call(operator.main, args, "")
+    return _call(operator_main, args, "")
 
 
-def _call(main: object, args: tuple[str | Path, ...], stdin: str) -> Output:
+def _call(main: Callable[[Sequence[str]], int], args: Sequence[str | Path], stdin: str) -> Output:
     out, err = io.StringIO(), io.StringIO()
-    assert callable(main)
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -51,6 +52,5 @@ def _call(main: object, args: tuple[str | Path, ...], stdin: str) -> Output:
         try:
             code = main([str(arg) for arg in args])
         except SystemExit as stop:  # argparse: a usage error, or --help
-            code = stop.code
-    assert isinstance(code, int)
+            code = stop.code if isinstance(stop.code, int) else 1
     return Output(code, out.getvalue(), err.getvalue())

@@ -10,7 +10,9 @@ from jobtree.cli import show
 from jobtree.cli.args import Commands, Options, command
 
 if TYPE_CHECKING:
+    from jobtree.api.budget import BudgetStatus
     from jobtree.world.intake import Intake
+    from jobtree.world.snapshot import Snapshot
 
 _COLUMNS = (
     ("OWNED", "ownedGPUs"),
@@ -68,9 +70,8 @@ def _records(intake: Intake, at: int) -> list[dict[str, Any]]:
     """A record per envelope and aggregate cap, by budget, in the order of its spec."""
     from exporters import plain
     from jobtree.world.snapshot import take
-    from policies.ledger import usage
 
-    found = usage(take(intake), at)
+    found = _statuses(take(intake), at)
     records = []
     for budget in intake.budgets:
         status = found[budget.name]
@@ -78,6 +79,20 @@ def _records(intake: Intake, at: int) -> list[dict[str, Any]]:
         records += [{**head, "kind": "Envelope", **plain.status(each)} for each in status.envelopes]
         records += [{**head, "kind": "AggregateCap", **plain.status(each)} for each in status.aggregate_caps]
     return records
+
+
+def _statuses(snapshot: Snapshot, at: int) -> dict[str, BudgetStatus]:
+    """The usage of what is there at ``at``, before anything is planned."""
+    from planner.derive import state_of
+    from policies.usage import budget_statuses
+
+    state = state_of(snapshot, at)
+    leases = [lease for held in state.held.values() for lease in held]
+    left = {
+        key: None if (limit := state.runs[key].limit) is None else min(lease.start for lease in held) + limit - at
+        for key, held in state.held.items()
+    }
+    return budget_statuses(state.book, leases, state.funded.classes, state.funded.used, state.spent, left)
 
 
 def _loans(intake: Intake, owner: str) -> list[dict[str, Any]]:

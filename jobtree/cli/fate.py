@@ -43,6 +43,9 @@ class Short(msgspec.Struct, frozen=True):
     amount: int
     unit: str
 
+    def __str__(self) -> str:
+        return f"{self.amount} {self.unit}{'' if self.amount == 1 else 's'} of {self.subject} ({self.rule})"
+
 
 class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What ``plan RUN -o json`` prints. Times in RFC 3339, GPUs whole."""
@@ -82,7 +85,7 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         if self.reason or self.message:
             found.append(f"reason: {': '.join(part for part in (self.reason, self.message) if part)}")
         if self.shorts:
-            found.append("short: " + ", ".join(f"{s.amount} {s.unit} of {s.subject} ({s.rule})" for s in self.shorts))
+            found.append(f"short: {', '.join(str(short) for short in self.shorts)}")
         return found or [f"phase: {self.phase}"]
 
     def _scope(self) -> str:

@@ -91,22 +91,21 @@ def _rows(intake: Intake, at: int) -> list[dict[str, Any]]:
     from jobtree.cli.fate import domain_names
     from jobtree.world import values as col
     from jobtree.world.snapshot import take
-    from policies.fleet import Fleet
+    from planner.derive import state_of
 
     snapshot = take(intake)
-    nodes = snapshot.tables["nodes"]
-    fleet = Fleet.read(nodes, [], [])
+    state_now = state_of(snapshot, at)
+    nodes, fleet = snapshot.tables["nodes"], state_now.fleet
     patience = int(snapshot.policy.spec.failure.not_ready_after)
     since = col.optional_ints(nodes, "not_ready_since")
     out_of_service = col.bools(nodes, "out_of_service")
-    held = _held(intake)
-    foreign = _foreign(snapshot.tables["pods"])
+    held, foreign = _held(intake), state_now.foreign
     domains = domain_names(intake)
     rows = []
     for i, name in enumerate(fleet.names):
         total = int(fleet.gpus[i])
         active, spare = held.get(name, (0, 0))
-        others = min(foreign.get(name, 0), max(0, total - active - spare))
+        others = min(foreign[name].gpus if name in foreign else 0, max(0, total - active - spare))
         gpus = Gpus(total=total, leased=active, spare=spare, foreign=others)
         rest = max(0, total - active - spare - others)
         last_ready = since[i]
@@ -124,18 +123,6 @@ def _held(intake: Intake) -> dict[str, tuple[int, int]]:
         if not lease.status.closed:
             slots[lease.spec.node][lease.spec.slice.role].update(lease.spec.ordinals)
     return {node: (len(by["Active"]), len(by["Spare"] - by["Active"])) for node, by in slots.items()}
-
-
-def _foreign(pods: Any) -> dict[str, int]:
-    """GPUs per node of pods that Jobtree does not own."""
-    from jobtree.world import values as col
-
-    found: dict[str, int] = defaultdict(int)
-    columns = (col.is_null(pods, "run"), col.texts(pods, "node"), col.ints(pods, "gpus").tolist())
-    for foreign, node, gpus in zip(*columns, strict=True):
-        if foreign:
-            found[node] += gpus
-    return found
 
 
 def _grouped(rows: list[dict[str, Any]], by: list[str]) -> list[dict[str, Any]]:

@@ -82,7 +82,8 @@ def test_a_sponsor_is_added_last(world: World) -> None:
     assert world.runs("sponsors", "add", "waits", "org:b").ok().out == "Run default/waits unchanged\n"
     assert world.runs("sponsors", "list", "waits").ok().out == "org:b\norg:c\n"
     assert world.runs("sponsors", "add", "waits", "org::c").refused() == (
-        'error: "org::c" is not an owner; allowed is a colon path without empty parts, such as org:ai:rai:sys'
+        'error: "org::c" is not an owner; '
+        "allowed is a colon path such as org:ai:rai:sys, its parts of letters, digits and _.@+-"
     )
 
 

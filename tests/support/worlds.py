@@ -25,7 +25,8 @@ from typing import Any, Self
 
 import msgspec
 
-from jobtree.api.scalars import dec_hook
+from exporters import planjson
+from exporters.lake import Lake, plan_path
 from jobtree.world.plan import Plan, Wait
 from tests.support import documents as doc
 from tests.support import invariants
@@ -274,15 +275,20 @@ class World:
         """``jobtree cycle`` with whatever exit code."""
         return jobtree("--state", self.save(at), "cycle", "--at", moment(at), "--lake", self.lake)
 
-    def cycle(self, at: str = T0) -> Cycle:
-        """One planning cycle, which must succeed; the invariants are asserted on what it leaves."""
+    def cycle(self, at: str = T0, *, truncated: bool = False) -> Cycle:
+        """One planning cycle, which must succeed; the invariants are asserted on what it leaves.
+
+        A plan that the deadline or a failure cut short is none, unless ``truncated`` says that it must be one.
+        """
         self.save(at)
         before = doc.read(self.path)
         output = self.try_cycle(at).ok()
         after = doc.read(self.path)
         invariants.check(before, after, unix(at))
         stored = self._stored_plan(at)
-        return Cycle(after, output, msgspec.json.decode(stored, type=Plan, dec_hook=dec_hook), stored)
+        cycle = Cycle(after, output, planjson.decode(stored), stored)
+        assert cycle.plan.truncated == truncated, output.err
+        return cycle
 
     def old(self) -> Cycle:
         """Starts what is there a day before T0, so that no protection covers it."""
@@ -305,9 +311,7 @@ class World:
         return self
 
     def _stored_plan(self, at: str) -> bytes:
-        stamp = moment(at)
-        (found,) = self.lake.glob(f"cycles/date={stamp[:10]}/*{stamp[11:13]}*{stamp[14:16]}*{stamp[17:19]}*/plan.json")
-        return found.read_bytes()
+        return plan_path(Lake(self.lake).manifest_path(unix(at))).read_bytes()
 
 
 def _row(lease: Document) -> LeaseRow:

@@ -65,6 +65,8 @@ def tell(out: Console, state: Path) -> None:
     first = newest_manifest(lake)
     snapshot, _ = read_snapshot(first)
     plan = planjson.decode(read_plan(first))
+    if plan.truncated:
+        raise DemoError("the plan was cut off: see the warning above")
     pending = {(w.namespace, w.name) for w in plan.waits} | set(started(plan))
     sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
 
@@ -140,19 +142,26 @@ def tell_starts(out: Console, plan: Plan) -> None:
 def tell_waits(out: Console, plan: Plan, sizes: dict[Key, int]) -> None:
     """Who waits, by what stands in the way, the most GPUs first."""
     heading(out, f"{len(plan.waits)} runs wait")
-    groups: dict[tuple[str, str], list[Wait]] = defaultdict(list)
+    groups: dict[str, list[Wait]] = defaultdict(list)
     for wait in plan.waits:
-        groups[wait.reason, wait.shorts[0].subject if wait.shorts else ""].append(wait)
+        groups[obstacle(wait)].append(wait)
 
     def gpus(waits: Iterable[Wait]) -> int:
         return sum(sizes[w.namespace, w.name] for w in waits)
 
-    table = columns(">runs", ">GPUs", "because", "for instance")
-    for (reason, subject), waits in sorted(groups.items(), key=lambda item: (-gpus(item[1]), item[0])):
+    table = columns(">runs", ">GPUs", "for", "the largest of them")
+    for what, waits in sorted(groups.items(), key=lambda item: (-gpus(item[1]), item[0])):
         example = max(waits, key=lambda w: (sizes[w.namespace, w.name], w.name))
         words = f"{example.namespace}/{example.name}: {example.message}"
-        table.add_row(str(len(waits)), str(gpus(waits)), f"{reason} {subject}".strip(), words)
+        table.add_row(str(len(waits)), str(gpus(waits)), what, words)
     out.print(table)
+
+
+def obstacle(wait: Wait) -> str:
+    """Money, room or both; otherwise the reason's own name."""
+    rules = {short.rule for short in wait.shorts}
+    names = ["money"] * bool(rules - {"capacity"}) + ["room"] * ("capacity" in rules)
+    return " and ".join(names) or wait.reason
 
 
 def tell_proof(out: Console, plan: Plan, seconds: float) -> None:
@@ -163,9 +172,8 @@ def tell_proof(out: Console, plan: Plan, seconds: float) -> None:
         bound, gap = (f"{stage.bound:,}", f"{stage.gap:.3%}") if stage.proven else ("", "")
         table.add_row(stage.name, f"{stage.value:,}", bound, gap, stage.unit)
     out.print(table)
-    cut = ", cut off by the deadline" if plan.truncated else ""
     out.print(
-        f"Planned, checked by the independent checker, written and recorded in {seconds:.1f} s{cut}; solver "
+        f"Read, planned, checked by the independent checker, written and recorded in {seconds:.1f} s; solver "
         f"{plan.solver.name} {plan.solver.version}."
     )
 
@@ -181,17 +189,17 @@ def check_nothing_changed(before: object, after: object, plan: Plan) -> None:
 
 def tell_usage(out: Console, before: pd.DataFrame, after: pd.DataFrame) -> None:
     """What each Budget uses, by DuckDB over the Parquet of both cycles."""
-    heading(out, "Budgets (DuckDB over the Parquet just written)")
+    heading(out, "GPUs that the Budgets pay for (DuckDB over the Parquet just written)")
     classes = ["owned_gpus", "shared_gpus", "borrowed_gpus", "unfunded_gpus"]
     used = {(row["budget"], row["envelope"]): sum(row[c] for c in classes) for row in before.to_dict("records")}
-    table = columns("owner", "envelope", ">quota", ">used before", ">now", ">own", ">shared with family", ">GPU-hours")
+    table = columns("envelope", ">quota", ">before", ">now", ">own", ">family", ">GPU-hours")
     rows = [{**row, "now": sum(row[c] for c in classes)} for row in after.to_dict("records")]
     for row in sorted(rows, key=lambda row: (-row["now"], row["budget"])):
         earlier = used[row["budget"], row["envelope"]]
         figures = (row["concurrency"], earlier, row["now"], row["owned_gpus"], row["shared_gpus"])
-        table.add_row(row["owner"], row["envelope"], *(str(n) for n in figures), f"{row['gpu_hours']:,.1f}")
+        where = f"{row['budget']}/{row['envelope']}"
+        table.add_row(where, *(str(n) for n in figures), f"{row['gpu_hours']:,.1f}")
         if row["now"] > row["concurrency"]:
-            where = f"{row['budget']}/{row['envelope']}"
             raise DemoError(f"{where} pays for {row['now']} GPUs, {row['concurrency']} are allowed")
     out.print(table)
 

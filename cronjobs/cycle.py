@@ -105,5 +105,8 @@ def refuse_violations(snapshot: Snapshot, plan: Plan) -> None:
     """Raises Refusal naming the first violation that the checker finds, and how many there are."""
     violations = check(snapshot, plan)
     if violations:
-        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
-        raise Refusal(f"the checker does not pass the plan, nothing is written: {violations[0]}{more}")
+        first, more = violations[0], len(violations) - 1
+        raise Refusal(
+            f"the checker does not pass the plan, so nothing is written: {first.object}: {first.message} "
+            f"({first.invariant}{f'; {more} more violations' if more else ''})"
+        )

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobtree.api.errors import Refusal
-from jobtree.cli import args, show
+from jobtree.cli import args, files, show
 from jobtree.cli.args import Options, command
 
 if TYPE_CHECKING:
@@ -96,10 +95,7 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
     if given.out is None:
         show.say(*summary.lines(plan))
         return 0
-    try:
-        given.out.write_text(planfile.dump(plan), encoding="utf-8")
-    except OSError as error:
-        raise Refusal(f"{given.out} cannot be written: {error.strerror}") from None
+    files.write_text(given.out, planfile.dump(plan))
     show.say(f"{summary.headline(plan)}; carry it out: `jobtree --state {options.state} apply {given.out}`")
     return 0
 
@@ -108,7 +104,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import apply_plan
     from exporters import planfile, summary
 
-    plan = planfile.load(_text(given.file))
+    plan = planfile.load(files.read_text(given.file))
     cluster = options.cluster(at=plan.at)
     with cluster.hold():
         writes = apply_plan(cluster, plan)
@@ -132,13 +128,9 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
     if given.out is None:
         show.say("---\n".join(generate().values()).rstrip("\n"))
         return 0
-    try:
-        given.out.mkdir(parents=True, exist_ok=True)
-        for name, text in generate().items():
-            (given.out / name).write_text(text, encoding="utf-8")
-            show.say(str(given.out / name))
-    except OSError as error:
-        raise Refusal(f"{given.out} cannot be written: {error.strerror}") from None
+    for name, text in generate().items():
+        files.write_text(given.out / name, text)
+        show.say(str(given.out / name))
     return 0
 
 
@@ -149,15 +141,6 @@ def _lake(options: Options, folder: str | None) -> Lake:
     if folder is None and options.state is None:
         options.cluster()  # says that no cluster is named
     return Lake(folder if folder is not None else str((options.state or Path()).parent / "lake"))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise Refusal(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Refusal(f"{path} is not UTF-8 text") from None
 
 
 def _warn(plan: Plan) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobtree.api.errors import Refusal
-from jobtree.cli import lookup, show
+from jobtree.cli import files, lookup, show
 from jobtree.cli.args import Commands, Options, command
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         example="kubectl runs --state cluster.yaml submit -f resnet-small.yaml",
     )
     submit.add_argument(
-        "-f", "--filename", dest="files", action="append", required=True, metavar="FILE",
+        "-f", "--filename", dest="filenames", action="append", required=True, metavar="FILE",
         help="YAML or JSON with any number of objects; - for stdin; may be given several times",
     )  # fmt: skip
     submit.add_argument("--follow", metavar="RUN", help="the submitted Runs wait until RUN has completed")
@@ -44,10 +44,10 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Run
 
     cluster = options.cluster(create=True)
-    manifests = [each for file in given.files for each in _manifests(file, options.namespace, given.follow)]
+    manifests = [each for file in given.filenames for each in _manifests(file, options.namespace, given.follow)]
     items = [item for _, item in manifests]
     if not items:
-        raise Refusal(f"{', '.join(given.files)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
+        raise Refusal(f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
     planner().start()
     with cluster.hold():
         intake = cluster.read()
@@ -65,9 +65,10 @@ def _manifests(file: str, namespace: str | None, follow: str | None) -> list[Man
     from jobtree.api.core import Node, Pod
     from jobtree.cluster.document import parse
 
+    data = sys.stdin.buffer.read() if file == "-" else files.read(Path(file))
     try:
         found = []
-        for document in parse(_bytes(file)).documents():
+        for document in parse(data).documents():
             kind = document.key.kind
             if kind not in _SUBMITTED or document.key.group != GROUP:
                 raise Refusal(f"{document.key} cannot be submitted; allowed are {', '.join(_SUBMITTED)}")
@@ -80,15 +81,6 @@ def _manifests(file: str, namespace: str | None, follow: str | None) -> list[Man
     except Refusal as refusal:
         raise refusal if refusal.subject else refusal.about(file) from None
     return found
-
-
-def _bytes(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.read().encode("utf-8", "surrogateescape")
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise Refusal(f"{file} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def _placed(value: dict[str, Any], key: Key, namespace: str | None) -> dict[str, Any]:

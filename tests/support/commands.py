@@ -47,7 +47,7 @@ def _call(main: Callable[[Sequence[str]], int], args: Sequence[str | Path], stdi
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        patch.object(sys, "stdin", io.StringIO(stdin)),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
     ):
         try:
             code = main([str(arg) for arg in args])

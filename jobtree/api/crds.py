@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from jobtree.api.base import GROUP, VERSION
-from jobtree.api.cel import NAME_LENGTHS, RULES, Place, Rule
+from jobtree.api.cel import NAMES, RULES, Place, Rule
 from jobtree.api.decode import KINDS
 from jobtree.api.schema import Schema, schema
 from jobtree.api.words import type_of
@@ -145,13 +145,13 @@ def object_schema(kind: str) -> Schema:
     """The whole object's schema, with its CEL rules in their places."""
     found = schema(type_of(KINDS[kind]))
     parts = found.pop("properties")
-    name: Schema = {"type": "string", "maxLength": NAME_LENGTHS[kind]} if kind in NAME_LENGTHS else {}
+    name: Schema = {"properties": {"name": {"type": "string", **NAMES[kind]}}} if kind in NAMES else {}
     found |= {
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
-            "metadata": {"type": "object", **({"properties": {"name": name}} if name else {})},
+            "metadata": {"type": "object", **name},
             "spec": parts["spec"],
             "status": parts["status"],
         },

@@ -12,7 +12,7 @@ from jobtree.api.reservation import Reservation
 from jobtree.api.scalars import exact
 
 #: Slots of one node, joined by commas.
-_SLOTS: Final = re.compile(r"([^#,]+)#[0-9]{1,3}(?:,\1#[0-9]{1,3})*", re.ASCII)
+_SLOTS: Final = re.compile(r"([^#,]+)#(?:0|[1-9][0-9]{0,2})(?:,\1#(?:0|[1-9][0-9]{0,2}))*", re.ASCII)
 
 
 def check_lease(lease: Lease) -> list[str]:

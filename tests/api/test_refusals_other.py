@@ -73,6 +73,7 @@ SLOT = "a slot such as n07#3: a node's name, # and a number from 0 to 999"
         (slots("n1#0", "n1#0"), 'spec.slice.nodes[1] is "n1#0"; allowed is each slot once, and it is listed twice'),
         (slots("n1#0", "n1"), f'spec.slice.nodes[1] is "n1"; allowed is {SLOT}'),
         (slots("n1#x"), f'spec.slice.nodes[0] is "n1#x"; allowed is {SLOT}'),
+        (slots("n1#01"), f'spec.slice.nodes[0] is "n1#01"; allowed is {SLOT}'),
         (slots("#1"), f'spec.slice.nodes[0] is "#1"; allowed is {SLOT}'),
         (slots("n1#-1"), f'spec.slice.nodes[0] is "n1#-1"; allowed is {SLOT}'),
         (

@@ -128,8 +128,10 @@ class Case:
 
     @cached_property
     def starting(self) -> frozenset[RunKey]:
-        """Runs that hold nothing (or lose all of it) and get leases."""
-        return frozenset(key for key in self.new_by if key not in self.held_by)
+        """Runs that get leases and neither keep any nor carry on from a spare."""
+        swaps = [key for key, closure in self.closing.items() if closure.reason == "Swap" and key in self.leases]
+        carried = {self.leases[key].run_key for key in swaps}
+        return frozenset(key for key in self.new_by if key not in self.held_by and key not in carried)
 
     def stored(self, key: RunKey) -> RunStatus | None:
         """The status that a Run has in the snapshot; None where it has none yet."""

@@ -13,13 +13,11 @@ def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violati
     """New claims are funded in the pass; the plan's segments are exactly the changes of class."""
     for lease in case.new:
         refused = present.refused.get(lease.key)
-        if refused is not None and lease.reason != "Swap":  # a swap keeps its run going, funded or not
-            yield Violation(
-                refused.invariant,
-                f"Lease {lease.namespace}/{lease.name}",
-                f"it would be unfunded from the start at {'/'.join(lease.payer or ())}: {refused.words}",
-            )
-        yield from _born(case, lease, present.classes[lease.key])
+        if refused is None or lease.reason == "Swap":  # a swap keeps its run going, funded or not
+            yield from _born(case, lease, present.classes[lease.key])
+        else:
+            sentence = f"it would be unfunded from the start at {'/'.join(lease.payer or ())}: {refused.words}"
+            yield Violation(refused.invariant, f"Lease {lease.namespace}/{lease.name}", sentence)
     for lease in case.held:
         if case.is_frozen(lease):
             yield from _frozen(ledger, lease)

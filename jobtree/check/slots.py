@@ -49,7 +49,7 @@ def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
                 holders[slot].append(lease)
     for slot, lease in new_slots:
         for other in holders[slot]:
-            if lease is not other and not _share(lease, other, present):
+            if lease is not other and not _share(case, lease, other, present):
                 yield Violation(
                     "slot-exclusive",
                     f"Lease {lease.namespace}/{lease.name}",
@@ -58,11 +58,12 @@ def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
         holders[slot].append(lease)
 
 
-def _share(one: Held, other: Held, present: Present) -> bool:
+def _share(case: Case, one: Held, other: Held, present: Present) -> bool:
     if one.role == other.role:
         return False
     active = one if one.active else other
-    return present.classes.get(active.key, "unfunded") == "unfunded"
+    runs_unfunded = active.key in case.leases and present.classes[active.key] == "unfunded"
+    return active.payer is None or runs_unfunded
 
 
 def _slots(lease: Held) -> list[Slot]:

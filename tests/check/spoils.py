@@ -1,0 +1,149 @@
+"""Ways to spoil a scene: what is changed, and the names of the rules that the checker then finds broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from jobtree.api import OwnerPath
+from jobtree.api.lease import Slice
+from jobtree.api.meta import Condition, EnvelopeRef
+from jobtree.api.run import RUN_CONDITIONS
+from jobtree.world.plan import Plan, RunUpdate
+from tests.check.scene import Scene, names, slots_of
+from tests.check.scenes import SCENES
+from tests.support.documents import Document, foreign_pod
+
+
+class Spoil(NamedTuple):
+    """``change`` spoils the scene of that name; ``broken``: exactly the rules that are broken then, by blanks."""
+
+    scene: str
+    name: str
+    change: Callable[[Scene], object]
+    broken: str
+
+    def found(self) -> set[str]:
+        """The rules that the checker finds broken."""
+        scene = SCENES[self.scene]()
+        self.change(scene)
+        return names(scene.check())
+
+    @property
+    def wanted(self) -> set[str]:
+        """The rules that are broken."""
+        return set(self.broken.split())
+
+    def __str__(self) -> str:
+        return self.name.replace(" ", "-")
+
+
+def payer(text: str) -> EnvelopeRef:
+    """``budget/envelope``."""
+    budget, _, name = text.partition("/")
+    return EnvelopeRef(budget=budget, envelope=name)
+
+
+def slots(*texts: str) -> Slice:
+    """A slice of any slots: ``slots("a01#0-2", "a02#0")``."""
+    return Slice(nodes=tuple(slot for text in texts for slot in slots_of(text)))
+
+
+def unpaid(scene: Scene, index: int) -> Scene:
+    """Nobody pays for that lease of the plan."""
+    scene.respec(index, paid_by=None, owner=OwnerPath("org:a"))
+    return scene.relabel(index, funding=(Scene.entry("unfunded", scene.at),))
+
+
+def taint(effect: str, key: str = "team", value: str = "b") -> Document:
+    """A patch that taints a node."""
+    return {"spec": {"taints": [{"key": key, "value": value, "effect": effect}]}}
+
+
+def template(**spec: Any) -> Document:
+    """A patch that gives a Run a template."""
+    return {"spec": {"template": {"spec": {"containers": [{"name": "main"}], **spec}}}}
+
+
+def requests(**amounts: str) -> Document:
+    """A patch that gives a Run a template whose pod asks for that much."""
+    return template(containers=[{"name": "main", "resources": {"requests": amounts}}])
+
+
+def limit(span: str | None) -> Document:
+    """A patch that gives a Run another time limit."""
+    return {"spec": {"runtime": {"timeLimit": span}}}
+
+
+def own_pod(run: str, node: str, gpus: int, phase: str = "Running") -> Document:
+    """A pod of one of our runs."""
+    pod = foreign_pod(f"{run}-pod", node, gpus)
+    pod["metadata"] |= {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": run}}
+    pod["status"] = {"phase": phase}
+    return pod
+
+
+def plan(**changes: Any) -> Callable[[Plan], Plan]:
+    """Other fields of the plan."""
+    return lambda plan: msgspec.structs.replace(plan, **changes)
+
+
+def each(field: str, **changes: Any) -> Callable[[Plan], Plan]:
+    """Other fields in every record of one of the plan's lists."""
+    return lambda plan: msgspec.structs.replace(
+        plan, **{field: [msgspec.structs.replace(record, **changes) for record in getattr(plan, field)]}
+    )
+
+
+def twice(field: str) -> Callable[[Plan], Plan]:
+    """The first record of one of the plan's lists stands in it twice."""
+    return lambda plan: msgspec.structs.replace(plan, **{field: [getattr(plan, field)[0], *getattr(plan, field)]})
+
+
+def backwards(field: str) -> Callable[[Plan], Plan]:
+    """One of the plan's lists in the opposite order."""
+    return lambda plan: msgspec.structs.replace(plan, **{field: getattr(plan, field)[::-1]})
+
+
+def without(field: str, name: str) -> Callable[[Plan], Plan]:
+    """One of the plan's lists without the record of that name."""
+    return lambda plan: msgspec.structs.replace(
+        plan, **{field: [record for record in getattr(plan, field) if record.name != name]}
+    )
+
+
+def status(run: str, **changes: Any) -> Callable[[Plan], Plan]:
+    """Other fields in the new status of one run."""
+
+    def change(plan: Plan) -> Plan:
+        runs = [
+            RunUpdate(
+                namespace=old.namespace,
+                name=old.name,
+                status=msgspec.structs.replace(old.status, **changes) if old.name == run else old.status,
+            )
+            for old in plan.runs
+        ]
+        return msgspec.structs.replace(plan, runs=runs)
+
+    return change
+
+
+def part(field: str, run: str, **changes: Any) -> Callable[[Plan], Plan]:
+    """Other numbers in the width or funding of one run's new status."""
+
+    def change(plan: Plan) -> Plan:
+        (old,) = (getattr(update.status, field) for update in plan.runs if update.name == run)
+        return status(run, **{field: msgspec.structs.replace(old, **changes)})(plan)
+
+    return change
+
+
+def conditions(run: str, *true: str, drop: str = "", again: str = "") -> Callable[[Plan], Plan]:
+    """Only these conditions of a run are true; one may be missing, one there twice."""
+    kinds = [kind for kind in (*RUN_CONDITIONS, again) if kind and kind != drop]
+    return status(
+        run, conditions=tuple(Condition(type=kind, status="True" if kind in true else "False") for kind in kinds)
+    )

@@ -1,0 +1,20 @@
+"""Plans without fault pass, and every rule has its words."""
+
+import pytest
+
+from jobtree.check import INVARIANTS
+from tests.check.scene import Scene
+from tests.check.scenes import SCENES
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_faultless_plan_has_no_violation(name: str) -> None:
+    assert SCENES[name]().check() == []
+
+
+def test_the_empty_plan_of_an_empty_world_has_no_violation() -> None:
+    assert Scene().check() == []
+
+
+def test_every_rule_is_told_in_one_sentence() -> None:
+    assert [name for name, meaning in INVARIANTS.items() if not meaning.endswith(".") or ". " in meaning] == []

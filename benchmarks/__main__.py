@@ -60,12 +60,17 @@ def command(path: Path) -> dict[str, float]:
         at = datetime.fromtimestamp(fleet.AT, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         argv += ["--state", state, "cycle", "--at", at]
         began = time.perf_counter()
-        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_one_thread()) as process:
+        errors = Path(folder) / "stderr"
+        with (
+            errors.open("wb") as stderr,
+            subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=stderr, env=_one_thread()) as process,
+        ):
             _, status, used = os.wait4(process.pid, 0)  # the usage of this process and of those that it waited for
             process.returncode = os.waitstatus_to_exitcode(status)
         wall = time.perf_counter() - began
-    if process.returncode:
-        sys.exit(f"jobtree cycle on {path.name} ended with exit code {process.returncode}")
+        if process.returncode:
+            said = errors.read_text(encoding="utf-8").strip().rpartition("\n")[2]
+            sys.exit(f"jobtree cycle on {path.name} ended with exit code {process.returncode}: {said}")
     return {
         "wall": round(wall, 3),
         "cpu": round(used.ru_utime + used.ru_stime, 3),

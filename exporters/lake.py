@@ -157,7 +157,7 @@ def _table(path: Path, name: str) -> pa.Table:
         raise Refusal(f"it is no Parquet file, or was cut off: {_first_line(error)}", subject=str(path)) from None
     if found.schema != TABLES[name]:
         raise Refusal(f"it has other columns than the table {name}", subject=str(path))
-    table = columns.canonical(found)
+    table = columns.canonical(found, TABLES[name])
     if digest.of_table(table, SCHEMA_VERSION) != path.stem:
         raise Refusal("its content is not what its name says: it was changed", subject=str(path))
     return table

@@ -119,24 +119,21 @@ def _patch(text: StateText, key: Key, write: Write) -> None:
         raise ValueError(f"{write.ref}: a patch of the status says subresource='status'")
     document = there[1]
     patch = {"status": write.body.get("status", {})} if write.subresource == "status" else write.body
-    value = merge_patch(document.value(), patch)
-    if _identity(value) != _identity(document.value()):
+    before, after = document.value(), merge_patch(document.value(), patch)
+    if after == before:
+        return
+    if _identity(after) != _identity(before):
         raise Refusal("kind, namespace and name of an object never change", subject=str(key))
     if key.group == GROUP:
-        before, after = _read(key, document.value()), _check(key, value)
-        if before is not None:
-            check_update(before, after)
-    text.replace(key, value)
+        changed = _check(key, after)
+        if _usable(key, before):  # any change that mends a broken object is welcome
+            check_update(_decode(key, before), changed)
+    text.replace(key, after)
 
 
 def _identity(value: Mapping[str, Any]) -> tuple[Any, ...]:
     metadata = value.get("metadata") or {}
     return value.get("apiVersion"), value.get("kind"), metadata.get("namespace"), metadata.get("name")
-
-
-def _read(key: Key, value: dict[str, Any]) -> KindObject | None:
-    """The object as it was; None where it was broken, so that any change that mends it is welcome."""
-    return _decode(key, value) if _usable(key, value) else None
 
 
 def _decode(key: Key, value: dict[str, Any]) -> KindObject:

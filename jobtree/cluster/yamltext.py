@@ -123,7 +123,7 @@ class _Builder:
         value: Any = event.value
         if event.implicit[0]:
             value = _MERGE if value == "<<" and self._wants_key() else _resolve(value)
-        elif event.tag is not None and event.tag != "!":
+        elif event.tag is not None:
             value = self._tagged(event)
         size = len(event.value) + 1
         if event.anchor:
@@ -141,7 +141,7 @@ class _Builder:
 
     def _begin(self, event: Any) -> None:
         mapping = isinstance(event, yaml.MappingStartEvent)
-        if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
+        if event.tag not in (None, _TAG + ("map" if mapping else "seq")):
             raise self._refusal(event, f"the tag {event.tag} has no meaning here; leave it out")
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -262,7 +262,8 @@ class _Dumper(yaml.CSafeDumper):
 def _text(dumper: Any, value: str) -> Any:
     """A text as kubectl prints it: in double quotes where it looks like something else, in lines where it has some."""
     looks = dumper.resolve(yaml.ScalarNode, value, (True, False))
-    style = '"' if looks != _TAG + "str" else "|" if "\n" in value else None
+    lines = "\n" in value and value.strip("\n") and not value.endswith("\n\n")  # after `|+` libyaml ends the document
+    style = '"' if looks != _TAG + "str" or (value.endswith("\n") and not lines) else "|" if lines else None
     return dumper.represent_scalar(_TAG + "str", value, style=style)
 
 

@@ -9,7 +9,6 @@ from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def table(schema: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:
@@ -58,13 +57,13 @@ def _flat(values: list[Any], kind: pa.DataType) -> pa.Array:
     )
 
 
-def canonical(found: pa.Table) -> pa.Table:
-    """The same content with one chunk a column and sorted dictionaries, as `table` makes it."""
-    columns = [_canonical(found.column(field.name), field.type) for field in found.schema]
-    return pa.Table.from_arrays(columns, schema=found.schema)
+def canonical(found: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table of this schema, wherever it is from, in the form that `table` makes: one chunk, sorted dictionaries."""
+    columns = [_canonical(found.column(field.name), field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _canonical(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
-        return coded(pc.cast(column, pa.string()).to_pylist())
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        return coded(column.cast(pa.string()).to_pylist())
+    return column.combine_chunks().cast(kind)  # the cast takes off what a file format noted on nested fields

@@ -103,7 +103,7 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
     given = _value(raw, parts)
     if match and match["key"]:
         given = next(key for key in given if not isinstance(key, str))
-        return wrong(f"a key of {_dotted(parts)}", given, "a text (in quotes)").about(subject)
+        return wrong(f"a key of {_dotted(parts) or f'the {kind}'}", given, "a text (in quotes)").about(subject)
     cause = error.__cause__
     permitted = cause.allowed if isinstance(cause, Unreadable) else _allowed(kind, parts)
     if permitted.startswith("a text") and " or " not in permitted and not isinstance(given, str):

@@ -1,0 +1,133 @@
+"""Gangs, trees and ends: the cases of a run's life (spec §1, §7)."""
+
+import pytest
+
+from tests.support.worlds import World
+
+GANG = {"gang": {"name": "g", "size": 2}}
+
+
+def test_L9_a_gang_of_runs_starts_together_or_not_at_all() -> None:
+    world = World().node("n1").budget("org:a", 64).run("one", 8, **GANG).run("two", 8, **GANG)
+    cycle = world.cycle()
+    assert (cycle.phases, cycle.leases()) == ({"one": "Pending", "two": "Pending"}, [])
+    assert all("gang g" in cycle.waits[name].message for name in ("one", "two"))
+
+    cycle = world.node("n2").cycle("+1m")
+    assert cycle.phases == {"one": "Running", "two": "Running"}
+    assert {row.start for row in cycle.leases()} == {"2026-01-01T00:01:00Z"}
+
+
+def test_L9_an_incomplete_gang_waits_and_lets_others_pass() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 64).run("one", 8, **GANG).run("other", 8)
+    cycle = world.cycle()
+    assert cycle.phases == {"one": "Pending", "other": "Running"}
+    assert "1 of the 2 runs of gang g" in cycle.waits["one"].message
+
+    cycle = world.node("n3").run("two", 8, created="+1s", **GANG).cycle("+1m")
+    assert cycle.running == ["one", "other", "two"]
+
+
+def test_L9_money_for_one_only() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).budget("org:b", 7)
+    cycle = world.run("one", 8, **GANG).run("two", 8, owner="org:b", **GANG).cycle()
+
+    assert (cycle.phases, cycle.leases()) == ({"one": "Pending", "two": "Pending"}, [])
+    assert ("concurrency", "org-b/gpus", 1, "GPU") in cycle.shorts("two")
+
+
+def test_L9_a_gang_beats_one_lighter_run() -> None:
+    # two nodes: the gang of 8 + 8, or the run of 8 alone
+    world = World().domain("A", nodes=2).budget("org:a", 64).run("lone", 8).run("one", 8, **GANG).run("two", 8, **GANG)
+    cycle = world.cycle()
+
+    assert cycle.running == ["one", "two"]
+
+
+def tree(quota: dict[str, int], *children: int) -> World:
+    """A root of 8 with a quota and children, in that order."""
+    world = World().domain("A", nodes=8).budget("org:a", 64).run("root", 8, quota=quota)
+    for number, gpus in enumerate(children, start=1):
+        world.run(f"child{number}", gpus, parent="root")
+    return world
+
+
+@pytest.mark.parametrize(("quota", "short"), [(24, 8), (31, 1)])
+def test_L10_a_tree_keeps_its_quota(quota: int, short: int) -> None:
+    cycle = tree({"maxGPUs": quota}, 8, 8, 8).cycle()
+
+    assert cycle.phases == {"root": "Running", "child1": "Running", "child2": "Running", "child3": "Pending"}
+    assert cycle.shorts("child3") == [("tree", "default/root", short, "GPU")]
+    assert "quota" in cycle.waits["child3"].message
+    assert "root" in cycle.waits["child3"].message
+
+
+def test_L10_over_cycles_and_levels() -> None:
+    world = tree({"maxGPUs": 20}, 8)
+    assert world.cycle().running == ["child1", "root"]
+    cycle = world.run("grandchild", 6, parent="child1", created="+1s").cycle("+1m")
+    assert cycle.shorts("grandchild") == [("tree", "default/root", 2, "GPU")]
+
+    cycle = world.edit("Run", "root", spec={"state": "Cancelled"}).cycle("+2m")
+    assert cycle.phases == {"root": "Failed", "child1": "Running", "grandchild": "Running"}
+
+
+def test_L10_hours_of_a_tree() -> None:
+    # 8 GPUs for 3 h of 40 GPU-hours; a child of 8 for 2 h 30 is 4 over
+    world = World().domain("A", nodes=8).budget("org:a", 64).run("root", 8, limit="3h", quota={"maxGPUHours": 40})
+    cycle = world.run("child", 8, limit="2h30m", parent="root").cycle()
+
+    assert cycle.phases == {"root": "Running", "child": "Pending"}
+    assert cycle.shorts("child") == [("tree", "default/root", 4, "GPU-hour")]
+
+
+def test_L10_unfunded_work_counts_too() -> None:
+    world = World().domain("A", nodes=8).run("root", 8, quota={"maxGPUs": 12}, funding={"opportunistic": True})
+    cycle = world.run("child", 8, parent="root", funding={"opportunistic": True}).cycle()
+
+    assert cycle.phases == {"root": "Running", "child": "Pending"}
+    assert cycle.shorts("child") == [("tree", "default/root", 4, "GPU")]
+
+
+def two_for_one_node() -> World:
+    """L12: one node of 8, held by a run of 8; another of 8 waits for it."""
+    world = World().node("n").budget("org:a", 64).run("first", 8).run("second", 8)
+    assert world.cycle().phases == {"first": "Running", "second": "Pending"}
+    return world
+
+
+@pytest.mark.parametrize(
+    ("command", "phase", "closure"), [("cancel", "Failed", "Cancelled"), ("complete", "Completed", "Completed")]
+)
+def test_L12_an_end_frees_the_slots_in_its_cycle(command: str, phase: str, closure: str) -> None:
+    world = two_for_one_node()
+    world.runs(command, "first", at="+1m").ok()
+    cycle = world.cycle("+2m")
+
+    assert cycle.phases == {"first": phase, "second": "Running"}
+    (first,), (second,) = cycle.leases("first"), cycle.leases("second")
+    assert first.closure == closure
+    assert first.ended == ("2026-01-01T00:01:00Z" if command == "complete" else "2026-01-01T00:02:00Z")
+    assert (second.slots, second.start, second.open) == (first.slots, "2026-01-01T00:02:00Z", True)
+    reached = cycle.condition("first", phase)
+    assert (reached["status"], reached["reason"]) == ("True", closure)
+
+
+def test_L12_a_deleted_run_leaves_closed_leases() -> None:
+    world = two_for_one_node().delete("Run", "first")
+    cycle = world.cycle("+2m")
+
+    assert cycle.phases == {"second": "Running"}
+    assert [(row.closure, row.ended) for row in cycle.leases("first")] == [("RunDeleted", "2026-01-01T00:02:00Z")]
+
+
+def test_L12_a_run_that_waits_is_cancelled_too() -> None:
+    world = two_for_one_node()
+    world.runs("cancel", "second", at="+1m").ok()
+    cycle = world.cycle("+2m")
+
+    assert cycle.phases == {"first": "Running", "second": "Failed"}
+    assert cycle.leases("second") == []
+    assert cycle.condition("second", "Failed")["reason"] == "Cancelled"
+    # nothing follows from it any more
+    assert world.cycle("+3m").waits == {}

@@ -14,7 +14,7 @@ from jobtree.api.errors import Refusal
 from jobtree.cluster import yamltext
 from jobtree.world.plan import Plan
 
-_ALLOWED: Final = "make one with `jobtree plan --out FILE`"
+_ALLOWED: Final = "make one with `jobtree plan`"
 
 
 def dump(plan: Plan) -> str:
@@ -36,9 +36,9 @@ def load(text: str) -> Plan:
         loaded = yamltext.load(text, yamltext.Allowance())
         plan: Plan = msgspec.convert(loaded.value if loaded else None, Plan, dec_hook=dec_hook)
     except Refusal as refusal:
-        raise Refusal(f"the plan file is spoilt: {refusal}; {_ALLOWED}") from None
+        raise Refusal(f"it is no plan file, or a spoilt one: {refusal}; {_ALLOWED}") from None
     except msgspec.ValidationError as error:
-        raise Refusal(f"the plan file is spoilt: {error}; {_ALLOWED}") from None
+        raise Refusal(f"it is no plan file, or a spoilt one: {error}; {_ALLOWED}") from None
     return plan
 
 

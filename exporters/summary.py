@@ -25,7 +25,7 @@ def headline(plan: Plan) -> str:
     parts = [_count(started, "run starts", "runs start"), _count(len(plan.waits), "waits", "wait")]
     if plan.closures:
         parts.append(_count(len(plan.closures), "lease ends", "leases end"))
-    cut = "; cut off by the deadline" if plan.truncated else ""
+    cut = "; cut short before its proof" if plan.truncated else ""
     return f"Plan {plan.cycle} for {Time(plan.at)}: {', '.join(parts)}{cut}"
 
 

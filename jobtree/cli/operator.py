@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobtree.api.errors import Refusal
 from jobtree.cli import args, files, show
 from jobtree.cli.args import Options, command
 
@@ -104,7 +105,11 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import apply_plan
     from exporters import planfile, summary
 
-    plan = planfile.load(files.read_text(given.file))
+    text = files.read_text(given.file)
+    try:
+        plan = planfile.load(text)
+    except Refusal as refusal:
+        raise refusal.about(str(given.file)) from None
     cluster = options.cluster(at=plan.at)
     with cluster.hold():
         writes = apply_plan(cluster, plan)

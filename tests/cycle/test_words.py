@@ -121,25 +121,28 @@ def test_a_plan_file_begins_with_the_plan_in_words_and_has_one_decision_per_line
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "the plan file is spoilt: Expected `object`, got `null`"),
-        ("a: [", "the plan file is spoilt: line 2, column 1: did not find expected node content"),
-        ("\x00", "the plan file is spoilt: character 0: control characters are not allowed"),
-        ("[" * 200_000, "the plan file is spoilt: line 1, column 1001: exceeded maximum nesting depth"),
-        ("version: 1", "the plan file is spoilt: Object missing required field `jobtree`"),
-        (GOOD.replace("at: ", "at: x"), "the plan file is spoilt: Expected `int`, got `str` - at `$.at`"),
-        (GOOD + "more: 1\n", "the plan file is spoilt: Object contains unknown field `more`"),
-        ("a: &a [*a]", "the plan file is spoilt: line 1: the alias *a stands inside itself"),
+        ("", "Expected `object`, got `null`"),
+        ("a: [", "line 2, column 1: did not find expected node content"),
+        ("\x00", "character 0: control characters are not allowed"),
+        ("[" * 200_000, "line 1, column 1001: exceeded maximum nesting depth"),
+        ("version: 1", "Object missing required field `jobtree`"),
+        (GOOD.replace("at: ", "at: x"), "Expected `int`, got `str` - at `$.at`"),
+        (GOOD + "more: 1\n", "Object contains unknown field `more`"),
+        ("a: &a [*a]", "line 1: the alias *a stands inside itself"),
     ],
 )  # fmt: skip
 def test_a_spoilt_plan_file_is_refused_in_one_sentence(text: str, sentence: str) -> None:
     with pytest.raises(Refusal) as refusal:
         planfile.load(text)
-    assert str(refusal.value) == f"{sentence}; make one with `jobtree plan --out FILE`"
+    assert (
+        str(refusal.value)
+        == f"it is no plan file, or a spoilt one: {sentence}; make one with `jobtree plan`"
+    )
 
 
 def test_a_truncated_plan_says_so() -> None:
     assert summary.headline(plan_of(truncated=True)) == (
-        "Plan 20260101t000000z for 2026-01-01T00:00:00Z: 0 runs start, 0 wait; cut off by the deadline"
+        "Plan 20260101t000000z for 2026-01-01T00:00:00Z: 0 runs start, 0 wait; cut short before its proof"
     )
 
 

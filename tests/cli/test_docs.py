@@ -1,0 +1,25 @@
+"""The page of the command lines: every example is run, every command and option has its place."""
+
+from jobtree.cli.completion import candidates
+from tests.support import console
+
+PAGE = console.ROOT / "docs" / "cli.md"
+
+
+def test_every_session_of_the_page_prints_what_it_says() -> None:
+    found = console.steps(PAGE.read_text(encoding="utf-8"))
+    assert found
+    with console.folder():
+        printed = [(step, console.run(step.line)) for step in found]
+    assert [(step.line, out) for step, out in printed if not step.matches(out)] == []
+
+
+def test_every_command_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    commands = [name for name in candidates([""]) if name not in {"budgets", "sponsors"}]
+    commands += [f"budgets {name}" for name in candidates(["budgets", ""])]
+    commands += [f"sponsors {name}" for name in candidates(["sponsors", ""])]
+    operators = ["cycle", "snapshot", "plan", "apply", "replay", "crds"]
+    missing = [name for name in commands if f"`{name}" not in text]
+    missing += [name for name in operators if f"`jobtree {name}" not in text]
+    assert missing == []

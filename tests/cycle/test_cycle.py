@@ -1,0 +1,238 @@
+"""Cycles from end to end, and the operators' commands around them."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from cronjobs.schedule import times
+from exporters import planfile, planjson
+from tests.support import documents as doc
+from tests.support.commands import jobtree
+from tests.support.times import T0, moment, unix
+from tests.support.worlds import World
+
+LINE = "Plan {stamp} for {at}: {what}; {writes} writes\n"
+
+
+@pytest.fixture
+def world() -> World:
+    return World().domain("A", nodes=2).budget("org:a", 16).policy().run("r", 16).run("s", 4)
+
+
+def manifest(world: World, at: str = T0) -> Path:
+    stamp = moment(at).replace("-", "").replace(":", "")
+    return world.lake / "cycles" / f"date={moment(at)[:10]}" / f"{stamp}.json"
+
+
+def test_a_cycle_says_what_it_did_in_one_line(world: World) -> None:
+    output = world.try_cycle().ok()
+    assert (output.out, output.err) == (
+        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; 7 writes\n",
+        "",
+    )
+
+
+def test_warnings_are_said_on_stderr_and_kept_in_the_plan(world: World) -> None:
+    cycle = world.node("x", flavor=None).cycle()
+    (message,) = cycle.warnings["Node x"]
+    assert cycle.output.err == f"warning: Node x: {message}\n"
+    stored = cycle.all("Plan")[0]["status"]["warnings"]
+    assert stored == [{"object": "Node x", "message": message}]
+
+
+def test_the_plan_object_records_what_it_was_made_from_and_what_it_does(world: World) -> None:
+    cycle = world.cycle()
+    (plan,) = cycle.all("Plan")
+    assert plan["metadata"]["name"] == "20260101t000000z"
+    assert (plan["spec"]["at"], plan["spec"]["snapshot"], plan["spec"]["policy"]) == (
+        T0, cycle.plan.snapshot, cycle.plan.policy
+    )  # fmt: skip
+    assert plan["status"]["phase"] == "Applied"
+    assert plan["status"]["counts"] == {
+        "started": 1, "waiting": 1, "grown": 0, "cut": 0, "leasesOpened": 2, "leasesClosed": 0, "reservations": 0,
+        "gpusStarted": 16, "gpusClosed": 0,
+    }  # fmt: skip
+    assert [stage["name"] for stage in plan["status"]["stages"]] == [stage.name for stage in cycle.plan.stages]
+
+
+def test_an_unchanged_world_is_planned_to_nothing_but_the_plan(world: World) -> None:
+    before = world.cycle()
+    for minute in range(1, 6):
+        after = world.cycle(f"+{minute}m")
+        assert after.plan.leases == after.plan.closures == after.plan.segments == after.plan.runs == []
+        kept = [each for each in after.documents if each["kind"] != "Plan"]
+        assert kept == [each for each in before.documents if each["kind"] != "Plan"]
+
+
+def test_usage_that_only_the_clock_moved_is_rewritten_every_ten_minutes(world: World) -> None:
+    world.cycle()
+    updated = [world.cycle(f"+{minute}m").get("Budget", "org-a")["status"]["updated"] for minute in (5, 9, 10, 15, 20)]
+    assert updated == [moment(span) for span in ("+0s", "+0s", "+10m", "+10m", "+20m")]
+
+
+def test_the_same_second_may_be_planned_twice(world: World) -> None:
+    world.cycle()
+    again = world.cycle()
+    assert (again.started, len(again.all("Plan"))) == ([], 1)
+
+
+def test_cycles_may_be_run_in_a_row(world: World) -> None:
+    state = world.save()
+    output = jobtree(
+        "--state", state, "cycle", "--at", T0, "--every", "10s", "--for", "20s", "--lake", world.lake
+    ).ok()  # fmt: skip
+    assert [line.split()[3].rstrip(":") for line in output.out.splitlines()] == [
+        moment(span) for span in ("+0s", "+10s", "+20s")
+    ]
+    assert len(list(world.lake.glob("cycles/date=*/*.json"))) == 3
+
+
+def test_without_a_start_the_clock_gives_the_times() -> None:
+    (only,) = times(None, None, None)
+    first, second = times(None, 1, 1)
+    assert 0 <= first - only <= 1
+    assert 1 <= second - first <= 2
+    assert list(times(60, 10, 25)) == [60, 70, 80]
+    assert list(times(60, None, None)) == [60]
+
+
+def test_the_lake_is_beside_the_state_file_unless_said_otherwise(world: World) -> None:
+    jobtree("--state", world.save(), "cycle", "--at", T0).ok()
+    assert (world.path.parent / "lake" / "cycles").is_dir()
+
+
+def test_under_observe_a_cycle_plans_and_changes_nothing(world: World) -> None:
+    world.policy(mode="observe")
+    world.delete("Policy", "default")
+    world.policy(mode="observe")
+    cycle = world.cycle()
+    assert (cycle.started, cycle.phases) == (["r"], {"r": "", "s": ""})
+    assert [each["status"]["phase"] for each in cycle.all("Plan")] == ["Planned"]
+
+
+def test_a_snapshot_is_written_once_and_names_its_rows(world: World) -> None:
+    state = world.save()
+    said = [jobtree("--state", state, "snapshot", "--at", T0, "--lake", world.lake).ok().out for _ in range(2)]
+    digest = said[0].split()[1].rstrip(":")
+    assert said == [f"Snapshot {digest}: 2 nodes, 1 budgets, 1 envelopes, 2 runs\n"] * 2
+    assert digest == world.cycle().plan.snapshot
+
+
+def test_a_plan_is_written_to_a_file_and_carried_out_from_it(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "plan.yaml"
+    state = world.save()
+    before = state.read_bytes()
+    assert jobtree("--state", state, "plan", "--at", T0, "--out", out).ok().out == (
+        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; "
+        f"carry it out: `jobtree --state {state} apply {out}`\n"
+    )
+    assert state.read_bytes() == before
+    assert jobtree("--state", state, "apply", out).ok().out == (
+        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; 7 writes\n"
+    )
+    assert world.state().phases == {"r": "Running", "s": "Pending"}
+    assert jobtree("--state", state, "apply", out).refused() == (
+        "error: the plan 20260101t000000z was carried out already; make a new one with `jobtree plan --out FILE`"
+    )
+
+
+def test_a_cycle_does_what_the_plan_file_said(world: World, tmp_path: Path) -> None:
+    jobtree("--state", world.save(), "plan", "--at", T0, "--out", tmp_path / "plan.yaml").ok()
+    planned = planfile.load((tmp_path / "plan.yaml").read_text())
+    assert planjson.encode(planned) == world.cycle().plan_bytes
+
+
+def test_without_a_file_the_plan_is_printed(world: World) -> None:
+    printed = jobtree("--state", world.save(), "plan", "--at", T0).ok().out.splitlines()
+    assert printed[0] == "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits"
+    assert [line for line in printed if line and not line.startswith(" ")][1:] == ["Starts", "Waits", "Proof"]
+
+
+def test_a_plan_for_another_world_is_not_applied(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "plan.yaml"
+    state = world.save()
+    jobtree("--state", state, "plan", "--at", T0, "--out", out).ok()
+    world.edit("Node", "a01", spec={"unschedulable": True})
+    before = state.read_bytes()
+    said = jobtree("--state", state, "apply", out).refused()
+    assert said.startswith("error: the checker does not pass the plan, so nothing is written: ")
+    assert state.read_bytes() == before
+
+
+def test_a_plan_that_was_tampered_with_is_not_applied(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "plan.yaml"
+    state = world.save()
+    jobtree("--state", state, "plan", "--at", T0, "--out", out).ok()
+    out.write_text(out.read_text().replace("a01#0", "a99#0"))
+    said = jobtree("--state", state, "apply", out).refused()
+    assert said.startswith("error: the checker does not pass the plan, so nothing is written: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "there is no such file"),
+        ("nonsense", "it is no plan file, or a spoilt one: Expected `object`, got `str`; make one with `jobtree plan`"),
+    ],
+)
+def test_a_plan_file_that_is_none_is_refused(world: World, tmp_path: Path, text: str | None, sentence: str) -> None:
+    file = tmp_path / "plan.yaml"
+    if text is not None:
+        file.write_text(text)
+    assert jobtree("--state", world.save(), "apply", file).refused() == f"error: {file}: {sentence}"
+
+
+def test_a_replay_gives_the_same_bytes(world: World) -> None:
+    world.cycle()
+    assert jobtree("replay", manifest(world)).ok().out == "Plan 20260101T000000Z is the same again, byte for byte\n"
+
+
+def test_a_replay_names_the_first_difference(world: World) -> None:
+    cycle = world.cycle()
+    path = manifest(world)
+    stored = path.with_suffix("") / "plan.json"
+    old, new = (b'"waits":[{"namespace":"default","name":"' + name for name in (b"s", b"t"))
+    changed = cycle.plan_bytes.replace(old, new)
+    assert changed != cycle.plan_bytes
+    stored.write_bytes(changed)
+    assert jobtree("replay", path).refused() == (
+        f"error: {stored}: it is not the plan that its manifest names: it was changed"
+    )
+    digests = [hashlib.sha256(data).hexdigest() for data in (cycle.plan_bytes, changed)]
+    path.write_text(path.read_text().replace(*digests))
+    assert jobtree("replay", path).refused() == (
+        f'error: {path}: the plan is another one: plan.waits[0].name was "t" and is now "s"'
+    )
+
+
+def test_every_crd_is_printed_or_written(tmp_path: Path) -> None:
+    kinds = [each["spec"]["names"]["kind"] for each in doc.load(jobtree("crds").ok().out)]
+    assert kinds == ["Budget", "Lease", "Plan", "Policy", "Reservation", "Run"]
+    written = jobtree("crds", "--out", tmp_path / "new" / "folder").ok().out.splitlines()
+    assert [doc.read(Path(line))[0]["spec"]["names"]["kind"] for line in written] == kinds
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["cycle", "--every", "10s"], ["cycle", "--for", "10s"], ["cycle", "--every", "0s", "--for", "1m"], ["apply"], []],
+)
+def test_misuse_exits_2(world: World, args: list[str]) -> None:
+    output = jobtree("--state", world.save(), *args)
+    assert (output.code, output.out, output.err.startswith("usage: jobtree")) == (2, "", True)
+
+
+def test_a_file_that_cannot_be_read_stops_the_cycle(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [")
+    said = jobtree("--state", broken, "cycle", "--at", T0).refused()
+    assert said.startswith(f"error: {broken}: line ")
+    assert jobtree("cycle", "--at", T0).refused() == (
+        "error: no cluster is named: this version works on state files only, so say `jobtree --state FILE ...`"
+    )
+
+
+def test_a_deadline_is_the_policys(world: World) -> None:
+    assert unix("+0s") == unix(T0)
+    world.delete("Policy", "default").policy(solver={"deadline": "20s"})
+    assert world.cycle().started == ["r"]

@@ -54,7 +54,6 @@ def run_cycle(
 ) -> CycleResult:
     """One cycle at Unix second ``at``. Raises Refusal with nothing written to the cluster where it cannot be done."""
     phase = Phases(on_phase)
-    planner.start()
     with phase("read"):
         intake = cluster.read()
     with phase("snapshot"):

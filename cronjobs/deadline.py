@@ -15,15 +15,16 @@ import sys
 import time
 from functools import cache
 from multiprocessing.connection import Connection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cronjobs import wire
-from cronjobs.wire import Frame
-from jobtree.api.errors import Refusal
-from jobtree.world.plan import Plan, PlanWarning
-from jobtree.world.snapshot import Snapshot
+from cronjobs.frames import Frame
+from jobtree.api import Refusal
+
+if TYPE_CHECKING:
+    from jobtree.world.plan import Plan
+    from jobtree.world.snapshot import Snapshot
 
 START_TIMEOUT: Final = 60
 """Seconds that a planner process may take to start before it counts as broken."""
@@ -69,6 +70,8 @@ class Planner:
 
         Raises Refusal where there is no plan at all: the process failed, or had none even ``grace`` seconds later.
         """
+        from cronjobs import wire  # loads Arrow, which is not to delay the start of the process
+
         self.start()
         best: bytes | None = None
         trouble = ""
@@ -119,6 +122,8 @@ class Planner:
 
 
 def _truncated(plan: Plan, trouble: str | None) -> Plan:
+    from jobtree.world.plan import PlanWarning
+
     warnings = [PlanWarning(object=f"Plan {plan.cycle}", message=f"{trouble}; the best plan so far is used")]
     return msgspec.structs.replace(plan, truncated=True, warnings=plan.warnings + (warnings if trouble else []))
 

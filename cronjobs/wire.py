@@ -1,7 +1,6 @@
 """What goes between a cycle and its planner process: a snapshot and a time in, plans out, as bytes."""
 
 import io
-from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -13,19 +12,6 @@ from jobtree.world.snapshot import Snapshot
 
 pack_plan = planjson.encode
 unpack_plan = planjson.decode
-
-
-class Frame:
-    """First bytes of the frames that the planner process sends."""
-
-    READY: Final = b"R"
-    """It listens."""
-    INCUMBENT: Final = b"I"
-    """A plan, better than the ones before."""
-    DONE: Final = b"D"
-    """The last plan was final."""
-    ERROR: Final = b"E"
-    """It failed; one line says where and why."""
 
 
 class _Request(msgspec.Struct):

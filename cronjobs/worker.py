@@ -1,7 +1,7 @@
 """The planner's process: reads requests, streams incumbents, and is killed from outside when its time is up.
 
 Run as ``python -m cronjobs.worker FD``, FD being one end of a socket pair. Frames are bytes, the first of which says
-what they are (`wire.Frame`). The process keeps no state between requests, so a warm one answers as a fresh one does.
+what they are (`frames.Frame`). The process keeps no state between requests, so a warm one answers as a fresh one does.
 """
 
 import ctypes
@@ -10,11 +10,12 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection
 from typing import Final
 
 from cronjobs import wire
-from cronjobs.wire import Frame
+from cronjobs.frames import Frame
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 
@@ -60,6 +61,14 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+class _NoPandas(MetaPathFinder):
+    """Arrow imports pandas where it is installed, which takes longer than all of the start; nobody here needs it."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("the planner's process does without pandas", name=fullname)
+
+
 def main(search: Search) -> None:
     """Entry point of the process; its last argument is the number of its socket."""
     _end_with_parent()
@@ -70,6 +79,7 @@ def main(search: Search) -> None:
 
 
 if __name__ == "__main__":
+    sys.meta_path.insert(0, _NoPandas())
     from planner import incumbents
 
     main(incumbents)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from jobtree.api.errors import Refusal
 
 if TYPE_CHECKING:
+    from cronjobs.deadline import Planner
     from jobtree.cluster.statefile import StateFile
 
 Output = Literal["table", "wide", "json", "yaml"]
@@ -111,6 +112,14 @@ def command(
     )
     parser.set_defaults(handler=handler)
     return parser
+
+
+def start_planner() -> Planner:
+    """This program's planner process, started: its imports overlap with what the command loads and reads meanwhile."""
+    from cronjobs.deadline import planner
+
+    planner().start()
+    return planner()
 
 
 class UsageError(Exception):

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from jobtree.cli import lookup, show
-from jobtree.cli.args import Commands, Options, command
+from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
     from jobtree.api import Run
@@ -37,17 +37,14 @@ def add(commands: Commands) -> None:
 def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> list[Fate]:
     """What the next cycle would do with these runs; nothing is written."""
     from cronjobs.cycle import dry_run
-    from cronjobs.deadline import planner
     from jobtree.cli import fate
 
-    plan = dry_run(intake, options.time, planner())
+    plan = dry_run(intake, options.time, start_planner())
     return [fate.of(run, intake, plan) for run in runs]
 
 
 def _read(options: Options, given: argparse.Namespace) -> tuple[Intake, Run]:
-    from cronjobs.deadline import planner
-
-    planner().start()  # its imports overlap with the reading
+    start_planner()
     intake = options.cluster().read()
     return intake, lookup.find_run(intake, given.run, options.namespace)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, files, show
-from jobtree.cli.args import Options, command
+from jobtree.cli.args import Options, command, start_planner
 
 if TYPE_CHECKING:
     from exporters.lake import Lake
@@ -56,19 +56,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _cycle(options: Options, given: argparse.Namespace) -> int:
+    if (given.every is None) != (given.span is None):
+        raise args.UsageError("--every and --for go together: `--every 10s --for 50s` is a cycle each 10 s, for 50 s")
+    planner = start_planner()
     from cronjobs.cycle import run_cycle
-    from cronjobs.deadline import planner
     from cronjobs.schedule import times
     from exporters.summary import headline
 
-    if (given.every is None) != (given.span is None):
-        raise args.UsageError("--every and --for go together: `--every 10s --for 50s` is a cycle each 10 s, for 50 s")
     lake = _lake(options, given.lake)
     for at in times(options.at, given.every, given.span):
         cluster = options.cluster(at=at)
-        planner().start()
         with cluster.hold(), _progress() as on_phase:
-            result = run_cycle(cluster, at, lake, planner(), on_phase=on_phase)
+            result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
         _warn(result.plan)
         show.say(f"{headline(result.plan)}; {result.writes} writes")
     return 0
@@ -86,12 +85,11 @@ def _snapshot(options: Options, given: argparse.Namespace) -> int:
 
 
 def _plan(options: Options, given: argparse.Namespace) -> int:
+    planner = start_planner()
     from cronjobs.cycle import dry_run
-    from cronjobs.deadline import planner
     from exporters import planfile, summary
 
-    planner().start()
-    plan = dry_run(options.cluster().read(), options.time, planner())
+    plan = dry_run(options.cluster().read(), options.time, planner)
     _warn(plan)
     if given.out is None:
         show.say(*summary.lines(plan))
@@ -118,11 +116,10 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
 
 
 def _replay(_options: Options, given: argparse.Namespace) -> int:
-    from cronjobs.deadline import planner
+    planner = start_planner()
     from cronjobs.replay import replay
 
-    planner().start()
-    plan = replay(given.manifest, planner())
+    plan = replay(given.manifest, planner)
     show.say(f"Plan {plan.cycle} is the same again, byte for byte")
     return 0
 

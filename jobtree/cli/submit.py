@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobtree.api.errors import Refusal
 from jobtree.cli import files, lookup, show
-from jobtree.cli.args import Commands, Options, command
+from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
     from jobtree.api import KindObject
@@ -40,7 +40,6 @@ def add(commands: Commands) -> None:
 
 
 def _submit(options: Options, given: argparse.Namespace) -> int:
-    from cronjobs.deadline import planner
     from jobtree.api import Run
 
     cluster = options.cluster(create=True)
@@ -48,7 +47,7 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     items = [item for _, item in manifests]
     if not items:
         raise Refusal(f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
-    planner().start()
+    start_planner()
     with cluster.hold():
         intake = cluster.read()
         show.warn(_check(intake, items))

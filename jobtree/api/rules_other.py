@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from jobtree.api.base import MAX_AMOUNT
 from jobtree.api.errors import Refusal, missing, wrong
 from jobtree.api.lease import Lease, LeaseStatus
 from jobtree.api.policy import POLICY_NAME, Policy, PolicySpec
@@ -59,6 +60,8 @@ def _check_end(status: LeaseStatus, start: int) -> None:
             raise wrong(f"status.funding[{index}].from", segment.from_, "a time at or after what comes before it")
         if segment.to is None and index < len(status.funding) - 1:
             raise missing(f"status.funding[{index}].to", "a time, since another segment follows")
+        if segment.rate is not None and not 0 <= segment.rate <= MAX_AMOUNT:
+            raise wrong(f"status.funding[{index}].rate", segment.rate, f"a number from 0 to {MAX_AMOUNT}")
         last = segment.from_ if segment.to is None else segment.to
         if last < segment.from_:
             raise wrong(f"status.funding[{index}].to", segment.to, "a time at or after its from")

@@ -22,8 +22,7 @@ _PAUSE: Final = 0.02
 def read(path: Path) -> bytes | None:
     """The file's bytes, None where there is none. Raises Refusal for what is no file or cannot be read."""
     try:
-        # Without O_NONBLOCK the opening of a named pipe would wait for a writer.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Refusal("it is not a regular file; name a file")
             return file.read()
@@ -33,6 +32,11 @@ def read(path: Path) -> bytes | None:
         raise Refusal("it is a directory; name a file in it") from None
     except OSError as error:
         raise Refusal(f"it cannot be read: {_reason(error)}") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file; a named pipe would otherwise wait for somebody to write to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextlib.contextmanager

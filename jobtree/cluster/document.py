@@ -95,8 +95,8 @@ class Group:
             return self.text
         left = [document for document in self.documents if not document.removed]
         if self.style == "json":
-            if not left and not self.head:
-                return b""
+            if not self.head:  # one object by itself, printed as kubectl prints it
+                return b"".join(self.marker + msgspec.json.format(bytes(each.raw), indent=4) + b"\n" for each in left)
             return self.marker + self.head + b",\n".join(each.text or each.raw for each in left) + self.tail
         if self.style == "yaml":
             return b"".join(self.marker + self.head + yamltext.dump(each.value()).encode() for each in left)
@@ -261,7 +261,7 @@ def _json_group(chunk: bytes, body: bytes) -> Group:
     kind = _text(members.get("kind"))
     if not kind.endswith("List") or not bytes(members.get("items", b"")).startswith(b"["):
         raw = body.strip()
-        return Group("json", [make_document(raw, raw)], chunk, tail=b"\n")
+        return Group("json", [make_document(raw, raw)], chunk)
     default = _item_kind(kind, _text(members.get("apiVersion")))
     documents = [make_document(raw, raw, default) for raw in _RAWS.decode(members["items"])]
     _refuse_nested(documents)
@@ -309,7 +309,7 @@ def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance, line: 
         )
     rest = {key: part for key, part in value.items() if key not in ("items", "kind")}
     head = b"---\n" + yamltext.dump(rest).encode() + b"items:\n"
-    return Group("yamlList", documents, chunk, head, f"kind: {kind}\n".encode())
+    return Group("yamlList", documents, chunk, head, yamltext.dump({"kind": kind}).encode())
 
 
 def _yaml_item(document: Document, indent: int) -> bytes:

@@ -27,9 +27,11 @@ class Ref:
 class Write:
     """One change of one object.
 
-    ``create``: ``body`` is the whole object, and it is no error if the very same object is there already.
-    ``patch``: ``body`` is a merge patch; with ``subresource="status"`` only its ``status`` counts.
-    ``delete``: ``body`` is empty.
+    ``create``: ``body`` is the whole object, and it is no error if the very same object is there already, whatever
+    its status has become; that one stays as it is.
+    ``patch``: ``body`` is a merge patch; with ``subresource="status"`` only its ``status`` counts, and
+    without it has none.
+    ``delete``: ``body`` is empty; it is no error if the object is gone.
     """
 
     verb: Literal["create", "patch", "delete"]

@@ -19,21 +19,31 @@ _MOST: Final = 2**50
 
 
 class Needs(NamedTuple):
-    """Compute of one pod or node; a None means that the object does not say."""
+    """What a pod asks for."""
+
+    gpus: int
+    cpu_milli: int
+    memory: int
+
+
+class Offer(NamedTuple):
+    """What a node has to give; a None means that it does not say."""
 
     gpus: int
     cpu_milli: int | None
     memory: int | None
+    max_pods: int | None
 
 
-def of_node(node: Node, resource_names: Iterable[str] = ()) -> Needs:
-    """A node's allocatable GPUs, CPU and memory. Raises Refusal naming the resource that cannot be read."""
-    return _offer(node.status.allocatable, resource_names, "allocatable")
-
-
-def max_pods(node: Node) -> int | None:
-    """How many pods the node takes."""
-    return _read(parse_count, node.status.allocatable, "pods", "allocatable")
+def of_node(node: Node, resource_names: Iterable[str] = ()) -> Offer:
+    """A node's allocatable resources. Raises Refusal naming the one that cannot be read."""
+    given = node.status.allocatable
+    return Offer(
+        sum(_read(parse_count, given, name, "allocatable") or 0 for name in resource_names),
+        _read(Cpu.parse, given, "cpu", "allocatable"),
+        _read(Memory.parse, given, "memory", "allocatable"),
+        _read(parse_count, given, "pods", "allocatable"),
+    )
 
 
 def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
@@ -42,8 +52,8 @@ def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
     """
     names = tuple(resource_names)
     running = [_container(container, names) for container in spec.containers]
-    peaks: list[tuple[int, int, int]] = []
-    sidecars: list[tuple[int, int, int]] = []
+    peaks: list[Needs] = []
+    sidecars: list[Needs] = []
     for container in spec.init_containers:
         need = _container(container, names)
         if container.restart_policy == "Always":
@@ -52,9 +62,8 @@ def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
         else:
             peaks.append(_total([*sidecars, need]))
     total = _total([*running, *sidecars])
-    most = tuple(max(amounts) for amounts in zip(total, *peaks, strict=True))
-    extra = _quantities(spec.overhead, names)
-    return Needs(*(a + b for a, b in zip(most, extra, strict=True)))
+    most = Needs(*(max(amounts) for amounts in zip(total, *peaks, strict=True)))
+    return _total([most, _quantities(spec.overhead, names)])
 
 
 def of_template(run: Run, resource_names: Iterable[str] = ()) -> PodSpec | None:
@@ -70,30 +79,26 @@ def of_template(run: Run, resource_names: Iterable[str] = ()) -> PodSpec | None:
     return spec
 
 
-def _container(container: Container, names: tuple[str, ...]) -> tuple[int, int, int]:
+def _container(container: Container, names: tuple[str, ...]) -> Needs:
     return _quantities({**container.resources.limits, **container.resources.requests}, names)
 
 
-def _quantities(quantities: Quantities, names: tuple[str, ...]) -> tuple[int, int, int]:
+def _quantities(quantities: Quantities, names: tuple[str, ...]) -> Needs:
     if not quantities:
-        return (0, 0, 0)
-    need = _offer(quantities, names, "a container's")
-    return need.gpus, need.cpu_milli or 0, need.memory or 0
-
-
-def _offer(quantities: Quantities, names: Iterable[str], where: str) -> Needs:
+        return Needs(0, 0, 0)
+    where = "a container's"
     return Needs(
         sum(_read(parse_count, quantities, name, where) or 0 for name in names),
-        _read(Cpu.parse, quantities, "cpu", where),
-        _read(Memory.parse, quantities, "memory", where),
+        _read(Cpu.parse, quantities, "cpu", where) or 0,
+        _read(Memory.parse, quantities, "memory", where) or 0,
     )
 
 
-def _total(needs: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
-    gpu = cpu = memory = 0
-    for a, b, c in needs:
-        gpu, cpu, memory = gpu + a, cpu + b, memory + c
-    return gpu, cpu, memory
+def _total(needs: Iterable[Needs]) -> Needs:
+    gpus = cpu_milli = memory = 0
+    for need in needs:
+        gpus, cpu_milli, memory = gpus + need.gpus, cpu_milli + need.cpu_milli, memory + need.memory
+    return Needs(gpus, cpu_milli, memory)
 
 
 def _read(parse: Parse, quantities: Quantities, name: str, where: str) -> int | None:

@@ -50,7 +50,7 @@ def nodes(found: Sequence[Node], policy: PolicySpec) -> pa.Table:
             "gpus": [offer.gpus for offer in offers],
             "cpu_milli": [offer.cpu_milli for offer in offers],
             "memory": [offer.memory for offer in offers],
-            "max_pods": [needs.max_pods(node) for node in found],
+            "max_pods": [offer.max_pods for offer in offers],
             "unschedulable": [node.spec.unschedulable for node in found],
             "ready": [is_ready for is_ready, _ in ready],
             "not_ready_since": [since for _, since in ready],

@@ -50,7 +50,7 @@ def runs(found: Sequence[Run], policy: PolicySpec) -> pa.Table:
             "cpu_pods": [need.pods or 0 for need in resources],
             "group": [spec.locality.group_gpus or 0 for spec in specs],
             "spread": [spec.locality.allow_cross_group_spread for spec in specs],
-            "selector": [pod[0] | spec.locality.selector for pod, spec in zip(pods, specs, strict=True)],
+            "selector": [_both(pod[0], spec.locality.selector) for pod, spec in zip(pods, specs, strict=True)],
             "tolerations": [pod[1] for pod in pods],
             "pod_cpu_milli": [
                 pod[2] if need.cpu_per_pod is None else need.cpu_per_pod
@@ -90,6 +90,11 @@ def runs(found: Sequence[Run], policy: PolicySpec) -> pa.Table:
             "status": [_status(run.status) for run in found],
         },
     )
+
+
+def _both(one: dict[str, str], other: dict[str, str]) -> list[tuple[str, str]]:
+    """Everything that either asks for: where they ask for two values of one label, both stand, and nothing matches."""
+    return sorted({*one.items(), *other.items()})
 
 
 def _default_pod(policy: PolicySpec) -> Row:

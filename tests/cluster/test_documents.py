@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
-from jobtree.cluster.document import parse
+from jobtree.cluster.document import StateText, parse
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile
 from jobtree.cluster.yamltext import dump
@@ -279,6 +280,36 @@ def test_files_that_are_no_state_files_are_refused_with_one_sentence(tmp_path: P
         StateFile(path, AT).read()
     assert str(refused.value) == f"{path}: {sentence}"
     assert path.read_text(encoding="utf-8") == text
+
+
+@settings(max_examples=60)
+@given(form=st.sampled_from(sorted(FILES)), data=st.data())
+def test_a_file_with_anything_in_it_is_read_or_refused(form: str, data: st.DataObject) -> None:
+    text = FILES[form]()
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 20)))
+    junk = data.draw(
+        st.sampled_from(
+            ["", "\0", "\x85", "---\n", "...", "\t", "- ", "'", '"', "{", "]", ": ", "&a", "*a", "|\n", "%", "#"]
+        )
+    )
+    file = (text[:start] + junk + text[end:]).encode()
+    state = None
+    with suppress(Refusal):
+        state = parse(file)
+    if state is not None:
+        assert state.render() == file
+        again = b"".join(group.render() for group in rewritten(state).groups)
+        assert parse(again).by_key.keys() == state.by_key.keys()
+
+
+def rewritten(state: StateText) -> StateText:
+    """The same with every document serialised anew."""
+    for group in state.groups:
+        group.text = None
+        for document in group.documents:
+            document.text = None
+    return state
 
 
 def test_bytes_that_are_no_utf8_are_refused(tmp_path: Path) -> None:

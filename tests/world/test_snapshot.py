@@ -5,9 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from jobtree.api import Refusal
 from jobtree.world import digest
 from jobtree.world.schema import KEYS, TABLES
 from jobtree.world.snapshot import Snapshot, take
@@ -217,6 +218,16 @@ def test_a_run_in_columns() -> None:
     )
 
 
+def test_what_template_and_run_ask_for_of_one_label_is_asked_for_twice() -> None:
+    template = {"spec": {"nodeSelector": {"zone": "a", "region": "r"}, "containers": [{"name": "a", "image": "i"}]}}
+    (row,) = rows([run("r", locality={"selector": {"zone": "b", "region": "r"}}, template=template)], "runs")
+    assert row["selector"] == [
+        {"key": "region", "value": "r"},
+        {"key": "zone", "value": "a"},
+        {"key": "zone", "value": "b"},
+    ]
+
+
 def test_a_run_without_a_template_has_the_policys_pod() -> None:
     pod = {"cpu": "2", "memory": "1Gi", "tolerations": [{"key": "gpu", "effect": "NoSchedule"}]}
     (row,) = rows([run("r"), doc.policy(podDefaults=pod)], "runs")
@@ -411,6 +422,65 @@ def test_the_policy_has_a_digest_of_its_own() -> None:
     spoken, silent = doc.policy(mode="enforce"), doc.policy()
     assert snapshot_of([spoken]).policy_digest == snapshot_of([silent]).policy_digest == snapshot_of([]).policy_digest
     assert snapshot_of([doc.policy(mode="observe")]).policy_digest != snapshot_of([silent]).policy_digest
+
+
+odd = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=4),
+    st.sampled_from(["8", "-1", "1e40", "9Ei", "10m", "9999-12-31T23:59:59Z", 10**18, 10**30, 1e300, {}, []]),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+)
+
+
+def rich_world() -> list[Document]:
+    """A world whose objects say nearly everything that a column is made of."""
+    status = {"closed": True, "ended": "2026-01-01T00:00:10Z", "closureReason": "Failed"}
+    segment = {"class": "owned", "from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:10Z", "rate": 1.5}
+    container = {
+        "name": "a",
+        "image": "i",
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "8"}},
+    }
+    template = {"spec": {"containers": [container], "tolerations": [{"key": "a"}], "nodeSelector": {"a": "b"}}}
+    bounds = {"maxGPUHours": 1.5, "maxCredits": 2.5, "perRun": {"maxGPUs": 2}, "lending": {"maxGPUHours": 0.5}}
+    return [
+        *world(),
+        run("rich", quota={"maxGPUHours": 0.5}, spares=1, template=template, gang={"name": "g", "size": 2}),
+        doc.budget("org:rich", [doc.envelope(8, "e", **bounds)]),
+        lease("rich", "n2#0", status={**status, "funding": [segment]}),
+    ]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of everything within a document."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, part in inner for found in [(*path, key), *places(part, (*path, key))]]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_no_single_field_of_one_object_stops_the_rest(data: st.DataObject) -> None:
+    documents = rich_world()
+    number = data.draw(st.integers(0, len(documents) - 1))
+    path = data.draw(
+        st.sampled_from([path for path in places(documents[number]) if path[0] in ("metadata", "spec", "status")])
+    )
+    assume(path[0] != "metadata" or (len(path) > 1 and path[1] not in ("name", "namespace")))
+    place: Any = documents[number]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = data.draw(odd)
+    try:
+        snapshot = snapshot_of(documents)
+    except Refusal:
+        assert documents[number]["kind"] == "Policy"
+    else:
+        assert snapshot.tables["nodes"].num_rows >= 4
+        assert snapshot.digest
 
 
 texts = st.one_of(st.none(), st.text(max_size=3))

@@ -21,8 +21,6 @@ _MARKER: Final = re.compile(rb"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
 _BOM: Final = b"\xef\xbb\xbf"
 _MARKED: Final = b"---\n"
-_COMMENTS: Final = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
-_DIRECTIVES: Final = re.compile(rb"(?:[ \t]*(?:[#%][^\n]*)?\r?\n)*")  # they stand alone, before a marker
 _LIST_HEAD: Final = b'{"apiVersion":"v1","items":[\n'
 _LIST_TAIL: Final = b'\n],"kind":"List","metadata":{"resourceVersion":""}}\n'
 
@@ -283,7 +281,7 @@ def _member(name: str, members: dict[str, msgspec.Raw]) -> bytes:
 
 def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance, line: int) -> Group:
     text = body.decode()
-    loaded = None if _DIRECTIVES.fullmatch(body) else yamltext.load(text, allowance, line)
+    loaded = None if _is_empty(text) else yamltext.load(text, allowance, line)
     if loaded is None or loaded.value is None:
         return Group("yaml", [], chunk)
     value = loaded.value
@@ -291,8 +289,7 @@ def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance, line: 
         raise Refusal(_NO_OBJECT)
     kind, items = value.get("kind"), value.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
-        comments = _COMMENTS.match(body)
-        head = comments[0].lstrip(b"\r\n") if comments else b""
+        head = text[: loaded.start].lstrip("\r\n").encode()
         return Group("yaml", [make_document(msgspec.json.encode(value))], chunk, head)
     default = _item_kind(kind, str(value.get("apiVersion", "")))
     cuts = loaded.items if len(loaded.items) == len(items) + 1 else []
@@ -310,6 +307,11 @@ def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance, line: 
     rest = {key: part for key, part in value.items() if key not in ("items", "kind")}
     head = b"---\n" + yamltext.dump(rest).encode() + b"items:\n"
     return Group("yamlList", documents, chunk, head, yamltext.dump({"kind": kind}).encode())
+
+
+def _is_empty(text: str) -> bool:
+    """Whether there are only comments and directives, which stand alone here, cut off from the marker after them."""
+    return all(not line.strip() or line.lstrip()[0] in "#%" for line in text.splitlines())
 
 
 def _yaml_item(document: Document, indent: int) -> bytes:

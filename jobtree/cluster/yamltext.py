@@ -43,12 +43,14 @@ class Allowance:
 
 @dataclass(slots=True)
 class Loaded:
-    """One document: its JSON value and, for a block-style `items` list, where the text of each item begins.
+    """One document: its JSON value, and where its text is.
 
-    ``items`` holds the index of the first character of each item's line, and last the index after the list.
+    ``start`` is the index of its first character after comments. ``items``, for a block-style `items` list, holds the
+    index of the first character of each item's line, and last the index after the list.
     """
 
     value: Any
+    start: int = 0
     items: list[int] = field(default_factory=list)
 
 
@@ -92,6 +94,7 @@ class _Builder:
         self._open: list[_Open] = []
         self._documents = 0
         self._root: Any = None
+        self._start = 0
         self._items: list[int] = []
         self._item_end = 0
         self._block_items = True
@@ -112,7 +115,7 @@ class _Builder:
                 handler(event)
         if not self._documents:
             return None
-        return Loaded(self._root, self._items if self._block_items else [])
+        return Loaded(self._root, self._start, self._items if self._block_items else [])
 
     def _document(self, _: Any) -> None:
         self._documents += 1
@@ -145,6 +148,8 @@ class _Builder:
             raise self._refusal(event, f"the tag {event.tag} has no meaning here; leave it out")
         if event.anchor:
             self._anchors[event.anchor] = None
+        if not self._open and not event.anchor and not event.tag:
+            self._start = self._text.rfind("\n", 0, event.start_mark.index) + 1
         opened = _Open({} if mapping else [], event.anchor, bool(event.flow_style))
         if not mapping and len(self._open) == 1 and self._open[0].key == "items":
             opened.is_items = True

@@ -1,16 +1,19 @@
 """API objects as the plain values that are written and printed: specs as people wrote them, statuses with zeros."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from jobtree.api import KindObject, enc_hook, encode
+from jobtree.api.scalars import SCALARS
 
 Plain = dict[str, Any]
 
 #: Zero means that the object counts no generations (a state file's do not), so it says nothing.
 _SILENT_ZEROS: Final = frozenset({"observed_generation"})
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
 
 
 def document(item: KindObject) -> Plain:
@@ -27,11 +30,10 @@ def status(struct: msgspec.Struct) -> Plain:
     Absent stay only None, empty texts and empty lists.
     """
     found: Plain = {}
-    for field in msgspec.structs.fields(type(struct)):
-        value = getattr(struct, field.name)
-        if value is None or value in ("", (), {}) or (value == 0 and field.name in _SILENT_ZEROS):
-            continue
-        found[field.encode_name] = _value(value)
+    for attribute, name in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+        value = getattr(struct, attribute)
+        if value or (isinstance(value, int | float) and attribute not in _SILENT_ZEROS):
+            found[name] = _value(value)
     return found
 
 
@@ -40,7 +42,14 @@ def _value(value: Any) -> Any:
         return status(value)
     if isinstance(value, tuple | list):
         return [_value(each) for each in value]
-    return msgspec.to_builtins(value, enc_hook=enc_hook)
+    if type(value) in _AS_THEY_ARE:
+        return value
+    return _text(value) if isinstance(value, SCALARS) else msgspec.to_builtins(value, enc_hook=enc_hook)
+
+
+@lru_cache(maxsize=4096, typed=True)  # statuses repeat the same few times
+def _text(value: Any) -> str:
+    return enc_hook(value)
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Plain:

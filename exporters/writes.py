@@ -111,9 +111,10 @@ def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:
     stored: dict[Name, Run] = {(run.namespace, run.name): run for run in intake.runs}
     for update in plan.runs:
         before = stored[update.namespace, update.name].status
+        if before == update.status:
+            continue
         patch = plain.merge_patch(plain.status(before), plain.status(update.status))
-        if patch:
-            yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
+        yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
 
 
 def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:

@@ -1,5 +1,7 @@
 """Who pays, how much, and what is missing: the funding cases (spec §3)."""
 
+# ruff: noqa: N802  the tests are called by the ids of their cases
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -219,6 +221,18 @@ def two_regions(aggregate: int) -> World:
     )
 
 
+def test_F12_lent_hours_are_looked_ahead_at() -> None:
+    lending = {"allow": True, "maxGPUHours": 10}
+    funding = {"allowBorrow": True, "sponsors": ["org:l"]}
+    world = World().node("n").budget("org:l", 8, lending=lending)
+    cycle = world.run("first", 2, owner="org:g", limit="6h", funding=funding).run("own", 4, owner="org:l").cycle()
+    assert cycle.phases == {"first": "Pending", "own": "Running"}
+    assert cycle.shorts("first") == [("lending-hours", "org-l/gpus", 2, "GPU-hour")]
+
+    cycle = world.run("second", 2, owner="org:g", limit="5h", funding=funding, created="+1s").cycle("+1m")
+    assert cycle.running == ["own", "second"]
+
+
 @pytest.mark.parametrize(("aggregate", "short"), [(10, 6), (8, 8), (15, 1)])
 def test_F14_an_aggregate_binds_over_its_envelopes(aggregate: int, short: int) -> None:
     cycle = two_regions(aggregate).run("first", 8).run("second", 8).cycle()
@@ -309,7 +323,7 @@ def test_F16_nothing_that_was_charged_is_forgotten() -> None:
 
 
 def test_F17_loans_count_against_envelope_lending_and_aggregate() -> None:
-    borrowing = {"owner": "org:z", "funding": {"allowBorrow": True, "sponsors": ["org:a"]}}
+    borrowing: dict[str, Any] = {"owner": "org:z", "funding": {"allowBorrow": True, "sponsors": ["org:a"]}}
     west: dict[str, Any] = {"locality": {"selector": {"region": "us-west"}}}
     east: dict[str, Any] = {"locality": {"selector": {"region": "us-east"}}}
     world = (
@@ -332,7 +346,10 @@ def test_F17_loans_count_against_envelope_lending_and_aggregate() -> None:
 
     cycle = world.run("loan2", 2, created="+61s", **borrowing).cycle("+2m")
     assert cycle.funding("loan2") == {"borrowed": 2, "lenders": ["org:a"]}
-    assert cycle.shorts("loan4") == [("concurrency", "org-a/e1", 4, "GPU"), ("lending-concurrency", "org-a/e1", 2, "GPU")]
+    assert cycle.shorts("loan4") == [
+        ("concurrency", "org-a/e1", 4, "GPU"),
+        ("lending-concurrency", "org-a/e1", 2, "GPU"),
+    ]
 
     cycle = world.run("west8", 8, created="+121s", **west).cycle("+3m")
     assert cycle.shorts("west8") == [("aggregate-concurrency", "org-a/both", 4, "GPU")]
@@ -381,6 +398,50 @@ def test_F20_alone_it_pays_for_nothing() -> None:
     assert cycle.waits["r"].reason == "NoFunding"
 
 
+def partly_paid(*tiers: str) -> World:
+    """One domain of nodes of 8 whose tiers differ, and an envelope for tier x only."""
+    world = World().budget("org:a", 64, selector={"tier": "x"})
+    for number, tier in enumerate(tiers, start=1):
+        world.node(f"n{number}", labels={"tier": tier})
+    return world
+
+
+def test_F20_work_goes_where_its_payer_pays() -> None:
+    cycle = partly_paid("y", "x").run("r", 4).cycle()
+
+    assert leased(cycle, "r") == [(0, slots("n2", 0, 1, 2, 3), "org-a/gpus")]
+
+
+def test_F20_each_to_the_part_of_the_domain_that_its_owner_pays() -> None:
+    world = partly_paid("y", "x", "x", "y").budget("org:b", 64, selector={"tier": "y"})
+    cycle = world.run("b", 16, by=8, pods=8, owner="org:b").run("a", 12, by=2, pods=2).run("more", 4, pods=4).cycle()
+
+    assert cycle.running == ["a", "b", "more"]
+    assert {node for row in cycle.leases("b") for node in row.nodes} == {"n1", "n4"}
+    assert {node for row in [*cycle.leases("a"), *cycle.leases("more")] for node in row.nodes} == {"n2", "n3"}
+
+
+def test_F20_a_group_of_which_each_payer_pays_its_part() -> None:
+    # 12 GPUs in one group: the own envelope pays 8 on n2 and n3, the parent at most 4 on n1
+    world = partly_paid("y", "x").budget("org", 4)
+    cycle = world.run("r", 12).cycle()
+
+    assert gpus_by_payer(cycle.leases("r")) == {"org-a/gpus": 8, "org/gpus": 4}
+    assert {row.payer: row.nodes for row in cycle.leases("r")} == {"org-a/gpus": {"n2"}, "org/gpus": {"n1"}}
+
+
+def test_F20_malleable_pods_within_the_part_that_is_paid() -> None:
+    # pods of 3: two fit on n1 (8), none of tier y, two on n3 (6): 9 of 9..21 by 6
+    world = World().budget("org:a", 17, selector={"tier": "x"})
+    for number, (gpus, tier) in enumerate([(8, "x"), (4, "y"), (6, "x")], start=1):
+        world.node(f"n{number}", gpus, labels={"tier": tier})
+    world.run("r", 21, pods=3, malleable={"minTotalGPUs": 9, "maxTotalGPUs": 21, "stepGPUs": 6})
+    cycle = world.cycle()
+
+    assert cycle.status("r")["width"]["allocated"] == 9
+    assert {node for row in cycle.leases("r") for node in row.nodes} == {"n1", "n3"}
+
+
 @pytest.mark.parametrize(
     ("cap", "gpus", "spares", "discount"),
     [(8, 6, 2, 0.5), (7, 6, 2, 0.5), (4, 4, 4, 0), (8, 4, 4, 1), (5, 4, 1, 0.5)],
@@ -399,14 +460,25 @@ def test_F21_a_spare_is_charged_at_its_discount(cap: int, gpus: int, spares: int
     assert usage["headroomGPUs"] == cap - gpus - spares * discount
 
 
-@pytest.mark.parametrize(
-    ("cap", "gpus", "spares", "short"), [(6, 6, 2, 1), (5, 6, 2, 2), (6, 6, 1, 1), (3, 4, 2, 2)]
-)
+@pytest.mark.parametrize(("cap", "gpus", "spares", "short"), [(6, 6, 2, 1), (5, 6, 2, 2), (6, 6, 1, 1), (3, 4, 2, 2)])
 def test_F21_spares_are_part_of_what_must_be_paid(cap: int, gpus: int, spares: int, short: int) -> None:
     cycle = World().node("n").budget("org:a", cap).run("r", gpus, spares=spares).cycle()
 
     waits_alone(cycle, "r")
     assert cycle.shorts("r") == [("concurrency", "org-a/gpus", short, "GPU")]
+
+
+def test_F21_a_lender_pays_for_spares_too() -> None:
+    # own 4 for 4 GPUs, on loan 1 for two spares of half a GPU each
+    funding = {"allowBorrow": True, "sponsors": ["org:l"], "maxBorrowGPUs": 0}
+    world = World().node("n").budget("org:a", 4).budget("org:l", 8, lending={"allow": True, "maxConcurrency": 1})
+    cycle = world.run("r", 4, spares=2, funding=funding).cycle()
+
+    assert [(row.role, row.gpus, row.payer) for row in cycle.leases("r")] == [
+        ("Active", 4, "org-a/gpus"),
+        ("Spare", 2, "org-l/gpus"),
+    ]
+    assert world.usage("org-l")["headroomGPUs"] == 7
 
 
 def test_F22_credits_pay_for_hours_at_the_flavors_rate() -> None:
@@ -490,7 +562,9 @@ def test_F24_room_that_matches_but_is_taken() -> None:
 
 def test_F25_an_owner_is_charged_from_its_namespaces_only() -> None:
     world = World().node("n").budget("org:a", 8, spec={"namespaces": ["team-a"]})
-    cycle = world.run("good", 2, owner="org:a:x", namespace="team-a").run("r", 2, owner="org:a:x", namespace="evil").cycle()
+    cycle = (
+        world.run("good", 2, owner="org:a:x", namespace="team-a").run("r", 2, owner="org:a:x", namespace="evil").cycle()
+    )
 
     assert cycle.running == ["good"]
     assert cycle.funding("good") == {"shared": 2}

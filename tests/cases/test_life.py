@@ -1,10 +1,14 @@
 """Gangs, trees and ends: the cases of a run's life (spec §1, §7)."""
 
+# ruff: noqa: N802  the tests are called by the ids of their cases
+
+from typing import Any
+
 import pytest
 
 from tests.support.worlds import World
 
-GANG = {"gang": {"name": "g", "size": 2}}
+GANG: dict[str, Any] = {"gang": {"name": "g", "size": 2}}
 
 
 def test_L9_a_gang_of_runs_starts_together_or_not_at_all() -> None:

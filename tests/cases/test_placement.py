@@ -1,5 +1,7 @@
 """Where work lies, and what is missing where it cannot: the placement cases (spec §2, §4, §5)."""
 
+# ruff: noqa: N802  the tests are called by the ids of their cases
+
 from typing import Any
 
 import pytest
@@ -81,7 +83,8 @@ def test_P1_malleable_work_gives_the_room_that_others_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "size", "gpus", "pod", "pods_short"), [(10, 6, 48, 4, 2), (3, 7, 12, 3, 0), (4, 7, 40, 4, 6), (2, 8, 24, 8, 1)]
+    ("nodes", "size", "gpus", "pod", "pods_short"),
+    [(10, 6, 48, 4, 2), (3, 7, 12, 3, 0), (4, 7, 40, 4, 6), (2, 8, 24, 8, 1)],
 )
 def test_P2_fragments_are_not_capacity(nodes: int, size: int, gpus: int, pod: int, pods_short: int) -> None:
     world = World().domain("A", nodes=nodes, gpus=size).budget("org:a", 1000)
@@ -96,6 +99,15 @@ def test_P2_fragments_are_not_capacity(nodes: int, size: int, gpus: int, pod: in
     assert wait.never
     assert f"{pods_short} pod" in wait.message
     assert f"{pods_short * pod} GPUs" in wait.message
+
+
+def test_P2_pods_of_groups_that_are_short_are_counted_once() -> None:
+    # 9 pods of 4 fit on 9 nodes of 6, and six groups of 8 ask for 12: 3 pods short, not 2 for each group that is
+    world = World().domain("A", nodes=9, gpus=6).budget("org:a", 1000)
+    cycle = world.run("r", 48, by=8, pods=4).cycle()
+
+    assert [(rule, amount) for rule, _, amount, _ in cycle.shorts("r")] == [("capacity", 12)]
+    assert "3 pods" in cycle.waits["r"].message
 
 
 def full_domains(count: int, taken: int) -> World:
@@ -130,6 +142,15 @@ def test_P3_two_groups_in_the_two_cheapest_domains() -> None:
     cycle = world.run("r", 8, by=4).cycle()
 
     assert cycle.waits["r"].deficit_gpus == 2
+
+
+def test_P3_room_and_money_short_largest_first() -> None:
+    # 2 of 8 GPUs are free and 3 of 9 paid for: a run of 7 lacks 5 GPUs of room and 4 of money
+    world = World().node("n").budget("org:a", 9).run("busy", 6)
+    world.old()
+    cycle = world.run("r", 7).cycle()
+
+    assert [(rule, amount) for rule, _, amount, _ in cycle.shorts("r")] == [("capacity", 5), ("concurrency", 4)]
 
 
 def test_P4_a_gang_starts_whole_or_not_at_all() -> None:
@@ -235,7 +256,7 @@ def test_P9_without_a_pod_size_chunks_do() -> None:
 @pytest.mark.parametrize(("pod", "deficit"), [(4, 0), (8, 4)])
 def test_P9_pods_and_their_spare(pod: int, deficit: int) -> None:
     # 8 GPUs free as 4 + 4: a pod of 4 with a spare of 4 starts, a pod of 8 without one lacks 4
-    spare = {"spares": 1} if pod == 4 else {}
+    spare: dict[str, Any] = {"spares": 1} if pod == 4 else {}
     cycle = half_used().run("r", pod, pods=pod, **spare).cycle()
 
     if deficit:
@@ -276,6 +297,74 @@ def test_P10_a_taint_keeps_out_who_does_not_tolerate_it() -> None:
     assert cycle.phases == {"plain": "Pending", "tolerant": "Running"}
     assert by_node(cycle, "tolerant") == {"n1": 6}
     assert cycle.waits["plain"].never
+
+
+def tolerating() -> dict[str, Any]:
+    """A template that tolerates the taint `t`."""
+    toleration = {"key": "t", "operator": "Exists"}
+    return {"spec": {"tolerations": [toleration], "containers": [{"name": "main", "image": "train"}]}}
+
+
+def test_P10_who_tolerates_a_taint_leaves_the_others_their_room() -> None:
+    tainted = {"taints": [{"key": "t", "effect": "NoSchedule"}]}
+    world = World().node("n1", 4, spec=tainted).node("n2", 3).budget("org:a", 64)
+    cycle = world.run("t", 3, pods=1, template=tolerating()).run("r", 3, pods=1).cycle()
+
+    assert (by_node(cycle, "t"), by_node(cycle, "r")) == ({"n1": 3}, {"n2": 3})
+
+
+def test_P10_steps_go_where_only_they_may() -> None:
+    # 11 GPUs, 3 of them tainted: six for pods of 3, one for r, and the malleable 4 take all that only they tolerate
+    tainted = {"taints": [{"key": "t", "effect": "NoSchedule"}]}
+    world = World().node("n1", 3, spec=tainted).node("n2", 8).budget("org:a", 64)
+    malleable = {"minTotalGPUs": 2, "maxTotalGPUs": 4, "stepGPUs": 1}
+    world.run("m", 4, pods=1, malleable=malleable, template=tolerating()).run("r", 1, pods=1).run(
+        "six", 6, by=3, pods=3
+    )
+    cycle = world.cycle()
+
+    assert (by_node(cycle, "m"), by_node(cycle, "r")) == ({"n1": 3, "n2": 1}, {"n2": 1})
+    assert by_node(cycle, "six") == {"n2": 6}
+
+
+def test_P10_cpu_bounds_the_pods_of_a_node() -> None:
+    # 8 GPUs and 16 CPUs: three pods of 1 GPU and 5 CPUs; the fourth lies on the next node
+    pod = {"resources": {"requests": {"cpu": "5"}}, "name": "main", "image": "train"}
+    world = pinned(World(), 8, 8).budget("org:a", 64)
+    for name in ("n1", "n2"):
+        world.edit("Node", name, status={"allocatable": {"cpu": "16"}})
+    template = {"spec": {"containers": [pod]}}
+    world.run("r", 4, pods=1, template=template).run("wide", 3, pods=1, template=template)
+    cycle = world.cycle()
+
+    assert by_node(cycle, "r") == {"n1": 3, "n2": 1}
+    assert cycle.phases == {"r": "Running", "wide": "Pending"}
+
+
+def test_P10_cpu_of_one_domain_sends_groups_to_the_next() -> None:
+    # three groups of 3 with 9 CPUs each: A has 12 GPUs and CPU for two of them, B for one
+    pod = {"resources": {"requests": {"cpu": "9"}}, "name": "main", "image": "train"}
+    small = {"allocatable": {"cpu": "16"}}
+    world = World().domain("A", gpus=[8, 4], status=small).domain("B", gpus=[8], status=small).budget("org:a", 64)
+    cycle = world.run("r", 9, by=3, template={"spec": {"containers": [pod]}}).cycle()
+
+    assert by_node(cycle, "r") == {"a01": 3, "a02": 3, "b01": 3}
+
+
+def test_P10_the_cpu_of_one_domain_costs_no_run_its_width() -> None:
+    # the lender's 8 GPUs pay for 8 of the wide run's 9, or for the older one and its spare and 3 GPUs less
+    pod = {"resources": {"requests": {"cpu": "9"}}, "name": "main", "image": "train"}
+    borrowing = {"allowBorrow": True, "sponsors": ["org:l"]}
+    small = {"allocatable": {"cpu": "16"}}
+    world = World().domain("A", gpus=[8, 4], status=small).domain("B", gpus=[8])
+    world.budget("org:a", 1).budget("org:l", 16, lending={"allow": True, "maxConcurrency": 8})
+    world.run("old", 1, pods=1, spares=1, owner="org:c", funding=borrowing)
+    malleable = {"minTotalGPUs": 6, "maxTotalGPUs": 9, "stepGPUs": 3}
+    world.run("wide", 9, by=3, malleable=malleable, template={"spec": {"containers": [pod]}}, funding=borrowing)
+    cycle = world.cycle()
+
+    assert cycle.phases == {"old": "Pending", "wide": "Running"}
+    assert cycle.status("wide")["width"]["allocated"] == 9
 
 
 @pytest.mark.parametrize(("foreign", "large", "small"), [(6, 4, 2), (1, 8, 7), (8, 1, 0)])
@@ -329,7 +418,7 @@ def test_P12_a_quarantined_budget_keeps_what_it_pays() -> None:
 
 @pytest.mark.parametrize("spares", [0, 2])
 def test_P13_all_groups_in_one_domain(spares: int) -> None:
-    together = {"locality": {"groupGPUs": 8, "allowCrossGroupSpread": False}}
+    together: dict[str, Any] = {"locality": {"groupGPUs": 8, "allowCrossGroupSpread": False}}
     world = World().domain("A", nodes=3).domain("B", nodes=5).budget("org:a", 64)
     cycle = world.run("r", 32, spares=spares, **together).cycle()
 
@@ -354,6 +443,37 @@ def test_P13_a_width_that_one_domain_holds() -> None:
 
     assert by_domain(cycle, "r") == {"B": 40}
     assert groups_by_domain(cycle, "r") == ["B"] * 5
+
+
+def test_P13_a_width_in_one_domain_leaves_the_other_to_others() -> None:
+    # A (west) holds two pods of 2, B (east) three: the malleable run cannot be 10 wide, stays at 6 in B, and leaves the
+    # west to r, which asks for 2 and 2 spares and is paid there only
+    world = World().domain("A", gpus=[3, 3]).domain("B", gpus=[4, 2], labels={"region": "us-east"})
+    world.budget("org:a", 64).budget("org:b", 64, selector={"region": "us-west"})
+    world.run("r", 2, spares=2, owner="org:b")
+    world.run(
+        "m",
+        10,
+        pods=2,
+        locality={"allowCrossGroupSpread": False},
+        malleable={"minTotalGPUs": 6, "maxTotalGPUs": 10, "stepGPUs": 4},
+    )
+    cycle = world.cycle()
+
+    assert (by_domain(cycle, "r"), by_domain(cycle, "m")) == ({"A": 2}, {"B": 6})
+    (starts,) = (stage for stage in cycle.plan.stages if stage.name == "starts")
+    assert starts.gap == 0
+
+
+def test_P13_each_group_has_its_pod_on_a_node() -> None:
+    # two groups of 1 with 9 CPUs each in one domain: 16 CPUs are not enough for both, a second node is
+    pod = {"resources": {"requests": {"cpu": "9"}}, "name": "main", "image": "train"}
+    small = {"allocatable": {"cpu": "16"}}
+    world = World().node("n1", 4, status=small).node("n2", 4, status=small).budget("org:a", 64)
+    together: dict[str, Any] = {"locality": {"groupGPUs": 1, "allowCrossGroupSpread": False}}
+    cycle = world.run("r", 2, template={"spec": {"containers": [pod]}}, **together).cycle()
+
+    assert by_node(cycle, "r") == {"n1": 1, "n2": 1}
 
 
 def test_P13_nowhere_whole_it_waits() -> None:

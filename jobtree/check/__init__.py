@@ -5,6 +5,9 @@ violation is not written. What a snapshot already shows is the cluster's to repa
 ends or states.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from jobtree.check import (
@@ -114,12 +117,17 @@ INVARIANTS: Final[dict[str, str]] = {
 
 def check(snapshot: Snapshot, plan: Plan) -> list[Violation]:
     """All violations of a plan for a snapshot, sorted and each once; empty for a plan that may be written."""
+    with _collector_paused():
+        return sorted(_violations(snapshot, plan))
+
+
+def _violations(snapshot: Snapshot, plan: Plan) -> set[Violation]:
     case = Case(snapshot, plan)
     caps = Caps(case)
     entered = Ledger(case, caps)
     present = Present(case, caps, entered)
     failed = Failures(case)
-    found = {
+    return {
         *slots.violations(case, present),
         *eligibility.violations(case),
         *shape.violations(case),
@@ -136,4 +144,15 @@ def check(snapshot: Snapshot, plan: Plan) -> list[Violation]:
         *usage.violations(case, entered, present),
         *record.violations(case, caps),
     }
-    return sorted(found)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A check makes hundreds of thousands of records and no cycles: the collector would only walk them in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

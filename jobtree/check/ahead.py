@@ -18,7 +18,7 @@ from jobtree.check.violation import Violation
 
 def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
     """Remaining hours and credits cover what is funded ahead."""
-    touched = {touch.pool for lease in case.new for touch in caps.present(lease) if _on_time(caps, touch)}
+    touched = {touch.pool for lease in case.new for touch in caps.present(lease) if caps.pools[touch.pool].on_time}
     if not touched:
         return
     ahead: dict[int, int] = defaultdict(int)
@@ -44,10 +44,6 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
                     f"{spent} spent and {more} needed ahead exceed {limit}"
                     f" (milli-GPU-seconds{', times millicredits' if measure == 'credits' else ''})",
                 )
-
-
-def _on_time(caps: Caps, touch: Touch) -> bool:
-    return caps.pools[touch.pool].hours is not None or caps.pools[touch.pool].credits is not None
 
 
 def span(case: Case, lease: Held, touch: Touch) -> int:

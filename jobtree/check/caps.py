@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from jobtree.check.case import Case
-from jobtree.check.rows import Envelope, EnvelopeKey, Held
+from jobtree.check.rows import Envelope, EnvelopeKey, Held, LeaseKey
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -26,6 +26,11 @@ class Pool(NamedTuple):
     width: int | None
     hours: int | None
     credits: int | None
+
+    @property
+    def on_time(self) -> bool:
+        """Whether it bounds hours or credits."""
+        return self.hours is not None or self.credits is not None
 
 
 class Touch(NamedTuple):
@@ -54,7 +59,9 @@ class Caps:
         self._lent: dict[EnvelopeKey, int] = {}
         self._together: dict[EnvelopeKey, list[int]] = defaultdict(list)
         self._subtrees: dict[str, list[Envelope]] = defaultdict(list)
-        self._known: dict[tuple[EnvelopeKey, bool, str], tuple[Touch, ...]] = {}
+        self._base: dict[tuple[EnvelopeKey, bool], tuple[Touch, ...]] = {}
+        self._above: dict[EnvelopeKey, list[tuple[Envelope, Touch]]] = {}
+        self._touches: dict[LeaseKey, tuple[Touch, ...]] = {}
         for key, envelope in case.envelopes.items():
             rule = "subtree" if envelope.scope == "subtree" else "envelope"
             label = "/".join(key)
@@ -87,33 +94,46 @@ class Caps:
         if payer is None or payer not in self.case.envelopes:
             return False
         rank = self.case.kin.rank(lease.run_owner, self.case.owner_of[payer[0]])
-        if rank is None:
-            return True
+        if rank is None or rank == 0:
+            return rank is None
         first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
-        return rank > 0 and self.case.envelopes[payer].sharing == "none" and first == "borrowed"
+        return self.case.envelopes[payer].sharing == "none" and first == "borrowed"
 
     def touches(self, lease: Held) -> tuple[Touch, ...]:
         """The pools that a payment for this lease counts against, whenever they look."""
-        payer = lease.payer
-        if payer is None or payer not in self.case.envelopes:
-            return ()
-        key = (payer, self.is_loan(lease), lease.node)
-        if key not in self._known:
-            self._known[key] = tuple(self._find(*key))
-        return self._known[key]
-
-    def _find(self, payer: EnvelopeKey, loan: bool, node: str) -> list[Touch]:
-        envelope = self.case.envelopes[payer]
-        pools = [self._own[payer], *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
-        found = [Touch(pool, envelope.start, None, below=False) for pool in pools]
-        owner = self.case.owner_of[payer[0]]
-        for ancestor in sorted(self.case.kin.line(owner) - {owner}):
-            found += [
-                Touch(self._own[above.key], above.start, above.end, below=True)
-                for above in self._subtrees.get(ancestor, ())
-                if above.flavor == envelope.flavor and self.case.matches(above, node)
-            ]
+        found = self._touches.get(lease.key)
+        if found is None:
+            payer = lease.payer
+            if payer is None or payer not in self.case.envelopes:
+                found = ()
+            else:
+                found = self._by_payer(payer, self.is_loan(lease))
+                above = self._ancestors(payer)
+                if above:
+                    found += tuple(touch for each, touch in above if self.case.matches(each, lease.node))
+            self._touches[lease.key] = found
         return found
+
+    def _by_payer(self, payer: EnvelopeKey, loan: bool) -> tuple[Touch, ...]:
+        """The envelope itself, its aggregates, and its loans."""
+        key = (payer, loan)
+        if key not in self._base:
+            pools = [self._own[payer], *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
+            start = self.case.envelopes[payer].start
+            self._base[key] = tuple(Touch(pool, start, None, below=False) for pool in pools)
+        return self._base[key]
+
+    def _ancestors(self, payer: EnvelopeKey) -> list[tuple[Envelope, Touch]]:
+        """Envelopes of ancestors with ``scope: subtree`` and the same flavor."""
+        if payer not in self._above:
+            owner = self.case.owner_of[payer[0]]
+            self._above[payer] = [
+                (above, Touch(self._own[above.key], above.start, above.end, below=True))
+                for ancestor in sorted(self.case.kin.line(owner) - {owner})
+                for above in self._subtrees.get(ancestor, ())
+                if above.flavor == self.case.envelopes[payer].flavor
+            ]
+        return self._above[payer]
 
     def present(self, lease: Held) -> list[Touch]:
         """The pools that a payment counts against now: an ancestor's subtree while its window is open."""

@@ -71,9 +71,13 @@ class Case:
         """What a lease weighs against a cap (spec §3.4): 1000 per Active GPU, 1000 × discount per spare one."""
         return lease.gpus * (1000 if lease.active else self.discount)
 
+    @cached_property
+    def _rates(self) -> Mapping[str, int]:
+        return {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
+
     def rate(self, flavor: str) -> int:
         """Millicredits per GPU-hour of a flavor; 0 where the Policy gives no rate."""
-        return int(exact(self.policy.credit_rates.get(flavor, 0)) * 1000)
+        return self._rates.get(flavor, 0)
 
     def is_frozen(self, lease: Held) -> bool:
         """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
@@ -118,7 +122,8 @@ class Case:
 
     def after(self, run: RunKey) -> list[Held]:
         """What a run holds once the plan is carried out."""
-        return [*self.held_by.get(run, ()), *self.new_by.get(run, ())]
+        held, new = self.held_by.get(run, []), self.new_by.get(run, [])
+        return [*held, *new] if held and new else held or new
 
     @cached_property
     def touched(self) -> list[RunKey]:
@@ -170,8 +175,8 @@ class Case:
             return None if run is None else run.time_limit
         if key not in self.starting:
             return run.enforced_limit
-        payers = {lease.payer for lease in self.new_by.get(key, ()) if lease.payer is not None}
-        defaults = [self.envelopes[payer].per_run_default_time for payer in payers & set(self.envelopes)]
+        payers = {self.envelopes[each.payer] for each in self.new_by.get(key, ()) if each.payer in self.envelopes}
+        defaults = (payer.per_run_default_time for payer in payers)
         return min((default for default in defaults if default is not None), default=None)
 
     def time_left(self, key: RunKey) -> int | None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from itertools import groupby
 from typing import NamedTuple
 
-from jobtree.check.caps import Caps
+from jobtree.check.caps import Caps, Pool
 from jobtree.check.case import Case
 from jobtree.check.ledger import Ledger
 from jobtree.check.rows import EnvelopeKey, Held, LeaseKey, RunKey
@@ -87,7 +87,7 @@ class Present:
             milli = self._case.milli(lease)
             for touch in self._caps.present(lease):
                 width[touch.pool] += milli
-                if touch.counts(self._case.at):
+                if self._caps.pools[touch.pool].on_time and touch.counts(self._case.at):
                     second[touch.pool] += milli
                     rated[touch.pool] += milli * self._case.rate(lease.flavor)
         for number, milli in width.items():
@@ -101,17 +101,20 @@ class Present:
 
     def _exceeded(self, number: int, width: int, second: int, rated: int) -> Refused | None:
         pool = self._caps.pools[number]
+        total = self._width[number] + width
+        if pool.width is not None and total > pool.width:
+            return _refused(pool.rule, f"{total} milli-GPUs", pool.width, pool)
         hours = self._ledger.hours[number] + self._hours[number] + second
+        if pool.hours is not None and second and hours > pool.hours:
+            return _refused("hours", f"{hours} milli-GPU-seconds", pool.hours, pool)
         credit = self._ledger.credits[number] + self._credits[number] + rated
-        for rule, unit, more, total, limit in (
-            (pool.rule, "milli-GPUs", width, self._width[number] + width, pool.width),
-            ("hours", "milli-GPU-seconds", second, hours, pool.hours),
-            ("credits", "milli-GPU-seconds × millicredits", rated, credit, pool.credits),
-        ):
-            if limit is not None and more and total > limit:
-                words = f"{total} {unit} exceed {limit} of {pool.rule} {pool.subject}"
-                return Refused(f"no-overdraft-{rule}", words)
+        if pool.credits is not None and rated and credit > pool.credits:
+            return _refused("credits", f"{credit} milli-GPU-seconds × millicredits", pool.credits, pool)
         return None
+
+
+def _refused(rule: str, amount: str, limit: int, pool: Pool) -> Refused:
+    return Refused(f"no-overdraft-{rule}", f"{amount} exceed {limit} of {pool.rule} {pool.subject}")
 
 
 def claims(case: Case, caps: Caps) -> list[Claim]:

@@ -60,13 +60,13 @@ def over(case: Case, lease: Held) -> str:
     run = case.run_of(lease.run_key)
     if run is None or not case.is_of(lease, run):
         return "is gone"
+    if run.outcome is not None or run.state != "Active":
+        return f"is {run.outcome or run.state}"
+    if run.deleting:
+        return "is being deleted"
+    if run.completed_at is not None and run.completed_at <= case.at:
+        return "is marked complete"
+    if case.pod_phases.get(run.key) == {"Succeeded"}:
+        return "has only pods that succeeded"
     ends = limit_end(case, lease)
-    states = {
-        f"is {run.outcome}": run.outcome is not None,
-        f"is {run.state}": run.state != "Active",
-        "is being deleted": run.deleting,
-        "is marked complete": run.completed_at is not None and run.completed_at <= case.at,
-        f"reached its time limit at {ends}": ends is not None and ends <= case.at,
-        "has only pods that succeeded": case.pod_phases.get(run.key) == {"Succeeded"},
-    }
-    return next((words for words, holds in states.items() if holds), "")
+    return f"reached its time limit at {ends}" if ends is not None and ends <= case.at else ""

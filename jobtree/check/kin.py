@@ -24,6 +24,7 @@ class Kin:
         self._parents: dict[str, frozenset[str]] = {}
         self._line: dict[str, frozenset[str]] = {}
         self._ranks: dict[tuple[str, str], int | None] = {}
+        self._standings: dict[tuple[str, str], int] = {}
 
     def parents(self, owner: str) -> frozenset[str]:
         """The owners right above; an owner without a Budget has them too."""
@@ -73,6 +74,12 @@ class Kin:
 
     def standing(self, claimant: str, payer: str) -> int:
         """The place of a claimant at a payer's envelope: the owner 0, its children, siblings, parents, the rest 4."""
+        pair = (claimant, payer)
+        if pair not in self._standings:
+            self._standings[pair] = self._standing(claimant, payer)
+        return self._standings[pair]
+
+    def _standing(self, claimant: str, payer: str) -> int:
         above = self.parents(payer)
         kinds = (
             claimant == payer,

@@ -37,22 +37,34 @@ class Ledger:
     def _enter(self, case: Case, caps: Caps, lease: Held) -> None:
         closure = case.closing.get(lease.key)
         end = min(case.at, lease.ended if lease.ended is not None else closure.ended if closure else case.at)
-        entries = [entry for entry in self.entries(lease, end) if entry[0] != "unfunded"]
-        weight = case.milli(lease)
-        for touch in caps.touches(lease) if entries else ():
-            for _, since, until, rate in entries:
-                seconds = _overlap(since, end if until is None else until, touch.since, touch.until)
-                charge = weight * seconds
-                self.hours[touch.pool] += charge
-                self.credits[touch.pool] += charge * (rate or 0)
-                if touch.pool == caps.own(lease.payer or ("", "")):
-                    self.paid[lease.payer or ("", "")] += charge
-                    self.paid_credits[lease.payer or ("", "")] += charge * (rate or 0)
+        spans = [entry for entry in self.entries(lease, end) if entry[0] != "unfunded"]
+        payer, weight = lease.payer, case.milli(lease)
+        if payer is None or not spans:
+            return
+        for touch in caps.touches(lease):
+            own = touch.pool == caps.own(payer)
+            if not own and not caps.pools[touch.pool].on_time:
+                continue
+            charges = [
+                (weight * _overlap(since, end if until is None else until, touch.since, touch.until), rate or 0)
+                for _, since, until, rate in spans
+            ]
+            charged = sum(charge for charge, _ in charges)
+            rated = sum(charge * rate for charge, rate in charges)
+            self.hours[touch.pool] += charged
+            self.credits[touch.pool] += rated
+            if own:
+                self.paid[payer] += charged
+                self.paid_credits[payer] += rated
 
     def entries(self, lease: Held, end: int) -> list[LedgerEntry]:
         """The lease's ledger with what the plan appends to it, all of it ending at ``end``."""
+        appended = self.appended.get(lease.key)
+        if appended is None and len(lease.funding) == 1:  # most leases: never of another class
+            name, since, until, rate = lease.funding[0]
+            return [(name, since, end if until is None else min(end, until), rate)]
         found = list(lease.funding)
-        found += [(new.funding_class, new.since, None, new.rate_milli) for new in self.appended.get(lease.key, ())]
+        found += [(new.funding_class, new.since, None, new.rate_milli) for new in appended or ()]
         closed: list[LedgerEntry] = []
         for index, (name, since, until, rate) in enumerate(found):
             following = found[index + 1][1] if index + 1 < len(found) else end

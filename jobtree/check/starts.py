@@ -11,8 +11,8 @@ from jobtree.check.violation import Violation
 def violations(case: Case) -> Iterator[Violation]:
     """Names and facts of new leases; state, upstreams and namespace of their runs."""
     yield from _names(case)
-    for lease in case.new:
-        yield from _facts(case, lease)
+    for written, lease in zip(case.plan.leases, case.new, strict=True):
+        yield from _facts(case, lease, written.spec.cycle)
     for key in sorted(case.new_by):
         run = case.run_of(key)
         if run is None:
@@ -33,7 +33,7 @@ def _names(case: Case) -> Iterator[Violation]:
         known.add(lease.key)
 
 
-def _facts(case: Case, lease: Held) -> Iterator[Violation]:
+def _facts(case: Case, lease: Held, cycle: str) -> Iterator[Violation]:
     subject = f"Lease {lease.namespace}/{lease.name}"
     run = case.run_of(lease.run_key)
     if run is None:
@@ -45,7 +45,7 @@ def _facts(case: Case, lease: Held) -> Iterator[Violation]:
         ("owner", lease.owner, payer_owner),
         ("flavor", lease.flavor, run.flavor),
         ("start", lease.start, case.at),
-        ("cycle", _cycle(case, lease), case.plan.cycle),
+        ("cycle", cycle, case.plan.cycle),
         ("closed", lease.closed, False),
     )
     for name, given, true in facts:
@@ -59,10 +59,6 @@ def _facts(case: Case, lease: Held) -> Iterator[Violation]:
         yield Violation("lease-truthful", subject, "its reason is Grow, and its run has a fixed width")
     if lease.reason == "Swap":
         yield from _swap(case, lease, subject)
-
-
-def _cycle(case: Case, lease: Held) -> str:
-    return next(each.spec.cycle for each in case.plan.leases if (each.namespace, each.name) == lease.key)
 
 
 def _swap(case: Case, lease: Held, subject: str) -> Iterator[Violation]:

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from jobtree.api.run import RUN_CONDITIONS, RunStatus
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
-from jobtree.check.rows import Run, RunKey
+from jobtree.check.rows import Held, Run, RunKey
 from jobtree.check.shape import width
 from jobtree.check.violation import Violation
+
+_CONDITIONS = sorted(RUN_CONDITIONS)
 
 
 def violations(case: Case, present: Present) -> Iterator[Violation]:
@@ -27,11 +29,14 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         if status is None:
             yield _of(key, "conditions-present", "it has no status, and the plan gives it none")
             continue
-        yield from _conditions(key, status)
+        true = {each.type for each in status.conditions if each.status == "True"}
+        yield from _conditions(key, status, true)
         if run.total:
-            yield from _holding(case, key, status)
-            yield from _width(case, key, run, status)
-            yield from _funding(case, present, key, status)
+            leases = case.after(key)
+            yield from _holding(key, len(leases), status, true)
+            active = [lease for lease in leases if lease.active]
+            yield from _width(key, run, width(active), status)
+            yield from _funding(case, present, key, active, status)
         if key in case.starting:
             yield from _started(case, key, status)
 
@@ -40,57 +45,52 @@ def _of(key: RunKey, invariant: str, message: str) -> Violation:
     return Violation(invariant, f"Run {'/'.join(key)}", message)
 
 
-def is_true(status: RunStatus, condition: str) -> bool:
-    """Whether a condition holds."""
-    return any(each.type == condition and each.status == "True" for each in status.conditions)
-
-
-def _conditions(key: RunKey, status: RunStatus) -> Iterator[Violation]:
+def _conditions(key: RunKey, status: RunStatus, true: set[str]) -> Iterator[Violation]:
     there = sorted(each.type for each in status.conditions)
-    if there != sorted(RUN_CONDITIONS):
+    if there != _CONDITIONS:
         wanted = ", ".join(RUN_CONDITIONS)
         yield _of(key, "conditions-present", f"it has the conditions {', '.join(there) or 'none'}, not {wanted}")
-    blocked = is_true(status, "Blocked") and not is_true(status, "Admitted")
+    blocked = "Blocked" in true and "Admitted" not in true
     derived = next(
-        (phase for phase in ("Failed", "Completed", "Running") if is_true(status, phase)),
+        (phase for phase in ("Failed", "Completed", "Running") if phase in true),
         "Waiting" if blocked else "Pending",
     )
     if status.phase != derived:
         yield _of(key, "phase-derived", f"its phase is {status.phase}, and its conditions say {derived}")
 
 
-def _holding(case: Case, key: RunKey, status: RunStatus) -> Iterator[Violation]:
-    held = len(case.after(key))
+def _holding(key: RunKey, held: int, status: RunStatus, true: set[str]) -> Iterator[Violation]:
     if held and status.phase in ("Completed", "Failed"):
         yield _of(key, "terminal-holds-nothing", f"it is {status.phase} and holds {held} leases")
-    elif held and not is_true(status, "Admitted"):
+    elif held and "Admitted" not in true:
         yield _of(key, "status-agrees", f"it holds {held} leases and is not Admitted")
-    elif not held and (status.phase == "Running" or (status.phase != "Completed" and is_true(status, "Admitted"))):
+    elif not held and (status.phase == "Running" or (status.phase != "Completed" and "Admitted" in true)):
         yield _of(key, "running-has-width", f"it is {status.phase}, Admitted or Running, and holds nothing")
 
 
-def _width(case: Case, key: RunKey, run: Run, status: RunStatus) -> Iterator[Violation]:
-    held = width(case.after(key))
+def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Violation]:
     if status.width is None:
         if held:
             yield _of(key, "status-agrees", f"it holds {held} GPUs, and its status has no width")
         return
     desired = run.total if run.desired is None else run.desired
-    wanted = {
-        "allocated": (status.width.allocated, held),
-        "min": (status.width.min, run.total if run.min_total is None else run.min_total),
-        "max": (status.width.max, run.total if run.max_total is None else run.max_total),
-        "desired": (status.width.desired, desired),
-    }
-    if status.phase not in ("Completed", "Failed"):
-        wanted["pending"] = (status.width.pending, max(0, desired - held))
-    for name, (given, true) in wanted.items():
+    over = status.phase in ("Completed", "Failed")
+    for name, given, true in (
+        ("allocated", status.width.allocated, held),
+        ("min", status.width.min, run.total if run.min_total is None else run.min_total),
+        ("max", status.width.max, run.total if run.max_total is None else run.max_total),
+        ("desired", status.width.desired, desired),
+        ("pending", status.width.pending, status.width.pending if over else max(0, desired - held)),
+    ):
         if given != true:
             yield _of(key, "status-agrees", f"its status says width.{name} {given}, and it is {true}")
 
 
-def _funding(case: Case, present: Present, key: RunKey, status: RunStatus) -> Iterator[Violation]:
-    active = [lease for lease in case.after(key) if lease.active]
+def _funding(case: Case, present: Present, key: RunKey, active: list[Held], status: RunStatus) -> Iterator[Violation]:
+    if status.funding is None:
+        if active:
+            yield _of(key, "classes-partition-width", f"it holds {width(active)} GPUs, and its status tells no classes")
+        return
     held = dict.fromkeys(("owned", "shared", "borrowed", "unfunded"), 0)
     lenders = set()
     for lease in active:
@@ -98,10 +98,6 @@ def _funding(case: Case, present: Present, key: RunKey, status: RunStatus) -> It
         held[name] += lease.gpus
         if name == "borrowed" and lease.budget is not None:
             lenders.add(case.owner_of.get(lease.budget, lease.owner))
-    if status.funding is None:
-        if active:
-            yield _of(key, "classes-partition-width", f"it holds {width(active)} GPUs, and its status tells no classes")
-        return
     said = {
         "owned": status.funding.owned_gpus,
         "shared": status.funding.shared_gpus,

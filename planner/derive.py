@@ -8,6 +8,7 @@ import pyarrow as pa
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
 from jobtree.world.snapshot import Snapshot
+from planner.lower import lower_runs
 from planner.room import Foreign, Room
 from policies import aggregates, endings, follow, lending, scopes, tenancy, trees
 from policies.caps import CapBook
@@ -20,7 +21,7 @@ from policies.fleet import Access, Fleet
 from policies.hours import Hours
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
-from policies.problem import Problem, lower_runs
+from policies.problem import Problem
 from policies.runs import RunRow, read_runs
 
 MEASURES = (Concurrency(), Hours(), Credit())
@@ -63,8 +64,7 @@ class State:
             self.blocked[key] = ("GangIncomplete", why)
         ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
         quotas = trees.trees(self.runs, self.leases, self.at, int(self.policy.accounting_period))
-        tied = frozenset(k for tree in quotas for k in tree.members) | frozenset(k for gang in whole for k in gang)
-        return lower_runs(ready, self.fleet, self.book, self.funded.used, tied, whole, quotas)
+        return lower_runs(ready, self.fleet, self.book, self.funded.used, whole, quotas)
 
 
 def state_of(snapshot: Snapshot, at: int) -> State:

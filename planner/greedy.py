@@ -11,15 +11,15 @@ from planner.place import Piece, Start, pieces_of
 from planner.room import Room
 from policies.claims import RunKey
 from policies.places import Kind, usable
-from policies.problem import Problem, RunType
+from policies.problem import Candidate, Problem, RunType
 
 Payments = dict[int, int]
-"""Envelope → GPUs, for one (role, site) of one run."""
+"""Envelope → GPUs, for one (role, region) of one run."""
 
 
 @dataclass
 class Draft:
-    """A plan in the making: which runs start, where, and what is paid. ``paid``: candidate → (active, site) → payments."""
+    """A plan in the making: which runs start, where, and what is paid. ``paid``: candidate → (active, region) → payments."""
 
     starts: list[Start] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
@@ -47,8 +47,7 @@ class Purses:
         """Count everything a draft starts and pays."""
         for start in draft.starts:
             self.count_trees(start)
-            kind = self.problem.types[self.problem.candidates[start.candidate].type]
-            payers = {payer.envelope: payer for payer in kind.payers}
+            payers = {payer.envelope: payer for payer in self.problem.candidates[start.candidate].payers}
             for (active, site), payments in draft.paid.get(start.candidate, {}).items():
                 for envelope, gpus in payments.items():
                     lane = self.problem.lane(payers[envelope], site)
@@ -78,7 +77,7 @@ class Purses:
     def _milli(self, active: bool) -> int:
         return 1000 if active else self.problem.book.money.policy.spares.discount_milli
 
-    def pay(self, kind: RunType, demand: dict[tuple[bool, int], int]) -> dict[tuple[bool, int], Payments] | None:
+    def pay(self, candidate: Candidate, demand: dict[tuple[bool, int], int]) -> dict[tuple[bool, int], Payments] | None:
         """Nearest payers first for every (role, site); all of it is counted, or nothing and None."""
         taken: dict[int, int] = {}
         paid: dict[tuple[bool, int], Payments] = {}
@@ -86,7 +85,7 @@ class Purses:
         run_milli: dict[int, int] = {}
         for (active, site), gpus in sorted(demand.items(), key=lambda d: (not d[0][0], d[0][1])):
             left = gpus
-            for payer in kind.payers:
+            for payer in candidate.payers:
                 if not left:
                     break
                 if site not in self.problem.book.money.pays_on[payer.envelope]:
@@ -96,8 +95,8 @@ class Purses:
                 for cap, weight in self.problem.book.touches(lane):
                     room = self.problem.book.caps[cap].limit - self.used[cap] - taken.get(cap, 0)
                     most = min(most, max(0, room) // (weight * self._milli(active)) if weight * self._milli(active) else most)
-                if payer.loan and active and kind.max_borrow is not None:
-                    most = min(most, kind.max_borrow - borrowed)
+                if payer.loan and active and candidate.run.max_borrow is not None:
+                    most = min(most, candidate.run.max_borrow - borrowed)
                 if payer.run_gpus is not None and self._milli(active):
                     room = 1000 * payer.run_gpus - run_milli.get(payer.envelope, 0)
                     most = min(most, max(0, room) // self._milli(active))
@@ -167,7 +166,7 @@ class _Filler:
                 break
             placed.append(piece)
             mine.add(piece.domain)
-        paid = self._pay(kind, placed) if len(placed) == len(pieces) else None
+        paid = self._pay(start, placed) if len(placed) == len(pieces) else None
         if paid is None:
             for piece in placed:
                 self.room.give_back(piece.chunks, kind.load)
@@ -181,7 +180,7 @@ class _Filler:
         if kind.unfunded:
             return True
         need = kind.base_gpus + start.steps * kind.step_gpus
-        for payer in kind.payers:
+        for payer in kind.sources:
             sites = self.problem.book.money.pays_on[payer.envelope] & kind.sites
             need -= max((self._most(self.problem.lane(payer, site)) for site in sorted(sites)), default=0)
             if need <= 0:
@@ -224,17 +223,19 @@ class _Filler:
     def _forget(self, domain: int) -> None:
         self._left.pop(domain, None)
 
-    def _pay(self, kind: RunType, pieces: list[Piece]) -> dict[tuple[bool, int], Payments] | None:
-        if kind.unfunded:
+    def _pay(self, start: Start, pieces: list[Piece]) -> dict[tuple[bool, int], Payments] | None:
+        candidate = self.problem.candidates[start.candidate]
+        if self.problem.types[candidate.type].unfunded:
             return {}
-        return self.purses.pay(kind, demand(self.room, pieces))
+        return self.purses.pay(candidate, demand(self.problem, self.room, pieces))
 
 
-def demand(room: Room, pieces: Iterable[Piece]) -> dict[tuple[bool, int], int]:
-    """GPUs to be paid per (active, site)."""
+def demand(problem: Problem, room: Room, pieces: Iterable[Piece]) -> dict[tuple[bool, int], int]:
+    """GPUs to be paid per (active, region)."""
+    region = problem.book.money.region
     total: dict[tuple[bool, int], int] = {}
     for piece in pieces:
         for chunk in piece.chunks:
-            key = (chunk.active, int(room.fleet.site[chunk.node]))
+            key = (chunk.active, region[int(room.fleet.site[chunk.node])])
             total[key] = total.get(key, 0) + chunk.count
     return total

@@ -64,9 +64,10 @@ def _leases(
     """One lease per part and payer; payers are used up nearest first along the parts."""
     left = {key: dict(payments) for key, payments in draft.paid.get(candidate, {}).items()}
     unfunded = problem.types[problem.candidates[candidate].type].unfunded
+    money = problem.book.money
     number: dict[int, int] = {}
     for part in parts:
-        queue = {-1: len(part.ordinals)} if unfunded else left[part.active, int(room.fleet.site[part.node])]
+        queue = {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
         ordinals = list(part.ordinals)
         while ordinals:
             envelope = next(e for e, gpus in queue.items() if gpus)

@@ -40,27 +40,29 @@ def purse_index(problem: Problem) -> dict[int, int]:
     for kind in problem.types:
         if kind.unfunded:
             continue
-        own = kind.max_borrow is not None or any(p.run_gpus is not None for p in kind.payers)
-        key = (kind.payers, kind.index if own else -1)
+        own = kind.max_borrow is not None or any(s.run_gpus is not None for s in kind.sources)
+        payers = problem.candidates[kind.members[0]].payers if problem.exact else kind.sources
+        key = (payers, kind.index if own else -1)
         index[kind.index] = found.setdefault(key, len(found))
     return index
 
 
-def build(problem: Problem, kinds: list[Kind], room: Capacity) -> Master:
-    """Columns and rows of all rule families, in a fixed order; no objective yet."""
+def build(problem: Problem, kinds: list[Kind], room: Capacity, *, merged: bool = False) -> Master:
+    """Columns and rows of all rule families, in a fixed order; no objective yet. ``merged``: see payments.rows."""
     model = Model()
     starts = demand.columns(model, problem, kinds)
     pieces = capacity.gather(model, starts.pieces)
     for kind in kinds:
         capacity.rows(model, kind, pieces.get(kind.index, []), room)
     purses = _purses(problem, kinds, starts)
-    pay = payments.rows(model, problem, purses)
+    pay = payments.rows(model, problem, purses, merged=merged)
     trees.rows(model, problem, starts)
     return Master(problem, kinds, model, starts, purses, pay)
 
 
 def _purses(problem: Problem, kinds: list[Kind], starts: Starts) -> list[Purse]:
     index = purse_index(problem)
+    region = problem.book.money.region
     purses: dict[int, Purse] = {}
     for kind in problem.types:
         if kind.index in index and kind.members[0] in starts.start:
@@ -70,7 +72,8 @@ def _purses(problem: Problem, kinds: list[Kind], starts: Starts) -> list[Purse]:
         kind = problem.types[type_index]
         if not kind.unfunded:
             place_kind = kinds[place]
-            purses[index[type_index]].add(place_kind, usable(place_kind, kind.sites), shape, column)
+            regions = frozenset(region[site] for site in usable(place_kind, kind.sites))
+            purses[index[type_index]].add(place_kind, regions, shape, column)
     return [purses[i] for i in sorted(purses)]
 
 

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.greedy import Draft, Payments, demand
-from planner.master import purse_index
 from planner.place import Piece
 from planner.room import Room
 from planner.solver import Floats, Settings, solve
 from policies.model import INF, Model
-from policies.problem import Problem, RunType
+from policies.problem import Problem
 
 
 @dataclass
 class _PayModel:
-    """``keep``: candidate → column; ``pay``: (purse, active, site, envelope) → column."""
+    """``keep``: candidate → column; ``pay``: (purse, active, region, envelope) → column; ``purse``: by candidate."""
 
     model: Model
     keep: dict[int, int]
@@ -60,8 +59,7 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
-    purse = purse_index(problem)
-    built = _PayModel(model, {}, {}, {}, purse)
+    built = _PayModel(model, {}, {}, {}, _purses(problem, draft))
     wanted: dict[tuple[int, bool, int], list[tuple[int, float]]] = {}
     members: dict[int, list[int]] = {}
     for start in draft.starts:
@@ -69,13 +67,26 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
         if kind.unfunded:
             continue
         built.keep[start.candidate] = model.column(("keep", start.candidate), upper=1.0, integer=True)
-        built.needs[start.candidate] = demand(room, pieces[start.candidate])
-        members.setdefault(purse[kind.index], []).append(start.candidate)
+        built.needs[start.candidate] = demand(problem, room, pieces[start.candidate])
+        purse = built.purse[start.candidate]
+        members.setdefault(purse, []).append(start.candidate)
         for (active, site), gpus in built.needs[start.candidate].items():
-            terms = wanted.setdefault((purse[kind.index], active, site), [])
+            terms = wanted.setdefault((purse, active, site), [])
             terms.append((built.keep[start.candidate], -float(gpus)))
     _payments(problem, built, wanted, members)
     return built
+
+
+def _purses(problem: Problem, draft: Draft) -> dict[int, int]:
+    """Candidate → purse: starts with the same payers in the same order share one, unless they have limits of their own."""
+    found: dict[object, int] = {}
+    index: dict[int, int] = {}
+    for start in draft.starts:
+        candidate = problem.candidates[start.candidate]
+        capped = candidate.run.max_borrow is not None or any(p.run_gpus is not None for p in candidate.payers)
+        key = (candidate.payers, start.candidate if capped else -1)
+        index[start.candidate] = found.setdefault(key, len(found))
+    return index
 
 
 def _payments(
@@ -88,9 +99,8 @@ def _payments(
     caps: dict[int, list[tuple[int, float]]] = {}
     discount = problem.book.money.policy.spares.discount_milli
     for (purse, active, site), terms in sorted(wanted.items()):
-        kind = _type_of(problem, members[purse][0])
         columns = []
-        for payer in kind.payers:
+        for payer in problem.candidates[members[purse][0]].payers:
             if site in problem.book.money.pays_on[payer.envelope]:
                 key = (purse, active, site, payer.envelope)
                 column = built.pay[key] = built.model.column(("pay", *key), integer=True)
@@ -103,20 +113,16 @@ def _payments(
         left = max(0, problem.room_of(cap)) / scale
         built.model.row(("cap", cap), [(c, w / scale) for c, w in terms], -INF, left)
     for purse, candidates in sorted(members.items()):
-        kind = _type_of(problem, candidates[0])
+        payers, run = problem.candidates[candidates[0]].payers, problem.candidates[candidates[0]].run
         mine = {key: column for key, column in built.pay.items() if key[0] == purse}
-        loans = {payer.envelope for payer in kind.payers if payer.loan}
-        if kind.max_borrow is not None and loans:
+        loans = {payer.envelope for payer in payers if payer.loan}
+        if run.max_borrow is not None and loans:
             terms = [(column, 1.0) for key, column in mine.items() if key[1] and key[3] in loans]
-            built.model.row(("borrow", purse), terms, -INF, float(kind.max_borrow))
-        for payer in kind.payers:
+            built.model.row(("borrow", purse), terms, -INF, float(run.max_borrow))
+        for payer in payers:
             if payer.run_gpus is not None:
                 terms = [(c, 1.0 if k[1] else discount / 1000) for k, c in mine.items() if k[3] == payer.envelope]
                 built.model.row(("per-run", purse, payer.envelope), terms, -INF, float(payer.run_gpus))
-
-
-def _type_of(problem: Problem, candidate: int) -> RunType:
-    return problem.types[problem.candidates[candidate].type]
 
 
 def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> Floats | None:
@@ -126,9 +132,8 @@ def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> Floats |
     orders = [0.0] * len(built.model.cost)
     by_purse: dict[int, dict[int, tuple[int, int]]] = {}
     for candidate in built.keep:
-        kind = _type_of(problem, candidate)
-        places = by_purse.setdefault(built.purse[kind.index], {})
-        for place, payer in enumerate(kind.payers):
+        places = by_purse.setdefault(built.purse[candidate], {})
+        for place, payer in enumerate(problem.candidates[candidate].payers):
             places.setdefault(payer.envelope, (payer.rank, place))
     for (purse, active, _, envelope), column in built.pay.items():
         rank, place = by_purse[purse][envelope]
@@ -164,10 +169,9 @@ def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: li
         problem.candidates[c].run.key,
     )
     for candidate in sorted(candidates, key=weight):
-        kind = _type_of(problem, candidate)
         paid: dict[tuple[bool, int], Payments] = {}
         for (active, site), gpus in sorted(built.needs[candidate].items()):
-            queue = purse_left.get((built.purse[kind.index], active, site), [])
+            queue = purse_left.get((built.purse[candidate], active, site), [])
             paid[active, site] = _draw(queue, gpus)
         draft.paid[candidate] = paid
 

@@ -37,7 +37,7 @@ def money(problem: Problem, purses: Purses, kind: RunType) -> list[Missing]:
     pays: dict[tuple[bool, int], list[int]] = {}
     for active, gpus in needs.items():
         columns = []
-        for payer in kind.payers:
+        for payer in kind.sources:
             ways = {}
             for site in sorted(problem.book.money.pays_on[payer.envelope] & kind.sites):
                 ways.setdefault(problem.book.touches(problem.lane(payer, site)), site)
@@ -79,7 +79,7 @@ class _Rises:
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:
         """The run's own borrow limit, and perRun limits of envelopes."""
-        loans = [c for p in kind.payers if p.loan for c in pays.get((True, p.envelope), ())]
+        loans = [c for p in kind.sources if p.loan for c in pays.get((True, p.envelope), ())]
         if kind.max_borrow is not None and loans:
             column = self.model.column(("rise", "borrow"), cost=-0.998)
             terms = [*((c, 1.0) for c in loans), (column, -1.0)]
@@ -87,7 +87,7 @@ class _Rises:
             words = f"at the run's own borrow limit (funding.maxBorrowGPUs {kind.max_borrow})"
             self._found.append((column, -1, "borrow", words))
         discount = self.problem.book.money.policy.spares.discount_milli / 1000
-        for payer in kind.payers:
+        for payer in kind.sources:
             if payer.run_gpus is None:
                 continue
             label = self.problem.book.money.envelopes[payer.envelope].label

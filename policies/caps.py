@@ -87,6 +87,7 @@ class CapBook:
     money: Money
     caps: list[Cap]
     _by_envelope: dict[int, list[int]]
+    _timed: dict[int, list[int]]
     _known: dict[Lane, tuple[tuple[int, int], ...]]
 
     @classmethod
@@ -102,7 +103,8 @@ class CapBook:
         for i, cap in enumerate(caps):
             for envelope in cap.pool.envelopes:
                 by_envelope.setdefault(envelope, []).append(i)
-        return cls(money, caps, by_envelope, {})
+        timed = {e: [i for i in mine if caps[i].ahead] for e, mine in by_envelope.items()}
+        return cls(money, caps, by_envelope, timed, {})
 
     def touches(self, lane: Lane) -> tuple[tuple[int, int], ...]:
         """(cap, weight per milli-GPU) for every cap that a payment on ``lane`` counts against."""
@@ -118,9 +120,13 @@ class CapBook:
             known = self._known[lane] = tuple(found)
         return known
 
+    def of_envelope(self, envelope: int) -> list[int]:
+        """The caps whose pool may hold payments of this envelope."""
+        return self._by_envelope.get(envelope, [])
+
     def time_caps(self, envelope: int) -> list[int]:
         """The caps on hours or credits whose pool may hold payments of this envelope."""
-        return [i for i in self._by_envelope.get(envelope, ()) if self.caps[i].ahead]
+        return self._timed.get(envelope, [])
 
 
 def span(money: Money, lane: Lane, pool_end: int | None) -> int:

@@ -18,9 +18,11 @@ from policies.shapes import Shape
 
 @dataclass
 class Starts:
-    """Columns of the starts. ``start``, ``steps``: by candidate; ``groups``: by (type, shape, kind)."""
+    """Columns of the starts. ``start``, ``steps``: by candidate; ``count``: starts by type; ``groups``: by (type, shape,
+    kind); ``pieces``: the latter by what they ask of a place."""
 
     start: dict[int, int]
+    count: dict[int, int]
     steps: dict[int, int]
     groups: dict[tuple[int, Shape, int], int]
     pieces: dict[PieceKey, list[int]]
@@ -28,7 +30,7 @@ class Starts:
 
 def columns(model: Model, problem: Problem, kinds: list[Kind]) -> Starts:
     """Columns and rows of every type that has a place to be in."""
-    starts = Starts({}, {}, {}, {})
+    starts = Starts({}, {}, {}, {}, {})
     for kind in problem.types:
         _type(model, problem, kind, [k for k in kinds if usable(k, kind.sites)], starts)
     for run, ways in sorted(problem.ways.items()):
@@ -48,6 +50,7 @@ def _type(model: Model, problem: Problem, kind: RunType, places: list[Kind], sta
     if not single:
         count = model.column(("starts", kind.index), upper=float(len(own)), integer=True)
         model.row(("type", kind.index), [*((c, 1.0) for c in own), (count, -1.0)], 0.0, 0.0)
+    starts.count[kind.index] = count
     steps = _steps(model, kind, starts) if kind.lowered.steps else None
     wanted: dict[Shape, list[tuple[int, float]]] = {}
     for shape, times in kind.pieces:

@@ -4,7 +4,7 @@ Columns and rows have keys (tuples) from which readable names are made on demand
 the order of columns steers the solver, so it is part of determinism.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,6 +37,16 @@ class Model:
         self.integer.append(integer)
         self.column_keys.append(key)
         return len(self.cost) - 1
+
+    def maximise(self, costs: Mapping[int, float]) -> None:
+        """Make Σ cost × column the objective."""
+        self.cost = [0.0] * len(self.cost)
+        for column, cost in costs.items():
+            self.cost[column] = cost
+
+    def keep(self, key: tuple[Any, ...], costs: Mapping[int, float], reached: float) -> None:
+        """Hold an objective at what it has reached, less a rounding of the solver's."""
+        self.row(key, list(costs.items()), reached - max(1e-6, 1e-9 * abs(reached)), INF)
 
     def row(self, key: tuple[Any, ...], terms: Iterable[tuple[int, float]], lower: float, upper: float) -> int:
         """Add a row; its index. ``terms`` name each column at most once."""

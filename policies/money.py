@@ -77,7 +77,8 @@ class Money:
     """All envelopes in (budget, name) order and the family of owners.
 
     ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
-    ``funding.crossLocation`` allows everywhere (spec §3.2).
+    ``funding.crossLocation`` allows everywhere (spec §3.2); ``region``: per site, the first site that the very same
+    envelopes match, which money cannot tell from it.
     """
 
     at: int
@@ -88,6 +89,7 @@ class Money:
     family: Family
     sites: list[frozenset[int]]
     pays_on: list[frozenset[int]]
+    region: list[int]
     quarantined: frozenset[str]
     namespaces: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
@@ -124,6 +126,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     )
     sites = [fleet.sites_matching(e.flavor, e.selector) for e in envelopes]
     anywhere = policy.funding.cross_location == "allow"
+    pays_on = [fleet.sites_matching(e.flavor, ()) for e in envelopes] if anywhere else sites
     return Money(
         at=at,
         policy=policy,
@@ -132,10 +135,19 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
         aggregates=_aggregates(tables["aggregates"], index),
         family=_family(budgets, owners),
         sites=sites,
-        pays_on=[fleet.sites_matching(e.flavor, ()) for e in envelopes] if anywhere else sites,
+        pays_on=pays_on,
+        region=_regions(fleet.site_count, [*sites, *pays_on]),
         quarantined=broken,
         namespaces=_namespaces(budgets, owners),
     )
+
+
+def _regions(site_count: int, matches: list[frozenset[int]]) -> list[int]:
+    first: dict[tuple[int, ...], int] = {}
+    return [
+        first.setdefault(tuple(i for i, matched in enumerate(matches) if site in matched), site)
+        for site in range(site_count)
+    ]
 
 
 def _family(budgets: pa.Table, owners: Mapping[str, str]) -> Family:

@@ -3,12 +3,29 @@
     least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobtree.api.scalars import Duration
 from policies.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR
 from policies.money import Envelope, Money
 from policies.runs import RunRow
+
+if TYPE_CHECKING:  # a Problem holds Payers
+    from policies.payments import PayKey, Purse
+    from policies.problem import Problem
+
+
+class Source(NamedTuple):
+    """A payer as caps see it: how near it is does not matter to whether it can pay."""
+
+    envelope: int
+    loan: bool
+    limit: int | None
+    run_gpus: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +43,11 @@ class Payer:
         """Is it a sponsor?"""
         return self.rank == SPONSOR
 
+    @property
+    def source(self) -> Source:
+        """The payer without its nearness."""
+        return Source(self.envelope, self.loan, self.limit, self.run_gpus)
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -34,6 +56,23 @@ class Refused:
     envelope: int
     rank: int
     why: str
+
+
+def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
+    """Stage 7 over payment columns, as costs to maximise: − rank × GPUs (a spare counts its discount).
+
+    Only where a purse's runs all have the same payers in the same order (``Problem.exact``).
+    """
+    discount = problem.book.money.policy.spares.discount_milli / 1000
+    ranks = {
+        purse.index: {p.envelope: p.rank for p in problem.candidates[purse.example.members[0]].payers}
+        for purse in purses
+    }
+    return {
+        column: -ranks[purse][envelope] * (1.0 if active else discount)
+        for (purse, active, _, envelope), column in pay.items()
+        if ranks[purse][envelope]
+    }
 
 
 def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
@@ -78,13 +117,16 @@ def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
     if not envelope.pays_at(money.at):
         return f"the window of {envelope.label} is not open"
     limit = run.limit if run.limit is not None else envelope.per_run_default_time
-    stated = "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
         allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
         if envelope.per_run_gpus is not None and envelope.per_run_gpus < run.width_min:
             allowed += f" and {envelope.per_run_gpus} GPUs (perRun.maxGPUs)"
-        return f"{envelope.label} pays for {allowed}; this one {stated} and asks for {run.width_min} GPUs"
-    past = money.policy.funding.past_window == "refuse" and envelope.end is not None
-    if past and envelope.end is not None and (limit is None or money.at + limit > envelope.end):
-        return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {stated}"
+        return f"{envelope.label} pays for {allowed}; this one {_stated(limit)} and asks for {run.width_min} GPUs"
+    if envelope.end is not None and money.policy.funding.past_window == "refuse":
+        if limit is None or money.at + limit > envelope.end:
+            return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {_stated(limit)}"
     return ""
+
+
+def _stated(limit: int | None) -> str:
+    return "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"

@@ -4,8 +4,8 @@ Runs with equal payers share a *purse*. Per purse, role and site,
 
     Σ_envelopes pay = GPUs of its runs there          (all of it: nothing starts partly unfunded)
     Σ weight × milli × pay ≤ limit − used             for every cap of the book
-    Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts  per run with a borrow limit
-    pay to e ≤ perRun.maxGPUs × starts                per run (a spare counts its discount)
+    Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts  per type with a borrow limit
+    pay from e ≤ perRun.maxGPUs × starts              per type (a spare counts its discount)
 
 Payments are whole GPUs; a spare is paid ``discount`` of a GPU.
 """
@@ -18,7 +18,7 @@ from policies.problem import Problem, RunType
 from policies.shapes import Shape
 
 PayKey = tuple[int, bool, int, int]
-"""(purse, active, site, envelope)."""
+"""(purse, active, region, envelope)."""
 
 
 @dataclass
@@ -31,28 +31,69 @@ class Purse:
     demand: dict[tuple[bool, int, frozenset[int]], list[tuple[int, float]]] = field(default_factory=dict)
 
     def add(self, kind: Kind, part: frozenset[int], shape: Shape, column: int) -> None:
-        """Groups counted by ``column`` have to be paid for in ``kind``."""
+        """Groups counted by ``column`` have to be paid for in ``kind``; ``part``: regions of money there."""
         self.demand.setdefault((True, kind.index, part), []).append((column, float(shape.gpus)))
         if shape.spares:
             self.demand.setdefault((False, kind.index, part), []).append((column, float(shape.spare_gpus)))
 
 
-def rows(model: Model, problem: Problem, purses: list[Purse]) -> dict[PayKey, int]:
-    """Payment columns and all their rows."""
+def rows(model: Model, problem: Problem, purses: list[Purse], *, merged: bool) -> dict[PayKey, int]:
+    """Payment columns and all their rows. ``merged``: envelopes that no row could tell apart pay as one (see wallets)."""
     pay: dict[PayKey, int] = {}
     caps: dict[int, list[tuple[int, float]]] = {}
+    wallet = wallets(problem, purses) if merged else {}
     for purse in purses:
-        _balance(model, problem, purse, pay, caps)
+        _balance(model, problem, purse, wallet, pay, caps)
         _run_limits(model, problem, purse, pay)
+    together: dict[int, list[int]] = {}
+    for envelope, first in wallet.items():
+        together.setdefault(first, []).append(envelope)
     for cap, terms in sorted(caps.items()):
         scale = problem.book.caps[cap].measure.scale
-        left = max(0, problem.room_of(cap)) / scale
+        members = problem.book.caps[cap].pool.envelopes
+        alike = together.get(members[0], [members[0]]) if len(members) == 1 else [members[0]]
+        left = sum(max(0, problem.room_of(c)) for c in _alike(problem, cap, alike)) / scale
         model.row(("cap", cap), [(column, weight / scale) for column, weight in terms], -INF, left)
     return pay
 
 
+def wallets(problem: Problem, purses: list[Purse]) -> dict[int, int]:
+    """Envelope → the first of those that differ from it only in how much they hold.
+
+    They are sources of the very same purses on the same terms, pay in the same regions, and touch the same caps beside
+    one cap of their own; then Σ of their payments ≤ Σ of what is left says all that their single rows say.
+    """
+    terms: dict[int, list[tuple[object, ...]]] = {}
+    for purse in purses:
+        for source in purse.example.sources:
+            terms.setdefault(source.envelope, []).append((purse.index, source.loan, source.limit, source.run_gpus))
+    first: dict[object, int] = {}
+    found: dict[int, int] = {}
+    for envelope, signature in sorted(terms.items()):
+        own = [i for i in problem.book.of_envelope(envelope) if problem.book.caps[i].pool.envelopes == (envelope,)]
+        shared = tuple(i for i in problem.book.of_envelope(envelope) if i not in own)
+        key = (tuple(signature), problem.book.money.pays_on[envelope], shared)
+        lone = len(own) != 1 or problem.book.caps[own[0]].ahead
+        found[envelope] = envelope if lone else first.setdefault(key, envelope)
+    return found
+
+
+def _alike(problem: Problem, cap: int, envelopes: list[int]) -> list[int]:
+    """The single-envelope caps that stand in one row with ``cap``."""
+    if len(envelopes) == 1:
+        return [cap]
+    return [
+        i for e in envelopes for i in problem.book.of_envelope(e) if problem.book.caps[i].pool.envelopes == (e,)
+    ]
+
+
 def _balance(
-    model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]]
+    model: Model,
+    problem: Problem,
+    purse: Purse,
+    wallet: dict[int, int],
+    pay: dict[PayKey, int],
+    caps: dict[int, list[tuple[int, float]]],
 ) -> None:
     """Σ_envelopes pay − Σ GPUs = 0 per role and site; a group on several sites first says how it lies on them."""
     per_site: dict[tuple[bool, int], list[tuple[int, float]]] = {}
@@ -68,29 +109,31 @@ def _balance(
     discount = problem.book.money.policy.spares.discount_milli
     for (active, site), terms in sorted(per_site.items()):
         columns = []
-        for payer in purse.example.payers:
-            if site not in problem.book.money.pays_on[payer.envelope]:
+        for source in purse.example.sources:
+            if site not in problem.book.money.pays_on[source.envelope]:
                 continue
-            key = (purse.index, active, site, payer.envelope)
+            if wallet.get(source.envelope, source.envelope) != source.envelope:
+                continue
+            key = (purse.index, active, site, source.envelope)
             column = pay[key] = model.column(("pay", *key))
             columns.append((column, 1.0))
-            for cap, weight in problem.book.touches(problem.lane(payer, site)):
+            for cap, weight in problem.book.touches(problem.lane(source, site)):
                 caps.setdefault(cap, []).append((column, float(weight * (1000 if active else discount))))
         model.row(("paid", purse.index, active, site), [*columns, *terms], 0.0, 0.0)
 
 
 def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int]) -> None:
     mine = [(key, column) for key, column in pay.items() if key[0] == purse.index]
-    loans = {payer.envelope for payer in purse.example.payers if payer.loan}
+    loans = {source.envelope for source in purse.example.sources if source.loan}
     starts = [(column, 1.0) for column in purse.starts]
     if purse.example.max_borrow is not None and loans:
         terms = [(column, 1.0) for key, column in mine if key[1] and key[3] in loans]
         limit = float(purse.example.max_borrow)
         model.row(("borrow", purse.index), [*terms, *((c, -limit) for c, _ in starts)], -INF, 0.0)
     discount = problem.book.money.policy.spares.discount_milli / 1000
-    for payer in purse.example.payers:
-        if payer.run_gpus is not None:
-            terms = [(column, 1.0 if key[1] else discount) for key, column in mine if key[3] == payer.envelope]
-            limit = float(payer.run_gpus)
-            key = ("per-run", purse.index, payer.envelope)
+    for source in purse.example.sources:
+        if source.run_gpus is not None:
+            terms = [(column, 1.0 if key[1] else discount) for key, column in mine if key[3] == source.envelope]
+            limit = float(source.run_gpus)
+            key = ("per-run", purse.index, source.envelope)
             model.row(key, [*terms, *((c, -limit) for c, _ in starts)], -INF, 0.0)

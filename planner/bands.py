@@ -1,0 +1,145 @@
+"""Large masters: a certificate by branching on the big gangs, then relax-and-fix by size (ARCHITECTURE.md).
+
+The relaxation is weak only where single gangs are a sizeable part of the objective. So those few counts are branched on
+by hand, best bound first, with warm dual simplex; the bound of the best open node is the certificate. From that node the
+sizes are made integer in bands, the largest first, each band fixed before the next; smaller work stays continuous and
+fills the rest. Fixing larger work never makes a band infeasible: all smaller work may stay away.
+"""
+
+import heapq
+from dataclasses import dataclass
+from typing import Final
+
+import highspy
+import numpy as np
+
+from planner.master import Master
+from planner.solver import Floats, Settings, Solution, solve, to_highs
+from policies.model import INF
+
+BANDS: Final = (64, 16, 8, 0)
+"""Least Active GPUs of the run types that a band makes integer."""
+BIG: Final = 0.005
+"""A start that is worth this part of the bound is branched on by hand."""
+NODES: Final = 80
+"""Most LPs of that search."""
+_WHOLE: Final = 1e-6
+
+Fixings = tuple[tuple[int, float, float], ...]
+"""(column, lower, upper)."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of the search: its fixings, its LP bound and the LP's point."""
+
+    bound: float
+    fixings: Fixings
+    point: Floats
+
+
+def solve_large(master: Master, settings: Settings) -> Solution:
+    """Maximise the master's objective; the bound is valid for the whole model."""
+    model = master.model
+    node, bound = _branch(master, settings)
+    if node is None:
+        return Solution(None, -INF, bound, optimal=False)
+    integer, lower, upper = model.integer, list(model.lower), list(model.upper)
+    sizes = _sizes(master)
+    for column, low, high in node.fixings:
+        model.lower[column], model.upper[column] = low, high
+    best = Solution(None, -INF, bound, optimal=False)
+    try:
+        for number, least in enumerate(BANDS):
+            model.integer = [whole and sizes.get(c, 0) >= least for c, whole in enumerate(integer)]
+            best = solve(model, settings)
+            if best.values is None:
+                break
+            above = BANDS[number - 1] if number else INF
+            for column, size in sizes.items():
+                if least <= size < above and integer[column]:
+                    model.lower[column] = model.upper[column] = float(round(float(best.values[column])))
+    finally:
+        model.integer, model.lower, model.upper = integer, lower, upper
+    return Solution(best.values, best.objective, bound, optimal=False)
+
+
+def _sizes(master: Master) -> dict[int, int]:
+    """Integer columns by the Active GPUs of a run of their type."""
+    problem = master.problem
+    found: dict[int, int] = {}
+    for column, (what, *key) in enumerate(master.model.column_keys):
+        if what in ("starts", "all-steps", "groups"):
+            found[column] = problem.types[key[0]].base_gpus
+        elif what == "start":
+            found[column] = problem.types[problem.candidates[key[0]].type].base_gpus
+    return found
+
+
+def _branch(master: Master, settings: Settings) -> tuple[Node | None, float]:
+    """The first node without a fractional big count, best bound first, and the bound of all that is open then."""
+    highs = highspy.Highs()
+    for name, value in settings.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(to_highs(master.model, relaxed=True))
+    root = _relax(highs, master, (), INF)
+    if root is None:
+        return None, INF
+    big = _big(master, root.bound)
+    heap: list[tuple[float, int, Node]] = [(-root.bound, 0, root)]
+    count = 1
+    while heap:
+        node = heapq.heappop(heap)[2]
+        column = _fractional(big, node.point)
+        if column is None or count >= NODES:
+            return node, node.bound
+        value = float(node.point[column])
+        low = (column, float(master.model.lower[column]), float(np.floor(value)))
+        high = (column, float(np.ceil(value)), float(master.model.upper[column]))
+        for side in (high, low):
+            child = _relax(highs, master, (*node.fixings, side), node.bound)
+            if child is not None:
+                heapq.heappush(heap, (-child.bound, count, child))
+            count += 1
+    return None, root.bound
+
+
+def _big(master: Master, bound: float) -> list[tuple[float, int]]:
+    """Counts whose single start is worth BIG of the bound, most valuable first."""
+    problem = master.problem
+    unit = float(problem.book.money.policy.age.unit)
+    found = []
+    for kind in problem.types:
+        if kind.unfunded or kind.members[0] not in master.starts.start:
+            continue
+        worth = kind.base_gpus * problem.candidates[kind.members[0]].weight / unit
+        if worth >= BIG * bound:
+            found.append((-worth, master.starts.count[kind.index]))
+    return sorted(found)
+
+
+def _fractional(big: list[tuple[float, int]], point: Floats) -> int | None:
+    for _, column in big:
+        if abs(point[column] - round(float(point[column]))) > _WHOLE:
+            return column
+    return None
+
+
+def _relax(highs: highspy.Highs, master: Master, fixings: Fixings, above: float) -> Node | None:
+    """The LP under ``fixings``; None where it is infeasible. One that fails keeps its parent's bound (``above``)."""
+    bounds: dict[int, tuple[float, float]] = {}
+    for column, low, high in fixings:
+        was = bounds.get(column, (low, high))
+        bounds[column] = max(was[0], low), min(was[1], high)
+    for column, (low, high) in bounds.items():
+        highs.changeColBounds(column, low, high)
+    highs.run()
+    status = highs.getModelStatus()
+    value = highs.getInfo().objective_function_value
+    point = np.asarray(highs.getSolution().col_value, dtype=np.float64)
+    for column in bounds:  # only now: a changed bound drops the solution
+        highs.changeColBounds(column, master.model.lower[column], master.model.upper[column])
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return None
+    bound = min(above, value) if status == highspy.HighsModelStatus.kOptimal else above
+    return Node(bound, tuple((column, low, high) for column, (low, high) in sorted(bounds.items())), point)

@@ -25,7 +25,7 @@ def cycle_name(at: int) -> str:
 
 
 def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcome) -> Plan:
-    """The Plan of an outcome. The outcome's room is used up."""
+    """The Plan of an outcome."""
     cycle = cycle_name(state.at)
     waits = explain.waits(state, problem, outcome.draft, outcome.room)
     created = lease_objects.new_leases(problem, outcome.room, outcome.draft, cycle)

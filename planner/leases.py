@@ -25,13 +25,14 @@ class Part:
 
 
 def new_leases(problem: Problem, room: Room, draft: Draft, cycle: str) -> list[Lease]:
-    """Leases of all starts, in (namespace, name) order. Uses up the room's slots."""
+    """Leases of all starts, in (namespace, name) order."""
+    slots = {chunk.node: list(room.slots[chunk.node]) for piece in draft.pieces for chunk in piece.chunks}
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
     found: list[Lease] = []
     for start in sorted(draft.starts, key=lambda s: problem.candidates[s.candidate].run.key):
-        parts = [part for piece in pieces[start.candidate] for part in _parts(room, piece)]
+        parts = [part for piece in pieces[start.candidate] for part in _parts(slots, piece)]
         found += _leases(problem, room, start.candidate, sorted(parts, key=_part_order), draft, cycle)
     return sorted(found, key=lambda lease: (lease.namespace, lease.name))
 
@@ -40,7 +41,7 @@ def _part_order(part: Part) -> tuple[int, bool, int]:
     return part.group, not part.active, part.node
 
 
-def _parts(room: Room, piece: Piece) -> Iterator[Part]:
+def _parts(slots: dict[int, list[int]], piece: Piece) -> Iterator[Part]:
     """Chunks cut into groups: a piece holds one group, or all groups of a run that lies in one domain."""
     each_spares = piece.shape.spare_gpus // len(piece.groups)
     active = [[group, gpus] for group, gpus in piece.groups]
@@ -54,7 +55,7 @@ def _parts(room: Room, piece: Piece) -> Iterator[Part]:
             here = min(left, queue[0][1])
             queue[0][1] -= here
             left -= here
-            ordinals = tuple(room.slots[chunk.node].pop() for _ in range(here))
+            ordinals = tuple(slots[chunk.node].pop() for _ in range(here))
             yield Part(queue[0][0], chunk.node, ordinals, chunk.active)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     with cluster.hold():
         intake = cluster.read()
         show.warn(_check(intake, items))
+        _refuse_strangers(intake, items, options.time)
         outcomes = [_outcome(intake, value, item) for value, item in manifests]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
     show.say(*(f"{item.subject} {word}" for item, (word, _) in zip(items, outcomes, strict=True)))
@@ -119,6 +121,35 @@ def _check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
     together += [run for run in intake.runs if run.subject not in subjects]
     check_set(together)
     return warnings
+
+
+def _refuse_strangers(intake: Intake, items: Sequence[KindObject], at: int) -> None:
+    """Raises Refusal for a Run whose namespace may not charge as its owner, by the Budgets as they will be."""
+    from jobtree.api import Budget, Policy, Run
+    from jobtree.world.snapshot import take
+    from planner.derive import state_of
+    from policies import tenancy
+
+    runs = [item for item in items if isinstance(item, Run)]
+    if not runs:
+        return
+    budgets = {budget.name: budget for budget in intake.budgets} | {
+        item.name: item for item in items if isinstance(item, Budget)
+    }
+    policy = next((item for item in items if isinstance(item, Policy)), intake.policy)
+    after = replace(
+        intake,
+        nodes=(),
+        pods=(),
+        runs=(),
+        leases=(),
+        policy=policy,
+        budgets=tuple(budgets[name] for name in sorted(budgets)),
+    )
+    money = state_of(take(after), at).money
+    for run in runs:
+        if refusal := tenancy.refusal(money, run.spec.owner, run.namespace):
+            raise Refusal(refusal, subject=run.subject)
 
 
 def _outcome(intake: Intake, value: dict[str, Any], item: KindObject) -> tuple[str, list[Write]]:

@@ -144,6 +144,15 @@ def test_a_submitted_run_may_not_change_what_is_fixed(world: World, tmp_path: Pa
     )
 
 
+def test_a_run_from_a_namespace_that_its_owner_is_not_bound_to_is_refused(world: World, tmp_path: Path) -> None:
+    bound = doc.budget("org:b", [doc.envelope(8)], namespaces=["team-b"])
+    good, evil = (doc.run("r", 1, "org:b:x", namespace) for namespace in ("team-b", "evil"))
+    assert world.runs("submit", "-f", manifest(tmp_path, bound, evil), at=T0).refused() == (
+        "error: Run evil/r: org:b:x may be charged from team-b, not from evil"
+    )
+    world.runs("submit", "-f", manifest(tmp_path, bound, good), at=T0).ok()
+
+
 def test_sponsors_without_borrowing_are_accepted_with_a_warning(world: World, tmp_path: Path) -> None:
     made = manifest(tmp_path, doc.merge(doc.run("r", 1), {"spec": {"funding": {"sponsors": ["org:b"]}}}))
     output = world.runs("submit", "-f", made, at=T0).ok()

@@ -78,7 +78,7 @@ def test_state_of_a_small_file_answers_at_once() -> None:
     world = World().domain("A", nodes=8).budget("org:a", 64)
     for number in range(40):
         world.run(f"r{number}", 1)
-    command = [KUBECTL_RUNS, "--state", world.save(), "state"]
+    command: list[str | Path] = [KUBECTL_RUNS, "--state", world.save(), "state"]
     seconds = []
     for _ in range(3):
         began = time.perf_counter()
@@ -95,6 +95,6 @@ def test_state_loads_no_heavy_library() -> None:
         "{'pyarrow', 'numpy', 'highspy', 'rich', 'typer', 'pandas', 'duckdb', 'planner', 'policies'}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, "--state", world.save(), "state"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, "--state", str(world.save()), "state"], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"

@@ -60,7 +60,8 @@ def test_an_unchanged_world_is_planned_to_nothing_but_the_plan(world: World) -> 
     before = world.cycle()
     for minute in range(1, 6):
         after = world.cycle(f"+{minute}m")
-        assert after.plan.leases == after.plan.closures == after.plan.segments == after.plan.runs == []
+        plan = after.plan
+        assert (plan.leases, plan.closures, plan.segments, plan.runs) == ([], [], [], [])
         kept = [each for each in after.documents if each["kind"] != "Plan"]
         assert kept == [each for each in before.documents if each["kind"] != "Plan"]
 
@@ -199,8 +200,8 @@ def test_a_replay_names_the_first_difference(world: World) -> None:
     assert jobtree("replay", path).refused() == (
         f"error: {stored}: it is not the plan that its manifest names: it was changed"
     )
-    digests = [hashlib.sha256(data).hexdigest() for data in (cycle.plan_bytes, changed)]
-    path.write_text(path.read_text().replace(*digests))
+    before, after = (hashlib.sha256(data).hexdigest() for data in (cycle.plan_bytes, changed))
+    path.write_text(path.read_text().replace(before, after))
     assert jobtree("replay", path).refused() == (
         f'error: {path}: the plan is another one: plan.waits[0].name was "t" and is now "s"'
     )

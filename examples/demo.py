@@ -32,7 +32,7 @@ from reports.slots import fleet_slots
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "demo-output"
-NOW = 1508263200  # 2017-10-17T18:00:00Z, the world's own time
+NOW = 1508436000  # 2017-10-19T18:00:00Z, the world's own time
 SHOWN = 12
 
 Key = tuple[str, str]

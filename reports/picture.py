@@ -154,7 +154,7 @@ def _handles(domains: Sequence[DomainSlots], colours: dict[str, str]) -> list[Ar
     rest = owners.total() - sum(owners[owner] for owner in named)
     handles: list[Artist] = [Patch(facecolor=colours[o], label=f"{o}: {owners[o]}") for o in named]
     if rest:
-        handles.append(Patch(facecolor=OTHERS, label=f"{len(owners) - len(named)} other owners: {rest}"))
+        handles.append(Patch(facecolor=OTHERS, label=f"other owners: {rest}"))
     if states["spare"]:
         handles.append(Patch(facecolor=mpl.colors.to_rgba(PALETTE[0], PALE), label=f"pale: spares, {states['spare']}"))
     if states["foreign"]:

@@ -75,7 +75,7 @@ def run(command: str) -> str:
 def execute(language: str, text: str, names: dict[str, object]) -> None:
     """Run a block of SQL or Python; ``names`` are the page's Python variables."""
     if language == "sql":
-        duckdb.sql(text).fetchall()
+        duckdb.execute(text).fetchall()
     else:
         exec(compile(text, "page", "exec"), names)
 

@@ -35,7 +35,7 @@ def test_it_leaves_state_lake_and_pictures(told: tuple[int, str, Path]) -> None:
     output = told[2]
 
     assert {path.name for path in output.iterdir()} >= {"cluster.yaml", "lake", "fleet.svg", "fleet.png"}
-    assert len(list(output.glob("lake/cycles/date=2017-10-17/*.json"))) == 2
+    assert len(list(output.glob("lake/cycles/date=2017-10-19/*.json"))) == 2
 
 
 def test_it_fails_where_a_cycle_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

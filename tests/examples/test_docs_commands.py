@@ -33,7 +33,9 @@ def test_targets_named_in_the_pages_exist() -> None:
     named = {
         target
         for page in consoles.PAGES
-        for target in re.findall(r"\bmake ([a-z]+)", (consoles.ROOT / page).read_text(encoding="utf-8"))
+        for target in re.findall(
+            r"(?:^|`)make ([a-z]+)", (consoles.ROOT / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
     }
 
     assert {"demo", "test"} <= named <= targets

@@ -1,6 +1,8 @@
 """Cycles from end to end, and the operators' commands around them."""
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from cronjobs.schedule import times
 from exporters import planfile, planjson
 from tests.support import documents as doc
+from tests.support import invariants
 from tests.support.commands import jobtree
 from tests.support.times import T0, moment, unix
 from tests.support.worlds import World
@@ -76,6 +79,24 @@ def test_the_same_second_may_be_planned_twice(world: World) -> None:
     world.cycle()
     again = world.cycle()
     assert (again.started, len(again.all("Plan"))) == ([], 1)
+
+
+def test_two_cycles_at_once_are_one_after_the_other(world: World) -> None:
+    before = doc.read(world.save())
+    program = Path(sys.executable).with_name("jobtree")
+    both = [
+        subprocess.Popen(
+            [program, "--state", world.path, "cycle", "--at", T0, "--lake", world.lake],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    said = sorted(each.communicate(timeout=120) for each in both)
+    assert [(out.partition(": ")[2], err) for out, err in said] == [
+        ("0 runs start, 1 waits; 3 writes\n", ""),
+        ("1 run starts, 1 waits; 7 writes\n", ""),
+    ]
+    invariants.check(before, doc.read(world.path), unix(T0))
 
 
 def test_cycles_may_be_run_in_a_row(world: World) -> None:

@@ -1,7 +1,7 @@
 """Console sessions of the docs, run again: each ``$ command`` must print what stands below it.
 
-A line ``...`` in the page stands for any number of lines. ``python -m tests.support.console PAGE`` rewrites the page with
-what the commands print now, where there is no such line.
+A line ``...`` in the page stands for any number of lines. ``python -m tests.support.console PAGE`` rewrites the page
+with what the commands print now, where that is something else.
 """
 
 import contextlib

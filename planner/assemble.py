@@ -6,9 +6,10 @@ from jobtree import __version__
 from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
 from jobtree.world import values as col
-from jobtree.world.plan import BudgetUpdate, Closure, Plan, PlanWarning, Segment, Solver, Stage, Wait
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Solver, Stage, Wait
 from jobtree.world.snapshot import Snapshot
-from planner import explain, leases as lease_objects
+from planner import explain
+from planner import leases as lease_objects
 from planner.derive import State
 from planner.greedy import Draft, Purses
 from planner.solver import identity
@@ -46,7 +47,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcom
             Stage(name=s.name, unit=s.unit, sense=s.sense, value=s.value, bound=s.bound, proven=s.proven)
             for s in outcome.stages
         ],
-        closures=_closures(state),
+        closures=state.closures,
         segments=_segments(state),
         leases=created,
         runs=run_updates(state, after),
@@ -80,8 +81,7 @@ def _default_limit(state: State, leases: list[LeaseRow]) -> int | None:
     defaults = [
         default
         for lease in leases
-        if lease.envelope >= 0
-        and (default := state.money.envelopes[lease.envelope].per_run_default_time) is not None
+        if lease.envelope >= 0 and (default := state.money.envelopes[lease.envelope].per_run_default_time) is not None
     ]
     return min(defaults, default=None)
 
@@ -107,17 +107,6 @@ def _row(state: State, lease: Lease) -> LeaseRow:
         ended=None,
         segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),
     )
-
-
-def _closures(state: State) -> list[Closure]:
-    found = []
-    for lease in state.leases:
-        ending = state.endings.get(lease.run_key)
-        if lease.closed or ending is None:
-            continue
-        ended = max(lease.start, min(ending.ended, state.at))
-        found.append(Closure(namespace=lease.namespace, name=lease.name, ended=ended, reason=ending.reason))
-    return found
 
 
 def _segments(state: State) -> list[Segment]:
@@ -162,4 +151,3 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
 
 def _name(kind: str, namespace: str, name: str) -> str:
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
+from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
 from planner.lower import lower_runs
 from planner.room import Foreign, Room
@@ -39,6 +40,7 @@ class State:
     leases: list[LeaseRow]
     held: dict[RunKey, list[LeaseRow]]
     endings: dict[RunKey, Ending]
+    closures: list[Closure]
     spent: Spent
     funded: Funded
     foreign: dict[str, Foreign]
@@ -50,6 +52,11 @@ class State:
     def money(self) -> Money:
         """Budgets at the cycle's time."""
         return self.book.money
+
+    @property
+    def ends(self) -> dict[tuple[str, str], int]:
+        """(namespace, lease) → end of the leases that this cycle closes."""
+        return ends_of(self.closures)
 
     def room(self) -> Room:
         """What is free before anything is started."""
@@ -63,8 +70,14 @@ class State:
         for key, why in waiting.items():
             self.blocked[key] = ("GangIncomplete", why)
         ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
-        quotas = trees.trees(self.runs, self.leases, self.at, int(self.policy.accounting_period))
+        period = int(self.policy.accounting_period)
+        quotas = trees.trees(self.runs, self.leases, self.ends, self.at, period)
         return lower_runs(ready, self.fleet, self.book, self.funded.used, whole, quotas)
+
+
+def ends_of(closures: list[Closure]) -> dict[tuple[str, str], int]:
+    """Ends by (namespace, lease)."""
+    return {(closure.namespace, closure.name): closure.ended for closure in closures}
 
 
 def state_of(snapshot: Snapshot, at: int) -> State:
@@ -84,7 +97,8 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     ended = endings.endings(runs, held, own_pods, at)
     staying = {key: mine for key, mine in held.items() if key not in ended}
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
-    charged = spent(book, leases, node_site)
+    closures = _closures(leases, ended, at)
+    charged = spent(book, leases, node_site, ends_of(closures))
     limits = {
         key: None if (limit := runs[key].limit) is None else min(lease.start for lease in mine) + limit
         for key, mine in staying.items()
@@ -101,6 +115,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         leases=leases,
         held=staying,
         endings=ended,
+        closures=closures,
         spent=charged,
         funded=derive(book, claims, open_leases, charged, node_site),
         foreign=foreign,
@@ -109,6 +124,20 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     )
     _block(state)
     return state
+
+
+def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], at: int) -> list[Closure]:
+    """Open leases of runs that end, in (namespace, name) order."""
+    return [
+        Closure(
+            namespace=lease.namespace,
+            name=lease.name,
+            ended=max(lease.start, min(ended[lease.run_key].ended, at)),
+            reason=ended[lease.run_key].reason,
+        )
+        for lease in leases
+        if not lease.closed and lease.run_key in ended
+    ]
 
 
 def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:

@@ -69,28 +69,32 @@ def _unfundable(state: State, run: RunRow, refused: list[Refused]) -> Wait:
     """Nobody may pay now: every near envelope with its reason."""
     if not refused:
         owners = ", ".join(sorted({run.owner, *run.sponsors}))
-        message = f"No envelope of {owners} or its family pays for {run.flavor}: it can never be funded as things stand."
+        message = (
+            f"No envelope of {owners} or its family pays for {run.flavor}: it can never be funded as things stand."
+        )
         return _wait(run, "NoFunding", message, never=True)
-    reasons = "; ".join(r.why for r in sorted(refused, key=lambda r: (r.rank, r.envelope))[:3])
-    return _wait(run, "NoFunding", f"No envelope may pay for its {run.width_min} GPUs: {reasons}.")
+    reasons = "; ".join(r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))[:3])
+    message = f"No envelope may pay for its {counted(run.width_min, 1, 'GPU')}: {reasons}."
+    return _wait(run, "NoFunding", message, never=not any(r.later for r in refused))
 
 
-def _weighed(
-    state: State, problem: Problem, run: RunRow, kind: RunType, lacking: list[Missing], space: Space
-) -> Wait:
-    if not kind.sites:
+def _weighed(state: State, problem: Problem, run: RunRow, kind: RunType, lacking: list[Missing], space: Space) -> Wait:
+    if not state.fleet.sites_for(run.access):
         return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=True)
+    if not kind.sites:
+        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, kind)}.", never=True)
     if space.missing:
-        return _wait(run, "NeverFits", _never_fits(run, space), _room_short(run, space.missing, space), 0, never=True)
+        return _wait(run, "NeverFits", _never_fits(run, space), _room_short(run, space.missing), 0, never=True)
     deficit = space.deficit
-    shorts = sorted([m.short for m in lacking], key=lambda s: (-s.amount, s.subject, s.rule))
+    shorts = [m.short for m in lacking]
     clauses = [m.words for m in lacking]
     refused = problem.refused.get(run.key, []) if lacking else []
     if deficit:
         where = ", ".join(state.fleet.domain_name(d) for d in space.domains)
         clauses.append(f"{counted(deficit, 1, 'GPU')} would have to be freed in {where}")
-        shorts += _room_short(run, deficit, space)
-    why = [r.why for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
+        shorts += _room_short(run, deficit)
+    shorts.sort(key=lambda s: (-s.amount, s.subject, s.rule))
+    why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
     reason = "BudgetShort" if lacking else "CapacityShort"
     if not clauses:
         clauses = ["room and money are there, but not in the same place or not for all of it at once"]
@@ -121,7 +125,13 @@ def _no_nodes(state: State, run: RunRow) -> str:
     return f"Every matching node of flavor {run.flavor} has a taint that the run does not tolerate"
 
 
-def _room_short(run: RunRow, gpus: int, space: Space) -> list[Short]:
+def _no_paid_nodes(state: State, kind: RunType) -> str:
+    payers = [state.money.envelopes[source.envelope] for source in kind.sources]
+    named = ", ".join(f"{e.label} ({', '.join(f'{k}={v}' for k, v in e.selector)})" for e in payers[:3])
+    return f"No node that it may use is matched by an envelope that pays for it: {named}"
+
+
+def _room_short(run: RunRow, gpus: int) -> list[Short]:
     return [Short(rule="capacity", subject=run.flavor, amount=gpus, unit="GPU")]
 
 
@@ -132,5 +142,3 @@ def _never_fits(run: RunRow, space: Space) -> str:
         return f"{_asks(run)}: its group of {biggest} GPUs can never fit, the largest domain has {space.largest}."
     pods = f"{space.pods} pods of {run.pod} ({space.missing} GPUs)" if space.pods else f"{space.missing} GPUs"
     return f"{_asks(run)}: {pods} short even with all of the fleet free, so it can never fit."
-
-

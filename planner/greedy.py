@@ -12,6 +12,7 @@ from planner.room import Room
 from policies.claims import RunKey
 from policies.places import Kind, usable
 from policies.problem import Candidate, Problem, RunType
+from policies.shapes import PodLoad
 
 Payments = dict[int, int]
 """Envelope → GPUs, for one (role, region) of one run."""
@@ -94,7 +95,9 @@ class Purses:
                 most = left
                 for cap, weight in self.problem.book.touches(lane):
                     room = self.problem.book.caps[cap].limit - self.used[cap] - taken.get(cap, 0)
-                    most = min(most, max(0, room) // (weight * self._milli(active)) if weight * self._milli(active) else most)
+                    most = min(
+                        most, max(0, room) // (weight * self._milli(active)) if weight * self._milli(active) else most
+                    )
                 if payer.loan and active and candidate.run.max_borrow is not None:
                     most = min(most, candidate.run.max_borrow - borrowed)
                 if payer.run_gpus is not None and self._milli(active):
@@ -150,30 +153,47 @@ class _Filler:
         self.kinds = kinds
         self.purses = purses
         self.kind_of = {domain: kind for kind in kinds for domain in kind.domains}
-        self._left: dict[int, dict[tuple[frozenset[int], int], int]] = {}
+        self._left: dict[int, dict[tuple[frozenset[int], int, PodLoad], int]] = {}
 
-    def try_start(
-        self, kind: RunType, start: Start
-    ) -> tuple[list[Piece], dict[tuple[bool, int], Payments]] | None:
+    def try_start(self, kind: RunType, start: Start) -> tuple[list[Piece], dict[tuple[bool, int], Payments]] | None:
         """Place and pay one start; None, with nothing taken, where either fails."""
         if not self.purses.trees_allow(start) or not self._money_anywhere(kind, start):
             return None
+        for sites in self._parts(kind):
+            placed = self._settle(start, kind, sites)
+            paid = self._pay(start, placed) if placed else None
+            if placed and paid is not None:
+                self.purses.count_trees(start)
+                return placed, paid
+            self._give_back(placed)
+        return None
+
+    def _parts(self, kind: RunType) -> list[frozenset[int]]:
+        """Where to try: anywhere it may be, then in each region of money alone (nodes do not know who pays)."""
+        region = self.problem.book.money.region
+        regions = sorted({region[site] for site in kind.sites})
+        if kind.unfunded or len(regions) == 1:
+            return [kind.sites]
+        return [kind.sites, *(frozenset(s for s in kind.sites if region[s] == r) for r in regions)]
+
+    def _settle(self, start: Start, kind: RunType, sites: frozenset[int]) -> list[Piece]:
+        """Slots for every piece of a start; an empty list, with nothing taken, where one finds none."""
         pieces = pieces_of(self.problem, start)
         placed: list[Piece] = []
         mine: set[int] = set()
         for i, piece in enumerate(pieces):
+            piece.sites = sites
             if not self._place(piece, kind, mine, len(pieces) - i):
-                break
+                self._give_back(placed)
+                return []
             placed.append(piece)
             mine.add(piece.domain)
-        paid = self._pay(start, placed) if len(placed) == len(pieces) else None
-        if paid is None:
-            for piece in placed:
-                self.room.give_back(piece.chunks, kind.load)
-                self._forget(piece.domain)
-            return None
-        self.purses.count_trees(start)
-        return placed, paid
+        return placed
+
+    def _give_back(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            self.room.give_back(piece.chunks, piece.load)
+            self._forget(piece.domain)
 
     def _money_anywhere(self, kind: RunType, start: Start) -> bool:
         """A quick look before placing: could the payers together hold the run's Active GPUs at all?"""
@@ -201,24 +221,24 @@ class _Filler:
             part = usable(place, piece.sites)
             if not part:
                 continue
-            left = self._capacity(domain, part, max(1, piece.shape.pod))
+            left = self._capacity(domain, part, max(1, piece.shape.pod), piece.load)
             if left >= piece.shape.size:
                 options.append(((domain not in mine, -min(rest, left // piece.shape.size), left, domain), domain))
         for _, domain in sorted(options):
-            chunks = self.room.fit(domain, piece.sites, piece.shape, kind.load)
+            chunks = self.room.settle(domain, piece.sites, list(piece.groups), kind.load)
             if chunks is not None:
                 piece.domain = domain
                 piece.chunks = chunks
-                self.room.take(chunks, kind.load)
                 self._forget(domain)
                 return True
         return False
 
-    def _capacity(self, domain: int, part: frozenset[int], pod: int) -> int:
+    def _capacity(self, domain: int, part: frozenset[int], pod: int, load: PodLoad) -> int:
         known = self._left.setdefault(domain, {})
-        if (part, pod) not in known:
-            known[part, pod] = self.room.capacity(domain, part, pod)
-        return known[part, pod]
+        key = (part, pod, load)
+        if key not in known:
+            known[key] = self.room.capacity(domain, part, pod, load)
+        return known[key]
 
     def _forget(self, domain: int) -> None:
         self._left.pop(domain, None)

@@ -42,21 +42,9 @@ def _part_order(part: Part) -> tuple[int, bool, int]:
 
 
 def _parts(slots: dict[int, list[int]], piece: Piece) -> Iterator[Part]:
-    """Chunks cut into groups: a piece holds one group, or all groups of a run that lies in one domain."""
-    each_spares = piece.shape.spare_gpus // len(piece.groups)
-    active = [[group, gpus] for group, gpus in piece.groups]
-    spare = [[group, each_spares] for group, _ in piece.groups]
     for chunk in piece.chunks:
-        left = chunk.count
-        queue = active if chunk.active else spare
-        while left:
-            while not queue[0][1]:
-                queue.pop(0)
-            here = min(left, queue[0][1])
-            queue[0][1] -= here
-            left -= here
-            ordinals = tuple(slots[chunk.node].pop() for _ in range(here))
-            yield Part(queue[0][0], chunk.node, ordinals, chunk.active)
+        ordinals = tuple(slots[chunk.node].pop() for _ in range(chunk.count))
+        yield Part(chunk.group, chunk.node, ordinals, chunk.active)
 
 
 def _leases(
@@ -68,7 +56,9 @@ def _leases(
     money = problem.book.money
     number: dict[int, int] = {}
     for part in parts:
-        queue = {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
+        queue = (
+            {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
+        )
         ordinals = list(part.ordinals)
         while ordinals:
             envelope = next(e for e, gpus in queue.items() if gpus)

@@ -12,7 +12,6 @@ from policies.runs import RunRow
 from policies.shapes import PodLoad
 from policies.trees import Tree
 
-
 EXACT: Final = 100
 """Most waiting runs of a problem whose types keep the order of their payers."""
 
@@ -67,6 +66,12 @@ class _Lowering:
         limit = min(period, period if payer.limit is None else payer.limit) if timed else None
         return Payer(payer.envelope, payer.rank, payer.order, limit, payer.run_gpus)
 
+    def fleet_sites(self, access: Access) -> frozenset[int]:
+        """Where a run may be placed."""
+        if access not in self.sites:
+            self.sites[access] = self.fleet.sites_for(access)
+        return self.sites[access]
+
     def type(self, run: RunRow, purse: _Purse, *, unfunded: bool, tied: bool) -> RunType:
         """The run's type; runs that are tied to others are types of their own."""
         load = PodLoad(run.pod_cpu_milli, run.pod_memory)
@@ -75,12 +80,13 @@ class _Lowering:
         key = (run.access, run.lowered(), pool, load, borrows, run.key if tied else None)
         found = self.types.get(key)
         if found is None:
-            if run.access not in self.sites:
-                self.sites[run.access] = self.fleet.sites_for(run.access)
+            sites = self.fleet_sites(run.access)
+            if not unfunded:  # room where nobody pays is none
+                sites &= frozenset(s for source in purse.sources for s in self.book.money.pays_on[source.envelope])
             found = self.types[key] = RunType(
                 index=len(self.types),
                 lowered=run.lowered(),
-                sites=self.sites[run.access],
+                sites=sites,
                 sources=() if unfunded else purse.sources,
                 unfunded=unfunded,
                 load=load,

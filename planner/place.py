@@ -6,13 +6,13 @@ accepted fits its capacity; for sizes that divide one another that is exact. The
 biggest pods first, and groups without a pod size fill what is left.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from planner.room import Chunk, Room
 from policies.places import Kind, pod_units, usable
 from policies.problem import Problem
-from policies.shapes import Shape
+from policies.shapes import NO_LOAD, PodLoad, Shape
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,14 @@ class Start:
 
 @dataclass
 class Piece:
-    """One shape of one start. ``groups``: (index, Active GPUs) of the run's groups in it; ``domain``, ``chunks``: where."""
+    """What of one start must lie in one domain. ``groups``: its groups with their shapes; ``shape``: all of them together;
+    ``domain``, ``chunks``: where."""
 
     candidate: int
     shape: Shape
-    groups: tuple[tuple[int, int], ...]
+    groups: tuple[tuple[int, Shape], ...]
     sites: frozenset[int]
+    load: PodLoad
     kind: int = -1
     domain: int = -1
     chunks: list[Chunk] = field(default_factory=list)
@@ -40,13 +42,12 @@ def pieces_of(problem: Problem, start: Start) -> list[Piece]:
     """The pieces of a start, groups numbered from 0."""
     kind = problem.types[problem.candidates[start.candidate].type]
     lowered = kind.lowered
-    sizes = lowered.groups(start.steps)
+    groups = [Shape(size, lowered.pod, lowered.spares) for size in lowered.groups(start.steps)]
     if lowered.together:
-        shape = Shape(sum(sizes), lowered.pod, lowered.spares * len(sizes))
-        return [Piece(start.candidate, shape, tuple(enumerate(sizes)), kind.sites)]
+        whole = Shape(sum(g.gpus for g in groups), lowered.pod, lowered.spares * len(groups))
+        return [Piece(start.candidate, whole, tuple(enumerate(groups)), kind.sites, kind.load)]
     return [
-        Piece(start.candidate, Shape(size, lowered.pod, lowered.spares), ((group, size),), kind.sites)
-        for group, size in enumerate(sizes)
+        Piece(start.candidate, shape, ((group, shape),), kind.sites, kind.load) for group, shape in enumerate(groups)
     ]
 
 
@@ -56,39 +57,43 @@ class Domains:
     def __init__(self, room: Room, kinds: list[Kind], pieces: Iterable[Piece]) -> None:
         self._room = room
         self.kind_of = {domain: kind for kind in kinds for domain in kind.domains}
-        keys: dict[int, set[tuple[frozenset[int], int]]] = {}
-        for shape, sites in {(p.shape, p.sites) for p in pieces}:
+        keys: dict[int, set[tuple[frozenset[int], int, PodLoad]]] = {}
+        for shape, sites, own in {(p.shape, p.sites, p.load) for p in pieces}:
             for kind in kinds:
                 if part := usable(kind, sites):
-                    keys.setdefault(kind.index, set()).add((part, max(1, shape.pod)))
-        self._keys = {k: sorted(v, key=lambda key: (sorted(key[0]), key[1])) for k, v in keys.items()}
-        self._left: dict[tuple[int, frozenset[int], int], int] = {}
+                    keys.setdefault(kind.index, set()).update(
+                        (part, max(1, shape.pod), load) for load in (NO_LOAD, own)
+                    )
+        self._keys = {k: sorted(v, key=lambda key: (sorted(key[0]), *key[1:])) for k, v in keys.items()}
+        self._left: dict[tuple[int, frozenset[int], int, PodLoad], int] = {}
 
-    def left(self, domain: int, part: frozenset[int], pod: int) -> int:
-        """GPUs that pods of this size can still use."""
-        key = (domain, part, pod)
+    def left(self, domain: int, part: frozenset[int], pod: int, load: PodLoad = NO_LOAD) -> int:
+        """GPUs that pods of this size and load can still use."""
+        key = (domain, part, pod, load)
         if key not in self._left:
-            self._left[key] = self._room.capacity(domain, part, pod)
+            self._left[key] = self._room.capacity(domain, part, pod, load)
         return self._left[key]
 
     def accepts(self, domain: int, piece: Piece) -> bool:
         """Does the piece fit beside what has been accepted?"""
         part = usable(self.kind_of[domain], piece.sites)
         return bool(part) and all(
-            self.left(domain, other, pod) >= units for other, pod, units in self._taken(domain, part, piece.shape)
+            self.left(domain, other, pod, load) >= units for other, pod, load, units in self._taken(domain, part, piece)
         )
 
     def accept(self, domain: int, piece: Piece) -> None:
         """Count it."""
         part = usable(self.kind_of[domain], piece.sites)
-        for other, pod, units in list(self._taken(domain, part, piece.shape)):
-            self._left[domain, other, pod] = self.left(domain, other, pod) - units
+        for other, pod, load, units in list(self._taken(domain, part, piece)):
+            self._left[domain, other, pod, load] = self.left(domain, other, pod, load) - units
         piece.domain = domain
 
-    def _taken(self, domain: int, part: frozenset[int], shape: Shape) -> Iterable[tuple[frozenset[int], int, int]]:
-        for other, pod in self._keys.get(self.kind_of[domain].index, ()):
-            if part <= other and (units := pod_units(shape, pod)):
-                yield other, pod, units
+    def _taken(
+        self, domain: int, part: frozenset[int], piece: Piece
+    ) -> Iterator[tuple[frozenset[int], int, PodLoad, int]]:
+        for other, pod, load in self._keys.get(self.kind_of[domain].index, ()):
+            if part <= other and load in (NO_LOAD, piece.load) and (units := pod_units(piece.shape, pod)):
+                yield other, pod, load, units
 
 
 def place(problem: Problem, room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
@@ -103,15 +108,24 @@ def place(problem: Problem, room: Room, kinds: list[Kind], pieces: list[Piece]) 
         failed += _choose_domains(domains, kinds, by_run[candidate])
     lost = {piece.candidate for piece in failed}
     settled = [piece for piece in pieces if piece.candidate not in lost]
+    stranded: list[Piece] = []
     for piece in sorted(settled, key=lambda p: (p.domain, -p.shape.pod, -p.shape.size, p.candidate, p.groups)):
-        load = problem.types[problem.candidates[piece.candidate].type].load
-        chunks = room.fit(piece.domain, piece.sites, piece.shape, load)
+        chunks = room.settle(piece.domain, piece.sites, list(piece.groups), piece.load)
         if chunks is None:
-            failed.append(piece)
-            continue
-        piece.chunks = chunks
-        room.take(chunks, load)
-    return failed
+            stranded.append(piece)
+        else:
+            piece.chunks = chunks
+    return failed + [piece for piece in stranded if not _rescue(room, piece)]
+
+
+def _rescue(room: Room, piece: Piece) -> bool:
+    """Any domain at all, tightest first, for a piece whose own one has the GPUs but not the nodes."""
+    for _, domain in sorted((room.capacity(d, piece.sites, 1, NO_LOAD), d) for d in room.nodes_of):
+        chunks = room.settle(domain, piece.sites, list(piece.groups), piece.load)
+        if chunks is not None:
+            piece.domain, piece.chunks = domain, chunks
+            return True
+    return False
 
 
 def _gpus(pieces: list[Piece]) -> int:

@@ -12,13 +12,14 @@ import numpy as np
 from policies.claims import LeaseRow, RunKey
 from policies.fleet import Fleet
 from policies.runs import RunRow
-from policies.shapes import PodLoad, Shape
+from policies.shapes import NO_LOAD, PodLoad, Shape
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """GPUs of one group on one node: ``count`` slots in ``pods`` pods, Active or Spare."""
 
+    group: int
     node: int
     count: int
     pods: int
@@ -39,8 +40,12 @@ class Room:
         for node, domain in enumerate(fleet.domain.tolist()):
             self.nodes_of.setdefault(domain, []).append(node)
         self._sites: list[int] = fleet.site.tolist()
+        self.wanted: list[int] = [0] * fleet.site_count
+        """Per site, how many types of waiting runs may use it; sites that few may use are filled first."""
 
-    def occupy(self, leases: Iterable[LeaseRow], runs: Mapping[RunKey, RunRow], foreign: Mapping[str, "Foreign"]) -> None:
+    def occupy(
+        self, leases: Iterable[LeaseRow], runs: Mapping[RunKey, RunRow], foreign: Mapping[str, "Foreign"]
+    ) -> None:
         """Take out what open leases and foreign pods hold, then count what is free for new work."""
         taken: dict[int, set[int]] = {}
         for lease in leases:
@@ -85,21 +90,33 @@ class Room:
         """The domain's nodes on ``sites`` that have a free slot, in name order."""
         return [n for n in self.nodes_of[domain] if self.free[n] and self._sites[n] in sites]
 
-    def capacity(self, domain: int, sites: frozenset[int], pod: int) -> int:
-        """GPUs of the domain that pods of this size can use, CPU and memory left aside (spec §2)."""
-        return sum(self.free[n] // pod * pod for n in self.eligible(domain, sites))
+    def capacity(self, domain: int, sites: frozenset[int], pod: int, load: PodLoad) -> int:
+        """GPUs of the domain that pods of this size and load can use; pods without size (1) as single GPUs."""
+        if load == NO_LOAD:
+            return sum(self.free[n] // pod * pod for n in self.eligible(domain, sites))
+        unit = pod if pod > 1 else 0
+        return sum(pod * self.pods_that_fit(n, unit, load) for n in self.eligible(domain, sites))
 
-    def fit(self, domain: int, sites: frozenset[int], shape: Shape, load: PodLoad) -> list[Chunk] | None:
-        """Nodes for one shape in one domain, or None. Nothing is taken yet."""
-        nodes = self.eligible(domain, sites)
-        if shape.pod:
-            return self._fit_pods(nodes, shape, load)
-        return self._fit_chunks(nodes, shape, load)
+    def settle(
+        self, domain: int, sites: frozenset[int], groups: list[tuple[int, Shape]], load: PodLoad
+    ) -> list[Chunk] | None:
+        """Take slots in one domain for all ``groups`` (index, shape); None, with nothing taken, where one finds none."""
+        taken: list[Chunk] = []
+        for group, shape in groups:
+            nodes = self.eligible(domain, sites)
+            fits = self._fit_pods if shape.pod else self._fit_chunks
+            chunks = fits(nodes, group, shape, load)
+            if chunks is None:
+                self.give_back(taken, load)
+                return None
+            self.take(chunks, load)
+            taken += chunks
+        return taken
 
-    def _fit_pods(self, nodes: list[int], shape: Shape, load: PodLoad) -> list[Chunk] | None:
+    def _fit_pods(self, nodes: list[int], group: int, shape: Shape, load: PodLoad) -> list[Chunk] | None:
         """Pods onto the nodes with the least room that is of no use to bigger pods; fullest nodes first."""
         room = [(n, fits) for n in nodes if (fits := self.pods_that_fit(n, shape.pod, load))]
-        room.sort(key=lambda item: (self.free[item[0]], item[0]))
+        room.sort(key=lambda item: (self._wanted(item[0]), self.free[item[0]], item[0]))
         need = shape.pods
         if sum(fits for _, fits in room) < need:
             return None
@@ -110,25 +127,28 @@ class Room:
             need -= here
             if not need:
                 break
-        return _split(chosen, shape.gpus // shape.pod, shape.pod)
+        return _split(group, chosen, shape.gpus // shape.pod, shape.pod)
 
-    def _fit_chunks(self, nodes: list[int], shape: Shape, load: PodLoad) -> list[Chunk] | None:
+    def _fit_chunks(self, nodes: list[int], group: int, shape: Shape, load: PodLoad) -> list[Chunk] | None:
         """As few chunks as possible: the one node that it fits best, else the emptiest nodes and a best fit last."""
         room = [(n, fits) for n in nodes if (fits := self.pods_that_fit(n, 0, load))]
         need = shape.size
         if sum(fits for _, fits in room) < need:
             return None
-        room.sort(key=lambda item: (item[1], item[0]))
+        room.sort(key=lambda item: (self._wanted(item[0]), item[1], item[0]))
         chosen: list[tuple[int, int]] = []
         left = room
         while need:
             best = next((item for item in left if item[1] >= need), None)
-            node, fits = best if best is not None else left[-1]
+            node, fits = best if best is not None else max(left, key=lambda i: (-self._wanted(i[0]), i[1], i[0]))
             here = min(fits, need)
             chosen.append((node, here))
             need -= here
             left = [item for item in left if item[0] != node]
-        return _split(chosen, shape.gpus, 1, pods_counted=False)
+        return _split(group, chosen, shape.gpus, 1, pods_counted=False)
+
+    def _wanted(self, node: int) -> int:
+        return self.wanted[self._sites[node]]
 
     def take(self, chunks: Iterable[Chunk], load: PodLoad) -> None:
         """Use up the slots."""
@@ -165,14 +185,18 @@ def _exact_first(room: list[tuple[int, int]], need: int) -> list[tuple[int, int]
     return room if whole is None else [whole]
 
 
-def _split(chosen: list[tuple[int, int]], active: int, unit: int, *, pods_counted: bool = True) -> list[Chunk]:
+def _split(
+    group: int, chosen: list[tuple[int, int]], active: int, unit: int, *, pods_counted: bool = True
+) -> list[Chunk]:
     """``active`` units as Active first, the rest as spares, along the chosen nodes."""
     chunks: list[Chunk] = []
     for node, count in chosen:
         here = min(active, count)
         if here:
-            chunks.append(Chunk(node, here * unit, here if pods_counted else 1, active=True))
+            chunks.append(Chunk(group, node, here * unit, here if pods_counted else 1, active=True))
         if count > here:
-            chunks.append(Chunk(node, (count - here) * unit, (count - here) if pods_counted else 1, active=False))
+            chunks.append(
+                Chunk(group, node, (count - here) * unit, (count - here) if pods_counted else 1, active=False)
+            )
         active -= here
     return chunks

@@ -107,7 +107,9 @@ class _Rises:
                 continue
             if index < 0:
                 gpus = int(np.ceil(rise - 1e-6))
-                found.append(Missing(Short(rule=rule, subject=words, amount=gpus, unit="GPU"), f"{gpus} GPUs short {words}"))
+                found.append(
+                    Missing(Short(rule=rule, subject=words, amount=gpus, unit="GPU"), f"{gpus} GPUs short {words}")
+                )
                 continue
             cap = self.problem.book.caps[index]
             milli = round(rise * cap.measure.scale)
@@ -152,8 +154,10 @@ def space(problem: Problem, room: Room, kind: RunType, movable: list[int]) -> Sp
             if done + units <= len(ladder):
                 options.append((sum(ladder[done : done + units]), domain not in domains, domain, units))
         if not options:
-            most = max((len(_ladder(nodes, shape)) for nodes in costs.values()), default=0)
-            lacking = (shape.pods if shape.pod else shape.size) - (most if shape.size > most * (shape.pod or 1) else 0)
+            spare = {d: len(_ladder(nodes, shape)) - used.get((d, shape.pod), 0) for d, nodes in costs.items()}
+            domain = min(spare, key=lambda d: (-spare[d], d), default=-1)
+            lacking = (shape.pods if shape.pod else shape.size) - spare.get(domain, 0)
+            used[domain, shape.pod] = used.get((domain, shape.pod), 0) + spare.get(domain, 0)
             missing += lacking * (shape.pod or 1)
             pods += lacking if shape.pod else 0
             continue
@@ -170,9 +174,7 @@ def _costs(room: Room, domain: int, sites: frozenset[int], movable: list[int]) -
     """(free, movable) per node of the domain that work may be put on."""
     fleet = room.fleet
     return [
-        (room.free[n], movable[n])
-        for n in room.nodes_of[domain]
-        if fleet.takes_work[n] and int(fleet.site[n]) in sites
+        (room.free[n], movable[n]) for n in room.nodes_of[domain] if fleet.takes_work[n] and int(fleet.site[n]) in sites
     ]
 
 

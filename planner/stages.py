@@ -60,9 +60,17 @@ class Planner:
     new_room: Callable[[], Room]
     settings: Settings
 
+    def _room(self) -> Room:
+        """A fresh room that knows which sites are wanted by how many types."""
+        room = self.new_room()
+        for kind in self.problem.types:
+            for site in kind.sites:
+                room.wanted[site] += 1
+        return room
+
     def incumbents(self) -> Iterator[Outcome]:
         """Better and better outcomes: the greedy one, then the solved one."""
-        room = self.new_room()
+        room = self._room()
         draft = Draft()
         self._top_up(room, kinds(self.problem.fleet, room.free, frozenset()), draft)
         first = Outcome(draft, room)
@@ -88,7 +96,7 @@ class Planner:
         split: frozenset[int] = frozenset()
         best, bounds, nearest = first, {name: self._everything(name) for name in self._order()}, 0
         for _ in range(ROUNDS):
-            room = self.new_room()
+            room = self._room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, merged=not problem.exact)
             large = master.integers > SMALL
@@ -224,7 +232,7 @@ def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> N
             candidates |= {c for key in gang for c in problem.ways.get(key, ())}
     for piece in draft.pieces:
         if piece.candidate in candidates:
-            room.give_back(piece.chunks, problem.types[problem.candidates[piece.candidate].type].load)
+            room.give_back(piece.chunks, piece.load)
     draft.starts = [start for start in draft.starts if start.candidate not in candidates]
     draft.pieces = [piece for piece in draft.pieces if piece.candidate not in candidates]
     for candidate in candidates:

@@ -134,7 +134,11 @@ def _running(run: RunRow, leases: list[LeaseRow], after: After) -> dict[str, Sai
     funded = by_class.get(UNFUNDED, 0) < width
     return {
         "Admitted": (True, "Funded" if funded else "Unfunded", f"{counted(width, 'GPU')}: {classes}."),
-        "Scheduled": (True, "Placed", f"{counted(width, 'GPU')} in {counted(groups, 'group')} on {counted(nodes, 'node')}."),
+        "Scheduled": (
+            True,
+            "Placed",
+            f"{counted(width, 'GPU')} in {counted(groups, 'group')} on {counted(nodes, 'node')}.",
+        ),
         "Running": (True, "PodsRunning", f"{width} of {width} GPUs running."),
         **_rest(run),
     }

@@ -1,6 +1,6 @@
 """Aggregate caps: several envelopes of one Budget together (spec §1 Budget.aggregateCaps).
 
-    Σ payments from the named envelopes ≤ maxConcurrency, maxGPUHours, maxCredits
+Σ payments from the named envelopes ≤ maxConcurrency, maxGPUHours, maxCredits
 """
 
 from policies.caps import Pool

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from policies.model import INF, Model
 from policies.places import Capacity, Kind, pod_units
-from policies.shapes import Shape
+from policies.shapes import NO_LOAD, PodLoad, Shape
 
-PieceKey = tuple[Shape, int, frozenset[int]]
-"""(shape, kind, the part of the kind's sites that it may use)."""
+PieceKey = tuple[Shape, int, frozenset[int], PodLoad]
+"""(shape, kind, the part of the kind's sites that it may use, what a pod asks of its node beside GPUs)."""
 
 
 @dataclass(frozen=True)
@@ -26,31 +26,41 @@ class Pieces:
 
     shape: Shape
     part: frozenset[int]
+    load: PodLoad
     column: int
 
 
 def gather(model: Model, groups: dict[PieceKey, list[int]]) -> dict[int, list[Pieces]]:
-    """One counting column per (shape, kind, part), so that capacity rows stay short. Returns them by kind."""
+    """One counting column per PieceKey, so that capacity rows stay short. Returns them by kind."""
     found: dict[int, list[Pieces]] = {}
-    for (shape, kind, part), columns in sorted(groups.items(), key=lambda g: (g[0][1], sorted(g[0][2]), g[0][0])):
+    for (shape, kind, part, load), columns in sorted(groups.items(), key=_piece_order):
         if len(columns) == 1:
             count = columns[0]
         else:
-            count = model.column(("pieces", shape, kind, tuple(sorted(part))))
+            count = model.column(("pieces", shape, kind, tuple(sorted(part)), load))
             terms = [(column, 1.0) for column in columns]
-            model.row(("count", shape, kind, tuple(sorted(part))), [*terms, (count, -1.0)], 0.0, 0.0)
-        found.setdefault(kind, []).append(Pieces(shape, part, count))
+            model.row(("count", shape, kind, tuple(sorted(part)), load), [*terms, (count, -1.0)], 0.0, 0.0)
+        found.setdefault(kind, []).append(Pieces(shape, part, load, count))
     return found
 
 
+def _piece_order(item: tuple[PieceKey, list[int]]) -> tuple[object, ...]:
+    (shape, kind, part, load), _ = item
+    return kind, sorted(part), shape, load
+
+
 def rows(model: Model, kind: Kind, pieces: list[Pieces], capacity: Capacity) -> None:
-    """All rows of one kind."""
-    for part in sorted({p.part for p in pieces}, key=sorted):
-        inside = [p for p in pieces if p.part <= part]
+    """All rows of one kind: for all work, and for work that asks for CPU or memory on the nodes that have it."""
+    for part, load in sorted({(p.part, load) for p in pieces for load in (NO_LOAD, p.load)}, key=_part_order):
+        inside = [p for p in pieces if p.part <= part and load in (NO_LOAD, p.load)]
         for pod in sorted({max(1, p.shape.pod) for p in inside}):
-            caps = [capacity(domain, part, pod) for domain in kind.domains]
+            caps = [capacity(domain, part, pod, load) for domain in kind.domains]
             takers = [(p.column, units) for p in inside if (units := pod_units(p.shape, pod))]
             for size in sorted({units for _, units in takers} | {pod}):
                 terms = [(column, float(units // size * size)) for column, units in takers if units >= size]
                 limit = float(sum(cap // size * size for cap in caps))
-                model.row(("room", kind.index, tuple(sorted(part)), pod, size), terms, -INF, limit)
+                model.row(("room", kind.index, tuple(sorted(part)), load, pod, size), terms, -INF, limit)
+
+
+def _part_order(key: tuple[frozenset[int], PodLoad]) -> tuple[list[int], PodLoad]:
+    return sorted(key[0]), key[1]

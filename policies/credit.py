@@ -1,6 +1,6 @@
 """Credits, looked at ahead: GPU-hours at the flavor's rate (spec §3.4, Policy.creditRates).
 
-    spent + Σ over open funded and new claims of milli-GPUs × min(P, window left, limit left) × rate ≤ maxCredits
+spent + Σ over open funded and new claims of milli-GPUs × min(P, window left, limit left) × rate ≤ maxCredits
 """
 
 from policies.caps import Lane, Pool, span

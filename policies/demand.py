@@ -5,6 +5,7 @@
 A run starts whole: each of its groups lies in some kind of domain,
 
     Σ_kinds groups(type, shape, kind) = per run × Σ starts (+ per step × Σ steps),   steps ≤ most steps × start
+    steps(type, kind) ≤ most steps × groups(type, kind)   where a run's groups must lie in one domain
 """
 
 from dataclasses import dataclass
@@ -63,9 +64,21 @@ def _type(model: Model, problem: Problem, kind: RunType, places: list[Kind], sta
         for place in places:
             column = model.column(("groups", kind.index, shape, place.index), integer=True)
             starts.groups[kind.index, shape, place.index] = column
-            starts.pieces.setdefault((shape, place.index, usable(place, kind.sites)), []).append(column)
+            starts.pieces.setdefault((shape, place.index, usable(place, kind.sites), kind.load), []).append(column)
             mine.append((column, 1.0))
         model.row(("whole", kind.index, shape), [*mine, *terms], 0.0, 0.0)
+    if kind.lowered.together and kind.lowered.steps:
+        _together(model, kind, places, starts)
+
+
+def _together(model: Model, kind: RunType, places: list[Kind], starts: Starts) -> None:
+    (base, _), (step, _) = kind.pieces[0], kind.step_pieces[0]
+    if base == step:
+        return  # one column counts both
+    most = float(kind.lowered.steps)
+    for place in places:
+        base_column, step_column = (starts.groups[kind.index, shape, place.index] for shape in (base, step))
+        model.row(("together", kind.index, place.index), [(step_column, 1.0), (base_column, -most)], -INF, 0.0)
 
 
 def _steps(model: Model, kind: RunType, starts: Starts) -> int:

@@ -7,11 +7,11 @@ envelope that paid it. Integers throughout: milli-GPU-seconds.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, LeaseRow, is_loan
-from policies.money import Money
 
 MILLICREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -26,8 +26,14 @@ class Spent:
     cap: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def spent(book: CapBook, leases: list[LeaseRow], node_site: dict[str, int]) -> Spent:
-    """Charges up to ``book.money.at``. ``node_site``: node name → site; a node that is gone matches every subtree."""
+def spent(
+    book: CapBook, leases: list[LeaseRow], node_site: dict[str, int], ends: Mapping[tuple[str, str], int]
+) -> Spent:
+    """Charges up to ``book.money.at``.
+
+    ``node_site``: node name → site; a node that is gone matches every subtree. ``ends``: (namespace, lease) → the end of
+    leases that this cycle closes.
+    """
     money = book.money
     total = Spent()
     for lease in leases:
@@ -36,10 +42,11 @@ def spent(book: CapBook, leases: list[LeaseRow], node_site: dict[str, int]) -> S
         weight = lease.milli(money.policy)
         start = money.envelopes[lease.envelope].start
         seconds = rated = 0
+        last = ends.get((lease.namespace, lease.name), money.at)
         for funding_class, since, until, rate in lease.segments:
             if funding_class == UNFUNDED:
                 continue
-            length = (money.at if until is None else until) - (since if start is None else max(since, start))
+            length = (last if until is None else until) - (since if start is None else max(since, start))
             if length > 0:
                 seconds += length
                 rated += length * (money.rate_milli(lease.envelope) if rate is None else rate)

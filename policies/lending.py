@@ -1,6 +1,6 @@
 """Lending caps: what sponsors' envelopes have out on loan (spec §1 Budget.lending, §3.1).
 
-    Σ payments from e for runs of no relative of its owner ≤ lending.maxConcurrency, lending.maxGPUHours
+Σ payments from e for runs of no relative of its owner ≤ lending.maxConcurrency, lending.maxGPUHours
 """
 
 from policies.caps import Pool

@@ -1,6 +1,6 @@
 """Who may pay for a run, nearest first, where and when (spec §3.1–§3.3), and stage 7: the nearest payers.
 
-    least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
+least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
 """
 
 from __future__ import annotations
@@ -51,11 +51,19 @@ class Payer:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An envelope of the right flavor that does not pay, and why."""
+    """An envelope of the right flavor that does not pay, and why. ``later``: its window is still to open."""
 
     envelope: int
     rank: int
     why: str
+    later: bool
+    run_gpus: int | None
+
+    def words(self, run: RunRow) -> str:
+        """The reason, and the limit on a single run's GPUs where that binds too."""
+        if self.run_gpus is None or self.run_gpus >= run.width_min:
+            return self.why
+        return f"{self.why}, and it pays for at most {self.run_gpus} GPUs of one run (perRun.maxGPUs)"
 
 
 def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
@@ -89,7 +97,8 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
         why = _family_refusal(envelope, rank) if rank <= COUSIN else _sponsor_refusal(envelope, run)
         why = why or _time_refusal(money, envelope, run)
         if why:
-            refused.append(Refused(index, rank, why))
+            later = envelope.start is not None and money.at < envelope.start
+            refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
             continue
         order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
         limit = run.limit if run.limit is not None else envelope.per_run_default_time
@@ -116,12 +125,12 @@ def _sponsor_refusal(envelope: Envelope, run: RunRow) -> str:
 def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
     if not envelope.pays_at(money.at):
         return f"the window of {envelope.label} is not open"
+    if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
+        return f"{envelope.label} has a cap of 0 GPU-hours or credits"
     limit = run.limit if run.limit is not None else envelope.per_run_default_time
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
         allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
-        if envelope.per_run_gpus is not None and envelope.per_run_gpus < run.width_min:
-            allowed += f" and {envelope.per_run_gpus} GPUs (perRun.maxGPUs)"
-        return f"{envelope.label} pays for {allowed}; this one {_stated(limit)} and asks for {run.width_min} GPUs"
+        return f"{envelope.label} pays for {allowed}, this one {_stated(limit)}"
     if envelope.end is not None and money.policy.funding.past_window == "refuse":
         if limit is None or money.at + limit > envelope.end:
             return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {_stated(limit)}"

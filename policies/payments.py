@@ -82,9 +82,7 @@ def _alike(problem: Problem, cap: int, envelopes: list[int]) -> list[int]:
     """The single-envelope caps that stand in one row with ``cap``."""
     if len(envelopes) == 1:
         return [cap]
-    return [
-        i for e in envelopes for i in problem.book.of_envelope(e) if problem.book.caps[i].pool.envelopes == (e,)
-    ]
+    return [i for e in envelopes for i in problem.book.of_envelope(e) if problem.book.caps[i].pool.envelopes == (e,)]
 
 
 def _balance(

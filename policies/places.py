@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policies.fleet import Fleet
-from policies.shapes import Shape
+from policies.shapes import PodLoad, Shape
 
-Capacity = Callable[[int, frozenset[int], int], int]
-"""(domain, sites, pod size) → GPUs that pods of that size can use there now."""
+Capacity = Callable[[int, frozenset[int], int, PodLoad], int]
+"""(domain, sites, pod size, load) → GPUs that pods of that size and load, alone, can use there now."""
 
 
 @dataclass(frozen=True)

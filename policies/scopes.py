@@ -1,8 +1,8 @@
 """Envelopes as pools: their own payments, or with ``scope: subtree`` the whole subtree's (spec §1 Budget).
 
-    own:      Σ payments from e                                                            ≤ caps of e
-    subtree:  Σ payments from e + Σ payments from envelopes of descendants, on nodes that
-              e's flavor and selector match, while e's window is open                      ≤ caps of e
+own:      Σ payments from e                                                            ≤ caps of e
+subtree:  Σ payments from e + Σ payments from envelopes of descendants, on nodes that
+e's flavor and selector match, while e's window is open                      ≤ caps of e
 """
 
 from policies.caps import Lane, Pool

@@ -9,7 +9,7 @@ of the run lie in one domain: for room they are one piece.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Shape(NamedTuple):
@@ -35,12 +35,14 @@ class Shape(NamedTuple):
         return self.size // self.pod if self.pod else 0
 
 
-@dataclass(frozen=True, slots=True)
-class PodLoad:
+class PodLoad(NamedTuple):
     """What one pod asks of its node beside GPUs: milli-CPUs and bytes."""
 
     cpu_milli: int = 0
     memory: int = 0
+
+
+NO_LOAD: Final = PodLoad()
 
 
 @dataclass(frozen=True)

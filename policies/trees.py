@@ -1,8 +1,8 @@
 """Trees of runs and co-start gangs (spec §1 Run.parent, quota, gang).
 
-    tree:  Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
-           Σ GPU-seconds used + Active GPUs × min(P, time limit left), likewise  ≤ quota.maxGPUHours
-    gang:  all ``size`` runs of that name in a namespace start in one cycle, or none
+tree:  Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
+Σ GPU-seconds used + Active GPUs × min(P, time limit left), likewise  ≤ quota.maxGPUHours
+gang:  all ``size`` runs of that name in a namespace start in one cycle, or none
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ class Tree:
         return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
 
 
-def trees(runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], at: int, period: int) -> list[Tree]:
-    """Every quota, in the order of its run."""
+def trees(
+    runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], ends: Mapping[tuple[str, str], int], at: int, period: int
+) -> list[Tree]:
+    """Every quota, in the order of its run. ``ends``: (namespace, lease) → end of leases that this cycle closes."""
     below: dict[RunKey, list[RunKey]] = {}
     for key, run in runs.items():
         if run.parent:
@@ -56,18 +58,19 @@ def trees(runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], at: int, period
         members = _subtree(key, below)
         held = [lease for member in sorted(members) for lease in by_run.get(member, ())]
         if run.quota_gpus is not None:
-            now = sum(lease.gpus for lease in held if not lease.closed)
+            now = sum(lease.gpus for lease in held if not lease.closed and (lease.namespace, lease.name) not in ends)
             found.append(Tree(key, members, False, run.quota_gpus, run.quota_gpus - now))
         if run.quota_gpu_milliseconds is not None:
-            used = sum(_seconds(lease, runs.get(lease.run_key), at, period) for lease in held)
+            used = sum(_seconds(lease, runs.get(lease.run_key), ends, at, period) for lease in held)
             found.append(Tree(key, members, True, run.quota_gpu_milliseconds, run.quota_gpu_milliseconds - used))
     return found
 
 
-def _seconds(lease: LeaseRow, run: RunRow | None, at: int, period: int) -> int:
+def _seconds(lease: LeaseRow, run: RunRow | None, ends: Mapping[tuple[str, str], int], at: int, period: int) -> int:
     """Used so far and, while it is open, provided for ahead: milli-GPU-seconds."""
-    if lease.closed:
-        return 1000 * lease.gpus * ((lease.ended or at) - lease.start)
+    ended = lease.ended if lease.closed else ends.get((lease.namespace, lease.name))
+    if ended is not None:
+        return 1000 * lease.gpus * (ended - lease.start)
     left = period if run is None or run.limit is None else max(0, min(period, lease.start + run.limit - at))
     return 1000 * lease.gpus * (at - lease.start + left)
 

@@ -157,4 +157,3 @@ def _healthy(envelope: str | None) -> Condition:
         return Condition(type="Healthy", status="True", reason="WithinCaps", message="Every cap holds.")
     message = f"Envelope {envelope} has work beyond its caps; it runs unfunded until there is room."
     return Condition(type="Healthy", status="False", reason="Overcommitted", message=message)
-

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from jobtree import __version__
-from jobtree.api.lease import Lease
+from jobtree.api.lease import FundingClass, Lease
 from jobtree.api.scalars import Time
 from jobtree.world import values as col
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Solver, Stage, Wait
@@ -64,7 +64,7 @@ def _left(state: State, after: After, key: RunKey) -> int | None:
 
 def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
-    classes: dict[tuple[str, str], str] = dict(state.funded.classes)
+    classes: dict[tuple[str, str], FundingClass] = dict(state.funded.classes)
     limits: dict[RunKey, int | None] = {key: state.runs[key].limit for key in state.held}
     for lease in created:
         row = _row(state, lease)

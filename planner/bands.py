@@ -1,9 +1,9 @@
 """Large masters: a certificate by branching on the big gangs, then relax-and-fix by size (ARCHITECTURE.md).
 
-The relaxation is weak only where single gangs are a sizeable part of the objective. So those few counts are branched on
-by hand, best bound first, with warm dual simplex; the bound of the best open node is the certificate. From that node the
-sizes are made integer in bands, the largest first, each band fixed before the next; smaller work stays continuous and
-fills the rest. Fixing larger work never makes a band infeasible: all smaller work may stay away.
+The relaxation is weak only where single gangs are a sizeable part of the objective. So those few counts are branched
+on by hand, best bound first, with warm dual simplex; the bound of the best open node is the certificate. From that node
+the sizes are made integer in bands, the largest first, each band fixed before the next; smaller work stays continuous
+and fills the rest. Fixing larger work never makes a band infeasible: all smaller work may stay away.
 """
 
 import heapq
@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 
 from planner.master import Master
-from planner.solver import Floats, Settings, Solution, solve, to_highs
+from planner.solver import Floats, Settings, Solution, new_highs, solve, to_highs
 from policies.model import INF
 
 BANDS: Final = (64, 16, 8, 0)
@@ -78,9 +78,7 @@ def _sizes(master: Master) -> dict[int, int]:
 
 def _branch(master: Master, settings: Settings) -> tuple[Node | None, float]:
     """The first node without a fractional big count, best bound first, and the bound of all that is open then."""
-    highs = highspy.Highs()
-    for name, value in settings.items():
-        highs.setOptionValue(name, value)
+    highs = new_highs(settings)
     highs.passModel(to_highs(master.model, relaxed=True))
     root = _relax(highs, master, (), INF)
     if root is None:

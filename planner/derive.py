@@ -18,7 +18,7 @@ from policies.classes import Funded, derive
 from policies.concurrency import Concurrency
 from policies.credit import Credit
 from policies.endings import Ending
-from policies.fleet import Access, Fleet
+from policies.fleet import Fleet
 from policies.hours import Hours
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
@@ -85,7 +85,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     tables = snapshot.tables
     policy = snapshot.policy.spec
     runs = {run.key: run for run in read_runs(tables["runs"])}
-    fleet = _fleet(tables, runs, policy)
+    fleet = _fleet(tables, runs)
     money = read_money(tables, policy, fleet, at)
     book = CapBook.of(money, [*scopes.pools(money), *aggregates.pools(money), *lending.pools(money)], MEASURES)
     leases = read_leases(tables["leases"], money)
@@ -146,10 +146,10 @@ def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
     return not (over or holds or run.deleting or run.state != "Active")
 
 
-def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy: PolicySpec) -> Fleet:
+def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow]) -> Fleet:
     accesses = sorted({run.access for run in runs.values() if not run.outcome and not run.is_cpu}, key=repr)
     wanted = selectors(tables["envelopes"])
-    return Fleet.read(tables["nodes"], wanted, [a for a in accesses if isinstance(a, Access)])
+    return Fleet.read(tables["nodes"], wanted, accesses)
 
 
 def _pods(pods: pa.Table, runs: Mapping[RunKey, RunRow]) -> tuple[dict[RunKey, list[str]], dict[str, Foreign]]:

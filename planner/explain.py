@@ -27,18 +27,18 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
             continue
         if run.key in state.blocked:
             reason, words = state.blocked[run.key]
-            found.append(_wait(run, reason, f"{words[0].upper()}{words[1:]}."))
+            found.append(_wait(run, reason, sentence(words)))
             continue
         ways = problem.ways.get(run.key, [])
         funded = [c for c in ways if not problem.types[problem.candidates[c].type].unfunded]
         if not ways or (not funded and not run.opportunistic):
-            found.append(_unfundable(state, run, problem.refused.get(run.key, [])))
+            found.append(_unfundable(run, problem.refused.get(run.key, [])))
             continue
         candidate = (funded or ways)[0]
         kind = problem.types[problem.candidates[candidate].type]
         if kind.index not in known:
             lacking = [] if kind.unfunded else shortage.money(problem, purses, kind)
-            known[kind.index] = lacking, shortage.space(problem, room, kind, movable)
+            known[kind.index] = lacking, shortage.space(room, kind, movable)
         lacking, space = known[kind.index]
         lacking = lacking + shortage.tree_shortages(problem, purses, candidate, kind)
         found.append(_weighed(state, problem, run, kind, lacking, space))
@@ -49,6 +49,12 @@ def _movable(state: State) -> list[int]:
     """Per node: GPUs that are free or held by leases, so that they could be had one day."""
     foreign = [state.foreign[name].gpus if name in state.foreign else 0 for name in state.fleet.names]
     return [max(0, int(gpus) - other) for gpus, other in zip(state.fleet.gpus, foreign, strict=True)]
+
+
+def sentence(words: str) -> str:
+    """A clause as a sentence; owner paths and names keep their case."""
+    first = words.split(" ", 1)[0]
+    return f"{words}." if ":" in first or "/" in first else f"{words[0].upper()}{words[1:]}."
 
 
 def _wait(
@@ -65,7 +71,7 @@ def _wait(
     )
 
 
-def _unfundable(state: State, run: RunRow, refused: list[Refused]) -> Wait:
+def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
     """Nobody may pay now: every near envelope with its reason."""
     if not refused:
         owners = ", ".join(sorted({run.owner, *run.sponsors}))
@@ -139,6 +145,7 @@ def _never_fits(run: RunRow, space: Space) -> str:
     kind = run.lowered()
     biggest = max(shape.size for shape in kind.pieces())
     if biggest > space.largest:
-        return f"{_asks(run)}: its group of {biggest} GPUs can never fit, the largest domain has {space.largest}."
+        spares = ", spares included," if run.spares else ""
+        return f"{_asks(run)}: a group of {biggest} GPUs{spares} can never fit, the largest domain has {space.largest}."
     pods = f"{space.pods} pods of {run.pod} ({space.missing} GPUs)" if space.pods else f"{space.missing} GPUs"
     return f"{_asks(run)}: {pods} short even with all of the fleet free, so it can never fit."

@@ -20,7 +20,10 @@ Payments = dict[int, int]
 
 @dataclass
 class Draft:
-    """A plan in the making: which runs start, where, and what is paid. ``paid``: candidate → (active, region) → payments."""
+    """A plan in the making: which runs start, where, and what is paid.
+
+    ``paid``: candidate → (active, region) → payments.
+    """
 
     starts: list[Start] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)

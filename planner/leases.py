@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobtree.api.lease import FINALIZER, Interval, Lease, LeaseSpec, LeaseStatus, Segment, Slice
+from jobtree.api.lease import FINALIZER, FundingClass, Interval, Lease, LeaseSpec, LeaseStatus, Segment, Slice
 from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.api.scalars import OwnerPath, Time
 from planner.greedy import Draft
@@ -106,7 +106,7 @@ def first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
     """The ledger's first entry: the class at the start, and the credit rate where the flavor has one."""
     if envelope < 0:
         return Segment(class_=UNFUNDED, from_=Time(money.at))
-    name = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
+    name: FundingClass = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
     rate = money.rate_milli(envelope)
     return Segment(class_=name, from_=Time(money.at), rate=_plain(rate) if rate else None)
 

@@ -5,7 +5,6 @@
 Where the starts cannot all be paid (the master knows sites, not nodes), the most valuable set that can is kept.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +31,7 @@ class _PayModel:
 def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> list[int]:
     """Fill ``draft.paid`` with nearest payers. Returns candidates that cannot be paid; the caller takes them out."""
     model = _build(problem, room, draft)
-    funded = [c for c in model.keep]
+    funded = list(model.keep)
     model.model.cost = [0.0] * len(model.model.cost)
     for column in model.keep.values():
         model.model.lower[column] = 1.0
@@ -78,7 +77,7 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
 
 
 def _purses(problem: Problem, draft: Draft) -> dict[int, int]:
-    """Candidate → purse: starts with the same payers in the same order share one, unless they have limits of their own."""
+    """Candidate → purse: starts with the same payers in the same order share one, unless limits of their own bind."""
     found: dict[object, int] = {}
     index: dict[int, int] = {}
     for start in draft.starts:
@@ -164,11 +163,7 @@ def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: li
         amount = round(float(values[column]))
         if amount:
             purse_left.setdefault((purse, active, site), []).append([envelope, amount])
-    weight: Callable[[int], tuple[int, object]] = lambda c: (
-        -problem.candidates[c].weight,
-        problem.candidates[c].run.key,
-    )
-    for candidate in sorted(candidates, key=weight):
+    for candidate in sorted(candidates, key=lambda c: problem.candidates[c].order):
         paid: dict[tuple[bool, int], Payments] = {}
         for (active, site), gpus in sorted(built.needs[candidate].items()):
             queue = purse_left.get((built.purse[candidate], active, site), [])

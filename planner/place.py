@@ -25,8 +25,10 @@ class Start:
 
 @dataclass
 class Piece:
-    """What of one start must lie in one domain. ``groups``: its groups with their shapes; ``shape``: all of them together;
-    ``domain``, ``chunks``: where."""
+    """What of one start must lie in one domain.
+
+    ``groups``: its groups with their shapes; ``shape``: all of them together; ``domain``, ``chunks``: where.
+    """
 
     candidate: int
     shape: Shape
@@ -96,7 +98,7 @@ class Domains:
                 yield other, pod, load, units
 
 
-def place(problem: Problem, room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
+def place(room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
     """Give every piece a domain of its kind and slots; returns those that found none (their runs must go)."""
     domains = Domains(room, kinds, pieces)
     by_run: dict[int, list[Piece]] = {}

@@ -100,7 +100,7 @@ class Room:
     def settle(
         self, domain: int, sites: frozenset[int], groups: list[tuple[int, Shape]], load: PodLoad
     ) -> list[Chunk] | None:
-        """Take slots in one domain for all ``groups`` (index, shape); None, with nothing taken, where one finds none."""
+        """Take slots in one domain for all ``groups`` (index, shape); None, and nothing taken, where one has none."""
         taken: list[Chunk] = []
         for group, shape in groups:
             nodes = self.eligible(domain, sites)

@@ -38,7 +38,7 @@ def money(problem: Problem, purses: Purses, kind: RunType) -> list[Missing]:
     for active, gpus in needs.items():
         columns = []
         for payer in kind.sources:
-            ways = {}
+            ways: dict[tuple[tuple[int, int], ...], int] = {}
             for site in sorted(problem.book.money.pays_on[payer.envelope] & kind.sites):
                 ways.setdefault(problem.book.touches(problem.lane(payer, site)), site)
             for touched in ways:
@@ -64,7 +64,7 @@ class _Rises:
         self.problem = problem
         self.purses = purses
         self.model = model
-        self._found: list[tuple[int, int, str, str]] = []
+        self._found: list[tuple[int, int, str, tuple[str, str]]] = []
 
     def cap(self, index: int, terms: list[tuple[int, float]]) -> None:
         """Σ weight × pay − rise ≤ what is left, in the unit that people read."""
@@ -75,7 +75,7 @@ class _Rises:
         price = {"lending": 0.999, "envelope": 1.0, "subtree": 1.001, "aggregate": 1.002}[cap.rule]
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         self.model.row(("cap", index), [*((c, w / scale) for c, w in terms), (column, -1.0)], -INF, left)
-        self._found.append((column, index, "", ""))
+        self._found.append((column, index, "", ("", "")))
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:
         """The run's own borrow limit, and perRun limits of envelopes."""
@@ -85,7 +85,7 @@ class _Rises:
             terms = [*((c, 1.0) for c in loans), (column, -1.0)]
             self.model.row(("borrow",), terms, -INF, float(kind.max_borrow))
             words = f"at the run's own borrow limit (funding.maxBorrowGPUs {kind.max_borrow})"
-            self._found.append((column, -1, "borrow", words))
+            self._found.append((column, -1, "borrow", ("funding.maxBorrowGPUs", words)))
         discount = self.problem.book.money.policy.spares.discount_milli / 1000
         for payer in kind.sources:
             if payer.run_gpus is None:
@@ -96,7 +96,7 @@ class _Rises:
             spare = [(c, discount) for c in pays.get((False, payer.envelope), ())]
             self.model.row(("per-run", label), [*active, *spare, (column, -1.0)], -INF, float(payer.run_gpus))
             words = f"at {label}, which pays for {payer.run_gpus} GPUs of one run (perRun.maxGPUs)"
-            self._found.append((column, -1, "perRun", words))
+            self._found.append((column, -1, "perRun", (label, words)))
 
     def read(self, values: list[float]) -> list[Missing]:
         """Rises as shortages, largest first."""
@@ -107,9 +107,9 @@ class _Rises:
                 continue
             if index < 0:
                 gpus = int(np.ceil(rise - 1e-6))
-                found.append(
-                    Missing(Short(rule=rule, subject=words, amount=gpus, unit="GPU"), f"{gpus} GPUs short {words}")
-                )
+                subject, where = words
+                short = Short(rule=rule, subject=subject, amount=gpus, unit="GPU")
+                found.append(Missing(short, f"{counted(gpus, 1, 'GPU')} short {where}"))
                 continue
             cap = self.problem.book.caps[index]
             milli = round(rise * cap.measure.scale)
@@ -125,8 +125,11 @@ class _Rises:
 
 @dataclass(frozen=True)
 class Space:
-    """Room for one run. ``deficit``: GPUs to be freed for its cheapest placement; ``domains``: where that is;
-    ``missing``: GPUs (in whole pods or groups) for which there are no nodes at all, and ``pods`` of them."""
+    """Room for one run.
+
+    ``deficit``: GPUs to be freed for its cheapest placement; ``domains``: where that is; ``missing``: GPUs for which
+    there are no nodes at all, and how many ``pods`` those are; ``largest``: GPUs of the largest domain.
+    """
 
     deficit: int
     domains: tuple[int, ...]
@@ -135,7 +138,7 @@ class Space:
     largest: int
 
 
-def space(problem: Problem, room: Room, kind: RunType, movable: list[int]) -> Space:
+def space(room: Room, kind: RunType, movable: list[int]) -> Space:
     """Cheapest placement of the least width where others could be asked to go.
 
     ``movable``: per node, GPUs that are free or held by leases (not by foreign pods). Pods are weighed one by one: the

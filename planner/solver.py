@@ -59,12 +59,18 @@ def options(seed: int, gap: float) -> Settings:
     }
 
 
-def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
-    """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
-    highs = highspy.Highs()
+def new_highs(settings: Settings) -> highspy.Highs:
+    """A solver with these options."""
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types its methods, not its constructor
     highs.silent()
     for name, value in settings.items():
         highs.setOptionValue(name, value)
+    return highs
+
+
+def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
+    """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
+    highs = new_highs(settings)
     highs.passModel(to_highs(model, relaxed=relaxed))
     if start is not None:
         solution = highspy.HighsSolution()
@@ -85,7 +91,7 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
 
 def identity(seed: int, gap: float) -> dict[str, Any]:
     """Name, version and options, as the Plan states them."""
-    version = highspy.Highs().version()
+    version = new_highs({}).version()
     return {
         "name": "HiGHS",
         "version": version,

@@ -101,7 +101,7 @@ class Planner:
             master = build(problem, places, room.capacity, merged=not problem.exact)
             large = master.integers > SMALL
             solution, found = self._master(master, large=large)
-            bounds = {name: min(bounds[name], found.get(name, INF)) for name in bounds}
+            bounds = {name: min(bounds[name], found.get(name, bounds[name])) for name in bounds}
             nearest = found.get("payers", 0)
             if solution.values is None:
                 break
@@ -152,7 +152,7 @@ class Planner:
         problem = self.problem
         starts = read_starts(master, solution.values)
         pieces = read_pieces(master, solution.values, starts)
-        failed = place(problem, room, master.kinds, pieces)
+        failed = place(room, master.kinds, pieces)
         draft = Draft(starts=starts, pieces=pieces)
         _drop(problem, room, draft, {piece.candidate for piece in failed})
         _drop(problem, room, draft, set(pay(problem, room, draft, self.settings)))

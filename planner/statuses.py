@@ -10,6 +10,7 @@ from jobtree.api.run import RunFunding, RunStatus, Width
 from jobtree.api.scalars import Duration, OwnerPath, Time, dec_hook
 from jobtree.world.plan import RunUpdate, Wait
 from planner.derive import State
+from planner.explain import sentence
 from policies.claims import UNFUNDED, LeaseRow, RunKey
 from policies.endings import Ending
 from policies.runs import RunRow
@@ -77,7 +78,7 @@ def _status(state: State, run: RunRow, before: RunStatus, ending: Ending | None,
             allocated=allocated,
             pending=0 if over else max(0, (desired if leases else run.total) - allocated),
         ),
-        funding=_funding(state, leases, after.classes) if leases else None,
+        funding=_funding(leases, after.classes) if leases else None,
         started=Time(started) if started is not None else (before.started if over else None),
         ended=Time(ending.ended) if over and ending is not None else None,
         time_limit=Duration(limit) if limit is not None and (leases or runs_on_cpu) else None,
@@ -132,12 +133,13 @@ def _running(run: RunRow, leases: list[LeaseRow], after: After) -> dict[str, Sai
     groups = len({lease.group for lease in leases})
     nodes = len({lease.node for lease in leases})
     funded = by_class.get(UNFUNDED, 0) < width
+    placed = f"{counted(width, 'GPU')} in {counted(groups, 'group')} on {counted(nodes, 'node')}."
     return {
         "Admitted": (True, "Funded" if funded else "Unfunded", f"{counted(width, 'GPU')}: {classes}."),
         "Scheduled": (
             True,
             "Placed",
-            f"{counted(width, 'GPU')} in {counted(groups, 'group')} on {counted(nodes, 'node')}.",
+            placed,
         ),
         "Running": (True, "PodsRunning", f"{width} of {width} GPUs running."),
         **_rest(run),
@@ -163,8 +165,8 @@ def _pending(state: State, run: RunRow, wait: Wait | None) -> dict[str, Said]:
     reason, message = "Suspended", "Suspended by its owner: it holds nothing and waits for nothing."
     blocked: Said = (False, "NothingToWaitFor", "0 upstream runs outstanding.")
     if run.key in state.blocked:
-        reason, message = state.blocked[run.key]
-        message = f"{message[0].upper()}{message[1:]}."
+        reason, words = state.blocked[run.key]
+        message = sentence(words)
         if reason == "Upstream":
             blocked = (True, "Upstream", message)
     elif wait is not None:
@@ -187,7 +189,7 @@ def _ended(run: RunRow, ending: Ending) -> dict[str, Said]:
     return said
 
 
-def _funding(state: State, leases: list[LeaseRow], classes: Classes) -> RunFunding:
+def _funding(leases: list[LeaseRow], classes: Classes) -> RunFunding:
     gpus: dict[str, int] = {}
     lenders = set()
     for lease in leases:

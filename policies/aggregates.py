@@ -16,7 +16,7 @@ def pools(money: Money) -> list[Pool]:
             rule=RULE,
             subject=f"{cap.budget}/{cap.name}",
             envelopes=cap.envelopes,
-            contains=lambda lane: True,
+            contains=lambda _: True,
             concurrency=cap.concurrency,
             max_gpu_milliseconds=cap.max_gpu_milliseconds,
             max_millicredits=cap.max_millicredits,

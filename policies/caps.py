@@ -16,7 +16,7 @@ from policies.money import Money
 
 
 class Lane(NamedTuple):
-    """A way for money to flow: from an envelope, for GPUs on a site, for at most ``limit`` more seconds (None = open)."""
+    """A way for money to flow: from an envelope, for GPUs on a site, for at most ``limit`` seconds (None = open)."""
 
     envelope: int
     loan: bool

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from jobtree.api.lease import FundingClass
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
 from policies.kinship import OWN
@@ -42,7 +43,7 @@ class LeaseRow:
     envelope: int
     closed: bool
     ended: int | None
-    segments: tuple[tuple[str, int, int | None, int | None], ...]
+    segments: tuple[tuple[FundingClass, int, int | None, int | None], ...]
 
     @property
     def run_key(self) -> RunKey:
@@ -55,7 +56,7 @@ class LeaseRow:
         return len(self.ordinals)
 
     @property
-    def funding_class(self) -> str:
+    def funding_class(self) -> FundingClass:
         """Its class as last recorded."""
         return self.segments[-1][0] if self.segments else UNFUNDED
 
@@ -144,7 +145,7 @@ def is_loan(money: Money, envelope: int, run_owner: str) -> bool:
     return owner != run_owner and money.family.rank(run_owner, owner) is None
 
 
-def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> str:
+def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> FundingClass:
     """The class of a funded claim (spec §3.5)."""
     if loan:
         return "borrowed"

@@ -10,6 +10,7 @@ envelope. A claim is funded iff every cap it touches still holds with it:
 
 from dataclasses import dataclass
 
+from jobtree.api.lease import FundingClass
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, Claim, LeaseRow, class_name
 from policies.ledger import Spent
@@ -22,7 +23,7 @@ _OLD_LOAN = 5
 class Funded:
     """The outcome of the pass. ``classes``: (namespace, lease) → class; ``used``: per cap, in the cap's unit."""
 
-    classes: dict[tuple[str, str], str]
+    classes: dict[tuple[str, str], FundingClass]
     used: list[int]
 
 
@@ -30,7 +31,7 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
     """Classes of all open ``leases``; those whose payer is quarantined keep the class they have."""
     money = book.money
     used = [spent.cap.get(i, 0) for i in range(len(book.caps))]
-    classes: dict[tuple[str, str], str] = {}
+    classes: dict[tuple[str, str], FundingClass] = {}
     for lease in leases:
         kept = lease.envelope == -2 and lease.budget in money.quarantined
         classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED

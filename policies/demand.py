@@ -19,8 +19,11 @@ from policies.shapes import Shape
 
 @dataclass
 class Starts:
-    """Columns of the starts. ``start``, ``steps``: by candidate; ``count``: starts by type; ``groups``: by (type, shape,
-    kind); ``pieces``: the latter by what they ask of a place."""
+    """Columns of the starts.
+
+    ``start``, ``steps``: by candidate; ``count``: starts by type; ``groups``: by (type, shape, kind); ``pieces``: the
+    same by what they ask of a place.
+    """
 
     start: dict[int, int]
     count: dict[int, int]
@@ -33,14 +36,14 @@ def columns(model: Model, problem: Problem, kinds: list[Kind]) -> Starts:
     """Columns and rows of every type that has a place to be in."""
     starts = Starts({}, {}, {}, {}, {})
     for kind in problem.types:
-        _type(model, problem, kind, [k for k in kinds if usable(k, kind.sites)], starts)
+        _type(model, kind, [k for k in kinds if usable(k, kind.sites)], starts)
     for run, ways in sorted(problem.ways.items()):
         if len(ways) > 1:
             model.row(("one-way", *run), [(starts.start[c], 1.0) for c in ways if c in starts.start], -INF, 1.0)
     return starts
 
 
-def _type(model: Model, problem: Problem, kind: RunType, places: list[Kind], starts: Starts) -> None:
+def _type(model: Model, kind: RunType, places: list[Kind], starts: Starts) -> None:
     if not places:
         return
     single = len(kind.members) == 1

@@ -13,7 +13,7 @@ from policies.runs import RunRow
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A run that holds nothing any more. ``reason`` is that of its leases' closure; ``outcome`` empty if it may return."""
+    """A run that holds nothing any more. ``reason``: of its leases' closure; ``outcome``: empty if it may return."""
 
     outcome: str
     reason: str
@@ -55,10 +55,17 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> En
         return Ending("Failed", "Cancelled", at, "Cancelled by its owner.")
     if run.deleting:
         return _gone(at)
-    if leases and pods and "Failed" in pods:
-        return Ending("Failed", "Failed", at, f"{pods.count('Failed')} of {len(pods)} pods failed.")
-    if leases and pods and all(phase == "Succeeded" for phase in pods):
-        return Ending("Completed", "Completed", at, f"All {len(pods)} pods succeeded.")
+    if leases and pods and (reported := _reported(pods, at)):
+        return reported
     if run.state == "Suspended" and leases:
         return Ending("", "Suspended", at, "Suspended by its owner.")
+    return None
+
+
+def _reported(pods: list[str], at: int) -> Ending | None:
+    """What a run's own pods say: one Failed fails it, all Succeeded complete it."""
+    if "Failed" in pods:
+        return Ending("Failed", "Failed", at, f"{pods.count('Failed')} of {len(pods)} pods failed.")
+    if all(phase == "Succeeded" for phase in pods):
+        return Ending("Completed", "Completed", at, f"All {len(pods)} pods succeeded.")
     return None

@@ -120,7 +120,9 @@ class Fleet:
             for row in col.record_lists(nodes, "taints")
         ]
         domain, domains = _domains(nodes, names)
-        columns = [np.unique(np.asarray(flavor, dtype=object).astype(str), return_inverse=True)[1]]
+        columns: list[npt.NDArray[np.generic]] = [
+            np.unique(np.asarray(flavor, dtype=object).astype(str), return_inverse=True)[1]
+        ]
         columns += [labels.match(selector) for selector in wanted]
         columns += [
             _open_to(tolerations, taints) for tolerations in sorted({a.tolerations for a in accesses}, key=repr)

@@ -31,8 +31,8 @@ def spent(
 ) -> Spent:
     """Charges up to ``book.money.at``.
 
-    ``node_site``: node name → site; a node that is gone matches every subtree. ``ends``: (namespace, lease) → the end of
-    leases that this cycle closes.
+    ``node_site``: node name → site; a node that is gone matches every subtree. ``ends``: (namespace, lease) → the end
+    of leases that this cycle closes.
     """
     money = book.money
     total = Spent()

@@ -131,8 +131,9 @@ def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
         allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
         return f"{envelope.label} pays for {allowed}, this one {_stated(limit)}"
-    if envelope.end is not None and money.policy.funding.past_window == "refuse":
-        if limit is None or money.at + limit > envelope.end:
+    if money.policy.funding.past_window == "refuse" and envelope.end is not None:
+        inside = limit is not None and money.at + limit <= envelope.end
+        if not inside:
             return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {_stated(limit)}"
     return ""
 

@@ -38,7 +38,7 @@ class Purse:
 
 
 def rows(model: Model, problem: Problem, purses: list[Purse], *, merged: bool) -> dict[PayKey, int]:
-    """Payment columns and all their rows. ``merged``: envelopes that no row could tell apart pay as one (see wallets)."""
+    """Payment columns and all their rows. ``merged``: envelopes that no row can tell apart pay as one (see wallets)."""
     pay: dict[PayKey, int] = {}
     caps: dict[int, list[tuple[int, float]]] = {}
     wallet = wallets(problem, purses) if merged else {}
@@ -100,8 +100,8 @@ def _balance(
             per_site.setdefault((active, min(part)), []).extend((column, -gpus) for column, gpus in terms)
             continue
         lies = [model.column(("lies", purse.index, active, kind, site)) for site in sorted(part)]
-        key = ("lie", purse.index, active, kind, tuple(sorted(part)))
-        model.row(key, [*((c, 1.0) for c in lies), *((column, -gpus) for column, gpus in terms)], 0.0, 0.0)
+        lie = ("lie", purse.index, active, kind, tuple(sorted(part)))
+        model.row(lie, [*((c, 1.0) for c in lies), *((column, -gpus) for column, gpus in terms)], 0.0, 0.0)
         for site, column in zip(sorted(part), lies, strict=True):
             per_site.setdefault((active, site), []).append((column, -1.0))
     discount = problem.book.money.policy.spares.discount_milli

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from jobtree.api.budget import AggregateUsage, BudgetStatus, EnvelopeUsage
+from jobtree.api.lease import FundingClass
 from jobtree.api.meta import Condition
 from jobtree.api.scalars import Time
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, LeaseRow
 from policies.ledger import Spent
 
-Classes = Mapping[tuple[str, str], str]
+Classes = Mapping[tuple[str, str], FundingClass]
 HOUR_MILLI = 3_600_000
 _FIELD = {"owned": "owned_gpus", "shared": "shared_gpus", "borrowed": "borrowed_gpus", UNFUNDED: "unfunded_gpus"}
 
@@ -95,11 +96,11 @@ def _headroom(book: CapBook, index: int, used: list[int]) -> int | float:
     """GPUs that every concurrency cap still leaves to the owner, on the site where that is most."""
     if not book.money.envelopes[index].pays_at(book.money.at):
         return 0
-    rooms = [
-        min((book.caps[c].limit - used[c] for c, _ in book.touches(Lane(index, False, site, None)) if not book.caps[c].ahead))
-        for site in sorted(book.money.pays_on[index]) or [-1]
-    ]  # fmt: skip
-    return plain(max(0, max(rooms)), 1000)
+    rooms = []
+    for site in sorted(book.money.pays_on[index]) or [-1]:
+        touched = [cap for cap, _ in book.touches(Lane(index, False, site, None)) if not book.caps[cap].ahead]
+        rooms.append(min(book.caps[cap].limit - used[cap] for cap in touched))
+    return plain(max(0, *rooms), 1000)
 
 
 def _aggregates(

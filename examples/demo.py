@@ -26,6 +26,7 @@ from jobtree.api import Lease, Time
 from jobtree.cli import operator
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Wait
+from jobtree.world.snapshot import take
 from reports.picture import draw_fleet
 from reports.query import newest_manifest, query
 from reports.slots import fleet_slots
@@ -34,6 +35,7 @@ HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "demo-output"
 NOW = 1508436000  # 2017-10-19T18:00:00Z, the world's own time
 SHOWN = 12
+BIN = ".venv/bin/"
 
 Key = tuple[str, str]
 
@@ -61,22 +63,22 @@ def tell(out: Console, state: Path) -> None:
     """The whole story."""
     lake = state.parent / "lake"
     before = StateFile(state, NOW).read()
+    sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
+    heading(out, "The fleet")
+    slots = [s for d in fleet_slots(take(before).tables) for n in d.nodes for s in n.slots]
+    new = [(r.namespace, r.name) for r in before.runs if not r.status.conditions]
+    out.print(
+        f"{len(before.nodes)} machines of Microsoft's Philly cluster with {len(slots)} GPUs, "
+        f"{sum(s.state == 'free' for s in slots)} of them free, on an evening of its published trace. "
+        f"{len(new)} runs that no cycle has seen yet ask for {sum(sizes[key] for key in new)} GPUs."
+    )
+
     seconds = cycle(out, state, NOW)
     first = newest_manifest(lake)
     snapshot, _ = read_snapshot(first)
     plan = planjson.decode(read_plan(first))
     if plan.truncated:
         raise DemoError("the plan was cut off: see the warning above")
-    pending = {(w.namespace, w.name) for w in plan.waits} | set(started(plan))
-    sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
-
-    heading(out, "The fleet")
-    free = sum(s.state == "free" for d in fleet_slots(snapshot.tables) for n in d.nodes for s in n.slots)
-    gpus = sum(snapshot.tables["nodes"].column("gpus").to_pylist())
-    out.print(
-        f"{len(before.nodes)} machines of Microsoft's Philly cluster with {gpus} GPUs, {free} of them free. "
-        f"{len(pending)} runs ask for {sum(sizes[key] for key in pending)} GPUs."
-    )
     tell_starts(out, plan)
     tell_waits(out, plan, sizes)
     tell_proof(out, plan, seconds)
@@ -99,9 +101,6 @@ def tell(out: Console, state: Path) -> None:
     ):
         out.print(f"{shown(path)}  [dim]{words}[/]", soft_wrap=True)
     out.print(f"\nNext: [bold]{BIN}kubectl-runs --state {shown(state)} state --all[/]", soft_wrap=True)
-
-
-BIN = ".venv/bin/"
 
 
 def cycle(out: Console, state: Path, at: int) -> float:

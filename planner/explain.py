@@ -90,7 +90,7 @@ def _weighed(state: State, problem: Problem, run: RunRow, kind: RunType, lacking
     if not kind.sites:
         return _wait(run, "NoFunding", f"{_no_paid_nodes(state, kind)}.", never=True)
     if space.missing:
-        return _wait(run, "NeverFits", _never_fits(run, space), _room_short(run, space.missing), 0, never=True)
+        return _wait(run, "NeverFits", _never_fits(run, space), _room_short(run.flavor, space.missing), 0, never=True)
     deficit = space.deficit
     shorts = [m.short for m in lacking]
     clauses = [m.words for m in lacking]
@@ -98,7 +98,7 @@ def _weighed(state: State, problem: Problem, run: RunRow, kind: RunType, lacking
     if deficit:
         where = ", ".join(state.fleet.domain_name(d) for d in space.domains)
         clauses.append(f"{counted(deficit, 1, 'GPU')} would have to be freed in {where}")
-        shorts += _room_short(run, deficit)
+        shorts += _room_short(_scope(state, run, space), deficit)
     shorts.sort(key=lambda s: (-s.amount, s.subject, s.rule))
     why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
     reason = "BudgetShort" if lacking else "CapacityShort"
@@ -137,8 +137,13 @@ def _no_paid_nodes(state: State, kind: RunType) -> str:
     return f"No node that it may use is matched by an envelope that pays for it: {named}"
 
 
-def _room_short(run: RunRow, gpus: int) -> list[Short]:
-    return [Short(rule="capacity", subject=run.flavor, amount=gpus, unit="GPU")]
+def _scope(state: State, run: RunRow, space: Space) -> str:
+    """The one domain in which room would have to be made, or the flavor where it is several."""
+    return f"domain={state.fleet.domain_name(space.domains[0])}" if len(space.domains) == 1 else run.flavor
+
+
+def _room_short(subject: str, gpus: int) -> list[Short]:
+    return [Short(rule="capacity", subject=subject, amount=gpus, unit="GPU")]
 
 
 def _never_fits(run: RunRow, space: Space) -> str:

@@ -8,7 +8,7 @@ from jobtree.world.plan import Short
 from planner.greedy import Purses
 from planner.room import Room
 from planner.solver import options, solve
-from policies.caps import amount
+from policies.caps import amount, counted
 from policies.model import INF, Model
 from policies.problem import Problem, RunType
 from policies.shapes import Shape

@@ -58,6 +58,6 @@ def test_wheel_holds_every_file_of_every_package(wheel: Path) -> None:
 def test_commands_start_in_an_empty_environment(bin_dir: Path) -> None:
     commands = sorted(PYPROJECT["project"]["scripts"])
 
-    silent = [command for command in commands if "Usage: " not in run(bin_dir / command, "--help")]
+    silent = [command for command in commands if "usage: " not in run(bin_dir / command, "--help")]
 
     assert silent == []

@@ -53,7 +53,8 @@ class Case:
         self.aggregates = read(tables["aggregates"], Aggregate)
         self.runs = {run.key: run for run in read(tables["runs"], Run)}
         self.leases = {lease.key: lease for lease in read(tables["leases"], Held)}
-        self.quarantined = {(each.kind, each.name) for each in read(tables["quarantine"], Quarantined)}
+        aside = read(tables["quarantine"], Quarantined)
+        self.quarantined = {(each.kind, each.namespace or "", each.name) for each in aside}
         self.closing: dict[LeaseKey, Closure] = {(each.namespace, each.name): each for each in plan.closures}
         self.open = [lease for lease in self.leases.values() if not lease.closed]
         self.held = [lease for lease in self.open if lease.key not in self.closing]
@@ -81,7 +82,7 @@ class Case:
 
     def is_frozen(self, lease: Held) -> bool:
         """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
-        return lease.payer not in self.envelopes and ("Budget", lease.budget or "") in self.quarantined
+        return lease.payer not in self.envelopes and ("Budget", "", lease.budget or "") in self.quarantined
 
     def run_of(self, key: RunKey) -> Run | None:
         """The Run that a lease names, an index of an array included."""
@@ -95,6 +96,13 @@ class Case:
     def is_of(self, lease: Held, run: Run) -> bool:
         """Whether a lease belongs to this very Run, not to an earlier one of its name."""
         return not run.uid or not lease.run_uid or run.uid == lease.run_uid
+
+    def is_gone(self, lease: Held) -> bool:
+        """Whether a lease's Run is no more; one that is quarantined is there, and only cannot be read."""
+        run = self.run_of(lease.run_key)
+        if run is None:
+            return ("Run", *lease.run_key) not in self.quarantined
+        return not self.is_of(lease, run)
 
     @cached_property
     def held_by(self) -> Mapping[RunKey, list[Held]]:

@@ -57,9 +57,11 @@ def _end(case: Case, lease: Held, reason: str) -> int | None:
 
 def over(case: Case, lease: Held) -> str:
     """Why a lease must not stay open; empty where it may."""
-    run = case.run_of(lease.run_key)
-    if run is None or not case.is_of(lease, run):
+    if case.is_gone(lease):
         return "is gone"
+    run = case.run_of(lease.run_key)
+    if run is None:
+        return ""
     if run.outcome is not None or run.state != "Active":
         return f"is {run.outcome or run.state}"
     if run.deleting:

@@ -18,7 +18,8 @@ class Failures:
 
     def __init__(self, case: Case) -> None:
         holding = {lease.node for lease in case.open}
-        gone = {name for name in holding if name not in case.nodes or case.nodes[name].out_of_service}
+        lost = {name for name in holding if name not in case.nodes and ("Node", "", name) not in case.quarantined}
+        gone = lost | {name for name in holding if name in case.nodes and case.nodes[name].out_of_service}
         after = int(case.policy.failure.not_ready_after)
         silent = {
             node.name

@@ -22,9 +22,11 @@ class Ending(NamedTuple):
 
 def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bool:
     """Whether snapshot and plan bear out a closure. What a finished or vanished run still holds may always close."""
-    run = case.run_of(lease.run_key)
-    if run is None or not case.is_of(lease, run):
+    if case.is_gone(lease):
         return reason == "RunDeleted"
+    run = case.run_of(lease.run_key)
+    if run is None:
+        return reason == "NodeFailure" and lease.node in failures.perhaps
     if run.outcome is not None and reason in (run.outcome, run.outcome_reason):
         return True
     rule = REASONS.get(reason)

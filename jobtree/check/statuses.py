@@ -24,7 +24,8 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         yield Violation("unique-names", "Plan runs", "the plan writes the status of one Run twice")
     for key, run in case.runs.items():
         status = case.status_after(key)
-        if run.deleting or run.array:
+        finished = run.outcome is not None and key not in case.updates
+        if run.deleting or run.array or (finished and key not in case.open_by):
             continue
         if status is None:
             yield _of(key, "conditions-present", "it has no status, and the plan gives it none")

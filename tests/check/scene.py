@@ -1,28 +1,27 @@
 """Scenes for the checker: a small world and a hand-made plan for it, of which every part can be spoilt.
 
-A scene holds what a planner decides (leases, closures, segments). What follows from it (statuses, waits, the value of
-the stages, digests) is filled in by `Scene.plan`, so that a spoilt decision breaks its own rule and no other; `plan`'s
-outcome can be spoilt too.
+A scene holds what a planner decides (leases, closures, segments). What follows (statuses, waits, the value of the
+stages, digests) is filled in by `outcome.plan_of`, so that a spoilt decision breaks its own rule and no other; the
+finished plan can be spoilt too.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import msgspec
 
-from jobtree.api import Duration, OwnerPath, Time, decode
+from jobtree.api import OwnerPath, Time, decode
 from jobtree.api.lease import Interval, Lease, LeaseSpec, LeaseStatus, Slice
 from jobtree.api.lease import Segment as Entry
-from jobtree.api.meta import Condition, EnvelopeRef, ObjectMeta, RunRef
-from jobtree.api.run import RUN_CONDITIONS, Run, RunFunding, RunStatus, Width
+from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.check import Violation, check
 from jobtree.world.intake import Intake, Notice
-from jobtree.world.plan import Closure, Plan, RunUpdate, Segment, Solver, Stage, Wait
+from jobtree.world.plan import Closure, Plan, Segment
 from jobtree.world.snapshot import Snapshot, take
+from tests.check.outcome import plan_of
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import moment, unix
@@ -67,6 +66,7 @@ class Scene:
         return self.add(doc.merge(made, {"metadata": {"uid": f"uid-{owner}", "creationTimestamp": moment("-48h")}}))
 
     def run(self, name: str, gpus: int, owner: str = "org:a", created: str = "-1h", **spec: Any) -> Self:
+        """A Run with a uid; other keywords are fields of its spec."""
         made = doc.merge(doc.run(name, gpus, owner), {"spec": spec})
         return self.add(doc.merge(made, {"metadata": {"uid": f"uid-{name}", "creationTimestamp": moment(created)}}))
 
@@ -95,7 +95,7 @@ class Scene:
 
     def quarantine(self, kind: str, name: str) -> Self:
         """Set an object aside, as reading it would."""
-        self.quarantined.append(Notice(kind, "", name, "it is broken"))
+        self.quarantined.append(Notice(kind, "default" if kind == "Run" else "", name, "it is broken"))
         return self.remove(kind, name)
 
     # --- leases
@@ -127,10 +127,10 @@ class Scene:
         entries: Iterable[Entry] | None = None,
     ) -> Lease:
         """A lease on slots like ``a01#0-3``, paid by ``budget/envelope``, of class ``funding`` since its start."""
-        owner = self._get("Run", run)["spec"]["owner"]
+        owner = self.get("Run", run)["spec"]["owner"]
         begun = Time(self.at if start is None else start)
         budget, _, envelope = (payer or "").partition("/")
-        payer_owner = self._get("Budget", budget)["spec"]["owner"] if payer else owner
+        payer_owner = self.get("Budget", budget)["spec"]["owner"] if payer else owner
         span = Entry(class_=funding if payer else "unfunded", from_=begun, to=None if ended is None else Time(ended))  # type: ignore[arg-type]
         count = sum(each.spec.run_ref.name == run for each in (*self.old, *self.new))
         return Lease(
@@ -161,6 +161,12 @@ class Scene:
         """One span of a lease's ledger."""
         return Entry(class_=funding, from_=Time(since), to=None if until is None else Time(until), rate=rate)
 
+    def rename(self, index: int, name: str) -> Self:
+        """Another name for one lease of the plan."""
+        lease = self.new[index]
+        self.new[index] = msgspec.structs.replace(lease, metadata=msgspec.structs.replace(lease.metadata, name=name))
+        return self
+
     def respec(self, index: int, **changes: Any) -> Self:
         """Other facts in one lease of the plan."""
         lease = self.new[index]
@@ -175,6 +181,26 @@ class Scene:
         """Another status in one lease of the plan."""
         lease = self.new[index]
         self.new[index] = msgspec.structs.replace(lease, status=msgspec.structs.replace(lease.status, **changes))
+        return self
+
+    def drop(self, *indices: int) -> Self:
+        """The plan without those of its leases; without any number, without all of them."""
+        self.new = [lease for index, lease in enumerate(self.new) if indices and index not in indices]
+        return self
+
+    def unturned(self) -> Self:
+        """The plan without its segments."""
+        self.segments.clear()
+        return self
+
+    def had(self, run: str, slots: str, start: int, ended: int, **said: Any) -> Self:
+        """A lease of the snapshot that is closed (Completed), see `lease`."""
+        self.old.append(self.lease(run, slots, start=start, ended=ended, closure="Completed", **said))
+        return self
+
+    def unheld(self, lease: str) -> Self:
+        """The snapshot without that lease."""
+        self.old = [each for each in self.old if each.name != lease]
         return self
 
     def closes(self, lease: str, reason: str, ended: int | None = None) -> Self:
@@ -217,132 +243,19 @@ class Scene:
             )
         )
 
-    def plan(self, snapshot: Snapshot) -> Plan:
-        """The plan that carries out the scene's decisions, with everything that follows from them."""
-        runs = {
-            each["metadata"]["name"]: decode("Run", msgspec.json.encode(each))
-            for each in self.documents
-            if each["kind"] == "Run"
-        }
-        updates = [
-            RunUpdate(namespace="default", name=name, status=self._status(name, run))  # type: ignore[arg-type]
-            for name, run in sorted(runs.items())
-        ]
-        plan = Plan(
-            jobtree="0",
-            at=self.at,
-            cycle="c1",
-            snapshot=snapshot.digest,
-            policy=snapshot.policy_digest,
-            solver=Solver(name="hand", version="0", options={}),
-            stages=[self._demand(runs)],  # type: ignore[arg-type]
-            closures=sorted(self.closures, key=lambda each: each.name),
-            segments=sorted(self.segments, key=lambda each: each.name),
-            leases=sorted(self.new, key=lambda each: each.name),
-            runs=updates,
-            waits=[
-                Wait(namespace="default", name=each.name, reason="NoRoom", message="It waits.")
-                for each in updates
-                if each.status.phase == "Pending" and runs[each.name].spec.state == "Active"  # type: ignore[union-attr]
-            ],
-        )
-        for change in self.last:
-            plan = change(plan)
-        return plan
-
     def check(self) -> list[Violation]:
         snapshot = self.snapshot()
-        return check(snapshot, self.plan(snapshot))
+        return check(snapshot, plan_of(self, snapshot))
 
-    def _get(self, kind: str, name: str) -> Document:
+    def get(self, kind: str, name: str) -> Document:
+        """One object's document."""
         return next(each for each in self.documents if (each["kind"], each["metadata"]["name"]) == (kind, name))
 
-    def _after(self, run: str) -> list[Lease]:
+    def after(self, run: str) -> list[Lease]:
+        """What a run holds once the plan is carried out."""
         closing = {closure.name for closure in self.closures}
         kept = [lease for lease in self.old if not lease.status.closed and lease.name not in closing]
         return [lease for lease in (*kept, *self.new) if lease.spec.run_ref.name == run]
-
-    def _payer_owner(self, lease: Lease) -> str:
-        assert lease.spec.paid_by is not None
-        return str(self._get("Budget", lease.spec.paid_by.budget)["spec"]["owner"])
-
-    def _class(self, lease: Lease) -> str:
-        appended = [each.funding_class for each in self.segments if each.name == lease.name]
-        return (appended or [entry.class_ for entry in lease.status.funding] or ["unfunded"])[-1]
-
-    def _status(self, name: str, run: Run) -> RunStatus:
-        after = [lease for lease in self._after(name) if lease.spec.slice.role == "Active"]
-        reasons = {
-            closure.reason for closure in self.closures for lease in self.old
-            if lease.name == closure.name and lease.spec.run_ref.name == name
-        }  # fmt: skip
-        phase = self._phase(run, after, reasons)
-        held = sum(len(lease.spec.slice.nodes) for lease in after)
-        gpus = Counter[str]()
-        for lease in after:
-            gpus[self._class(lease)] += len(lease.spec.slice.nodes)
-        lenders = {self._payer_owner(lease) for lease in after if self._class(lease) == "borrowed"}
-        fresh = bool(self.new) and any(lease in self.new for lease in after)
-        running = phase == "Running"
-        true = {phase, *(["Admitted", "Scheduled"] if running else []), *(["Blocked"] if phase == "Waiting" else [])}
-        return RunStatus(
-            phase=phase,
-            conditions=tuple(
-                Condition(type=each, status="True" if each in true else "False", reason="Scene")
-                for each in RUN_CONDITIONS
-            ),
-            width=Width(
-                min=run.spec.min_gpus,
-                max=run.spec.max_gpus,
-                desired=run.spec.desired_gpus,
-                allocated=held,
-                pending=max(0, run.spec.desired_gpus - held),
-            ),
-            funding=RunFunding(
-                owned_gpus=gpus["owned"],
-                shared_gpus=gpus["shared"],
-                borrowed_gpus=gpus["borrowed"],
-                unfunded_gpus=gpus["unfunded"],
-                lenders=tuple(sorted(lenders)),
-            ),
-            started=Time(min(lease.spec.interval.start for lease in after)) if running and after else None,
-            time_limit=self._limit(run, after) if fresh else run.status.time_limit or run.spec.runtime.time_limit,
-        )
-
-    @staticmethod
-    def _phase(run: Run, after: list[Lease], reasons: set[str]) -> Any:
-        if run.status.phase in ("Completed", "Failed"):
-            return run.status.phase
-        if after or (run.spec.resources.is_cpu and run.status.phase == "Running"):
-            return "Running"
-        if reasons & {"TimeLimit", "Cancelled", "Failed"}:
-            return "Failed"
-        if reasons & {"NodeFailure", "ReclaimUnfunded"} and not run.spec.requeues:
-            return "Failed"
-        return "Completed" if "Completed" in reasons else "Pending"
-
-    def _limit(self, run: Run, after: list[Lease]) -> Any:
-        if run.spec.runtime.time_limit is not None:
-            return run.spec.runtime.time_limit
-        defaults = []
-        for lease in after:
-            paid = lease.spec.paid_by
-            for budget in self.documents:
-                if paid is not None and (budget["kind"], budget["metadata"]["name"]) == ("Budget", paid.budget):
-                    texts = [each.get("perRun", {}).get("defaultTime") for each in budget["spec"]["envelopes"]]
-                    defaults += [Duration.parse(text) for text in texts if text is not None]
-        return min(defaults, default=None)
-
-    def _demand(self, runs: Mapping[str, Run]) -> Stage:
-        """Active GPUs × (a day + the age up to three days), of paid starts."""
-        value = 0
-        for name, run in runs.items():
-            mine = [lease for lease in self.new if lease.spec.run_ref.name == name and lease.spec.reason == "Start"]
-            if any(lease.spec.paid_by is not None for lease in mine):
-                gpus = sum(len(lease.spec.slice.nodes) for lease in mine if lease.spec.slice.role == "Active")
-                assert run.metadata.creation_timestamp is not None
-                value += gpus * (86_400 + min(self.at - run.metadata.creation_timestamp, 3 * 86_400))
-        return Stage(name="starts", unit="GPU-seconds", sense="max", value=value, bound=value)
 
 
 def slots_of(text: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.check.scene import Scene, ago
 from tests.support.documents import envelope
@@ -71,7 +72,7 @@ def hours() -> Scene:
     scene.run("done", 4, created="-12h").edit("Run", "done", {"status": {"phase": "Completed"}})
     scene.edit("Run", "done", {"status": {"conditions": [{"type": "Completed", "status": "True"}]}})
     scene.run("v", 4, runtime={"timeLimit": "5h"}, created="-3h").run("r", 2, runtime={"timeLimit": "19h"})
-    scene.old.append(scene.lease("done", "a02#0-3", start=ago("11h"), ended=ago("30m"), closure="Completed"))
+    scene.had("done", "a02#0-3", ago("11h"), ago("30m"))
     scene.holds("v", "a01#0-3", name="v-0")
     return scene.starts("r", "a02#0-1")
 
@@ -163,7 +164,7 @@ def bound() -> Scene:
     scene.run("root", 2, quota={"maxGPUs": 6, "maxGPUHours": 146}, created="-3h").holds(
         "root", "a01#0-1", name="root-0"
     )
-    pair = {"gang": {"name": "pair", "size": 2}, "parent": "root"}
+    pair: dict[str, Any] = {"gang": {"name": "pair", "size": 2}, "parent": "root"}
     scene.run("one", 2, follow={"after": ["first"]}, **pair).run("two", 2, **pair)
     return scene.starts("one", "a01#2-3").starts("two", "a01#4-5")
 

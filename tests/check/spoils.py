@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from jobtree.api import OwnerPath
+from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import Slice
 from jobtree.api.meta import Condition, EnvelopeRef
 from jobtree.api.run import RUN_CONDITIONS
-from jobtree.world.plan import Plan, RunUpdate
+from jobtree.world.plan import BudgetUpdate, Plan, RunUpdate, Short
 from tests.check.scene import Scene, names, slots_of
 from tests.check.scenes import SCENES
 from tests.support.documents import Document, foreign_pod
+from tests.support.times import moment
 
 
 class Spoil(NamedTuple):
@@ -85,6 +87,11 @@ def own_pod(run: str, node: str, gpus: int, phase: str = "Running") -> Document:
     return pod
 
 
+def finishing(change: Callable[[Plan], Plan]) -> Callable[[Scene], object]:
+    """A scene's plan is finished with this change."""
+    return lambda scene: scene.then(change)
+
+
 def plan(**changes: Any) -> Callable[[Plan], Plan]:
     """Other fields of the plan."""
     return lambda plan: msgspec.structs.replace(plan, **changes)
@@ -147,3 +154,64 @@ def conditions(run: str, *true: str, drop: str = "", again: str = "") -> Callabl
     return status(
         run, conditions=tuple(Condition(type=kind, status="True" if kind in true else "False") for kind in kinds)
     )
+
+
+#: Patches of a Run: marked complete a minute ago; failed for good.
+COMPLETED: Final = {"metadata": {"annotations": {"rq.davidlangworthy.io/completed": moment("-1m")}}}
+FAILED: Final = {
+    "status": {"phase": "Failed", "conditions": [{"type": "Failed", "status": "True", "reason": "TimeLimit"}]}
+}
+
+
+def silent(span: str) -> Document:
+    """A patch that makes a node NotReady since ``-6m`` or so."""
+    ready = {"type": "Ready", "status": "Unknown", "lastTransitionTime": moment(span)}
+    return {"status": {"conditions": [ready]}}
+
+
+def reopened(scene: Scene, lease: str) -> Scene:
+    """The plan forgets to close that lease."""
+    scene.closures = [closure for closure in scene.closures if closure.name != lease]
+    return scene
+
+
+def reclosed(scene: Scene, lease: str, reason: str, ended: int | None = None) -> Scene:
+    """The plan closes that lease in another way."""
+    return reopened(scene, lease).closes(lease, reason, ended)
+
+
+def relative_that_lends(scene: Scene) -> Scene:
+    """The lender of the scene of loans becomes the parent of both borrowers; it shares nothing and lends."""
+    scene.edit("Budget", "org-l", {"spec": {"owner": "team"}}).envelope("org-l", {"sharing": "none"})
+    scene.edit("Budget", "team-a", {"spec": {"parents": ["team"]}})
+    for run in ("r", "o"):
+        scene.edit("Run", run, {"spec": {"funding": {"sponsors": ["team"]}}})
+    return scene.respec(1, owner=OwnerPath("team"))
+
+
+def more(field: str, record: object) -> Callable[[Plan], Plan]:
+    """One of the plan's lists with one more record at its end."""
+    return lambda plan: msgspec.structs.replace(plan, **{field: [*getattr(plan, field), record]})
+
+
+def stage(value: int = 0, bound: int = 0) -> Callable[[Plan], Plan]:
+    """The first stage with that much more value and bound."""
+
+    def change(plan: Plan) -> Plan:
+        first = plan.stages[0]
+        moved = msgspec.structs.replace(first, value=first.value + value, bound=first.bound + bound)
+        return msgspec.structs.replace(plan, stages=[moved, *plan.stages[1:]])
+
+    return change
+
+
+def shorts(*amounts: int) -> list[Short]:
+    """Shortages of room of so many GPUs."""
+    return [Short(rule="capacity", subject="A", amount=amount, unit="GPU") for amount in amounts]
+
+
+def usage(**changes: float) -> Callable[[Plan], Plan]:
+    """The usage of org-a in the scene of hours (46 GPU-hours consumed; 4 GPUs of v and 2 of r), changed."""
+    true = {"owned_gpus": 6, "headroom_gpus": 2, "gpu_seconds_consumed": 46 * 3600, "gpu_hours_consumed": 46}
+    record = EnvelopeUsage(name="gpus", **(true | changes))  # type: ignore[arg-type]
+    return plan(budgets=[BudgetUpdate(name="org-a", status=BudgetStatus(envelopes=(record,)))])

@@ -1,0 +1,97 @@
+"""Classes and segments (spec §3.5, §3.6): every way to spoil them is caught under its own name."""
+
+import pytest
+
+from tests.check.scene import Scene, ago
+from tests.check.spoils import (
+    Spoil,
+)
+
+SPOILS = [
+    Spoil(
+        "classes",
+        "a recalled claim that stays funded",
+        lambda s: s.unturned(),
+        "class-derived classes-partition-width",
+    ),
+    Spoil(
+        "classes",
+        "a claim that loses its class for nothing",
+        lambda s: s.turns("own-0", "unfunded"),
+        "class-derived classes-partition-width",
+    ),
+    Spoil(
+        "classes",
+        "a class that is another's",
+        lambda s: s.turns("kid-0", "owned"),
+        "class-derived classes-partition-width",
+    ),
+    Spoil("classes", "a segment that repeats the last", lambda s: s.turns("kid-0", "shared"), "segments-append-only"),
+    Spoil(
+        "classes",
+        "a segment on top of the last",
+        lambda s: s.unturned().turns("cousin-0", "unfunded", since=ago("3h")),
+        "segments-append-only",
+    ),
+    Spoil(
+        "classes",
+        "a segment in the future",
+        lambda s: s.unturned().turns("cousin-0", "unfunded", since=s.at + 1),
+        "segments-append-only",
+    ),
+    Spoil("classes", "a segment of no lease", lambda s: s.turns("nobody-0", "unfunded"), "segments-append-only"),
+    Spoil("hours", "a segment of a closed lease", lambda s: s.turns("done-0", "unfunded"), "segments-append-only"),
+    Spoil(
+        "classes",
+        "a change of class of what a quarantined Budget pays",
+        lambda s: s.quarantine("Budget", "org-a").drop(),
+        "class-derived classes-partition-width",
+    ),
+    Spoil(
+        "simple",
+        "a start of another class",
+        lambda s: s.relabel(0, funding=(Scene.entry("shared", s.at),)),
+        "class-derived classes-partition-width",
+    ),
+    Spoil(
+        "simple",
+        "a ledger older than its lease",
+        lambda s: s.relabel(0, funding=(Scene.entry("owned", s.at - 1),)),
+        "class-derived",
+    ),
+    Spoil(
+        "simple",
+        "a ledger that has ended",
+        lambda s: s.relabel(0, funding=(Scene.entry("owned", s.at, s.at + 9),)),
+        "class-derived",
+    ),
+    Spoil(
+        "simple",
+        "a start without a ledger",
+        lambda s: s.relabel(0, funding=()),
+        "class-derived classes-partition-width",
+    ),
+    Spoil(
+        "simple",
+        "a credit rate that there is not",
+        lambda s: s.relabel(0, funding=(Scene.entry("owned", s.at, rate=1),)),
+        "class-derived",
+    ),
+    Spoil(
+        "credits",
+        "a credit rate left out",
+        lambda s: s.relabel(0, funding=(Scene.entry("owned", s.at),)),
+        "class-derived",
+    ),
+    Spoil(
+        "hours",
+        "a credit rate that has come",
+        lambda s: s.policy(creditRates={"H100-80GB": 2}).relabel(0, funding=(Scene.entry("owned", s.at, rate=2),)),
+        "class-derived",
+    ),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=str)
+def test_it_is_caught_under_its_own_name(spoil: Spoil) -> None:
+    assert spoil.found() == spoil.wanted

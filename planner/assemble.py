@@ -11,7 +11,8 @@ from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
 from planner.derive import State
-from planner.greedy import Draft, Purses
+from planner.draft import Draft
+from planner.purses import Purses
 from planner.solver import identity
 from planner.stages import Outcome
 from planner.statuses import After, run_updates
@@ -31,8 +32,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcom
     waits = explain.waits(state, problem, outcome.draft, outcome.room)
     created = lease_objects.new_leases(problem, outcome.room, outcome.draft, cycle)
     after = _after(state, problem, outcome.draft, created, waits)
-    purses = Purses.fresh(problem)
-    purses.add(outcome.draft)
+    purses = Purses.after(problem, outcome.draft)
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     budgets = budget_statuses(state.book, open_leases, after.classes, purses.used, state.spent, left)

@@ -1,26 +1,33 @@
 """Words: for every run that waits, which bound it meets and what is missing (spec §3.9, §4)."""
 
 from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
 
 from jobtree.world.plan import Short, Wait
+from jobtree.world.values import Ints
 from planner import shortage
 from planner.derive import State
-from planner.greedy import Draft, Purses
+from planner.draft import Draft
+from planner.missing import Missing
+from planner.purses import Purses
 from planner.room import Room
-from planner.shortage import Missing, Space
+from planner.routes import Routes
+from planner.space import Space, Spaces
 from policies.caps import counted
-from policies.payers import Refused
+from policies.payers import Payer, Refused
 from policies.problem import Problem, RunType
 from policies.runs import RunRow
 
 
 def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait]:
     """One Wait per run that stays pending, in (namespace, name) order. Runs of one type share the computation."""
-    purses = Purses.fresh(problem)
-    purses.add(draft)
+    purses = Purses.after(problem, draft)
     started = draft.started(problem)
-    movable = _movable(state)
-    known: dict[int, tuple[list[Missing], Space]] = {}
+    spaces = Spaces(room, _movable(state))
+    routes = Routes(problem, purses)
+    known: dict[tuple[int, tuple[Payer, ...]], list[Missing]] = {}
     found = []
     for run in state.pending:
         if run.key in started or run.is_cpu:
@@ -34,21 +41,24 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
         if not ways or (not funded and not run.opportunistic):
             found.append(_unfundable(run, problem.refused.get(run.key, [])))
             continue
-        candidate = (funded or ways)[0]
-        kind = problem.types[problem.candidates[candidate].type]
-        if kind.index not in known:
-            lacking = [] if kind.unfunded else shortage.money(problem, purses, kind)
-            known[kind.index] = lacking, shortage.space(room, kind, movable)
-        lacking, space = known[kind.index]
-        lacking = lacking + shortage.tree_shortages(problem, purses, candidate, kind)
-        found.append(_weighed(state, problem, run, kind, lacking, space))
+        candidate = problem.candidates[(funded or ways)[0]]
+        kind = problem.types[candidate.type]
+        case = (kind.index, candidate.payers)
+        if case not in known:
+            exact = partial(shortage.money, problem, purses) if problem.exact else routes.money
+            known[case] = [] if kind.unfunded else exact(candidate)
+        lacking = known[case] + shortage.tree_shortages(problem, purses, candidate)
+        found.append(_weighed(state, problem, run, kind, lacking, spaces.of(kind)))
     return found
 
 
-def _movable(state: State) -> list[int]:
+def _movable(state: State) -> Ints:
     """Per node: GPUs that are free or held by leases, so that they could be had one day."""
-    foreign = [state.foreign[name].gpus if name in state.foreign else 0 for name in state.fleet.names]
-    return [max(0, int(gpus) - other) for gpus, other in zip(state.fleet.gpus, foreign, strict=True)]
+    movable = state.fleet.gpus.copy()
+    for name, other in state.foreign.items():
+        if name in state.fleet.index:
+            movable[state.fleet.index[name]] -= other.gpus
+    return np.maximum(0, movable)
 
 
 def sentence(words: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jobtree.api.lease import FINALIZER, FundingClass, Interval, Lease, LeaseSpec, LeaseStatus, Segment, Slice
 from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.api.scalars import OwnerPath, Time
-from planner.greedy import Draft
+from planner.draft import Draft
 from planner.place import Piece
 from planner.room import Room
 from policies.claims import UNFUNDED, class_name, is_loan

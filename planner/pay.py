@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.greedy import Draft, Payments, demand
+from planner.draft import Draft, Payments
+from planner.greedy import demand
 from planner.place import Piece
 from planner.room import Room
 from planner.solver import Floats, Settings, solve

@@ -9,7 +9,11 @@ biggest pods first, and groups without a pod size fill what is left.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from jobtree.world.values import Bools, Ints
 from planner.room import Chunk, Room
+from planner.vacancy import Need, Vacancies
 from policies.places import Kind, pod_units, usable
 from policies.problem import Problem
 from policies.shapes import NO_LOAD, PodLoad, Shape
@@ -54,60 +58,60 @@ def pieces_of(problem: Problem, start: Start) -> list[Piece]:
 
 
 class Domains:
-    """What each domain has accepted, per part of its sites and pod size."""
+    """What each domain of each kind has room for beside what it has accepted, by sites, pod size and load."""
 
-    def __init__(self, room: Room, kinds: list[Kind], pieces: Iterable[Piece]) -> None:
-        self._room = room
-        self.kind_of = {domain: kind for kind in kinds for domain in kind.domains}
-        keys: dict[int, set[tuple[frozenset[int], int, PodLoad]]] = {}
-        for shape, sites, own in {(p.shape, p.sites, p.load) for p in pieces}:
+    def __init__(self, vacancies: Vacancies, kinds: list[Kind], pieces: Iterable[Piece]) -> None:
+        self.kinds = kinds
+        needs: dict[int, set[Need]] = {}
+        for pod, sites, load in {(p.shape.pod, p.sites, p.load) for p in pieces}:
             for kind in kinds:
                 if part := usable(kind, sites):
-                    keys.setdefault(kind.index, set()).update(
-                        (part, max(1, shape.pod), load) for load in (NO_LOAD, own)
-                    )
-        self._keys = {k: sorted(v, key=lambda key: (sorted(key[0]), *key[1:])) for k, v in keys.items()}
-        self._left: dict[tuple[int, frozenset[int], int, PodLoad], int] = {}
+                    mine = needs.setdefault(kind.index, set())
+                    mine.update((part, max(1, pod), weight) for weight in (NO_LOAD, load))
+        self._left: dict[int, dict[Need, Ints]] = {
+            index: {
+                need: vacancies.of(*need)[list(kinds[index].domains)]
+                for need in sorted(mine, key=lambda n: (sorted(n[0]), *n[1:]))
+            }
+            for index, mine in needs.items()
+        }
 
-    def left(self, domain: int, part: frozenset[int], pod: int, load: PodLoad = NO_LOAD) -> int:
-        """GPUs that pods of this size and load can still use."""
-        key = (domain, part, pod, load)
-        if key not in self._left:
-            self._left[key] = self._room.capacity(domain, part, pod, load)
-        return self._left[key]
+    def left(self, kind: Kind, piece: Piece) -> Ints:
+        """GPUs that the piece's pods can still use, per domain of the kind."""
+        return self._left[kind.index][usable(kind, piece.sites), max(1, piece.shape.pod), NO_LOAD]
 
-    def accepts(self, domain: int, piece: Piece) -> bool:
-        """Does the piece fit beside what has been accepted?"""
-        part = usable(self.kind_of[domain], piece.sites)
-        return bool(part) and all(
-            self.left(domain, other, pod, load) >= units for other, pod, load, units in self._taken(domain, part, piece)
-        )
+    def open_to(self, kind: Kind, piece: Piece) -> Bools:
+        """Which domains of the kind can take the piece."""
+        fits = np.ones(len(kind.domains), dtype=np.bool_)
+        part = usable(kind, piece.sites)
+        if not part:
+            return ~fits
+        for left, units in self._touched(kind, part, piece):
+            fits &= left >= units
+        return fits
 
-    def accept(self, domain: int, piece: Piece) -> None:
-        """Count it."""
-        part = usable(self.kind_of[domain], piece.sites)
-        for other, pod, load, units in list(self._taken(domain, part, piece)):
-            self._left[domain, other, pod, load] = self.left(domain, other, pod, load) - units
-        piece.domain = domain
+    def accept(self, kind: Kind, position: int, piece: Piece) -> None:
+        """Count the piece in the kind's domain at ``position``."""
+        for left, units in self._touched(kind, usable(kind, piece.sites), piece):
+            left[position] -= units
+        piece.domain = kind.domains[position]
 
-    def _taken(
-        self, domain: int, part: frozenset[int], piece: Piece
-    ) -> Iterator[tuple[frozenset[int], int, PodLoad, int]]:
-        for other, pod, load in self._keys.get(self.kind_of[domain].index, ()):
+    def _touched(self, kind: Kind, part: frozenset[int], piece: Piece) -> Iterator[tuple[Ints, int]]:
+        for (other, pod, load), left in self._left.get(kind.index, {}).items():
             if part <= other and load in (NO_LOAD, piece.load) and (units := pod_units(piece.shape, pod)):
-                yield other, pod, load, units
+                yield left, units
 
 
 def place(room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
     """Give every piece a domain of its kind and slots; returns those that found none (their runs must go)."""
-    domains = Domains(room, kinds, pieces)
+    domains = Domains(Vacancies(room), kinds, pieces)
     by_run: dict[int, list[Piece]] = {}
     for piece in pieces:
         by_run.setdefault(piece.candidate, []).append(piece)
     failed: list[Piece] = []
     order = sorted(by_run, key=lambda c: (-max(p.shape.size for p in by_run[c]), -_gpus(by_run[c]), c))
     for candidate in order:
-        failed += _choose_domains(domains, kinds, by_run[candidate])
+        failed += _choose_domains(domains, by_run[candidate])
     lost = {piece.candidate for piece in failed}
     settled = [piece for piece in pieces if piece.candidate not in lost]
     stranded: list[Piece] = []
@@ -134,25 +138,34 @@ def _gpus(pieces: list[Piece]) -> int:
     return sum(piece.shape.size for piece in pieces)
 
 
-def _choose_domains(domains: Domains, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
+def _choose_domains(domains: Domains, pieces: list[Piece]) -> list[Piece]:
+    """Biggest pieces first: the run's own domains, then one that takes most of its rest, then the tightest fit."""
     failed = []
     mine: set[int] = set()
     waiting = sorted(pieces, key=lambda p: (-p.shape.size, p.groups))
     for i, piece in enumerate(waiting):
-        options = kinds[piece.kind].domains if piece.kind >= 0 else [d for kind in kinds for d in kind.domains]
         rest = sum(1 for other in waiting[i:] if other.shape == piece.shape and other.kind == piece.kind)
-        open_to = [domain for domain in options if domains.accepts(domain, piece)]
-        if not open_to:
+        options = [domains.kinds[piece.kind]] if piece.kind >= 0 else domains.kinds
+        best = min((option for kind in options for option in _best(domains, kind, piece, rest, mine)), default=None)
+        if best is None:
             failed.append(piece)
             continue
-        best = min(open_to, key=lambda d: (_preference(domains, d, piece, rest, mine), d))
-        domains.accept(best, piece)
-        mine.add(best)
+        *_, index, position = best
+        domains.accept(domains.kinds[index], position, piece)
+        mine.add(piece.domain)
     return failed
 
 
-def _preference(domains: Domains, domain: int, piece: Piece, rest: int, mine: set[int]) -> tuple[bool, int, int]:
-    """Least first: a domain that the run uses already, one that takes most of the rest, the tightest."""
-    part = usable(domains.kind_of[domain], piece.sites)
-    left = domains.left(domain, part, max(1, piece.shape.pod))
-    return domain not in mine, -min(rest, left // max(1, piece.shape.size)), left
+def _best(
+    domains: Domains, kind: Kind, piece: Piece, rest: int, mine: set[int]
+) -> Iterator[tuple[bool, int, int, int, int, int]]:
+    """The best domain of a kind, least first, if there is one: (…, kind, position)."""
+    options = np.flatnonzero(domains.open_to(kind, piece))
+    if not len(options):
+        return
+    left = domains.left(kind, piece)[options]
+    most = -np.minimum(rest, left // max(1, piece.shape.size))
+    others = np.asarray([kind.domains[position] not in mine for position in options.tolist()], dtype=np.bool_)
+    first = np.lexsort((options, left, most, others))[0]
+    position = int(options[first])
+    yield bool(others[first]), int(most[first]), int(left[first]), kind.domains[position], kind.index, position

@@ -1,33 +1,28 @@
-"""What is missing: the smallest rises of bounds that would admit a run, all else as planned (spec §3.9, §5 Deficit)."""
+"""Money that is missing: the smallest rises of bounds that would admit a run, all else as planned (spec §3.9)."""
 
-from dataclasses import dataclass
-
-import numpy as np
+import math
+from collections.abc import Callable
+from functools import partial
 
 from jobtree.world.plan import Short
-from planner.greedy import Purses
-from planner.room import Room
+from planner.missing import Missing, missing_at, over_borrow_limit, over_run_limit
+from planner.purses import Purses
 from planner.solver import options, solve
-from policies.caps import amount, counted
+from policies.caps import amount
 from policies.model import INF, Model
-from policies.problem import Problem, RunType
-from policies.shapes import Shape
+from policies.problem import Candidate, Problem, RunType
+
+_NOISE = 1e-6
 
 
-@dataclass(frozen=True)
-class Missing:
-    """A shortage with its clause for people."""
-
-    short: Short
-    words: str
-
-
-def money(problem: Problem, purses: Purses, kind: RunType) -> list[Missing]:
+def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missing]:
     """The cheapest combination of rises that would pay the run's least width, wherever it lies; largest first.
 
     A small LP: least Σ rises with every GPU paid; a rise of hours or credits counts as the GPUs it provides for one
-    accounting period. Of equal rises the run's own limits come first, then lending, then envelopes.
+    accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer.
     """
+    kind = problem.types[candidate.type]
+    near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
     model = Model()
     base = kind.lowered.pieces()
     needs = {True: kind.base_gpus, False: sum(shape.spare_gpus for shape in base)}
@@ -49,7 +44,7 @@ def money(problem: Problem, purses: Purses, kind: RunType) -> list[Missing]:
                     caps.setdefault(cap, []).append((column, float(weight * (1000 if active else discount))))
         model.row(("paid", active), columns, float(gpus), float(gpus))
     for cap, terms in sorted(caps.items()):
-        rises.cap(cap, terms)
+        rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
     rises.run_limits(kind, pays)
     solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0))
     if solution.values is None:
@@ -64,18 +59,19 @@ class _Rises:
         self.problem = problem
         self.purses = purses
         self.model = model
-        self._found: list[tuple[int, int, str, tuple[str, str]]] = []
+        self._found: list[tuple[int, Callable[[float], Missing]]] = []
 
-    def cap(self, index: int, terms: list[tuple[int, float]]) -> None:
-        """Σ weight × pay − rise ≤ what is left, in the unit that people read."""
+    def cap(self, index: int, terms: list[tuple[int, float]], near: int) -> None:
+        """Σ weight × pay − rise ≤ what is left, in the unit that people read. ``near``: place of its nearest payer."""
         cap = self.problem.book.caps[index]
         scale = cap.measure.scale
         left = max(0, cap.limit - self.purses.used[index]) / scale
         period = int(self.problem.book.money.policy.accounting_period) / 3600
-        price = {"lending": 0.999, "envelope": 1.0, "subtree": 1.001, "aggregate": 1.002}[cap.rule]
+        price = {"lending": 0.999, "envelope": 1.0, "subtree": 1.001, "aggregate": 1.002}[cap.rule] + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         self.model.row(("cap", index), [*((c, w / scale) for c, w in terms), (column, -1.0)], -INF, left)
-        self._found.append((column, index, "", ("", "")))
+        used = self.purses.used[index]
+        self._found.append((column, lambda rise: missing_at(cap, round(rise * scale), used)))
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:
         """The run's own borrow limit, and perRun limits of envelopes."""
@@ -84,121 +80,33 @@ class _Rises:
             column = self.model.column(("rise", "borrow"), cost=-0.998)
             terms = [*((c, 1.0) for c in loans), (column, -1.0)]
             self.model.row(("borrow",), terms, -INF, float(kind.max_borrow))
-            words = f"at the run's own borrow limit (funding.maxBorrowGPUs {kind.max_borrow})"
-            self._found.append((column, -1, "borrow", ("funding.maxBorrowGPUs", words)))
+            limit = kind.max_borrow
+            self._found.append((column, lambda rise: over_borrow_limit(math.ceil(rise - _NOISE), limit)))
         discount = self.problem.book.money.policy.spares.discount_milli / 1000
         for payer in kind.sources:
             if payer.run_gpus is None:
                 continue
-            label = self.problem.book.money.envelopes[payer.envelope].label
+            label, most = self.problem.book.money.envelopes[payer.envelope].label, payer.run_gpus
             column = self.model.column(("rise", "per-run", payer.envelope), cost=-0.9985)
             active = [(c, 1.0) for c in pays.get((True, payer.envelope), ())]
             spare = [(c, discount) for c in pays.get((False, payer.envelope), ())]
             self.model.row(("per-run", label), [*active, *spare, (column, -1.0)], -INF, float(payer.run_gpus))
-            words = f"at {label}, which pays for {payer.run_gpus} GPUs of one run (perRun.maxGPUs)"
-            self._found.append((column, -1, "perRun", (label, words)))
+            self._found.append((column, partial(_over_run, label, most)))
 
     def read(self, values: list[float]) -> list[Missing]:
         """Rises as shortages, largest first."""
-        found: list[Missing] = []
-        for column, index, rule, words in self._found:
-            rise = values[column]
-            if rise < 1e-6:
-                continue
-            if index < 0:
-                gpus = int(np.ceil(rise - 1e-6))
-                subject, where = words
-                short = Short(rule=rule, subject=subject, amount=gpus, unit="GPU")
-                found.append(Missing(short, f"{counted(gpus, 1, 'GPU')} short {where}"))
-                continue
-            cap = self.problem.book.caps[index]
-            milli = round(rise * cap.measure.scale)
-            short = Short(
-                rule=cap.measure.name if cap.rule == "envelope" else f"{cap.rule}-{cap.measure.name}",
-                subject=cap.subject,
-                amount=int(np.ceil(rise - 1e-6)),
-                unit=cap.measure.unit,
-            )
-            found.append(Missing(short, cap.words(milli, self.purses.used[index])))
-        return sorted(found, key=lambda m: (-m.short.amount, m.short.subject, m.short.rule))
+        found = [missing(values[column]) for column, missing in self._found if values[column] > _NOISE]
+        return sorted(found, key=Missing.order)
 
 
-@dataclass(frozen=True)
-class Space:
-    """Room for one run.
-
-    ``deficit``: GPUs to be freed for its cheapest placement; ``domains``: where that is; ``missing``: GPUs for which
-    there are no nodes at all, and how many ``pods`` those are; ``largest``: GPUs of the largest domain.
-    """
-
-    deficit: int
-    domains: tuple[int, ...]
-    missing: int
-    pods: int
-    largest: int
+def _over_run(label: str, limit: int, rise: float) -> Missing:
+    return over_run_limit(math.ceil(rise - _NOISE), label, limit)
 
 
-def space(room: Room, kind: RunType, movable: list[int]) -> Space:
-    """Cheapest placement of the least width where others could be asked to go.
-
-    ``movable``: per node, GPUs that are free or held by leases (not by foreign pods). Pods are weighed one by one: the
-    k-th pod on a node costs what it needs beyond the free GPUs that the ones before have left (spec §5 Deficit).
-    """
-    costs = {d: _costs(room, d, kind.sites, movable) for d in sorted(room.nodes_of)}
-    used: dict[tuple[int, int], int] = {}
-    deficit = missing = pods = 0
-    domains: list[int] = []
-    for shape in sorted(kind.lowered.pieces(), key=lambda s: (-s.size, s)):
-        options = []
-        for domain, nodes in costs.items():
-            ladder = _ladder(nodes, shape)
-            done = used.get((domain, shape.pod), 0)
-            units = shape.pods if shape.pod else shape.size
-            if done + units <= len(ladder):
-                options.append((sum(ladder[done : done + units]), domain not in domains, domain, units))
-        if not options:
-            spare = {d: len(_ladder(nodes, shape)) - used.get((d, shape.pod), 0) for d, nodes in costs.items()}
-            domain = min(spare, key=lambda d: (-spare[d], d), default=-1)
-            lacking = (shape.pods if shape.pod else shape.size) - spare.get(domain, 0)
-            used[domain, shape.pod] = used.get((domain, shape.pod), 0) + spare.get(domain, 0)
-            missing += lacking * (shape.pod or 1)
-            pods += lacking if shape.pod else 0
-            continue
-        cost, _, domain, units = min(options)
-        used[domain, shape.pod] = used.get((domain, shape.pod), 0) + units
-        deficit += cost
-        if domain not in domains:
-            domains.append(domain)
-    largest = max((sum(total for _, total in nodes) for nodes in costs.values()), default=0)
-    return Space(deficit, tuple(domains), missing, pods, largest)
-
-
-def _costs(room: Room, domain: int, sites: frozenset[int], movable: list[int]) -> list[tuple[int, int]]:
-    """(free, movable) per node of the domain that work may be put on."""
-    fleet = room.fleet
-    return [
-        (room.free[n], movable[n]) for n in room.nodes_of[domain] if fleet.takes_work[n] and int(fleet.site[n]) in sites
-    ]
-
-
-def _ladder(nodes: list[tuple[int, int]], shape: Shape) -> list[int]:
-    """What each further pod (or GPU, where pods have no size) costs in this domain, cheapest first."""
-    if not shape.pod:
-        free = sum(f for f, _ in nodes)
-        total = sum(m for _, m in nodes)
-        return [0] * min(free, total) + [1] * max(0, total - free)
-    steps = [
-        max(0, k * shape.pod - free) - max(0, (k - 1) * shape.pod - free)
-        for free, total in nodes
-        for k in range(1, total // shape.pod + 1)
-    ]
-    return sorted(steps)
-
-
-def tree_shortages(problem: Problem, purses: Purses, candidate: int, kind: RunType) -> list[Missing]:
+def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missing]:
     """Quotas above the run that its least width would break."""
     found: list[Missing] = []
-    run = problem.candidates[candidate].run
+    run, kind = candidate.run, problem.types[candidate.type]
     period = int(problem.book.money.policy.accounting_period)
     for i, tree in enumerate(problem.trees):
         if run.key not in tree.members:

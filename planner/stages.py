@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner import bands, greedy
-from planner.greedy import Draft, Purses
+from planner.draft import Draft
 from planner.master import Master, build, read_pieces, read_starts
 from planner.pay import pay
 from planner.place import place
+from planner.purses import Purses
 from planner.room import Room
 from planner.solver import Settings, Solution, options, solve
 from policies import compact, demand, payers
 from policies.model import INF
-from policies.places import Kind, kinds
+from policies.places import kinds
 from policies.problem import Problem
 
 SMALL = 400
@@ -72,7 +73,7 @@ class Planner:
         """Better and better outcomes: the greedy one, then the solved one."""
         room = self._room()
         draft = Draft()
-        self._top_up(room, kinds(self.problem.fleet, room.free, frozenset()), draft)
+        self._top_up(room, draft)
         first = Outcome(draft, room)
         first.stages = self._certificates(first, {name: self._everything(name) for name in self._order()}, 0)
         yield first
@@ -83,13 +84,12 @@ class Planner:
         """The stages of starting that the Policy has on, in its order (spec §4)."""
         return [stage for stage in self.problem.book.money.policy.stages if stage in ("starts", "opportunistic")]
 
-    def _top_up(self, room: Room, places: list[Kind], draft: Draft) -> None:
+    def _top_up(self, room: Room, draft: Draft) -> None:
         """Add what still fits, so that the plan is maximal, in the order of the stages."""
-        purses = Purses.fresh(self.problem)
-        purses.add(draft)
+        purses = Purses.after(self.problem, draft)
         for stage in self._order():
             order = _by_age(self.problem, unfunded=stage == "opportunistic")
-            greedy.fill(self.problem, room, places, purses, draft, order)
+            greedy.fill(self.problem, room, purses, draft, order)
 
     def _solved(self, first: Outcome) -> Outcome:
         problem = self.problem
@@ -156,7 +156,7 @@ class Planner:
         draft = Draft(starts=starts, pieces=pieces)
         _drop(problem, room, draft, {piece.candidate for piece in failed})
         _drop(problem, room, draft, set(pay(problem, room, draft, self.settings)))
-        self._top_up(room, master.kinds, draft)
+        self._top_up(room, draft)
         tight = {piece.kind for piece in failed}
         return Outcome(draft, room), frozenset(d for kind in master.kinds if kind.index in tight for d in kind.domains)
 

@@ -87,6 +87,10 @@ class Problem:
         """What a cap still leaves, in its own unit; negative where it is overdrawn."""
         return self.book.caps[cap].limit - self.used[cap]
 
+    def milli(self, active: bool) -> int:
+        """What one GPU weighs: 1000, or the discount of a spare in thousandths."""
+        return 1000 if active else self.book.money.policy.spares.discount_milli
+
     def lane(self, source: Source | Payer, site: int) -> Lane:
         """How this payer's money flows to a site."""
         return Lane(source.envelope, source.loan, self.book.money.region[site], source.limit)

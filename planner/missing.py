@@ -1,0 +1,44 @@
+"""A shortage with its clause for people."""
+
+from dataclasses import dataclass
+
+from jobtree.world.plan import Short
+from policies.caps import Cap, counted
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What is short, and the words for it."""
+
+    short: Short
+    words: str
+
+    def order(self) -> tuple[int, str, str]:
+        """Largest first, then by what is short."""
+        return -self.short.amount, self.short.subject, self.short.rule
+
+
+def missing_at(cap: Cap, rise: int, used: int) -> Missing:
+    """A cap that would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken."""
+    short = Short(
+        rule=cap.measure.name if cap.rule == "envelope" else f"{cap.rule}-{cap.measure.name}",
+        subject=cap.subject,
+        amount=-(-rise // cap.measure.scale),
+        unit=cap.measure.unit,
+    )
+    return Missing(short, cap.words(rise, used))
+
+
+def over_borrow_limit(gpus: int, limit: int) -> Missing:
+    """The run's own ``funding.maxBorrowGPUs`` binds."""
+    words = f"at the run's own borrow limit (funding.maxBorrowGPUs {limit})"
+    short = Short(rule="borrow", subject="funding.maxBorrowGPUs", amount=gpus, unit="GPU")
+    return Missing(short, f"{counted(gpus, 1, 'GPU')} short {words}")
+
+
+def over_run_limit(gpus: int, label: str, limit: int) -> Missing:
+    """An envelope's ``perRun.maxGPUs`` binds."""
+    words = f"at {label}, which pays for {limit} GPUs of one run (perRun.maxGPUs)"
+    return Missing(
+        Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), f"{counted(gpus, 1, 'GPU')} short {words}"
+    )

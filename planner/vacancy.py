@@ -1,0 +1,45 @@
+"""Free capacity of every domain at once, kept up to date while slots are taken."""
+
+import numpy as np
+
+from jobtree.world.values import Ints
+from planner.room import Room
+from policies.shapes import NO_LOAD, PodLoad
+
+Need = tuple[frozenset[int], int, PodLoad]
+"""(sites, pod size, load of a pod)."""
+
+
+class Vacancies:
+    """GPUs per domain that pods of a size and load can use on some sites; computed once, then per changed domain."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._known: dict[Need, Ints] = {}
+        self._stale: dict[Need, set[int]] = {}
+
+    def of(self, sites: frozenset[int], pod: int, load: PodLoad) -> Ints:
+        """One value per domain, in domain order. Pods without a size count as pods of one GPU."""
+        need = (sites, max(1, pod), load)
+        if need not in self._known:
+            self._known[need] = self._everywhere(need)
+            self._stale[need] = set()
+        known = self._known[need]
+        for domain in self._stale[need]:
+            known[domain] = self._room.capacity(domain, *need)
+        self._stale[need].clear()
+        return known
+
+    def changed(self, domain: int) -> None:
+        """Slots of ``domain`` were taken or given back."""
+        for stale in self._stale.values():
+            stale.add(domain)
+
+    def _everywhere(self, need: Need) -> Ints:
+        sites, pod, load = need
+        fleet = self._room.fleet
+        if load != NO_LOAD:
+            return np.asarray([self._room.capacity(d, *need) for d in range(len(fleet.domains))], dtype=np.int64)
+        usable = np.isin(fleet.site, sorted(sites))
+        free = np.where(usable, np.asarray(self._room.free, dtype=np.int64), 0) // pod * pod
+        return np.bincount(fleet.domain, weights=free, minlength=len(fleet.domains)).astype(np.int64)

@@ -75,13 +75,12 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
             yield _of(key, "status-agrees", f"it holds {held} GPUs, and its status has no width")
         return
     desired = run.total if run.desired is None else run.desired
-    over = status.phase in ("Completed", "Failed")
     for name, given, true in (
         ("allocated", status.width.allocated, held),
         ("min", status.width.min, run.total if run.min_total is None else run.min_total),
         ("max", status.width.max, run.total if run.max_total is None else run.max_total),
         ("desired", status.width.desired, desired),
-        ("pending", status.width.pending, status.width.pending if over else max(0, desired - held)),
+        ("pending", status.width.pending, max(0, desired - held) if held else status.width.pending),
     ):
         if given != true:
             yield _of(key, "status-agrees", f"its status says width.{name} {given}, and it is {true}")

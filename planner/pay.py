@@ -5,6 +5,7 @@
 Where the starts cannot all be paid (the master knows sites, not nodes), the most valuable set that can is kept.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +30,11 @@ class _PayModel:
     purse: dict[int, int]
 
 
-def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> list[int]:
-    """Fill ``draft.paid`` with nearest payers. Returns candidates that cannot be paid; the caller takes them out."""
+def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> tuple[list[int], int]:
+    """Fill ``draft.paid`` with nearest payers.
+
+    Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
+    """
     model = _build(problem, room, draft)
     funded = list(model.keep)
     model.model.cost = [0.0] * len(model.model.cost)
@@ -49,9 +53,11 @@ def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> list[
         for candidate, column in model.keep.items():
             model.model.lower[column] = model.model.upper[column] = 0.0 if candidate in lost else 1.0
         ranked = _nearest(problem, model, settings)
-    if ranked is not None:
-        _hand_out(problem, model, ranked, [c for c in funded if c not in lost], draft)
-    return lost
+    if ranked is None:
+        return funded, 0
+    values, nearest = ranked
+    _hand_out(problem, model, values, [c for c in funded if c not in lost], draft)
+    return lost, nearest
 
 
 def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
@@ -125,8 +131,11 @@ def _payments(
                 built.model.row(("per-run", purse, payer.envelope), terms, -INF, float(payer.run_gpus))
 
 
-def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> Floats | None:
-    """Least Σ rank × milli, then the earliest payers in each purse's order. None where not all can be paid."""
+def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> tuple[Floats, int] | None:
+    """Least Σ rank × milli, then the earliest payers in each purse's order. None where not all can be paid.
+
+    Returns payments, and the bound of the first objective in milli-GPUs × rank.
+    """
     discount = problem.book.money.policy.spares.discount_milli
     ranks = [0.0] * len(built.model.cost)
     orders = [0.0] * len(built.model.cost)
@@ -140,21 +149,16 @@ def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> Floats |
         milli = 1.0 if active else discount / 1000
         ranks[column] = -rank * milli
         orders[column] = -place * milli
-    return _lexicographic(built.model, settings, ranks, orders)
-
-
-def _lexicographic(model: Model, settings: Settings, *objectives: list[float]) -> Floats | None:
-    values: Floats | None = None
-    for number, cost in enumerate(objectives):
-        model.cost = cost
-        solution = solve(model, settings)
-        if solution.values is None:
-            return values
-        values = solution.values
-        reached = float(np.dot(np.asarray(cost), np.round(values)))
-        terms = [(column, c) for column, c in enumerate(cost) if c]
-        model.row(("reached", number), terms, reached - 1e-6, INF)
-    return values
+    built.model.cost = ranks
+    first = solve(built.model, settings)
+    if first.values is None:
+        return None
+    reached = float(np.dot(np.asarray(ranks), np.round(first.values)))
+    built.model.keep(("nearest",), {column: cost for column, cost in enumerate(ranks) if cost}, reached)
+    built.model.cost = orders
+    second = solve(built.model, settings)
+    values = first.values if second.values is None else second.values
+    return values, math.ceil(-1000 * first.bound - 0.5)
 
 
 def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: list[int], draft: Draft) -> None:

@@ -90,6 +90,19 @@ class Domains:
             fits &= left >= units
         return fits
 
+    def loss(self, kind: Kind, piece: Piece) -> Ints:
+        """GPUs that bigger pods could use and no longer could beside the piece, per domain of the kind."""
+        part = usable(kind, piece.sites)
+        own = self._left[kind.index].get((part, 1, NO_LOAD))
+        total = np.zeros(len(kind.domains), dtype=np.int64)
+        if own is None:
+            return total
+        after = own - piece.shape.size
+        for (other, pod, load), left in self._left[kind.index].items():
+            if pod > max(1, piece.shape.pod) and load == NO_LOAD and other == part:
+                total += np.maximum(0, left - after // pod * pod)
+        return total
+
     def accept(self, kind: Kind, position: int, piece: Piece) -> None:
         """Count the piece in the kind's domain at ``position``."""
         for left, units in self._touched(kind, usable(kind, piece.sites), piece):
@@ -139,7 +152,9 @@ def _gpus(pieces: list[Piece]) -> int:
 
 
 def _choose_domains(domains: Domains, pieces: list[Piece]) -> list[Piece]:
-    """Biggest pieces first: the run's own domains, then one that takes most of its rest, then the tightest fit."""
+    """Biggest pieces first, each where bigger pods lose least; of those the run's own domains first, then one that
+    takes most of its rest, then the tightest.
+    """
     failed = []
     mine: set[int] = set()
     waiting = sorted(pieces, key=lambda p: (-p.shape.size, p.groups))
@@ -158,7 +173,7 @@ def _choose_domains(domains: Domains, pieces: list[Piece]) -> list[Piece]:
 
 def _best(
     domains: Domains, kind: Kind, piece: Piece, rest: int, mine: set[int]
-) -> Iterator[tuple[bool, int, int, int, int, int]]:
+) -> Iterator[tuple[int, bool, int, int, int, int, int]]:
     """The best domain of a kind, least first, if there is one: (…, kind, position)."""
     options = np.flatnonzero(domains.open_to(kind, piece))
     if not len(options):
@@ -166,6 +181,8 @@ def _best(
     left = domains.left(kind, piece)[options]
     most = -np.minimum(rest, left // max(1, piece.shape.size))
     others = np.asarray([kind.domains[position] not in mine for position in options.tolist()], dtype=np.bool_)
-    first = np.lexsort((options, left, most, others))[0]
+    loss = domains.loss(kind, piece)[options]
+    first = np.lexsort((options, left, most, others, loss))[0]
     position = int(options[first])
-    yield bool(others[first]), int(most[first]), int(left[first]), kind.domains[position], kind.index, position
+    ranked = int(loss[first]), bool(others[first]), int(most[first]), int(left[first])
+    yield *ranked, kind.domains[position], kind.index, position

@@ -25,7 +25,9 @@ from policies.places import kinds
 from policies.problem import Problem
 
 SMALL = 400
-"""Most integer columns of a master that is solved whole."""
+"""Most integer columns of a master that is solved whole at once, and again with kinds split."""
+MIDDLE = 12000
+"""Most integer columns of a master that is solved whole from where its bands ended."""
 ROUNDS = 8
 """Most times that a small master is solved, each time with more kinds split."""
 
@@ -46,11 +48,15 @@ class Certified:
 
 @dataclass
 class Outcome:
-    """A draft with the room that it leaves, and the certificates of its stages."""
+    """A draft with the room that it leaves, and the certificates of its stages.
+
+    ``nearest``: what stage 7 cannot go below for these starts on these nodes.
+    """
 
     draft: Draft
     room: Room
     stages: list[Certified] = field(default_factory=list)
+    nearest: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,24 +100,24 @@ class Planner:
     def _solved(self, first: Outcome) -> Outcome:
         problem = self.problem
         split: frozenset[int] = frozenset()
-        best, bounds, nearest = first, {name: self._everything(name) for name in self._order()}, 0
+        best, bounds, nearest = first, {name: self._everything(name) for name in self._order()}, None
         for _ in range(ROUNDS):
             room = self._room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, merged=not problem.exact)
-            large = master.integers > SMALL
+            large = master.integers > SMALL and not problem.exact
             solution, found = self._master(master, large=large)
             bounds = {name: min(bounds[name], found.get(name, bounds[name])) for name in bounds}
-            nearest = found.get("payers", 0)
+            nearest = found.get("payers")
             if solution.values is None:
                 break
             outcome, failed = self._place(master, solution, room)
             if self._rank(outcome) > self._rank(best):
                 best = outcome
-            if large or not failed or failed <= split:
+            if master.integers > MIDDLE or not failed or failed <= split:
                 break
             split |= failed
-        best.stages = self._certificates(best, bounds, nearest)
+        best.stages = self._certificates(best, bounds, best.nearest if nearest is None else nearest)
         return best
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
@@ -131,7 +137,7 @@ class Planner:
             if large and best.values is not None:
                 bounds[name] = self._whole(solve(master.model, self.settings, relaxed=True).bound)
                 continue
-            found = bands.solve_large(master, self.settings) if large else solve(master.model, self.settings)
+            found = self._in_bands(master) if large else solve(master.model, self.settings)
             bounds[name] = self._whole(found.bound)
             if found.values is None:
                 break
@@ -146,6 +152,14 @@ class Planner:
                 bounds["payers"] = math.ceil(-1000 * found.bound - 0.5)
         return best, bounds
 
+    def _in_bands(self, master: Master) -> Solution:
+        found = bands.solve_large(master, self.settings)
+        if found.values is None or master.integers > MIDDLE:
+            return found
+        whole = solve(master.model, self.settings, start=found.values.tolist())
+        best = whole if whole.values is not None else found
+        return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=whole.optimal)
+
     def _place(self, master: Master, solution: Solution, room: Room) -> tuple[Outcome, frozenset[int]]:
         """The outcome of a solution, and the domains of kinds in which some piece found no place."""
         assert solution.values is not None
@@ -155,10 +169,14 @@ class Planner:
         failed = place(room, master.kinds, pieces)
         draft = Draft(starts=starts, pieces=pieces)
         _drop(problem, room, draft, {piece.candidate for piece in failed})
-        _drop(problem, room, draft, set(pay(problem, room, draft, self.settings)))
+        unpaid, _ = pay(problem, room, draft, self.settings)
+        _drop(problem, room, draft, set(unpaid))
         self._top_up(room, draft)
+        _, nearest = pay(problem, room, draft, self.settings)
         tight = {piece.kind for piece in failed}
-        return Outcome(draft, room), frozenset(d for kind in master.kinds if kind.index in tight for d in kind.domains)
+        return Outcome(draft, room, nearest=nearest), frozenset(
+            d for kind in master.kinds if kind.index in tight for d in kind.domains
+        )
 
     def _everything(self, stage: str) -> int:
         """The bound without a solver: everything starts at full width."""

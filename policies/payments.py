@@ -7,7 +7,8 @@ Runs with equal payers share a *purse*. Per purse, role and site,
     Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts  per type with a borrow limit
     pay from e ≤ perRun.maxGPUs × starts              per type (a spare counts its discount)
 
-Payments are whole GPUs; a spare is paid ``discount`` of a GPU.
+Payments are whole GPUs; a spare is paid ``discount`` of a GPU. Where a cap has spares to pay, half GPUs could be left
+over in a fractional solution and nowhere else, so payments under such caps are integer columns.
 """
 
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ def rows(model: Model, problem: Problem, purses: list[Purse], *, merged: bool) -
     for purse in purses:
         _balance(model, problem, purse, wallet, pay, caps)
         _run_limits(model, problem, purse, pay)
+    _whole_gpus(model, pay, caps)
     together: dict[int, list[int]] = {}
     for envelope, first in wallet.items():
         together.setdefault(first, []).append(envelope)
@@ -55,6 +57,15 @@ def rows(model: Model, problem: Problem, purses: list[Purse], *, merged: bool) -
         left = sum(max(0, problem.room_of(c)) for c in _alike(problem, cap, alike)) / scale
         model.row(("cap", cap), [(column, weight / scale) for column, weight in terms], -INF, left)
     return pay
+
+
+def _whole_gpus(model: Model, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]]) -> None:
+    spare = {column for key, column in pay.items() if not key[1]}
+    for terms in caps.values():
+        columns = [column for column, _ in terms]
+        if not spare.isdisjoint(columns):
+            for column in columns:
+                model.integer[column] = True
 
 
 def wallets(problem: Problem, purses: list[Purse]) -> dict[int, int]:

@@ -166,7 +166,7 @@ class SolverPolicy(Strict, frozen=True, kw_only=True):
     gap: Annotated[
         Fraction,
         Meta(description="Relative gap at which a stage counts as solved."),
-    ] = 0.0005
+    ] = 0.0001
     deadline: Annotated[
         Duration, Meta(description="When it strikes the best plan so far is used, marked truncated.")
     ] = Duration(30)

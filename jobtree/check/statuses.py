@@ -37,7 +37,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
             yield from _holding(key, len(leases), status, true)
             active = [lease for lease in leases if lease.active]
             yield from _width(key, run, width(active), status)
-            yield from _funding(case, present, key, active, status)
+            yield from _funding(case, present, key, leases, status)
         if key in case.starting:
             yield from _started(case, key, status)
 
@@ -86,16 +86,18 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
             yield _of(key, "status-agrees", f"its status says width.{name} {given}, and it is {true}")
 
 
-def _funding(case: Case, present: Present, key: RunKey, active: list[Held], status: RunStatus) -> Iterator[Violation]:
+def _funding(case: Case, present: Present, key: RunKey, leases: list[Held], status: RunStatus) -> Iterator[Violation]:
+    """Classes of the Active GPUs; lenders of the spares too, which are lent as well."""
+    active = [lease for lease in leases if lease.active]
     if status.funding is None:
         if active:
             yield _of(key, "classes-partition-width", f"it holds {width(active)} GPUs, and its status tells no classes")
         return
     held = dict.fromkeys(("owned", "shared", "borrowed", "unfunded"), 0)
     lenders = set()
-    for lease in active:
+    for lease in leases:
         name = present.classes[lease.key]
-        held[name] += lease.gpus
+        held[name] += lease.gpus if lease.active else 0
         if name == "borrowed" and lease.budget is not None:
             lenders.add(case.owner_of.get(lease.budget, lease.owner))
     said = {

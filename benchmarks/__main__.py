@@ -19,6 +19,8 @@ import msgspec
 from benchmarks import fleet, machine, tables
 from benchmarks.load import world
 from benchmarks.measure import Measured
+from exporters import planjson
+from exporters.lake import Lake, read_plan
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -53,7 +55,8 @@ def phases(path: Path) -> Measured:
 
 
 def command(path: Path) -> dict[str, float]:
-    """``jobtree cycle`` as an operator runs it, with its planner process: wall seconds, and CPU of both."""
+    """``jobtree cycle`` as an operator runs it, with its planner process: wall seconds, CPU and memory of both, and
+    whether the deadline of the Policy (30 s) cut the plan short."""
     with tempfile.TemporaryDirectory() as folder:
         state = shutil.copy(path, folder)
         argv = [sys.executable, "-c", "import sys; from jobtree.cli.operator import main; sys.exit(main())"]
@@ -71,10 +74,12 @@ def command(path: Path) -> dict[str, float]:
         if process.returncode:
             said = errors.read_text(encoding="utf-8").strip().rpartition("\n")[2]
             sys.exit(f"jobtree cycle on {path.name} ended with exit code {process.returncode}: {said}")
+        plan = planjson.decode(read_plan(Lake(Path(folder) / "lake").manifest_path(fleet.AT)))
     return {
         "wall": round(wall, 3),
         "cpu": round(used.ru_utime + used.ru_stime, 3),
         "peakMB": used.ru_maxrss // 1024,
+        "truncated": plan.truncated,
     }
 
 

@@ -11,7 +11,7 @@ PLANS: Final = (
 )
 TIMES: Final = (
     "The cycle's phases in one process, the planner with it. `command` is `jobtree cycle` as an operator runs it, with "
-    "Python's start and the planner's own process under the deadline's guard."
+    "Python's start and the planner's own process, under the deadline of 30 s."
 )
 
 
@@ -38,19 +38,17 @@ def markdown(result: dict[str, Any]) -> str:
         "## Stages",
         _table(
             ["GPUs", "stage", "value", "bound", "gap", "unit"],
-            (
-                [f"{w['cycle']['gpus']:,}", s["name"], f"{s['value']:,}", f"{s['bound']:,}", f"{gap(s):.4%}", s["unit"]]
-                for w in worlds
-                for s in w["cycle"]["stages"]
-            ),
+            (_stage(w["cycle"]["gpus"], s) for w in worlds for s in w["cycle"]["stages"]),
         ),
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
 
-def gap(stage: dict[str, Any]) -> float:
-    """|bound − value| / max(1, |bound|)."""
-    return float(abs(stage["bound"] - stage["value"]) / max(1, abs(stage["bound"])))
+def _stage(gpus: int, stage: dict[str, Any]) -> list[str]:
+    """A stage's row; one without a proof states its value only."""
+    value, bound = stage["value"], stage["bound"]
+    proof = [f"{bound:,}", f"{abs(bound - value) / max(1, abs(bound)):.4%}"] if stage.get("proven", True) else ["", ""]
+    return [f"{gpus:,}", stage["name"], f"{value:,}", *proof, stage["unit"]]
 
 
 def _quality(cycle: dict[str, Any]) -> list[str]:
@@ -71,11 +69,9 @@ def _times(world: dict[str, Any], spans: Sequence[str]) -> list[str]:
     command = world["command"]
     peak = max([command["peakMB"], *(span["peak_mb"] for span in found.values())])
     cells = [found[name] for name in spans]
-    return [
-        f"{world['cycle']['gpus']:,}",
-        *(f"{span['wall']:.2f} ({span['cpu']:.2f})" for span in [*cells, whole, command]),
-        str(peak),
-    ]
+    times = [f"{span['wall']:.2f} ({span['cpu']:.2f})" for span in [*cells, whole, command]]
+    times[-1] += ", cut short" if command["truncated"] else ""
+    return [f"{world['cycle']['gpus']:,}", *times, str(peak)]
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

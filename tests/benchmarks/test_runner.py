@@ -31,12 +31,16 @@ def test_the_page_states_machine_gap_and_times() -> None:
     counts = dict.fromkeys(("running_gpus", "pending_runs", "pending_gpus", "started_runs", "started_gpus"), 7)
     cycle: dict[str, Any] = {"gpus": 1000, **counts, "spans": {"read": span, "plan": span}, "stages": [stage]}
     cycle |= {"weighted": 900, "greedy_runs": 1, "greedy_gpus": 5, "greedy_weighted": 800, "violations": 0, "writes": 3}
-    world = {"world": "fleet-1000", "command": {"wall": 2.0, "cpu": 1.5, "peakMB": 80}, "cycle": cycle}
+    world = {
+        "world": "fleet-1000",
+        "command": {"wall": 2.0, "cpu": 1.5, "peakMB": 80, "truncated": True},
+        "cycle": cycle,
+    }
 
     page = tables.markdown({"date": "2026-01-12", "machine": machine.describe(), "worlds": [world]})
 
     assert "| 1,000 | 7 | 7 | 7 | 7 | 7 | 5 | 10.000% | 20.000% | passed |" in page
-    assert "| 1,000 | 0.50 (0.25) | 0.50 (0.25) | 1.00 (0.50) | 2.00 (1.50) | 90 |" in page
+    assert "| 1,000 | 0.50 (0.25) | 0.50 (0.25) | 1.00 (0.50) | 2.00 (1.50), cut short | 90 |" in page
     assert "| 1,000 | starts | 900 | 1,000 | 10.0000% | GPU-seconds |" in page
 
 

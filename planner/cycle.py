@@ -7,6 +7,9 @@ from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.assemble import assemble
 from planner.derive import state_of
+from planner.master import Master, build
+from policies import demand
+from policies.places import kinds
 
 
 def incumbents(snapshot: Snapshot, at: int) -> Iterator[Plan]:
@@ -22,3 +25,21 @@ def plan(snapshot: Snapshot, at: int) -> Plan:
     """The final plan: the same bytes for the same snapshot, time and version."""
     *_, last = incumbents(snapshot, at)
     return last
+
+
+def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:
+    """The master as it is solved first, or with ``last`` as it is solved last; objective: stage ``starts``.
+
+    Where placement could not follow, the last one has kinds of domains split, and the plan's bound may be its own.
+    """
+    state = state_of(snapshot, at)
+    problem = state.problem()
+    split: frozenset[int] = frozenset()
+    if last:
+        solver = state.policy.solver
+        *_, outcome = stages.incumbents(problem, state.room, float(solver.gap), solver.seed)
+        split = outcome.split
+    room = state.room()
+    master = build(problem, kinds(problem.fleet, room.free, split), room.capacity, merged=not problem.exact)
+    master.model.maximise(demand.objective(problem, master.starts, unfunded=False))
+    return master

@@ -16,7 +16,7 @@ from planner.room import Room
 from planner.routes import Routes
 from planner.space import Space, Spaces
 from policies.caps import counted
-from policies.payers import Payer, Refused
+from policies.payers import Refused
 from policies.problem import Problem, RunType
 from policies.runs import RunRow
 
@@ -27,7 +27,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
     started = draft.started(problem)
     spaces = Spaces(room, _movable(state))
     routes = Routes(problem, purses)
-    known: dict[tuple[int, tuple[Payer, ...]], list[Missing]] = {}
+    known: dict[tuple[int, int], list[Missing]] = {}
     found = []
     for run in state.pending:
         if run.key in started or run.is_cpu:
@@ -43,7 +43,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
             continue
         candidate = problem.candidates[(funded or ways)[0]]
         kind = problem.types[candidate.type]
-        case = (kind.index, candidate.payers)
+        case = (kind.index, candidate.purse)
         if case not in known:
             exact = partial(shortage.money, problem, purses) if problem.exact else routes.money
             known[case] = [] if kind.unfunded else exact(candidate)

@@ -18,12 +18,16 @@ EXACT: Final = 100
 
 @dataclass(frozen=True)
 class _Purse:
-    """Payers of a run, nearest first; ``sources``: the same as caps see them; ``pool``: equal for equal sources."""
+    """Payers of a run, nearest first; ``sources``: the same as caps see them; ``pool``: equal for equal sources.
+
+    ``number``: one for each purse.
+    """
 
     payers: tuple[Payer, ...]
     refused: list[Refused]
     sources: tuple[Source, ...]
     pool: int
+    number: int
 
 
 @dataclass
@@ -46,7 +50,7 @@ class _Lowering:
             near = tuple(self._bucketed(payer) for payer in found)
             sources = tuple(sorted({payer.source for payer in near}, key=lambda s: s.envelope))
             pool = self.pools.setdefault(near if self.exact else sources, len(self.pools))
-            self.purses[asked] = _Purse(near, refused, sources, pool)
+            self.purses[asked] = _Purse(near, refused, sources, pool, len(self.purses))
         return self.purses[asked]
 
     def _weighed_limit(self, run: RunRow) -> int | None:
@@ -88,6 +92,7 @@ class _Lowering:
                 lowered=run.lowered(),
                 sites=sites,
                 sources=() if unfunded else purse.sources,
+                pool=pool,
                 unfunded=unfunded,
                 load=load,
                 max_borrow=borrows,
@@ -121,7 +126,8 @@ def lower_runs(
                 kind = lowering.type(run, purse, unfunded=unfunded, tied=run.key in tied)
                 kind.members.append(len(candidates))
                 ways.setdefault(run.key, []).append(len(candidates))
-                candidates.append(Candidate(run, weight, kind.index, () if unfunded else purse.payers))
+                near = () if unfunded else purse.payers
+                candidates.append(Candidate(run, weight, kind.index, near, purse.number))
     types = list(lowering.types.values())
     for kind in types:
         kind.members.sort(key=lambda c: candidates[c].order)

@@ -120,7 +120,8 @@ def _payments(
         built.model.row(("cap", cap), [(c, w / scale) for c, w in terms], -INF, left)
     for purse, candidates in sorted(members.items()):
         payers, run = problem.candidates[candidates[0]].payers, problem.candidates[candidates[0]].run
-        mine = {key: column for key, column in built.pay.items() if key[0] == purse}
+        limited = run.max_borrow is not None or any(p.run_gpus is not None for p in payers)
+        mine = {key: column for key, column in built.pay.items() if key[0] == purse} if limited else {}
         loans = {payer.envelope for payer in payers if payer.loan}
         if run.max_borrow is not None and loans:
             terms = [(column, 1.0) for key, column in mine.items() if key[1] and key[3] in loans]

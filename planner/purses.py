@@ -1,6 +1,6 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.draft import Draft, Payments
 from planner.place import Start
@@ -15,11 +15,15 @@ Paid = dict[tuple[bool, int], Payments]
 
 @dataclass
 class Purses:
-    """``used``: per cap of the book; ``trees``: per quota, what it still leaves."""
+    """``used``: per cap of the book; ``trees``: per quota, what it still leaves.
+
+    ``_ceiling``: (pool, sites) → Active GPUs that its payers could hold when last asked; it only ever falls.
+    """
 
     problem: Problem
     used: list[int]
     trees: list[int]
+    _ceiling: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
@@ -65,12 +69,17 @@ class Purses:
 
     def could_pay(self, kind: RunType, gpus: int) -> bool:
         """A quick look: could the payers, each alone, together hold so many Active GPUs at all?"""
+        key = (kind.pool, kind.sites)
+        if gpus > self._ceiling.get(key, gpus):
+            return False
+        total = 0
         for source in kind.sources:
             sites = self.problem.book.money.pays_on[source.envelope] & kind.sites
             lanes = {self.problem.lane(source, site) for site in sites}
-            gpus -= max((self.most(lane, 1000) for lane in lanes), default=0)
-            if gpus <= 0:
+            total += max((self.most(lane, 1000) for lane in lanes), default=0)
+            if total >= gpus:
                 return True
+        self._ceiling[key] = total
         return False
 
     def pay(self, candidate: Candidate, demand: Demand) -> Paid | None:

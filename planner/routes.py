@@ -16,7 +16,8 @@ from policies.caps import Lane
 from policies.payers import Payer
 from policies.problem import Candidate, Problem
 
-_Key = tuple[tuple[Payer, ...], frozenset[int], int | None]
+_Key = tuple[int, frozenset[int], int | None]
+"""(purse, sites, borrow limit)."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Routes:
         kind = self._problem.types[candidate.type]
         spares = sum(shape.spare_gpus for shape in kind.lowered.pieces())
         need = 1000 * kind.base_gpus + self._problem.milli(active=False) * spares
-        key = (candidate.payers, kind.sites, kind.max_borrow)
+        key = (candidate.purse, kind.sites, kind.max_borrow)
         if (key, need) not in self._known:
             if key not in self._profiles:
-                self._profiles[key] = self._profile(*key)
+                self._profiles[key] = self._profile(candidate.payers, kind.sites, kind.max_borrow)
             self._known[key, need] = self._cheapest(self._profiles[key], need, kind.max_borrow)
         return self._known[key, need]
 

@@ -132,8 +132,9 @@ def _balance(
 
 
 def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int]) -> None:
-    mine = [(key, column) for key, column in pay.items() if key[0] == purse.index]
     loans = {source.envelope for source in purse.example.sources if source.loan}
+    limited = purse.example.max_borrow is not None or any(s.run_gpus is not None for s in purse.example.sources)
+    mine = [(key, column) for key, column in pay.items() if key[0] == purse.index] if limited else []
     starts = [(column, 1.0) for column in purse.starts]
     if purse.example.max_borrow is not None and loans:
         terms = [(column, 1.0) for key, column in mine if key[1] and key[3] in loans]

@@ -13,12 +13,16 @@ from policies.trees import Tree
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first."""
+    """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first.
+
+    ``purse``: the same number for the same payers in the same order.
+    """
 
     run: RunRow
     weight: int
     type: int
     payers: tuple[Payer, ...]
+    purse: int
 
     @property
     def order(self) -> tuple[int, int, RunKey]:
@@ -31,13 +35,14 @@ class RunType:
     """Runs that only age tells apart. ``members``: candidates, heaviest (oldest) first, then by name.
 
     ``sources``: who may pay, in envelope order; how near each is differs by run and matters to stage 7 only. Empty for
-    work that starts unfunded by its own choice (``unfunded``): stage 6.
+    work that starts unfunded by its own choice (``unfunded``): stage 6. ``pool``: the same number for the same sources.
     """
 
     index: int
     lowered: Lowered
     sites: frozenset[int]
     sources: tuple[Source, ...]
+    pool: int
     unfunded: bool
     load: PodLoad
     max_borrow: int | None

@@ -65,7 +65,7 @@ def _left(state: State, after: After, key: RunKey) -> int | None:
 def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
     classes: dict[tuple[str, str], FundingClass] = dict(state.funded.classes)
-    limits: dict[RunKey, int | None] = {key: state.runs[key].limit for key in state.held}
+    limits: dict[RunKey, int | None] = {key: state.runs[key].limit if key in state.runs else None for key in state.held}
     for lease in created:
         row = _row(state, lease)
         leases.setdefault(row.run_key, []).append(row)

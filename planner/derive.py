@@ -94,16 +94,18 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     for lease in leases:
         if not lease.closed:
             held.setdefault(lease.run_key, []).append(lease)
-    ended = endings.endings(runs, held, own_pods, at)
+    ended = endings.endings(runs, held, own_pods, _quarantined(tables["quarantine"]), at)
     staying = {key: mine for key, mine in held.items() if key not in ended}
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
     closures = _closures(leases, ended, at)
     charged = spent(book, leases, node_site, ends_of(closures))
+    known = {key: run for key in staying if (run := runs.get(key)) is not None}
     limits = {
-        key: None if (limit := runs[key].limit) is None else min(lease.start for lease in mine) + limit
-        for key, mine in staying.items()
+        key: min(lease.start for lease in staying[key]) + run.limit
+        for key, run in known.items()
+        if run.limit is not None
     }
-    malleable = frozenset(key for key in staying if runs[key].malleable)
+    malleable = frozenset(key for key, run in known.items() if run.malleable)
     open_leases = [lease for mine in staying.values() for lease in mine]
     claims = open_claims(open_leases, money, limits, malleable)
     state = State(
@@ -138,6 +140,17 @@ def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], at: int) -
         for lease in leases
         if not lease.closed and lease.run_key in ended
     ]
+
+
+def _quarantined(table: pa.Table) -> frozenset[RunKey]:
+    """Runs that cannot be read."""
+    return frozenset(
+        (namespace, name)
+        for kind, namespace, name in zip(
+            col.texts(table, "kind"), col.texts(table, "namespace"), col.texts(table, "name"), strict=True
+        )
+        if kind == "Run"
+    )
 
 
 def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:

@@ -25,11 +25,16 @@ def endings(
     runs: Mapping[RunKey, RunRow],
     held: Mapping[RunKey, list[LeaseRow]],
     pods: Mapping[RunKey, list[str]],
+    quarantined: frozenset[RunKey],
     at: int,
 ) -> dict[RunKey, Ending]:
-    """Runs that end now. ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods."""
+    """Runs that end now.
+
+    ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods; ``quarantined``: runs that
+    cannot be read, which keep what they hold.
+    """
     found: dict[RunKey, Ending] = {}
-    for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)}):
+    for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - quarantined):
         run = runs.get(key)
         ending = _gone(at) if run is None else _ending(run, held.get(key, []), pods.get(key, []), at)
         if ending is not None:
@@ -42,7 +47,7 @@ def _gone(at: int) -> Ending:
 
 
 def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> Ending | None:
-    start = min((lease.start for lease in leases), default=None)
+    start = run.started if run.is_cpu else min((lease.start for lease in leases), default=None)
     if run.outcome:
         return Ending(run.outcome, run.outcome_reason or run.outcome, at, "") if leases else None
     limit_at = None if start is None or run.limit is None else start + run.limit

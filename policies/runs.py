@@ -2,13 +2,22 @@
 
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
+from jobtree.api.scalars import Time, dec_hook
 from jobtree.world import values as col
 from policies.claims import RunKey
 from policies.fleet import Access, Selector, Toleration
 from policies.shapes import Lowered, lower
+
+
+class _Started(msgspec.Struct):
+    started: Time | None = None
+
+
+_STARTED = msgspec.json.Decoder(_Started, dec_hook=dec_hook)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,11 @@ class RunRow:
     def is_cpu(self) -> bool:
         """A CPU run: no lease, no payer; kube-scheduler places it."""
         return self.total == 0
+
+    @property
+    def started(self) -> int | None:
+        """When it started last, as its status says: the only record of a CPU run's start."""
+        return _STARTED.decode(self.status).started if self.status else None
 
     @property
     def malleable(self) -> bool:

@@ -29,9 +29,14 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
+    """`write` of UTF-8 text."""
+    write(path, text.encode())
+
+
+def write(path: Path, data: bytes) -> None:
     """Writes a file, making its folder where there is none. Raises Refusal where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
     except OSError as error:
         raise Refusal(f"it cannot be written: {(error.strerror or str(error)).lower()}", subject=str(path)) from None

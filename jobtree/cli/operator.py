@@ -40,6 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         commands, "plan", _plan, "plan and write nothing to the cluster", example=f"{EXAMPLE} plan --out p.yaml"
     )
     plan.add_argument("--out", type=Path, metavar="FILE", help="write the plan file here (default: print its summary)")
+    plan.add_argument(
+        "--write-model", dest="model", type=_model_file, metavar="FILE",
+        help="write the master model here for another solver: .mps or .lp, also with .gz",
+    )  # fmt: skip
     apply = command(commands, "apply", _apply, "carry out a plan file", example=f"{EXAMPLE} apply p.yaml")
     apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
     replay = command(
@@ -89,14 +93,29 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import dry_run
     from exporters import planfile, summary
 
-    plan = dry_run(options.cluster().read(), options.time, planner)
+    intake = options.cluster().read()
+    plan = dry_run(intake, options.time, planner)
     _warn(plan)
+    if given.model is not None:
+        from exporters import modelfile
+        from jobtree.world.snapshot import take
+
+        files.write(given.model, modelfile.of_plan(take(intake), plan, given.model.name))
     if given.out is None:
         show.say(*summary.lines(plan))
         return 0
     files.write_text(given.out, planfile.dump(plan))
     show.say(f"{summary.headline(plan)}; carry it out: `jobtree --state {options.state} apply {given.out}`")
     return 0
+
+
+def _model_file(text: str) -> Path:
+    """argparse type: a name that says the format of a model file."""
+    if not text.endswith((".mps", ".lp", ".mps.gz", ".lp.gz")):
+        raise argparse.ArgumentTypeError(
+            f"{text} does not say its format; allowed are names in .mps or .lp, also with .gz"
+        )
+    return Path(text)
 
 
 def _apply(options: Options, given: argparse.Namespace) -> int:

@@ -123,6 +123,9 @@ def check(snapshot: Snapshot, plan: Plan) -> list[Violation]:
 
 def _violations(snapshot: Snapshot, plan: Plan) -> set[Violation]:
     case = Case(snapshot, plan)
+    clashes = {*starts.clashes(case)}
+    if clashes:
+        return clashes
     caps = Caps(case)
     entered = Ledger(case, caps)
     present = Present(case, caps, entered)

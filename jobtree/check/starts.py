@@ -9,8 +9,7 @@ from jobtree.check.violation import Violation
 
 
 def violations(case: Case) -> Iterator[Violation]:
-    """Names and facts of new leases; state, upstreams and namespace of their runs."""
-    yield from _names(case)
+    """Facts of new leases; state, upstreams and namespace of their runs."""
     for written, lease in zip(case.plan.leases, case.new, strict=True):
         yield from _facts(case, lease, written.spec.cycle)
     for key in sorted(case.new_by):
@@ -24,7 +23,8 @@ def violations(case: Case) -> Iterator[Violation]:
             yield from _namespace(case, key, run)
 
 
-def _names(case: Case) -> Iterator[Violation]:
+def clashes(case: Case) -> Iterator[Violation]:
+    """New leases whose name is taken: with two of one name nothing else can be told of either."""
     known = set(case.leases)
     for lease in case.new:
         if lease.key in known:

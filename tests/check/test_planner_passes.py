@@ -116,7 +116,7 @@ def carry_out(scene: Scene, plan: Plan) -> Scene:
     return scene
 
 
-@settings(max_examples=20)
+@settings(max_examples=12, derandomize=True)  # a world takes the solver half a dozen times
 @given(worlds())
 def test_every_plan_of_a_row_of_cycles_passes(scene: Scene) -> None:
     for hours in (0, 1, 5):

@@ -33,6 +33,10 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "borrow": ("purse",),
     "per-run": ("purse", "envelope"),
     "tree": ("text", "text", "time"),
+    "seat": ("type", "kind", "role", "node"),
+    "seats": ("type", "kind", "role"),
+    "chunks": ("type", "kind", "role", "node"),
+    "node": ("text", "node"),
 }
 """What the parts of a key are; parts of other keys are written as they are."""
 
@@ -106,6 +110,7 @@ class _Words:
             "purse": lambda index: self._purses[index],
             "role": lambda active: "Active" if active else "Spare",
             "region": lambda region: self._regions[region],
+            "node": lambda index: fleet.names[index],
             "envelope": lambda index: money.envelopes[index].label,
             "cap": lambda index: "{0.rule},{0.measure.name},{0.subject}".format(problem.book.caps[index]),
             "time": lambda hours: "hours" if hours else "GPUs",

@@ -9,6 +9,7 @@ from planner.assemble import assemble
 from planner.derive import state_of
 from planner.master import Master, build
 from policies import demand
+from policies.model import INF
 from policies.places import kinds
 
 
@@ -30,16 +31,21 @@ def plan(snapshot: Snapshot, at: int) -> Plan:
 def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:
     """The master as it is solved first, or with ``last`` as it is solved last; objective: stage ``starts``.
 
-    Where placement could not follow, the last one has kinds of domains split, and the plan's bound may be its own.
+    The last one tells apart most, and no bound of the plan is below its optimum.
     """
     state = state_of(snapshot, at)
     problem = state.problem()
-    split: frozenset[int] = frozenset()
+    solver = state.policy.solver
+    master = None
     if last:
-        solver = state.policy.solver
         *_, outcome = stages.incumbents(problem, state.room, float(solver.gap), solver.seed)
-        split = outcome.split
-    room = state.room()
-    master = build(problem, kinds(problem.fleet, room.free, split), room.capacity, merged=not problem.exact)
+        master = outcome.master
+    if master is None:
+        room = state.room()
+        places = kinds(problem.fleet, room.free, frozenset())
+        master = build(problem, places, room.capacity, merged=not problem.exact)
+    for row, (what, *_) in enumerate(master.model.row_keys):
+        if what == "stage":  # what was reached is no rule
+            master.model.row_lower[row] = -INF
     master.model.maximise(demand.objective(problem, master.starts, unfunded=False))
     return master

@@ -50,15 +50,15 @@ class Certified:
 class Outcome:
     """A draft with the room that it leaves, and the certificates of its stages.
 
-    ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``split``: the domains that stood
-    alone in the last master.
+    ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the one that was
+    solved last.
     """
 
     draft: Draft
     room: Room
     stages: list[Certified] = field(default_factory=list)
     nearest: int = 0
-    split: frozenset[int] = frozenset()
+    master: Master | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Planner:
             if master.integers > MIDDLE or not failed or failed <= split:
                 break
             split |= failed
-        best.split = split
+        best.master = master
         best.stages = self._certificates(best, bounds, best.nearest if nearest is None else nearest)
         return best
 

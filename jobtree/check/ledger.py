@@ -41,19 +41,18 @@ class Ledger:
         payer, weight = lease.payer, case.milli(lease)
         if payer is None or not spans:
             return
-        for touch in caps.touches(lease):
-            own = touch.pool == caps.own(payer)
-            if not own and not caps.pools[touch.pool].on_time:
+        own = caps.own(payer)
+        for pool, opens, closes, _ in caps.touches(lease):
+            if pool != own and not caps.pools[pool].on_time:
                 continue
-            charges = [
-                (weight * _overlap(since, end if until is None else until, touch.since, touch.until), rate or 0)
-                for _, since, until, rate in spans
-            ]
-            charged = sum(charge for charge, _ in charges)
-            rated = sum(charge * rate for charge, rate in charges)
-            self.hours[touch.pool] += charged
-            self.credits[touch.pool] += rated
-            if own:
+            charged = rated = 0
+            for _, since, until, rate in spans:
+                charge = weight * _overlap(since, end if until is None else until, opens, closes)
+                charged += charge
+                rated += charge * (rate or 0)
+            self.hours[pool] += charged
+            self.credits[pool] += rated
+            if pool == own:
                 self.paid[payer] += charged
                 self.paid_credits[payer] += rated
 

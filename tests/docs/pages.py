@@ -2,7 +2,7 @@
 
 A fenced block ``yaml world`` is a list of steps. A step is a method of `tests.support.worlds.World` with its arguments
 (``run: {name: r, gpus: 4}``), ``complete: {run: r, at: +30m}``, or ``cycle: +1h`` with what is expected after that
-cycle, each key one of `SEEN`:
+cycle, each key one of `OF_A_RUN` or `_seen`:
 
     - run: {name: r, gpus: 4}
     - cycle: +0s
@@ -40,7 +40,7 @@ def play(steps: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
         (what, given), *expected = step.items()
         if what == "cycle":
             cycle = world.cycle(given)
-            found.append((dict(expected), {key: SEEN[key](world, cycle, given, value) for key, value in expected}))
+            found.append((dict(expected), {key: _seen(world, cycle, given, key, value) for key, value in expected}))
         elif what == "complete":
             world.runs("complete", given["run"], at=given["at"]).ok()
         else:
@@ -71,35 +71,45 @@ def _spares(cycle: Cycle, run: str) -> int:
     return sum(lease.gpus for lease in cycle.leases(run, open=True) if lease.role == "Spare")
 
 
+def _ends(cycle: Cycle, run: str) -> list[list[str | None]]:
+    """Why and when its leases ended, each once."""
+    found: list[list[str | None]] = []
+    for lease in cycle.leases(run, open=False):
+        end = [lease.closure, lease.ended]
+        found += [] if end in found else [end]
+    return found
+
+
 def _usage(world: World, at: str, envelope: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     budget, _, name = envelope.partition("/")
     record = world.usage(budget, name, at)
     return {field: record.get(field, 0) for field in fields}
 
 
-def _stages(cycle: Cycle, names: Mapping[str, Any]) -> dict[str, list[int]]:
-    return {stage.name: [stage.value, stage.bound] for stage in cycle.plan.stages if stage.name in names}
-
-
-SEEN: Final[dict[str, Callable[[World, Cycle, str, Any], Any]]] = {
-    "running": lambda world, cycle, at, said: cycle.running,
-    "waiting": lambda world, cycle, at, said: cycle.waiting,
-    "phases": lambda world, cycle, at, said: {run: cycle.phases[run] for run in said},
-    "payers": lambda world, cycle, at, said: {run: _payers(cycle, run) for run in said},
-    "classes": lambda world, cycle, at, said: {run: cycle.funding(run) for run in said},
-    "groups": lambda world, cycle, at, said: {run: _groups(cycle, run) for run in said},
-    "spares": lambda world, cycle, at, said: {run: _spares(cycle, run) for run in said},
-    "width": lambda world, cycle, at, said: {run: cycle.status(run)["width"]["allocated"] for run in said},
-    "says": lambda world, cycle, at, said: {run: cycle.condition(run, "Admitted")["message"] for run in said},
-    "reason": lambda world, cycle, at, said: {run: cycle.condition(run, "Admitted")["reason"] for run in said},
-    "ended": lambda world, cycle, at, said: {
-        run: [list(end) for end in sorted({(each.closure, each.ended) for each in cycle.leases(run, open=False)})]
-        for run in said
-    },
-    "ledger": lambda world, cycle, at, said: {run: [list(s) for s in cycle.segments(run)[0]] for run in said},
-    "limit": lambda world, cycle, at, said: {run: cycle.status(run)["timeLimit"] for run in said},
-    "usage": lambda world, cycle, at, said: {e: _usage(world, at, e, fields) for e, fields in said.items()},
-    "stages": lambda world, cycle, at, said: _stages(cycle, said),
-    "warnings": lambda world, cycle, at, said: {each: cycle.warnings.get(each, []) for each in said},
+OF_A_RUN: Final[dict[str, Callable[[Cycle, str], Any]]] = {
+    "phases": lambda cycle, run: cycle.phases[run],
+    "payers": _payers,
+    "classes": lambda cycle, run: cycle.funding(run),
+    "groups": _groups,
+    "spares": _spares,
+    "width": lambda cycle, run: cycle.status(run)["width"]["allocated"],
+    "limit": lambda cycle, run: cycle.status(run)["timeLimit"],
+    "says": lambda cycle, run: cycle.condition(run, "Admitted")["message"],
+    "reason": lambda cycle, run: cycle.condition(run, "Admitted")["reason"],
+    "ended": _ends,
+    "ledger": lambda cycle, run: [list(segment) for segment in cycle.segments(run)[0]],
 }
-"""What an example may say of a cycle, and how it is seen."""
+"""What an example may say of runs, by their names, beside what `_seen` knows."""
+
+
+def _seen(world: World, cycle: Cycle, at: str, what: str, said: Any) -> Any:
+    """What became of that of which the page says ``said``."""
+    if what in {"running", "waiting"}:
+        return getattr(cycle, what)
+    if what == "usage":
+        return {envelope: _usage(world, at, envelope, fields) for envelope, fields in said.items()}
+    if what == "stages":
+        return {stage.name: [stage.value, stage.bound] for stage in cycle.plan.stages if stage.name in said}
+    if what == "warnings":
+        return {about: cycle.warnings.get(about, []) for about in said}
+    return {run: OF_A_RUN[what](cycle, run) for run in said}

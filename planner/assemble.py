@@ -42,7 +42,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcom
         cycle=cycle,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
-        solver=Solver(**identity(state.policy.solver.seed, float(state.policy.solver.gap))),
+        solver=Solver(**identity(outcome.settings)),
         stages=[
             Stage(name=s.name, unit=s.unit, sense=s.sense, value=s.value, bound=s.bound, proven=s.proven)
             for s in outcome.stages
@@ -115,8 +115,8 @@ def _segments(state: State) -> list[Segment]:
     for held in state.held.values():
         for lease in held:
             now = state.funded.classes[lease.namespace, lease.name]
-            if lease.envelope != -1 and now != lease.funding_class:
-                rate = state.money.rate_milli(lease.envelope) if now != UNFUNDED and lease.envelope >= 0 else 0
+            rate = state.money.rate_milli(lease.envelope) if now != UNFUNDED and lease.envelope >= 0 else 0
+            if lease.envelope != -1 and (now, rate) != (lease.funding_class, lease.rate_milli):
                 found.append(
                     Segment(
                         namespace=lease.namespace,

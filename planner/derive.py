@@ -89,11 +89,11 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     money = read_money(tables, policy, fleet, at)
     book = CapBook.of(money, [*scopes.pools(money), *aggregates.pools(money), *lending.pools(money)], MEASURES)
     leases = read_leases(tables["leases"], money)
-    own_pods, foreign = _pods(tables["pods"], runs)
     held: dict[RunKey, list[LeaseRow]] = {}
     for lease in leases:
         if not lease.closed:
             held.setdefault(lease.run_key, []).append(lease)
+    own_pods, foreign = _pods(tables["pods"], runs, held)
     ended = endings.endings(runs, held, own_pods, _quarantined(tables["quarantine"]), at)
     staying = {key: mine for key, mine in held.items() if key not in ended}
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
@@ -165,10 +165,19 @@ def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow]) -> Fle
     return Fleet.read(tables["nodes"], wanted, accesses)
 
 
-def _pods(pods: pa.Table, runs: Mapping[RunKey, RunRow]) -> tuple[dict[RunKey, list[str]], dict[str, Foreign]]:
-    """Phases of runs' own pods, and what foreign pods use per node (spec §2: they use up capacity)."""
+def _pods(
+    pods: pa.Table, runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]]
+) -> tuple[dict[RunKey, list[str]], dict[str, Foreign]]:
+    """Phases of runs' own pods, and what pods without a lease use per node (spec §2: they use up capacity).
+
+    Those are foreign pods, and GPUs of a run's own pods beyond what its leases on that node cover.
+    """
     own: dict[RunKey, list[str]] = {}
     foreign: dict[str, Foreign] = {}
+    covered: dict[tuple[RunKey, str], int] = {}
+    for key, leases in held.items():
+        for lease in leases:
+            covered[key, lease.node] = covered.get((key, lease.node), 0) + (lease.gpus if lease.active else 0)
     for namespace, node, run, phase, gpus, cpu, memory in zip(
         col.texts(pods, "namespace"),
         col.texts(pods, "node"),
@@ -181,6 +190,10 @@ def _pods(pods: pa.Table, runs: Mapping[RunKey, RunRow]) -> tuple[dict[RunKey, l
     ):
         if run and (namespace, run) in runs:
             own.setdefault((namespace, run), []).append(phase)
+            if node and phase not in ("Succeeded", "Failed"):
+                left = covered.get(((namespace, run), node), 0)
+                covered[(namespace, run), node] = max(0, left - gpus)
+                foreign.setdefault(node, Foreign()).gpus += max(0, gpus - left)
         elif node and phase not in ("Succeeded", "Failed"):
             other = foreign.setdefault(node, Foreign())
             other.gpus += gpus

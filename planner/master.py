@@ -1,24 +1,25 @@
 """The master MILP: every waiting run at once, groups per kind of domain, payments per purse (ARCHITECTURE.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.place import Piece, Start, pieces_of
 from planner.solver import Floats
-from policies import capacity, demand, payments, trees
+from policies import capacity, demand, payments, seats, trees
 from policies.demand import Starts
 from policies.model import Model
 from policies.payments import PayKey, Purse
 from policies.places import Capacity, Kind, usable
 from policies.problem import Problem, RunType
+from policies.seats import Seat, Seating
 from policies.shapes import Shape
 
 
 @dataclass
 class Master:
-    """The model and its columns by meaning."""
+    """The model and its columns by meaning. ``seats``: pods on nodes, where the model goes down to them."""
 
     problem: Problem
     kinds: list[Kind]
@@ -26,6 +27,7 @@ class Master:
     starts: Starts
     purses: list[Purse]
     pay: dict[PayKey, int]
+    seats: dict[Seat, int]
 
     @property
     def integers(self) -> int:
@@ -47,20 +49,28 @@ def purse_index(problem: Problem) -> dict[int, int]:
     return index
 
 
-def build(problem: Problem, kinds: list[Kind], room: Capacity, *, merged: bool = False) -> Master:
-    """Columns and rows of all rule families, in a fixed order; no objective yet. ``merged``: see payments.rows."""
+def build(
+    problem: Problem, kinds: list[Kind], room: Capacity, *, merged: bool = False, seatings: Sequence[Seating] = ()
+) -> Master:
+    """Columns and rows of all rule families, in a fixed order; no objective yet.
+
+    ``merged``: see payments.rows. ``seatings``: the nodes, where the model is to say which pod lies on which.
+    """
     model = Model()
     starts = demand.columns(model, problem, kinds)
     pieces = capacity.gather(model, starts.pieces)
     for kind in kinds:
         capacity.rows(model, kind, pieces.get(kind.index, []), room)
-    purses = _purses(problem, kinds, starts)
-    pay = payments.rows(model, problem, purses, merged=merged)
+    seated = seats.columns(model, problem, kinds, starts, seatings) if seatings else {}
+    purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
+    pay = payments.rows(model, problem, purses, merged=merged, whole=bool(seated))
     trees.rows(model, problem, starts)
-    return Master(problem, kinds, model, starts, purses, pay)
+    return Master(problem, kinds, model, starts, purses, pay, seated)
 
 
-def _purses(problem: Problem, kinds: list[Kind], starts: Starts) -> list[Purse]:
+def _purses(
+    problem: Problem, kinds: list[Kind], starts: Starts, seated: Mapping[Seat, int], sites: Mapping[int, int]
+) -> list[Purse]:
     index = purse_index(problem)
     region = problem.book.money.region
     purses: dict[int, Purse] = {}
@@ -68,9 +78,13 @@ def _purses(problem: Problem, kinds: list[Kind], starts: Starts) -> list[Purse]:
         if kind.index in index and kind.members[0] in starts.start:
             purse = purses.setdefault(index[kind.index], Purse(index[kind.index], kind))
             purse.starts += [starts.start[c] for c in kind.members]
+    for seat, column in seated.items():
+        kind = problem.types[seat.type]
+        if not kind.unfunded:
+            purses[index[kind.index]].add_seats(seat, region[sites[seat.node]], seats.unit(kind), column)
     for (type_index, shape, place), column in starts.groups.items():
         kind = problem.types[type_index]
-        if not kind.unfunded:
+        if not kind.unfunded and not seated:
             place_kind = kinds[place]
             regions = frozenset(region[site] for site in usable(place_kind, kind.sites))
             purses[index[type_index]].add(place_kind, regions, shape, column)

@@ -14,7 +14,7 @@ from planner.draft import Draft, Payments
 from planner.greedy import demand
 from planner.place import Piece
 from planner.room import Room
-from planner.solver import Floats, Settings, solve
+from planner.solver import Floats, Settings, integer_bound, solve
 from policies.model import INF, Model
 from policies.problem import Problem
 
@@ -159,7 +159,7 @@ def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> tuple[Fl
     built.model.cost = orders
     second = solve(built.model, settings)
     values = first.values if second.values is None else second.values
-    return values, math.ceil(-1000 * first.bound - 0.5)
+    return values, integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
 
 
 def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: list[int], draft: Draft) -> None:

@@ -111,7 +111,7 @@ class Domains:
 
     def _touched(self, kind: Kind, part: frozenset[int], piece: Piece) -> Iterator[tuple[Ints, int]]:
         for (other, pod, load), left in self._left.get(kind.index, {}).items():
-            if part <= other and load in (NO_LOAD, piece.load) and (units := pod_units(piece.shape, pod)):
+            if part <= other and load in (NO_LOAD, piece.load) and (units := pod_units(piece.shape, pod, load)):
                 yield left, units
 
 

@@ -48,14 +48,19 @@ class Room:
     ) -> None:
         """Take out what open leases and foreign pods hold, then count what is free for new work."""
         taken: dict[int, set[int]] = {}
+        active: dict[tuple[RunKey, int, int], int] = {}
         for lease in leases:
             node = self.fleet.index.get(lease.node)
             if node is None:
                 continue
             taken.setdefault(node, set()).update(lease.ordinals)
-            run = runs.get(lease.run_key)
-            if run is not None and lease.active:
-                pods = lease.gpus // run.pod if run.pod else 1
+            if lease.active:
+                key = (lease.run_key, lease.group, node)
+                active[key] = active.get(key, 0) + lease.gpus
+        for (run_key, _, node), gpus in active.items():
+            run = runs.get(run_key)
+            if run is not None:
+                pods = -(-gpus // run.pod) if run.pod else 1
                 self._load(node, pods, PodLoad(run.pod_cpu_milli, run.pod_memory))
         for node, ordinals in taken.items():
             self.slots[node] = [slot for slot in self.slots[node] if slot not in ordinals]
@@ -74,16 +79,16 @@ class Room:
         self.pods[node] -= pods
 
     def pods_that_fit(self, node: int, pod: int, load: PodLoad) -> int:
-        """How many pods of ``pod`` GPUs (0: single-GPU pieces of a chunk) the node takes."""
+        """How many pods of ``pod`` GPUs (0: single GPUs of one pod) the node takes."""
         count = self.free[node] // (pod or 1)
-        if pod:
-            count = min(count, max(0, self.pods[node]))
-            if load.cpu_milli:
-                count = min(count, max(0, self.cpu[node]) // load.cpu_milli)
-            if load.memory:
-                count = min(count, max(0, self.memory[node]) // load.memory)
-        elif self.pods[node] < 1 or self.cpu[node] < load.cpu_milli or self.memory[node] < load.memory:
-            count = 0
+        if not pod:
+            fits = self.pods[node] >= 1 and self.cpu[node] >= load.cpu_milli and self.memory[node] >= load.memory
+            return count if fits else 0
+        count = min(count, max(0, self.pods[node]))
+        if load.cpu_milli:
+            count = min(count, max(0, self.cpu[node]) // load.cpu_milli)
+        if load.memory:
+            count = min(count, max(0, self.memory[node]) // load.memory)
         return count
 
     def eligible(self, domain: int, sites: frozenset[int]) -> list[int]:
@@ -100,52 +105,54 @@ class Room:
     def settle(
         self, domain: int, sites: frozenset[int], groups: list[tuple[int, Shape]], load: PodLoad
     ) -> list[Chunk] | None:
-        """Take slots in one domain for all ``groups`` (index, shape); None, and nothing taken, where one has none."""
+        """Take slots in one domain for all ``groups`` (index, shape); None, and nothing taken, where one has none.
+
+        Active pods first, with their load; spares are slots only, whole pods of them where pods have a size.
+        """
         taken: list[Chunk] = []
         for group, shape in groups:
-            nodes = self.eligible(domain, sites)
-            fits = self._fit_pods if shape.pod else self._fit_chunks
-            chunks = fits(nodes, group, shape, load)
-            if chunks is None:
-                self.give_back(taken, load)
-                return None
-            self.take(chunks, load)
-            taken += chunks
+            for gpus, active in ((shape.gpus, True), (shape.spare_gpus, False)):
+                if not gpus:
+                    continue
+                nodes = self.eligible(domain, sites)
+                chosen = self._choose(nodes, shape.pod, gpus, load if active else None)
+                if chosen is None:
+                    self.give_back(taken, load)
+                    return None
+                chunks = [
+                    Chunk(group, node, count, (count // shape.pod if shape.pod else 1) if active else 0, active)
+                    for node, count in chosen
+                ]
+                self.take(chunks, load)
+                taken += chunks
         return taken
 
-    def _fit_pods(self, nodes: list[int], group: int, shape: Shape, load: PodLoad) -> list[Chunk] | None:
-        """Pods onto the nodes with the least room that is of no use to bigger pods; fullest nodes first."""
-        room = [(n, fits) for n in nodes if (fits := self.pods_that_fit(n, shape.pod, load))]
-        room.sort(key=lambda item: (self._wanted(item[0]), self.free[item[0]], item[0]))
-        need = shape.pods
-        if sum(fits for _, fits in room) < need:
-            return None
-        chosen: list[tuple[int, int]] = []
-        for node, fits in _exact_first(room, need):
-            here = min(fits, need)
-            chosen.append((node, here))
-            need -= here
-            if not need:
-                break
-        return _split(group, chosen, shape.gpus // shape.pod, shape.pod)
+    def _choose(self, nodes: list[int], pod: int, gpus: int, load: PodLoad | None) -> list[tuple[int, int]] | None:
+        """(node, GPUs) for ``gpus`` GPUs in pods of ``pod``; ``load`` None: slots without pods.
 
-    def _fit_chunks(self, nodes: list[int], group: int, shape: Shape, load: PodLoad) -> list[Chunk] | None:
-        """As few chunks as possible: the one node that it fits best, else the emptiest nodes and a best fit last."""
-        room = [(n, fits) for n in nodes if (fits := self.pods_that_fit(n, 0, load))]
-        need = shape.size
-        if sum(fits for _, fits in room) < need:
+        Pods go to the fullest nodes, where the least room is lost to bigger ones. Without a size a group takes as few
+        chunks as possible: the one node that fits it best, else the emptiest nodes and a best fit last. Nodes that few
+        types of waiting runs may use come first.
+        """
+        unit = pod or 1
+        room = [
+            (self._wanted(n), self.free[n], n, unit * count)
+            for n in nodes
+            if (count := self.free[n] // unit if load is None else self.pods_that_fit(n, pod, load))
+        ]
+        if sum(fits for *_, fits in room) < gpus:
             return None
-        room.sort(key=lambda item: (self._wanted(item[0]), item[1], item[0]))
+        room.sort()
         chosen: list[tuple[int, int]] = []
-        left = room
-        while need:
-            best = next((item for item in left if item[1] >= need), None)
-            node, fits = best if best is not None else max(left, key=lambda i: (-self._wanted(i[0]), i[1], i[0]))
-            here = min(fits, need)
-            chosen.append((node, here))
-            need -= here
-            left = [item for item in left if item[0] != node]
-        return _split(group, chosen, shape.gpus, 1, pods_counted=False)
+        while gpus:
+            best = next((item for item in room if item[3] >= gpus), None)
+            if best is None:
+                best = room[0] if pod else max(room, key=lambda item: (-item[0], item[3], item[2]))
+            here = min(best[3], gpus)
+            chosen.append((best[2], here))
+            gpus -= here
+            room.remove(best)
+        return chosen
 
     def _wanted(self, node: int) -> int:
         return self.wanted[self._sites[node]]
@@ -177,26 +184,3 @@ class Foreign:
     cpu_milli: int = 0
     memory: int = 0
     pods: int = 0
-
-
-def _exact_first(room: list[tuple[int, int]], need: int) -> list[tuple[int, int]]:
-    """Fullest nodes first, but a single node that takes all of it before any split."""
-    whole = next((item for item in room if item[1] >= need), None)
-    return room if whole is None else [whole]
-
-
-def _split(
-    group: int, chosen: list[tuple[int, int]], active: int, unit: int, *, pods_counted: bool = True
-) -> list[Chunk]:
-    """``active`` units as Active first, the rest as spares, along the chosen nodes."""
-    chunks: list[Chunk] = []
-    for node, count in chosen:
-        here = min(active, count)
-        if here:
-            chunks.append(Chunk(group, node, here * unit, here if pods_counted else 1, active=True))
-        if count > here:
-            chunks.append(
-                Chunk(group, node, (count - here) * unit, (count - here) if pods_counted else 1, active=False)
-            )
-        active -= here
-    return chunks

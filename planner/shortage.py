@@ -46,7 +46,7 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
     for cap, terms in sorted(caps.items()):
         rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
     rises.run_limits(kind, pays)
-    solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0))
+    solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 0))
     if solution.values is None:
         return []
     return rises.read(solution.values.tolist())

@@ -1,5 +1,6 @@
 """HiGHS behind a Model: one thread, a fixed seed, no clock."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,7 @@ class Solution:
     optimal: bool
 
 
-def options(seed: int, gap: float) -> Settings:
+def options(seed: int, gap: float, nodes: int) -> Settings:
     """The solver's options: one thread, a fixed seed, and no clock, so that equal input gives equal output."""
     return {
         "output_flag": False,
@@ -54,6 +55,7 @@ def options(seed: int, gap: float) -> Settings:
         "parallel": "off",
         "random_seed": seed,
         "mip_rel_gap": gap,
+        "mip_max_nodes": nodes,
         "mip_abs_gap": 1e-6,
         "mip_feasibility_tolerance": 1e-7,
     }
@@ -89,11 +91,22 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal)
 
 
-def identity(seed: int, gap: float) -> dict[str, Any]:
+def integer_bound(bound: float, *, least: bool = False) -> int:
+    """A solver's bound on integers, never tighter than it is: half a unit or 1e-9 of it is noise.
+
+    ``least``: the bound of a maximisation of minus the stage's value, as the least value.
+    """
+    slack = max(0.5, 1e-9 * abs(bound))
+    if not math.isfinite(bound):
+        raise ArithmeticError(f"the solver gives no bound: {bound}")
+    return math.ceil(-bound - slack) if least else math.floor(bound + slack)
+
+
+def identity(settings: Settings) -> dict[str, Any]:
     """Name, version and options, as the Plan states them."""
     version = new_highs({}).version()
     return {
         "name": "HiGHS",
         "version": version,
-        "options": {name: str(value) for name, value in options(seed, gap).items()},
+        "options": {name: str(value) for name, value in settings.items()},
     }

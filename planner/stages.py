@@ -6,37 +6,49 @@ with the kinds of domains split where placement could not follow. Large ones are
 filled greedily and certified by one LP each.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner import bands, greedy
+from planner import bands, greedy, seating
 from planner.draft import Draft
 from planner.master import Master, build, read_pieces, read_starts
 from planner.pay import pay
 from planner.place import place
 from planner.purses import Purses
 from planner.room import Room
-from planner.solver import Settings, Solution, options, solve
-from policies import compact, demand, payers
+from planner.solver import Settings, Solution, integer_bound, options, solve
+from policies import compact, demand, payers, seats
 from policies.model import INF
 from policies.places import kinds
 from policies.problem import Problem
+from policies.seats import Seating
 
 SMALL = 400
 """Most integer columns of a master that is solved whole at once, and again with kinds split."""
 MIDDLE = 12000
 """Most integer columns of a master that is solved whole from where its bands ended."""
 ROUNDS = 8
-"""Most times that a small master is solved, each time with more kinds split."""
+"""Most times that a master is solved, each time with more kinds split."""
+SEATS = 1000
+"""Most seats of a master that goes down to nodes, in the end, where its domains left a gap."""
+NODES = 2_000
+EXACT_NODES = 50_000
+"""Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
+NOISE = 1e-7
+"""Relative noise of the solver's arithmetic."""
+START_STAGES = {"starts": False, "opportunistic": True}
+"""Stages that start runs: funded ones, and those unfunded by their own choice."""
 
 Sense = Literal["max", "min"]
 
 
 @dataclass
 class Certified:
-    """A stage's value (of the draft as placed) and bound, in the stage's own integers."""
+    """A stage's value (of the draft as placed) and bound, in the stage's own integers.
+
+    ``proven`` is False where there is no bound but the value, or one for these starts on these nodes only.
+    """
 
     name: str
     unit: str
@@ -56,104 +68,152 @@ class Outcome:
 
     draft: Draft
     room: Room
+    settings: Settings
     stages: list[Certified] = field(default_factory=list)
     nearest: int = 0
     master: Master | None = None
 
 
+@dataclass
+class _Solved:
+    """A master solved stage by stage. ``bounds``: by stage; ``kept``: (stage, row, what the row holds it at)."""
+
+    master: Master
+    solution: Solution
+    bounds: dict[str, int]
+    kept: list[tuple[str, int, float]]
+
+
 @dataclass(frozen=True)
-class Planner:
+class Search:
     """One problem and how it is to be solved. ``new_room``: what is free before anything starts."""
 
     problem: Problem
     new_room: Callable[[], Room]
     settings: Settings
 
-    def _room(self) -> Room:
-        """A fresh room that knows which sites are wanted by how many types."""
-        room = self.new_room()
-        for kind in self.problem.types:
-            for site in kind.sites:
-                room.wanted[site] += 1
-        return room
-
     def incumbents(self) -> Iterator[Outcome]:
-        """Better and better outcomes: the greedy one, then the solved one."""
+        """Better and better outcomes: the greedy one, then solved ones; the last is the best."""
         room = self._room()
         draft = Draft()
         self._top_up(room, draft)
-        first = Outcome(draft, room)
-        first.stages = self._certificates(first, {name: self._everything(name) for name in self._order()}, 0)
+        first = Outcome(draft, room, self.settings)
+        first.stages = self._certificates(first, {name: self._everything(name) for name in self._order()})
         yield first
         if self.problem.candidates:
-            yield self._solved(first)
+            yield from self._solved(first)
+
+    def _room(self) -> Room:
+        """A fresh room that knows which sites are wanted by how many types."""
+        room = self.new_room()
+        for runs in self.problem.types:
+            for site in runs.sites:
+                room.wanted[site] += 1
+        return room
 
     def _order(self) -> list[str]:
         """The stages of starting that the Policy has on, in its order (spec §4)."""
-        return [stage for stage in self.problem.book.money.policy.stages if stage in ("starts", "opportunistic")]
+        return [stage for stage in self.problem.book.money.policy.stages if stage in START_STAGES]
 
     def _top_up(self, room: Room, draft: Draft) -> None:
         """Add what still fits, so that the plan is maximal, in the order of the stages."""
         purses = Purses.after(self.problem, draft)
         for stage in self._order():
-            order = _by_age(self.problem, unfunded=stage == "opportunistic")
+            order = _by_age(self.problem, unfunded=START_STAGES[stage])
             greedy.fill(self.problem, room, purses, draft, order)
 
-    def _solved(self, first: Outcome) -> Outcome:
+    def _solved(self, first: Outcome) -> Iterator[Outcome]:
         problem = self.problem
         split: frozenset[int] = frozenset()
-        best, bounds, nearest = first, {name: self._everything(name) for name in self._order()}, None
+        best = first
+        ceiling = {name: self._everything(name) for name in self._order()[:1]}
+        nodes: list[Seating] = []
         for _ in range(ROUNDS):
             room = self._room()
             places = kinds(problem.fleet, room.free, split)
-            master = build(problem, places, room.capacity, merged=not problem.exact)
-            large = master.integers > SMALL and not problem.exact
-            solution, found = self._master(master, large=large)
-            bounds = {name: min(bounds[name], found.get(name, bounds[name])) for name in bounds}
-            nearest = found.get("payers")
-            if solution.values is None:
+            master = build(problem, places, room.capacity, merged=not problem.exact, seatings=nodes)
+            solved = self._stages(master)
+            ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
+            if solved.solution.values is None:
                 break
-            outcome, failed = self._place(master, solution, room)
+            outcome, failed = self._place(master, solved.solution, room)
             if self._rank(outcome) > self._rank(best):
                 best = outcome
-            if master.integers > MIDDLE or not failed or failed <= split:
+            best.stages = self._certificates(best, self._conditional(solved, best) | ceiling)
+            best.master = master
+            finer = self._finer(best, split, failed, seated=bool(master.seats))
+            if master.integers > MIDDLE or finer is None:
                 break
-            split |= failed
-        best.master = master
-        best.stages = self._certificates(best, bounds, best.nearest if nearest is None else nearest)
-        return best
+            yield best
+            split, nodes = finer
+        yield best
+
+    def _finer(
+        self, best: Outcome, split: frozenset[int], failed: frozenset[int], *, seated: bool
+    ) -> tuple[frozenset[int], list[Seating]] | None:
+        """What the next master tells apart: the domains where placement failed; in small worlds, then, every node."""
+        if seated or (not failed and not self.problem.exact):
+            return None
+        if all(stage.value == stage.bound for stage in best.stages):
+            return None
+        if self.problem.exact and (split or not failed):
+            nodes = seating.seatings(self._room())
+            if seats.count(self.problem, nodes) <= SEATS:
+                return frozenset(node.domain for node in nodes), nodes
+        return None if failed <= split else (split | failed, [])
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
-        values = [value_of(self.problem, outcome.draft, unfunded=name == "opportunistic") for name in self._order()]
+        values = [value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]) for name in self._order()]
         return (*values, -nearness(self.problem, outcome.draft))
 
-    def _master(self, master: Master, *, large: bool) -> tuple[Solution, dict[str, int]]:
-        """Solve the master's stages in order. Returns the last solution, and a bound per stage."""
-        bounds: dict[str, int] = {}
-        best = Solution(None, -INF, INF, optimal=False)
-        for number, name in enumerate(self._order()):
-            costs = demand.objective(self.problem, master.starts, unfunded=name == "opportunistic")
+    def _stages(self, master: Master) -> _Solved:
+        """Solve the master's stages in order, each held at what it reached before the next."""
+        large = master.integers > SMALL and not self.problem.exact
+        solved = _Solved(master, Solution(None, -INF, INF, optimal=False), {}, [])
+        for name, costs in self._objectives(master):
             if not costs:
-                bounds[name] = 0
+                solved.bounds[name] = 0
                 continue
             master.model.maximise(costs)
-            if large and best.values is not None:
-                bounds[name] = self._whole(solve(master.model, self.settings, relaxed=True).bound)
+            if large and solved.kept:
+                solved.bounds[name] = self._bound(name, solve(master.model, self.settings, relaxed=True).bound)
                 continue
             found = self._in_bands(master) if large else solve(master.model, self.settings)
-            bounds[name] = self._whole(found.bound)
+            solved.bounds[name] = self._bound(name, found.bound)
             if found.values is None:
                 break
-            best = found
-            master.model.keep(("stage", number), costs, found.objective)
-        if self.problem.exact and not large and best.values is not None:
-            costs = payers.objective(self.problem, master.purses, master.pay)
-            master.model.maximise(costs)
-            found = solve(master.model, self.settings)
-            if found.values is not None:
-                best = found
-                bounds["payers"] = math.ceil(-1000 * found.bound - 0.5)
-        return best, bounds
+            solved.solution = found
+            row = master.model.keep(("stage", name), costs, found.objective)
+            solved.kept.append((name, row, found.objective))
+        return solved
+
+    def _objectives(self, master: Master) -> Iterator[tuple[str, dict[int, float]]]:
+        """Stages and their costs to maximise; nearest payers too where the master knows the payers' order."""
+        for name in self._order():
+            yield name, demand.objective(self.problem, master.starts, unfunded=START_STAGES[name])
+        if self.problem.exact:
+            yield "payers", payers.objective(self.problem, master.purses, master.pay)
+
+    def _conditional(self, solved: _Solved, outcome: Outcome) -> dict[str, int]:
+        """Bounds of stages given what the outcome reaches in those before: its placement may have lost some of it."""
+        reached = {
+            name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self._unit
+            for name, unfunded in START_STAGES.items()
+        }
+        reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
+        if all(reached[name] >= held - NOISE * max(1.0, abs(held)) for name, _, held in solved.kept):
+            return solved.bounds
+        model = solved.master.model
+        rows = {name: row for name, row, _ in solved.kept}
+        bounds: dict[str, int] = {}
+        for row in rows.values():
+            model.row_lower[row] = -INF
+        for name, costs in self._objectives(solved.master):
+            model.maximise(costs)
+            bounds[name] = self._bound(name, solve(model, self.settings, relaxed=True).bound) if costs else 0
+            if name in rows:
+                model.row_lower[rows[name]] = reached[name] - NOISE * max(1.0, abs(reached[name]))
+        return bounds
 
     def _in_bands(self, master: Master) -> Solution:
         found = bands.solve_large(master, self.settings)
@@ -169,7 +229,10 @@ class Planner:
         problem = self.problem
         starts = read_starts(master, solution.values)
         pieces = read_pieces(master, solution.values, starts)
-        failed = place(room, master.kinds, pieces)
+        if master.seats:
+            failed = seating.seat(room, master, solution.values, pieces)
+        else:
+            failed = place(room, master.kinds, pieces)
         draft = Draft(starts=starts, pieces=pieces)
         _drop(problem, room, draft, {piece.candidate for piece in failed})
         unpaid, _ = pay(problem, room, draft, self.settings)
@@ -177,7 +240,7 @@ class Planner:
         self._top_up(room, draft)
         _, nearest = pay(problem, room, draft, self.settings)
         tight = {piece.kind for piece in failed}
-        return Outcome(draft, room, nearest=nearest), frozenset(
+        return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains
         )
 
@@ -190,21 +253,31 @@ class Planner:
             for c in kind.members
         )
 
-    def _whole(self, bound: float) -> int:
-        """A bound in the model's units as an integer in the stage's, never below it: half a unit or 1e-9 is noise."""
-        if bound == INF:
-            return max(self._everything(name) for name in self._order())
-        scaled = bound * int(self.problem.book.money.policy.age.unit)
-        return math.floor(scaled + max(0.5, 1e-9 * scaled))
+    @property
+    def _unit(self) -> int:
+        """What one unit of the model's objective is in the stages' GPU-seconds of weight."""
+        return int(self.problem.book.money.policy.age.unit)
 
-    def _certificates(self, outcome: Outcome, bounds: dict[str, int], nearest: int) -> list[Certified]:
+    def _bound(self, name: str, bound: float) -> int:
+        """A bound of the model as an integer of the stage."""
+        if name == "payers":
+            return 0 if bound == INF else integer_bound(1000 * bound, least=True)
+        return self._everything(name) if bound == INF else integer_bound(self._unit * bound)
+
+    def _certificates(self, outcome: Outcome, bounds: dict[str, int]) -> list[Certified]:
         problem, draft = self.problem, outcome.draft
         found = []
         for name in self._order():
-            value = value_of(problem, draft, unfunded=name == "opportunistic")
-            found.append(Certified(name, "GPU-seconds of weight", "max", value, max(value, bounds[name])))
-        near = nearness(problem, draft)
-        found.append(Certified("payers", "milli-GPUs × rank", "min", near, min(near, nearest)))
+            value = value_of(problem, draft, unfunded=START_STAGES[name])
+            found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
+        near = bounds.get("payers")
+        least = outcome.nearest if near is None else near
+        value = nearness(problem, draft)
+        found.append(Certified("payers", "milli-GPUs × rank", "min", value, least, proven=near is not None))
+        for stage in found:
+            wrong = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
+            if wrong:
+                raise ArithmeticError(f"stage {stage.name} reaches {stage.value}, beyond its bound {stage.bound}")
         domains = compact.domains_used((p.candidate, p.domain) for p in draft.pieces)
         found.append(Certified("domains", "domains of runs", "min", domains, domains, proven=False))
         holes = compact.holes(outcome.room.domain_free())
@@ -214,7 +287,8 @@ class Planner:
 
 def incumbents(problem: Problem, new_room: Callable[[], Room], gap: float, seed: int) -> Iterator[Outcome]:
     """Better and better outcomes for a problem, first the greedy one."""
-    return Planner(problem, new_room, options(seed, 0.0 if problem.exact else gap)).incumbents()
+    settings = options(seed, 0.0, EXACT_NODES) if problem.exact else options(seed, gap, NODES)
+    return Search(problem, new_room, settings).incumbents()
 
 
 def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:

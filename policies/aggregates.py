@@ -20,6 +20,7 @@ def pools(money: Money) -> list[Pool]:
             concurrency=cap.concurrency,
             max_gpu_milliseconds=cap.max_gpu_milliseconds,
             max_millicredits=cap.max_millicredits,
+            since=None,
             end=None,
         )
         for cap in money.aggregates

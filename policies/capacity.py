@@ -5,7 +5,9 @@ For a kind, a part of its sites, a pod size p and a size s:
     Σ over groups that can use only that part of  ⌊units_p(group)/s⌋·s × count  ≤  Σ_domains ⌊capacity_p(domain)/s⌋·s
 
 units_p counts a group's GPUs in pods of at least p, each rounded down to multiples of p; capacity_p(domain) is
-Σ_nodes ⌊free/p⌋·p. In any placement each domain's groups satisfy Σ units_p ≤ capacity_p, and a sum of multiples of s
+Σ_nodes ⌊free/p⌋·p. A second set of rows, for work whose pods ask for CPU or memory, counts each Active pod as one of
+size p against Σ_nodes p × (pods of size p and that load which fit): a bigger pod takes no less of a node.
+In any placement each domain's groups satisfy Σ units_p ≤ capacity_p, and a sum of multiples of s
 that is at most c is at most ⌊c/s⌋·s: so the rows hold for every s. Where pod and group sizes divide one another they
 are also sufficient; where they do not, placement has the last word.
 """
@@ -55,7 +57,7 @@ def rows(model: Model, kind: Kind, pieces: list[Pieces], capacity: Capacity) -> 
         inside = [p for p in pieces if p.part <= part and load in (NO_LOAD, p.load)]
         for pod in sorted({max(1, p.shape.pod) for p in inside}):
             caps = [capacity(domain, part, pod, load) for domain in kind.domains]
-            takers = [(p.column, units) for p in inside if (units := pod_units(p.shape, pod))]
+            takers = [(p.column, units) for p in inside if (units := pod_units(p.shape, pod, load))]
             for size in sorted({units for _, units in takers} | {pod}):
                 terms = [(column, float(units // size * size)) for column, units in takers if units >= size]
                 limit = float(sum(cap // size * size for cap in caps))

@@ -26,7 +26,11 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True)
 class Pool:
-    """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``."""
+    """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``.
+
+    ``since``: past charges count from then on (None: from the start of the envelope that paid them); ``end``: of its
+    window.
+    """
 
     rule: str
     subject: str
@@ -35,6 +39,7 @@ class Pool:
     concurrency: int | None
     max_gpu_milliseconds: int | None
     max_millicredits: int | None
+    since: int | None
     end: int | None
 
 

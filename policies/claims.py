@@ -60,6 +60,11 @@ class LeaseRow:
         """Its class as last recorded."""
         return self.segments[-1][0] if self.segments else UNFUNDED
 
+    @property
+    def rate_milli(self) -> int:
+        """Its credit rate as last recorded, in millicredits per GPU-hour."""
+        return (self.segments[-1][3] or 0) if self.segments else 0
+
     def milli(self, policy: PolicySpec) -> int:
         """What it weighs against a concurrency: 1000 a GPU, a spare ``discount`` of that."""
         return self.gpus * (1000 if self.active else policy.spares.discount_milli)

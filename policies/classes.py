@@ -31,6 +31,7 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
     """Classes of all open ``leases``; those whose payer is quarantined keep the class they have."""
     money = book.money
     used = [spent.cap.get(i, 0) for i in range(len(book.caps))]
+    seconds: dict[int, int] = {}
     classes: dict[tuple[str, str], FundingClass] = {}
     for lease in leases:
         kept = lease.envelope == -2 and lease.budget in money.quarantined
@@ -40,11 +41,13 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
             continue
         name = class_name(money, claim.envelope, claim.run_owner, claim.loan)
         for part in _parts(claim):
-            touched = _weigh(book, claim, part, sites)
-            if not _fits(book, spent, used, touched):
+            touched, second = _weigh(book, claim, part, sites)
+            if not _fits(book, spent, used, seconds, touched, second):
                 break
             for cap, weight in touched.items():
                 used[cap] += weight
+            for cap, weight in second.items():
+                seconds[cap] = seconds.get(cap, 0) + weight
             for lease in part:
                 classes[lease.namespace, lease.name] = name
     return Funded(classes, used)
@@ -69,21 +72,35 @@ def _parts(claim: Claim) -> list[list[LeaseRow]]:
     return [groups[g] for g in sorted(groups)]
 
 
-def _weigh(book: CapBook, claim: Claim, part: list[LeaseRow], sites: dict[str, int]) -> dict[int, int]:
+def _weigh(
+    book: CapBook, claim: Claim, part: list[LeaseRow], sites: dict[str, int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """What a part weighs per cap; and what its next second is charged per cap on hours or credits."""
     touched: dict[int, int] = {}
+    second: dict[int, int] = {}
+    rate = book.money.rate_milli(claim.envelope)
     for lease in part:
         lane = Lane(claim.envelope, claim.loan, sites.get(lease.node, -1), claim.limit)
         milli = lease.milli(book.money.policy)
         for cap, weight in book.touches(lane):
             touched[cap] = touched.get(cap, 0) + weight * milli
-    return touched
+        for cap in book.time_caps(claim.envelope):
+            if book.caps[cap].pool.contains(lane):
+                second[cap] = second.get(cap, 0) + book.caps[cap].measure.charged(milli, milli * rate)
+    return touched, second
 
 
-def _fits(book: CapBook, spent: Spent, used: list[int], touched: dict[int, int]) -> bool:
-    """Running work is held to what is used now, and to hours only once they are gone."""
-    for index, weight in touched.items():
-        cap = book.caps[index]
-        taken = spent.cap.get(index, 0) + 1 if cap.ahead else used[index] + weight
-        if taken > cap.limit:
-            return False
-    return True
+def _fits(
+    book: CapBook,
+    spent: Spent,
+    used: list[int],
+    seconds: dict[int, int],
+    touched: dict[int, int],
+    second: dict[int, int],
+) -> bool:
+    """Running work is held to what is used now; of hours and credits the next second must be left (spec §3.6)."""
+    if any(used[cap] + weight > book.caps[cap].limit for cap, weight in touched.items() if not book.caps[cap].ahead):
+        return False
+    return all(
+        spent.cap.get(cap, 0) + seconds.get(cap, 0) + charge <= book.caps[cap].limit for cap, charge in second.items()
+    )

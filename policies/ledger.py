@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, LeaseRow, is_loan
-
-MILLICREDIT = 3_600_000
-"""One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
+from policies.money import Money
 
 
 @dataclass
@@ -39,36 +37,29 @@ def spent(
     for lease in leases:
         if lease.envelope < 0:
             continue
-        weight = lease.milli(money.policy)
-        start = money.envelopes[lease.envelope].start
-        seconds = rated = 0
         last = ends.get((lease.namespace, lease.name), money.at)
-        for funding_class, since, until, rate in lease.segments:
-            if funding_class == UNFUNDED:
-                continue
-            length = (last if until is None else until) - (since if start is None else max(since, start))
-            if length > 0:
-                seconds += length
-                rated += length * (money.rate_milli(lease.envelope) if rate is None else rate)
-        if seconds:
-            total.envelope[lease.envelope] += weight * seconds
-            total.credits[lease.envelope] += weight * rated
-            _charge_caps(book, lease, node_site, weight * seconds, weight * rated, total)
+        start = money.envelopes[lease.envelope].start
+        charge, rated = _charge(money, lease, last, start)
+        total.envelope[lease.envelope] += charge
+        total.credits[lease.envelope] += rated
+        loan = is_loan(money, lease.envelope, lease.run_owner)
+        lane = Lane(lease.envelope, loan, node_site.get(lease.node, -1), None)
+        for index in book.time_caps(lease.envelope):
+            pool = book.caps[index].pool
+            if lane.site < 0 or pool.contains(lane):
+                same = pool.since is None or pool.since == start
+                counted = (charge, rated) if same else _charge(money, lease, last, pool.since)
+                total.cap[index] += book.caps[index].measure.charged(*counted)
     return total
 
 
-def _charge_caps(
-    book: CapBook, lease: LeaseRow, node_site: dict[str, int], charge: int, rated: int, total: Spent
-) -> None:
-    loan = is_loan(book.money, lease.envelope, lease.run_owner)
-    lane = Lane(lease.envelope, loan, node_site.get(lease.node, -1), None)
-    for index in book.time_caps(lease.envelope):
-        cap = book.caps[index]
-        if lane.site < 0 or cap.pool.contains(lane):
-            total.cap[index] += cap.measure.charged(charge, rated)
-
-
-def gpu_seconds(milli_gpu_seconds: int) -> int | float:
-    """For people: whole where it is whole."""
-    whole, rest = divmod(milli_gpu_seconds, 1000)
-    return whole if rest == 0 else milli_gpu_seconds / 1000
+def _charge(money: Money, lease: LeaseRow, last: int, start: int | None) -> tuple[int, int]:
+    """Milli-GPU-seconds of a lease's funded segments from ``start`` up to ``last``, and the same times their rates."""
+    seconds = rated = 0
+    for funding_class, since, until, rate in lease.segments:
+        if funding_class != UNFUNDED:
+            length = (last if until is None else until) - (since if start is None else max(since, start))
+            seconds += max(0, length)
+            rated += max(0, length) * (money.rate_milli(lease.envelope) if rate is None else rate)
+    weight = lease.milli(money.policy)
+    return weight * seconds, weight * rated

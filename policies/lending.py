@@ -20,6 +20,7 @@ def pools(money: Money) -> list[Pool]:
             concurrency=envelope.lending_concurrency,
             max_gpu_milliseconds=envelope.lending_gpu_milliseconds,
             max_millicredits=None,
+            since=envelope.start,
             end=envelope.end,
         )
         for index, envelope in enumerate(money.envelopes)

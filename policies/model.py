@@ -44,9 +44,9 @@ class Model:
         for column, cost in costs.items():
             self.cost[column] = cost
 
-    def keep(self, key: tuple[Any, ...], costs: Mapping[int, float], reached: float) -> None:
-        """Hold an objective at what it has reached, less a rounding of the solver's."""
-        self.row(key, list(costs.items()), reached - max(1e-6, 1e-9 * abs(reached)), INF)
+    def keep(self, key: tuple[Any, ...], costs: Mapping[int, float], reached: float) -> int:
+        """Hold an objective at what it has reached, less a rounding of the solver's. Returns the row."""
+        return self.row(key, list(costs.items()), reached - max(1e-6, 1e-9 * abs(reached)), INF)
 
     def row(self, key: tuple[Any, ...], terms: Iterable[tuple[int, float]], lower: float, upper: float) -> int:
         """Add a row; its index. ``terms`` name each column at most once."""

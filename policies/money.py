@@ -7,6 +7,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
+from jobtree.api.scalars import exact
 from jobtree.world import values as col
 from policies.fleet import Fleet, Selector
 from policies.kinship import Family
@@ -103,7 +104,7 @@ class Money:
 
     def rate_milli(self, envelope: int) -> int:
         """Millicredits per GPU-hour of the envelope's flavor."""
-        return round(1000 * self.policy.credit_rates.get(self.envelopes[envelope].flavor, 0))
+        return int(1000 * exact(self.policy.credit_rates.get(self.envelopes[envelope].flavor, 0)))
 
 
 def selectors(envelopes: pa.Table) -> list[Selector]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from policies.model import INF, Model
 from policies.places import Kind
 from policies.problem import Problem, RunType
+from policies.seats import Seat
 from policies.shapes import Shape
 
 PayKey = tuple[int, bool, int, int]
@@ -37,16 +38,25 @@ class Purse:
         if shape.spares:
             self.demand.setdefault((False, kind.index, part), []).append((column, float(shape.spare_gpus)))
 
+    def add_seats(self, seat: Seat, region: int, gpus: int, column: int) -> None:
+        """Seats counted by ``column``, of ``gpus`` each, have to be paid for in ``region``."""
+        self.demand.setdefault((seat.active, seat.kind, frozenset([region])), []).append((column, float(gpus)))
 
-def rows(model: Model, problem: Problem, purses: list[Purse], *, merged: bool) -> dict[PayKey, int]:
-    """Payment columns and all their rows. ``merged``: envelopes that no row can tell apart pay as one (see wallets)."""
+
+def rows(
+    model: Model, problem: Problem, purses: list[Purse], *, merged: bool, whole: bool = False
+) -> dict[PayKey, int]:
+    """Payment columns and all their rows.
+
+    ``merged``: envelopes that no row can tell apart pay as one (see wallets); ``whole``: every payment is an integer.
+    """
     pay: dict[PayKey, int] = {}
     caps: dict[int, list[tuple[int, float]]] = {}
     wallet = wallets(problem, purses) if merged else {}
     for purse in purses:
         _balance(model, problem, purse, wallet, pay, caps)
         _run_limits(model, problem, purse, pay)
-    _whole_gpus(model, pay, caps)
+    _whole_gpus(model, pay, caps, everywhere=whole)
     together: dict[int, list[int]] = {}
     for envelope, first in wallet.items():
         together.setdefault(first, []).append(envelope)
@@ -59,7 +69,12 @@ def rows(model: Model, problem: Problem, purses: list[Purse], *, merged: bool) -
     return pay
 
 
-def _whole_gpus(model: Model, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]]) -> None:
+def _whole_gpus(
+    model: Model, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]], *, everywhere: bool
+) -> None:
+    if everywhere:
+        for column in pay.values():
+            model.integer[column] = True
     spare = {column for key, column in pay.items() if not key[1]}
     for terms in caps.values():
         columns = [column for column, _ in terms]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policies.fleet import Fleet
-from policies.shapes import PodLoad, Shape
+from policies.shapes import NO_LOAD, PodLoad, Shape
 
 Capacity = Callable[[int, frozenset[int], int, PodLoad], int]
 """(domain, sites, pod size, load) → GPUs that pods of that size and load, alone, can use there now."""
@@ -40,8 +40,14 @@ def usable(kind: Kind, sites: frozenset[int]) -> frozenset[int]:
     return kind.sites & sites
 
 
-def pod_units(shape: Shape, pod: int) -> int:
-    """What a shape takes of the capacity for pods of ``pod`` GPUs: its pods of at least that size, rounded down."""
+def pod_units(shape: Shape, pod: int, load: PodLoad) -> int:
+    """What a shape takes of the capacity for pods of ``pod`` GPUs.
+
+    Its pods of at least that size, each rounded down to multiples of it; where nodes bound the load of pods (``load``),
+    each Active pod counts once, however big: a spare is held slots, without a pod.
+    """
+    if load != NO_LOAD:
+        return shape.gpus if pod <= 1 else shape.gpus // shape.pod * pod if shape.pod >= pod else 0
     if pod <= 1:
         return shape.size
     return shape.pods * (shape.pod // pod) * pod if shape.pod >= pod else 0

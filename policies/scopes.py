@@ -39,5 +39,6 @@ def _pool(money: Money, index: int) -> Pool:
         concurrency=envelope.concurrency,
         max_gpu_milliseconds=envelope.max_gpu_milliseconds,
         max_millicredits=envelope.max_millicredits,
+        since=envelope.start,
         end=envelope.end,
     )

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-from exporters.lake import Lake
 
 from benchmarks.clock import Clock, Span
+from exporters.lake import Lake
 from exporters.writes import writes_for
 from jobtree.check import check
 from jobtree.cluster.statefile import StateFile

@@ -134,7 +134,9 @@ class Search:
             master = build(problem, places, room.capacity, merged=not problem.exact, seatings=nodes)
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
-            if solved.solution.values is None:
+            if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
+                everything = {name: self._everything(name) for name in self._order()}
+                best.stages = self._certificates(best, everything | solved.bounds | ceiling)
                 break
             outcome, failed = self._place(master, solved.solution, room)
             if self._rank(outcome) > self._rank(best):

@@ -11,7 +11,7 @@ from cronjobs.deadline import Planner
 from exporters.lake import Lake
 from exporters.planobject import name_of
 from exporters.writes import writes_for
-from jobtree.api import Refusal
+from jobtree.api import Refusal, Time
 from jobtree.check import check
 from jobtree.cluster.protocol import Cluster
 from jobtree.world.intake import Intake
@@ -56,8 +56,10 @@ def run_cycle(
     phase = Phases(on_phase)
     with phase("read"):
         intake = cluster.read()
+        refuse_past(intake, at)
     with phase("snapshot"):
         snapshot = take(intake)
+        lake.refuse_other(at, snapshot)
     with phase("tables"):
         lake.write_tables(snapshot)
     with phase("plan"):
@@ -65,6 +67,7 @@ def run_cycle(
     with phase("check"):
         refuse_violations(snapshot, plan)
     with phase("write"):
+        lake.refuse_other(at, snapshot, plan)
         writes = writes_for(intake, plan)
         cluster.write(writes, intake.revision)
     with phase("record"):
@@ -75,12 +78,14 @@ def run_cycle(
 def apply_plan(cluster: Cluster, plan: Plan) -> int:
     """Carries out a plan that was made before; returns the number of writes.
 
-    Raises Refusal where it was carried out already, or where the checker does not pass it against the cluster as it is.
+    Raises Refusal where it or a later one was carried out already, or where the checker does not pass it against the
+    cluster as it is.
     """
     intake = cluster.read()
     record = next((each for each in intake.plans if each.name == name_of(plan)), None)
     if record is not None and record.status.phase == "Applied":
         raise Refusal(f"the plan {record.name} was carried out already; make a new one with `jobtree plan --out FILE`")
+    refuse_past(intake, plan.at)
     refuse_violations(take(intake), plan)
     writes = writes_for(intake, plan)
     cluster.write(writes, intake.revision)
@@ -88,7 +93,11 @@ def apply_plan(cluster: Cluster, plan: Plan) -> int:
 
 
 def dry_run(intake: Intake, at: int, planner: Planner) -> Plan:
-    """The plan that a cycle at ``at`` would make, checked; nothing is written anywhere."""
+    """The plan that a cycle at ``at`` would make, checked; nothing is written anywhere.
+
+    ``at`` may be the very second of the last cycle, to look at what it left. Raises Refusal where it is earlier.
+    """
+    refuse_past(intake, at, same=True)
     snapshot = take(intake)
     plan = plan_for(snapshot, at, planner)
     refuse_violations(snapshot, plan)
@@ -98,6 +107,24 @@ def dry_run(intake: Intake, at: int, planner: Planner) -> Plan:
 def plan_for(snapshot: Snapshot, at: int, planner: Planner) -> Plan:
     """The plan under the Policy's deadline."""
     return planner.plan(snapshot, at, deadline=int(snapshot.policy.spec.solver.deadline))
+
+
+def last_cycle(intake: Intake) -> Time | None:
+    """The time of the last plan that was carried out, None where none was."""
+    return max((each.spec.at for each in intake.plans if each.status.phase == "Applied"), default=None)
+
+
+def refuse_past(intake: Intake, at: int, *, same: bool = False) -> None:
+    """Raises Refusal where a plan for ``at`` or later was carried out already; with ``same`` only for a later one.
+
+    One decision stands for each second: another would take the place of the record that the first is replayed from.
+    """
+    last = last_cycle(intake)
+    if last is not None and (at < last or (at == last and not same)):
+        raise Refusal(
+            f"a plan for {last} was carried out already, and this one is for {Time(at)}; "
+            "time only goes forward: say a later --at"
+        )
 
 
 def refuse_violations(snapshot: Snapshot, plan: Plan) -> None:

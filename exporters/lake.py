@@ -6,7 +6,7 @@
     cycles/date=YYYY-MM-DD/STAMP.json         a cycle's manifest: its time, Policy, tables by digest, version
     cycles/date=YYYY-MM-DD/STAMP/plan.json    its plan, canonical bytes
 
-STAMP is the cycle's time as 20260101T000000Z. A second cycle of the same second replaces the first one's record.
+STAMP is the cycle's time as 20260101T000000Z. A record is never replaced by one of another decision.
 """
 
 import hashlib
@@ -58,10 +58,25 @@ class Lake:
             if not path.exists():
                 _put(path, _parquet(table))
 
+    def refuse_other(self, at: int, snapshot: Snapshot, plan: Plan | None = None) -> None:
+        """Raises Refusal where a record for ``at`` is there that was made from another snapshot, or is another plan."""
+        path = self.manifest_path(at)
+        if not path.exists():
+            return
+        there = read_manifest(path)
+        same = (there.snapshot, there.policy_digest) == (snapshot.digest, snapshot.policy_digest)
+        if not same or (plan is not None and there.plan != _plan_digest(planjson.encode(plan))):
+            raise Refusal(
+                f"it is the record of another decision for {Time(at)}, and stays; "
+                "time only goes forward: say a later --at, or another --lake",
+                subject=str(path),
+            )
+
     def write_cycle(self, snapshot: Snapshot, plan: Plan, timings: Mapping[str, float] | None = None) -> Path:
         """Stores a plan and, last, the manifest that completes the record; returns the manifest's path.
 
-        The snapshot's tables have been written before. Raises Refusal naming the file that cannot be written.
+        The snapshot's tables have been written before, and no record of another decision is there (`refuse_other`); one
+        of the same has its timings renewed. Raises Refusal naming the file that cannot be written.
         """
         path = self.manifest_path(plan.at)
         data = planjson.encode(plan)
@@ -73,7 +88,7 @@ class Lake:
             policy=msgspec.Raw(policy_json(snapshot.policy)),
             policy_digest=snapshot.policy_digest,
             tables=dict(snapshot.table_digests),
-            plan=hashlib.sha256(data).hexdigest(),
+            plan=_plan_digest(data),
             timings=dict(timings or {}),
         )
         _put(plan_path(path), data)
@@ -138,9 +153,13 @@ def _policy(manifest: Manifest, path: Path) -> PolicySpec:
 def read_plan(path: Path) -> bytes:
     """The canonical bytes of the plan of the cycle with that manifest. Raises Refusal where they were changed."""
     data = _get(plan_path(path))
-    if hashlib.sha256(data).hexdigest() != read_manifest(path).plan:
+    if _plan_digest(data) != read_manifest(path).plan:
         raise Refusal("it is not the plan that its manifest names: it was changed", subject=str(plan_path(path)))
     return data
+
+
+def _plan_digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _parquet(table: pa.Table) -> bytes:

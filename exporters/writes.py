@@ -52,7 +52,7 @@ def writes_for(intake: Intake, plan: Plan) -> list[Write]:
 
 
 def _record(stored: dict[str, Any], record: Any) -> Iterator[Write]:
-    """The Plan as it is before anything else is written. A second cycle at the same second replaces the first's."""
+    """The Plan as it is before anything else is written; one of the same second that was not carried out goes."""
     ref = Ref("Plan", "", record.name)
     body = plain.document(record)
     before = stored.get(record.name)

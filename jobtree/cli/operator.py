@@ -90,10 +90,12 @@ def _snapshot(options: Options, given: argparse.Namespace) -> int:
 
 def _plan(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
-    from cronjobs.cycle import dry_run
+    from cronjobs.cycle import dry_run, refuse_past
     from exporters import planfile, summary
 
     intake = options.cluster().read()
+    if given.out is not None:
+        refuse_past(intake, options.time)  # it could not be carried out
     plan = dry_run(intake, options.time, planner)
     _warn(plan)
     if given.model is not None:

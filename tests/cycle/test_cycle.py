@@ -75,10 +75,56 @@ def test_usage_that_only_the_clock_moved_is_rewritten_every_ten_minutes(world: W
     assert updated == [moment(span) for span in ("+0s", "+0s", "+10m", "+10m", "+20m")]
 
 
-def test_the_same_second_may_be_planned_twice(world: World) -> None:
+PAST = "error: a plan for {last} was carried out already, and this one is for {at}; {next}"
+FORWARD = "time only goes forward: say a later --at"
+
+
+@pytest.mark.parametrize("at", ["+0s", "-1m"])
+def test_time_only_goes_forward(world: World, at: str) -> None:
+    cycle = world.cycle()
+    before = world.path.read_bytes()
+    said = world.try_cycle(at).refused()
+    assert said == PAST.format(last=T0, at=moment(at), next=FORWARD)
+    assert world.path.read_bytes() == before
+    assert (manifest(world).with_suffix("") / "plan.json").read_bytes() == cycle.plan_bytes
+    assert jobtree("replay", manifest(world)).ok().out == "Plan 20260101T000000Z is the same again, byte for byte\n"
+
+
+def test_the_lake_keeps_its_record_of_another_state(world: World) -> None:
+    cycle = world.cycle()
+    other = World(world.path.with_name("other.yaml")).node("n").policy().run("r", 4)
+    before = other.save().read_bytes()
+    assert other.try_cycle().refused() == (
+        f"error: {manifest(world)}: it is the record of another decision for {T0}, and stays; "
+        f"{FORWARD}, or another --lake"
+    )
+    assert other.path.read_bytes() == before
+    assert (manifest(world).with_suffix("") / "plan.json").read_bytes() == cycle.plan_bytes
+
+
+def test_the_same_state_may_be_planned_again_into_the_same_lake(world: World) -> None:
+    state = world.save().read_bytes()
+    first = world.cycle()
+    world.path.write_bytes(state)
+    assert world.cycle().plan_bytes == first.plan_bytes
+
+
+def test_a_plan_file_of_the_past_is_neither_made_nor_carried_out(world: World, tmp_path: Path) -> None:
+    out, again = tmp_path / "plan.yaml", tmp_path / "again.yaml"
+    jobtree("--state", world.save(), "plan", "--at", T0, "--out", out).ok()
+    world.cycle("+1s")
+    before = world.path.read_bytes()
+    sentence = PAST.format(last=moment("+1s"), at=T0, next=FORWARD)
+    assert jobtree("--state", world.path, "apply", out).refused() == sentence
+    assert jobtree("--state", world.path, "plan", "--at", T0, "--out", again).refused() == sentence
+    assert (world.path.read_bytes(), again.exists()) == (before, False)
+
+
+def test_what_the_last_cycle_left_may_be_looked_at_but_not_what_was_before(world: World) -> None:
     world.cycle()
-    again = world.cycle()
-    assert (again.started, len(again.all("Plan"))) == ([], 1)
+    for args in (["plan", "s"], ["explain", "s"]):
+        world.runs(*args, at="+0s").ok()
+        assert world.runs(*args, at="-1s").refused() == PAST.format(last=T0, at=moment("-1s"), next=FORWARD)
 
 
 def test_two_cycles_at_once_are_one_after_the_other(world: World) -> None:
@@ -92,9 +138,9 @@ def test_two_cycles_at_once_are_one_after_the_other(world: World) -> None:
         for _ in range(2)
     ]  # fmt: skip
     said = sorted(each.communicate(timeout=120) for each in both)
-    assert [(out.partition(": ")[2], err) for out, err in said] == [
-        ("0 runs start, 1 waits; 3 writes\n", ""),
-        ("1 run starts, 1 waits; 7 writes\n", ""),
+    assert said == [
+        ("", PAST.format(last=T0, at=T0, next=FORWARD) + "\n"),
+        (f"Plan 20260101T000000Z for {T0}: 1 run starts, 1 waits; 7 writes\n", ""),
     ]
     invariants.check(before, doc.read(world.path), unix(T0))
 

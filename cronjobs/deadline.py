@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final
@@ -53,7 +56,7 @@ class Planner:
             return
         self.close()
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, _interrupt_held_back():
             self._process = subprocess.Popen(
                 [*self._command, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
@@ -119,6 +122,16 @@ class Planner:
         assert self._process is not None, "the process was started"
         code = self._process.wait(timeout=START_TIMEOUT)
         return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+@contextmanager
+def _interrupt_held_back() -> Iterator[None]:
+    """A process started within never sees SIGINT, not even while it imports; here it is delivered at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _truncated(plan: Plan, trouble: str | None) -> Plan:

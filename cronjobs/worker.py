@@ -74,8 +74,8 @@ def main(search: Search) -> None:
     _end_with_parent()
     try:
         serve(Connection(int(sys.argv[-1])), search)
-    except BrokenPipeError:
-        return  # the parent is gone, and with it whoever wanted the plan
+    except OSError:
+        return  # the socket is closed at the other end: the parent is gone, and with it whoever wanted the plan
 
 
 if __name__ == "__main__":

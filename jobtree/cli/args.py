@@ -6,7 +6,6 @@ Exit codes (spec §10): 0 ok; 1 refused or failed, with one sentence on stderr; 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from jobtree.api.errors import Refusal
+from jobtree.cli import show
 
 if TYPE_CHECKING:
     from cronjobs.deadline import Planner
@@ -128,6 +128,21 @@ class UsageError(Exception):
 
 def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     """Parses, calls the subcommand's handler, and turns a refusal into one sentence on stderr and exit code 1."""
+    try:
+        try:
+            code = _called(parser, argv)
+        finally:
+            show.flush()  # what cannot be written is to be known here, not when Python ends
+    except Refusal as refusal:
+        show.complain(f"error: {' '.join(str(refusal).split())}")
+        return 1
+    except BrokenPipeError:
+        show.discard()  # the reader went away (`| head`): that is no failure
+        return 0
+    return code
+
+
+def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     given = parser.parse_args(argv)
     options = Options(
         program=parser.prog,
@@ -137,20 +152,9 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         at=getattr(given, "at", None),
     )
     try:
-        code = int(given.handler(options, given))
-        sys.stdout.flush()
+        return int(given.handler(options, given))
     except UsageError as error:
         parser.error(str(error))
-    except Refusal as refusal:
-        sys.stderr.write(f"error: {' '.join(str(refusal).split())}\n")
-        return 1
-    except BrokenPipeError:
-        # The reader went away (`| head`): that is no failure, and Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    return code
 
 
 def usage(parser: argparse.ArgumentParser) -> Handler:

@@ -2,24 +2,61 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from jobtree.api.errors import Refusal
 from jobtree.api.scalars import DAY, HOUR, MINUTE, enc_hook
 
 
 def say(*lines: str) -> None:
-    """Lines on stdout."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Lines on stdout. Raises Refusal where they cannot be written, and BrokenPipeError where nobody reads."""
+    write("".join(f"{line}\n" for line in lines))
+
+
+def write(text: str) -> None:
+    """Text on stdout, as it is; raises like `say`."""
+    with _told():
+        sys.stdout.write(text)
+
+
+def flush() -> None:
+    """What was written goes out; raises like `say`."""
+    with _told():
+        sys.stdout.flush()
+
+
+def discard() -> None:
+    """What stdout still holds goes nowhere, so that Python does not try again, and complain, when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard()
+        raise Refusal(f"the output cannot be written: {(error.strerror or str(error)).lower()}") from None
+
+
+def complain(text: str) -> None:
+    """A line on stderr."""
+    with contextlib.suppress(OSError):  # where that cannot be written either, there is nobody to tell
+        sys.stderr.write(f"{text}\n")
 
 
 def warn(messages: Iterable[str]) -> None:
     """``warning: ...`` lines on stderr."""
     for message in messages:
-        sys.stderr.write(f"warning: {message}\n")
+        complain(f"warning: {message}")
 
 
 def data(value: Any, output: str) -> None:
@@ -31,7 +68,7 @@ def data(value: Any, output: str) -> None:
     import yaml
 
     plain = msgspec.to_builtins(value, enc_hook=enc_hook)
-    sys.stdout.write(yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True))
+    write(yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True))
 
 
 def listing(items: Sequence[dict[str, Any]]) -> dict[str, Any]:

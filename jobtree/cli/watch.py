@@ -44,7 +44,7 @@ def _watch(options: Options, given: argparse.Namespace) -> int:
         lines = _block(run, intake)
         if lines != before:
             show.say(*([""] if before else []), *lines)
-            sys.stdout.flush()
+            show.flush()
         before = lines
         if lookup.phase(run) in {"Completed", "Failed"}:
             return 0

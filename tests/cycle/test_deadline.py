@@ -1,5 +1,10 @@
 """The planner's process: whatever the search does, the cycle has the best plan in time, or says why it has none."""
 
+import os
+import select
+import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,3 +104,25 @@ def _line_of(text: str) -> int:
     assert searches.__file__ is not None
     with open(searches.__file__, encoding="utf-8") as source:
         return next(number for number, line in enumerate(source, start=1) if text in line)
+
+
+def test_an_interrupt_is_for_the_parent_alone() -> None:
+    with planner("finishes") as finishing:
+        finishing.start()
+        assert finishing.pid is not None
+        os.kill(finishing.pid, signal.SIGINT)  # it is still importing
+        first = finishing.pid
+        assert (finishing.plan(EMPTY, 7, deadline=60), finishing.pid) == (plan(2, 7), first)
+
+
+def test_a_process_whose_parent_is_gone_ends_without_a_word() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.cycle.searches", "finishes", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()], stderr=subprocess.PIPE,
+        )  # fmt: skip
+    assert select.select([ours], [], [], 60)[0]
+    ours.close()  # with what it said unread, so that it finds the connection reset
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, b"")

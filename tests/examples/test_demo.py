@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from examples import demo
+from tests.examples import picture
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,11 @@ def test_it_leaves_state_lake_and_pictures(told: tuple[int, str, Path]) -> None:
 
     assert {path.name for path in output.iterdir()} >= {"cluster.yaml", "lake", "fleet.svg", "fleet.png"}
     assert len(list(output.glob("lake/cycles/date=2017-10-19/*.json"))) == 2
+
+
+def test_the_readme_shows_its_picture(told: tuple[int, str, Path]) -> None:
+    again = "`python -m tests.examples.picture` writes it anew"
+    assert picture.shown_by_the_picture() == picture.shown_by_the_demo(told[2]), again
 
 
 def test_it_fails_where_a_cycle_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

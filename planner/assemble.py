@@ -92,6 +92,7 @@ def _row(state: State, lease: Lease) -> LeaseRow:
         namespace=lease.namespace,
         name=lease.name,
         run=lease.spec.run_ref.run_name,
+        run_uid=lease.spec.run_uid,
         owner=lease.spec.owner,
         run_owner=lease.spec.run_owner,
         flavor=lease.spec.flavor,
@@ -141,6 +142,8 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     for node, flavor in zip(state.fleet.names, state.fleet.flavor, strict=True):
         if not flavor:
             found.append(PlanWarning(object=f"Node {node}", message="it has no flavor label and is left out"))
+    if state.doubt:
+        found.append(PlanWarning(object="Policy default", message=state.doubt))
     for i, envelope in enumerate(state.money.envelopes):
         if not state.money.sites[i]:
             labels = ", ".join(f"{key}={value}" for key, value in envelope.selector)

@@ -1,7 +1,7 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
 from planner.lower import lower_runs
 from planner.room import Foreign, Room
-from policies import aggregates, endings, follow, lending, scopes, tenancy, trees
+from policies import aggregates, endings, failures, follow, lending, scopes, tenancy, trees
 from policies.caps import CapBook
 from policies.claims import LeaseRow, RunKey, open_claims, read_leases
 from policies.classes import Funded, derive
@@ -46,6 +46,7 @@ class State:
     foreign: dict[str, Foreign]
     node_site: dict[str, int]
     pending: list[RunRow]
+    doubt: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -85,20 +86,28 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     tables = snapshot.tables
     policy = snapshot.policy.spec
     runs = {run.key: run for run in read_runs(tables["runs"])}
-    fleet = _fleet(tables, runs)
+    fleet = _fleet(tables, runs, policy, at)
     money = read_money(tables, policy, fleet, at)
     book = CapBook.of(money, [*scopes.pools(money), *aggregates.pools(money), *lending.pools(money)], MEASURES)
-    leases = read_leases(tables["leases"], money)
+    uids = {key: run.uid for key, run in runs.items()}
+    leases = [lease.of(uids) for lease in read_leases(tables["leases"], money)]
     held: dict[RunKey, list[LeaseRow]] = {}
     for lease in leases:
         if not lease.closed:
             held.setdefault(lease.run_key, []).append(lease)
     own_pods, foreign = _pods(tables["pods"], runs, held)
-    ended = endings.endings(runs, held, own_pods, _quarantined(tables["quarantine"]), at)
-    staying = {key: mine for key, mine in held.items() if key not in ended}
+    nodes = {lease.node for mine in held.values() for lease in mine}
+    lost, doubt = failures.failed(tables["nodes"], nodes, _quarantined_nodes(tables["quarantine"]), policy, at)
+    ended = endings.endings(runs, held, own_pods, lost, _quarantined(tables["quarantine"]), at)
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
-    closures = _closures(leases, ended, at)
+    closures = _closures(leases, ended, lost, at)
+    closed = {(closure.namespace, closure.name) for closure in closures}
     charged = spent(book, leases, node_site, ends_of(closures))
+    staying = {
+        key: left
+        for key, mine in held.items()
+        if (left := [lease for lease in mine if (lease.namespace, lease.name) not in closed])
+    }
     known = {key: run for key in staying if (run := runs.get(key)) is not None}
     limits = {
         key: min(lease.start for lease in staying[key]) + run.limit
@@ -121,25 +130,36 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         spent=charged,
         funded=derive(book, claims, open_leases, charged, node_site),
         foreign=foreign,
+        doubt=doubt,
         node_site=node_site,
-        pending=[run for key, run in runs.items() if _waits(run, key in staying, ended.get(key))],
+        pending=[
+            replace(run, enforced_limit=None)  # fixed anew at each start
+            for key, run in runs.items()
+            if _waits(run, key in staying, ended.get(key))
+        ],
     )
     _block(state)
     return state
 
 
-def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], at: int) -> list[Closure]:
-    """Open leases of runs that end, in (namespace, name) order."""
-    return [
-        Closure(
-            namespace=lease.namespace,
-            name=lease.name,
-            ended=max(lease.start, min(ended[lease.run_key].ended, at)),
-            reason=ended[lease.run_key].reason,
+def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[str], at: int) -> list[Closure]:
+    """Open leases of runs that end, and spares on failed nodes, in (namespace, name) order."""
+    found = []
+    for lease in leases:
+        ending = ended.get(lease.run_key)
+        if lease.closed or (ending is None and (lease.active or lease.node not in lost)):
+            continue
+        end, reason = (at, "NodeFailure") if ending is None else (ending.ended, ending.reason)
+        found.append(
+            Closure(namespace=lease.namespace, name=lease.name, ended=max(lease.start, min(end, at)), reason=reason)
         )
-        for lease in leases
-        if not lease.closed and lease.run_key in ended
-    ]
+    return found
+
+
+def _quarantined_nodes(table: pa.Table) -> set[str]:
+    """Nodes that cannot be read: they are not gone."""
+    rows = zip(col.texts(table, "kind"), col.texts(table, "name"), strict=True)
+    return {name for kind, name in rows if kind == "Node"}
 
 
 def _quarantined(table: pa.Table) -> frozenset[RunKey]:
@@ -159,8 +179,9 @@ def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
     return not (over or holds or run.deleting or run.state != "Active")
 
 
-def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow]) -> Fleet:
-    accesses = sorted({run.access for run in runs.values() if not run.outcome and not run.is_cpu}, key=repr)
+def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy: PolicySpec, at: int) -> Fleet:
+    asking = [run for run in runs.values() if not run.outcome and not run.is_cpu]
+    accesses = sorted({run.access(policy.maintenance, at) for run in asking}, key=repr)
     wanted = selectors(tables["envelopes"])
     return Fleet.read(tables["nodes"], wanted, accesses)
 

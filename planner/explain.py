@@ -1,6 +1,7 @@
 """Words: for every run that waits, which bound it meets and what is missing (spec §3.9, §4)."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,13 +20,16 @@ from policies.caps import counted
 from policies.payers import Refused
 from policies.problem import Problem, RunType
 from policies.runs import RunRow
+from policies.shapes import NO_LOAD
 
 
 def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait]:
     """One Wait per run that stays pending, in (namespace, name) order. Runs of one type share the computation."""
     purses = Purses.after(problem, draft)
     started = draft.started(problem)
-    spaces = Spaces(room, _movable(state))
+    fleet = state.fleet
+    spaces = Spaces(fleet, np.asarray(room.free, dtype=np.int64), _movable(state))
+    ever = Spaces(fleet, fleet.gpus, fleet.gpus)
     routes = Routes(problem, purses)
     known: dict[tuple[int, int], list[Missing]] = {}
     found = []
@@ -48,13 +52,13 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
             exact = partial(shortage.money, problem, purses) if problem.exact else routes.money
             known[case] = [] if kind.unfunded else exact(candidate)
         lacking = known[case] + shortage.tree_shortages(problem, purses, candidate)
-        found.append(_weighed(state, problem, run, kind, lacking, spaces.of(kind)))
+        found.append(_weighed(state, problem, run, kind, lacking, spaces.of(kind), ever.of(kind)))
     return found
 
 
 def _movable(state: State) -> Ints:
-    """Per node: GPUs that are free or held by leases, so that they could be had one day."""
-    movable = state.fleet.gpus.copy()
+    """Per node that takes work: GPUs that are free or held by leases, so that they could be had one day."""
+    movable = np.where(state.fleet.takes_work, state.fleet.gpus, 0)
     for name, other in state.foreign.items():
         if name in state.fleet.index:
             movable[state.fleet.index[name]] -= other.gpus
@@ -94,13 +98,23 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
     return _wait(run, "NoFunding", message, never=not any(r.later for r in refused))
 
 
-def _weighed(state: State, problem: Problem, run: RunRow, kind: RunType, lacking: list[Missing], space: Space) -> Wait:
-    if not state.fleet.sites_for(run.access):
-        return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=True)
+def _weighed(
+    state: State, problem: Problem, run: RunRow, kind: RunType, lacking: list[Missing], space: Space, ever: Space
+) -> Wait:
+    """``space``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work."""
+    access = run.access(state.policy.maintenance, state.at)
+    if not state.fleet.sites_for(access):
+        later = bool(state.fleet.sites_for(replace(access, shuns=())))
+        return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not later)
     if not kind.sites:
-        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, kind)}.", never=True)
+        later = any(refused.later for refused in problem.refused.get(run.key, []))
+        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, kind)}.", never=not later)
+    if ever.missing:
+        return _wait(run, "NeverFits", _never_fits(run, ever), _room_short(run.flavor, ever.missing), 0, never=True)
     if space.missing:
-        return _wait(run, "NeverFits", _never_fits(run, space), _room_short(run.flavor, space.missing), 0, never=True)
+        message = f"{_asks(run)}: {counted(space.missing, 1, 'GPU')} short, whoever else may end"
+        more = "nodes are cordoned or not Ready, or pods that are not Jobtree's hold them"
+        return _wait(run, "CapacityShort", f"{message}: {more}.", _room_short(run.flavor, space.missing))
     deficit = space.deficit
     shorts = [m.short for m in lacking]
     clauses = [m.words for m in lacking]
@@ -113,7 +127,9 @@ def _weighed(state: State, problem: Problem, run: RunRow, kind: RunType, lacking
     why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
     reason = "BudgetShort" if lacking else "CapacityShort"
     if not clauses:
-        clauses = ["room and money are there, but not in the same place or not for all of it at once"]
+        clauses = ["GPUs and money are there, but not in the same place or not for all of it at once"]
+        if kind.load != NO_LOAD:
+            clauses = ["GPUs and money are there; nodes lack the CPU or memory that its pods ask for"]
         reason = "Contended"
     if run.selector and deficit:
         why.append(f"only nodes with {_labels(run)} are looked at")
@@ -138,6 +154,8 @@ def _no_nodes(state: State, run: RunRow) -> str:
         return f"No node has flavor {run.flavor}"
     if run.selector and not state.fleet.sites_matching(run.flavor, run.selector):
         return f"No node of flavor {run.flavor} matches its selector {_labels(run)}"
+    if state.policy.maintenance and run.access((), state.at) != run.access(state.policy.maintenance, state.at):
+        return f"Every matching node of flavor {run.flavor} is tainted, or in maintenance before the run surely ends"
     return f"Every matching node of flavor {run.flavor} has a taint that the run does not tolerate"
 
 
@@ -162,5 +180,6 @@ def _never_fits(run: RunRow, space: Space) -> str:
     if biggest > space.largest:
         spares = ", spares included," if run.spares else ""
         return f"{_asks(run)}: a group of {biggest} GPUs{spares} can never fit, the largest domain has {space.largest}."
-    pods = f"{space.pods} pods of {run.pod} ({space.missing} GPUs)" if space.pods else f"{space.missing} GPUs"
+    gpus = counted(space.missing, 1, "GPU")
+    pods = f"{counted(space.pods, 1, 'pod')} of {run.pod} ({gpus})" if space.pods else gpus
     return f"{_asks(run)}: {pods} short even with all of the fleet free, so it can never fit."

@@ -39,7 +39,6 @@ class _Lowering:
     exact: bool
     purses: dict[tuple[object, ...], _Purse] = field(default_factory=dict)
     pools: dict[object, int] = field(default_factory=dict)
-    sites: dict[Access, frozenset[int]] = field(default_factory=dict)
     types: dict[tuple[object, ...], RunType] = field(default_factory=dict)
 
     def purse(self, run: RunRow) -> _Purse:
@@ -70,21 +69,20 @@ class _Lowering:
         limit = min(period, period if payer.limit is None else payer.limit) if timed else None
         return Payer(payer.envelope, payer.rank, payer.order, limit, payer.run_gpus)
 
-    def fleet_sites(self, access: Access) -> frozenset[int]:
-        """Where a run may be placed."""
-        if access not in self.sites:
-            self.sites[access] = self.fleet.sites_for(access)
-        return self.sites[access]
+    def access(self, run: RunRow) -> Access:
+        """What the run asks of a node, were it to start now."""
+        return run.access(self.book.money.policy.maintenance, self.book.money.at)
 
     def type(self, run: RunRow, purse: _Purse, *, unfunded: bool, tied: bool) -> RunType:
         """The run's type; runs that are tied to others are types of their own."""
+        access = self.access(run)
         load = PodLoad(run.pod_cpu_milli, run.pod_memory)
         borrows = run.max_borrow if not unfunded and any(source.loan for source in purse.sources) else None
         pool = -1 if unfunded else purse.pool
-        key = (run.access, run.lowered(), pool, load, borrows, run.key if tied else None)
+        key = (access, run.lowered(), pool, load, borrows, run.key if tied else None)
         found = self.types.get(key)
         if found is None:
-            sites = self.fleet_sites(run.access)
+            sites = self.fleet.sites_for(access)
             if not unfunded:  # room where nobody pays is none
                 sites &= frozenset(s for source in purse.sources for s in self.book.money.pays_on[source.envelope])
             found = self.types[key] = RunType(

@@ -8,6 +8,7 @@ import numpy as np
 from planner.place import Piece, Start, pieces_of
 from planner.solver import Floats
 from policies import capacity, demand, payments, seats, trees
+from policies.claims import RunKey
 from policies.demand import Starts
 from policies.model import Model
 from policies.payments import PayKey, Purse
@@ -95,16 +96,19 @@ def read_starts(master: Master, values: Floats) -> list[Start]:
     """The starts of a solution. Among runs that only age tells apart the oldest go first: never a worse value."""
     problem = master.problem
     found: list[Start] = []
-    for kind in problem.types:
+    started: set[RunKey] = set()
+    for kind in sorted(problem.types, key=lambda t: (t.unfunded, t.index)):
         columns = [master.starts.start.get(c) for c in kind.members]
         if None in columns:
             continue
         count = round(float(np.sum(values[[c for c in columns if c is not None]])))
         total = round(sum(float(values[master.starts.steps[c]]) for c in kind.members if c in master.starts.steps))
-        for candidate in kind.members[:count]:
+        free = [c for c in kind.members if problem.candidates[c].run.key not in started]
+        for candidate in free[:count]:
             steps = min(total, kind.lowered.steps)
             total -= steps
             found.append(Start(candidate, steps))
+            started.add(problem.candidates[candidate].run.key)
     return found
 
 

@@ -63,7 +63,9 @@ class Room:
                 pods = -(-gpus // run.pod) if run.pod else 1
                 self._load(node, pods, PodLoad(run.pod_cpu_milli, run.pod_memory))
         for node, ordinals in taken.items():
-            self.slots[node] = [slot for slot in self.slots[node] if slot not in ordinals]
+            gone = sum(1 for ordinal in ordinals if ordinal >= int(self.fleet.gpus[node]))
+            left = [slot for slot in self.slots[node] if slot not in ordinals]
+            self.slots[node] = left[min(gone, len(left)) :]  # a GPU that vanished under a lease blocks another
         for name, other in foreign.items():
             node = self.fleet.index.get(name)
             if node is not None:

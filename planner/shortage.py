@@ -18,8 +18,8 @@ _NOISE = 1e-6
 def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missing]:
     """The cheapest combination of rises that would pay the run's least width, wherever it lies; largest first.
 
-    A small LP: least Σ rises with every GPU paid; a rise of hours or credits counts as the GPUs it provides for one
-    accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer.
+    A small integer model: least Σ rises with every GPU paid; a rise of hours or credits counts as the GPUs it provides
+    for one accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer.
     """
     kind = problem.types[candidate.type]
     near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
@@ -37,7 +37,7 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
             for site in sorted(problem.book.money.pays_on[payer.envelope] & kind.sites):
                 ways.setdefault(problem.book.touches(problem.lane(payer, site)), site)
             for touched in ways:
-                column = model.column(("pay", active, payer.envelope))
+                column = model.column(("pay", active, payer.envelope), integer=True)
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
                 for cap, weight in touched:

@@ -1,5 +1,7 @@
 """Room that is missing: the GPUs to be freed for the cheapest placement of a run (spec §5 Deficit).
 
+CPU, memory and pod counts are left aside here: a deficit is of GPUs.
+
 Pods are weighed one by one: the k-th pod of p GPUs on a node costs what it needs beyond the free GPUs that the ones
 before have left, max(0, k·p − free) − max(0, (k−1)·p − free); what a node will never have counts for nothing. A group
 takes the cheapest pods of one domain.
@@ -11,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobtree.world.values import Ints
-from planner.room import Room
+from policies.fleet import Fleet
 from policies.problem import RunType
 from policies.shapes import Shape
 
@@ -36,13 +38,13 @@ class Space:
 class Spaces:
     """Deficits of run types against one room; what types share is computed once.
 
-    ``movable``: per node, GPUs that are free or held by leases, so that they could be had one day.
+    ``free``, ``movable``: per node, GPUs that are free, and those that are free or could be had one day.
     """
 
-    def __init__(self, room: Room, movable: Ints) -> None:
-        self._fleet = room.fleet
-        self._free = np.asarray(room.free, dtype=np.int64)
-        self._movable = np.where(room.fleet.takes_work, movable, 0)
+    def __init__(self, fleet: Fleet, free: Ints, movable: Ints) -> None:
+        self._fleet = fleet
+        self._free = free
+        self._movable = movable
         self._prices: dict[tuple[frozenset[int], int], npt.NDArray[np.int64]] = {}
         self._known: dict[tuple[frozenset[int], tuple[Shape, ...]], Space] = {}
 
@@ -54,6 +56,8 @@ class Spaces:
         return self._known[key]
 
     def _space(self, sites: frozenset[int], shapes: tuple[Shape, ...]) -> Space:
+        if not self._fleet.domains:
+            return Space(0, (), sum(s.size for s in shapes), sum(s.pods for s in shapes), 0)
         done: dict[int, Ints] = {}
         used = np.zeros(len(self._fleet.domains), dtype=np.bool_)
         deficit = missing = pods = 0
@@ -82,7 +86,7 @@ class Spaces:
         return Space(deficit, tuple(domains), missing, pods, self._largest(sites))
 
     def _nodes(self, sites: frozenset[int]) -> npt.NDArray[np.bool_]:
-        return np.isin(self._fleet.site, sorted(sites)) & self._fleet.takes_work
+        return np.isin(self._fleet.site, sorted(sites))
 
     def _largest(self, sites: frozenset[int]) -> int:
         gpus = np.where(self._nodes(sites), self._movable, 0)

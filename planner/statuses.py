@@ -38,7 +38,7 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
     found = []
     for key, run in state.runs.items():
         ending = state.endings.get(key)
-        if (run.outcome and ending is None) or run.deleting:
+        if run.outcome and ending is None:
             continue
         before = _DECODER.decode(run.status) if run.status else RunStatus()
         now = _status(state, run, before, ending, after)
@@ -49,13 +49,14 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
 
 def _status(state: State, run: RunRow, before: RunStatus, ending: Ending | None, after: After) -> RunStatus:
     leases = after.leases.get(run.key, [])
+    limit = after.limits.get(run.key, run.time_limit)
     allocated = sum(lease.gpus for lease in leases if lease.active)
     over = ending is not None and bool(ending.outcome)
     runs_on_cpu = run.is_cpu and not over and run.state == "Active" and run.key not in state.blocked
     if over and ending is not None:
         said = _ended(run, ending)
     elif leases:
-        said = _running(run, leases, after)
+        said = _running(leases, after, limit)
     elif runs_on_cpu:
         said = _cpu(run)
     else:
@@ -64,7 +65,6 @@ def _status(state: State, run: RunRow, before: RunStatus, ending: Ending | None,
     started = min((lease.start for lease in leases), default=None)
     if started is None and runs_on_cpu:
         started = state.at if before.started is None else before.started
-    limit = after.limits.get(run.key, run.limit)
     desired = run.desired if run.desired is not None else run.total
     conditions = tuple(_condition(kind, *said[kind], before, state.at) for kind in _ORDER)
     return msgspec.structs.replace(
@@ -76,7 +76,7 @@ def _status(state: State, run: RunRow, before: RunStatus, ending: Ending | None,
             max=run.max_total if run.max_total is not None else run.total,
             desired=desired,
             allocated=allocated,
-            pending=0 if over else max(0, (desired if leases else run.total) - allocated),
+            pending=0 if over else max(0, desired - allocated),
         ),
         funding=_funding(leases, after.classes) if leases else None,
         started=Time(started) if started is not None else (before.started if over else None),
@@ -113,16 +113,16 @@ def _condition(kind: str, holds: bool, reason: str, message: str, before: RunSta
     )
 
 
-def _rest(run: RunRow) -> dict[str, Said]:
-    limit = "No time limit." if run.limit is None else f"Time limit {Duration(run.limit)}."
+def _rest(limit: int | None) -> dict[str, Said]:
+    stated = "No time limit." if limit is None else f"Time limit {Duration(limit)}."
     return {
-        "Completed": (False, "NotFinished", limit),
+        "Completed": (False, "NotFinished", stated),
         "Failed": (False, "NoFailure", "0 pods failed."),
         "Blocked": (False, "NothingToWaitFor", "0 upstream runs outstanding."),
     }
 
 
-def _running(run: RunRow, leases: list[LeaseRow], after: After) -> dict[str, Said]:
+def _running(leases: list[LeaseRow], after: After, limit: int | None) -> dict[str, Said]:
     by_class: dict[str, int] = {}
     for lease in leases:
         if lease.active:
@@ -142,7 +142,7 @@ def _running(run: RunRow, leases: list[LeaseRow], after: After) -> dict[str, Sai
             placed,
         ),
         "Running": (True, "PodsRunning", f"{width} of {width} GPUs running."),
-        **_rest(run),
+        **_rest(limit),
     }
 
 
@@ -157,12 +157,14 @@ def _cpu(run: RunRow) -> dict[str, Said]:
         "Admitted": (True, "CpuRun", f"{pods} without GPUs: nobody is charged."),
         "Scheduled": (True, "Placed", f"{pods} left to kube-scheduler."),
         "Running": (True, "PodsRunning", f"{pods} running."),
-        **_rest(run),
+        **_rest(run.time_limit),
     }
 
 
 def _pending(state: State, run: RunRow, wait: Wait | None) -> dict[str, Said]:
     reason, message = "Suspended", "Suspended by its owner: it holds nothing and waits for nothing."
+    if run.deleting:
+        reason, message = "Deleting", "Being deleted: it holds nothing and waits for nothing."
     blocked: Said = (False, "NothingToWaitFor", "0 upstream runs outstanding.")
     if run.key in state.blocked:
         reason, words = state.blocked[run.key]
@@ -173,7 +175,7 @@ def _pending(state: State, run: RunRow, wait: Wait | None) -> dict[str, Said]:
         reason, message = wait.reason, wait.message
     total = counted(run.total, "GPU")
     return {
-        **_rest(run),
+        **_rest(run.time_limit),
         "Admitted": (False, reason, message),
         "Scheduled": (False, "NotAdmitted", f"0 of {total} placed."),
         "Running": (False, "NotStarted", f"0 of {total} running."),
@@ -182,7 +184,7 @@ def _pending(state: State, run: RunRow, wait: Wait | None) -> dict[str, Said]:
 
 
 def _ended(run: RunRow, ending: Ending) -> dict[str, Said]:
-    said = _rest(run)
+    said = _rest(run.time_limit)
     said["Completed" if ending.outcome == "Completed" else "Failed"] = (True, ending.reason, ending.message)
     for name in ("Admitted", "Scheduled", "Running"):
         said[name] = (False, ending.reason, ending.message)

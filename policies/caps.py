@@ -62,8 +62,10 @@ class Cap:
         """A clause for people: how much is missing (in the weighed unit), where, and what is taken."""
         scale, unit = self.measure.scale, self.measure.unit
         place = POOL_WORDS[self.rule].format(self.subject)
-        taken = f"{amount(used, scale)} of {amount(self.limit, scale)}"
-        return f"{counted(short, scale, unit)} short at {place} ({taken} {self.measure.taken})"
+        whole = counted(-(-short // scale), 1, unit)
+        if self.ahead:  # what is spent grows with the clock, and a condition must not
+            return f"{whole} short at {place} (the rest of {amount(self.limit, scale)} is {self.measure.taken})"
+        return f"{whole} short at {place} ({amount(used, scale)} of {amount(self.limit, scale)} {self.measure.taken})"
 
 
 class Measure(Protocol):

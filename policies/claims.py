@@ -4,7 +4,7 @@ A *claim* is one run's GPUs at one envelope, Active and Spare together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ class LeaseRow:
     namespace: str
     name: str
     run: str
+    run_uid: str
     owner: str
     run_owner: str
     flavor: str
@@ -49,6 +50,13 @@ class LeaseRow:
     def run_key(self) -> RunKey:
         """The run that holds it."""
         return self.namespace, self.run
+
+    def of(self, uids: Mapping[RunKey, str]) -> "LeaseRow":
+        """The lease, its run renamed where that was another object of the same name (``uids`` of the runs there)."""
+        uid = uids.get(self.run_key)
+        if not uid or not self.run_uid or uid == self.run_uid:
+            return self
+        return replace(self, run=f"{self.run} ({self.run_uid})")
 
     @property
     def gpus(self) -> int:
@@ -74,15 +82,16 @@ def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
     """Every lease of the snapshot in (namespace, name) order."""
     return [
         LeaseRow(
-            namespace, name, run, owner, run_owner, flavor, group, node, ordinals, role == ACTIVE, start,
+            namespace, name, run, uid, owner, run_owner, flavor, group, node, ordinals, role == ACTIVE, start,
             budget, envelope, money.index.get((budget, envelope), -2) if budget else -1, closed, ended, segments,
         )
-        for namespace, name, run, owner, run_owner, flavor, group, node, ordinals, role, start, budget, envelope,
+        for namespace, name, run, uid, owner, run_owner, flavor, group, node, ordinals, role, start, budget, envelope,
             closed, ended, segments
         in zip(
             col.texts(leases, "namespace"),
             col.texts(leases, "name"),
             col.texts(leases, "run"),
+            col.texts(leases, "run_uid"),
             col.texts(leases, "owner"),
             col.texts(leases, "run_owner"),
             col.texts(leases, "flavor"),
@@ -145,9 +154,11 @@ def open_claims(
 
 
 def is_loan(money: Money, envelope: int, run_owner: str) -> bool:
-    """A payment to no relative is a loan (spec §3.1)."""
+    """A payment for no relative, or from one that does not share, is a loan (spec §3.1)."""
     owner = money.envelopes[envelope].owner
-    return owner != run_owner and money.family.rank(run_owner, owner) is None
+    if owner == run_owner:
+        return False
+    return money.family.rank(run_owner, owner) is None or not money.envelopes[envelope].shares
 
 
 def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> FundingClass:

@@ -7,6 +7,7 @@ limits: those end exactly at start + limit, even when the cycle comes later.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jobtree.api.scalars import Duration
 from policies.claims import LeaseRow, RunKey
 from policies.runs import RunRow
 
@@ -25,18 +26,22 @@ def endings(
     runs: Mapping[RunKey, RunRow],
     held: Mapping[RunKey, list[LeaseRow]],
     pods: Mapping[RunKey, list[str]],
+    lost: frozenset[str],
     quarantined: frozenset[RunKey],
     at: int,
 ) -> dict[RunKey, Ending]:
     """Runs that end now.
 
-    ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods; ``quarantined``: runs that
-    cannot be read, which keep what they hold.
+    ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods; ``lost``: failed nodes;
+    ``quarantined``: runs that cannot be read, which keep what they hold.
     """
     found: dict[RunKey, Ending] = {}
     for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - quarantined):
         run = runs.get(key)
-        ending = _gone(at) if run is None else _ending(run, held.get(key, []), pods.get(key, []), at)
+        leases = held.get(key, [])
+        ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), at)
+        if ending is None and run is not None:
+            ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
         if ending is not None:
             found[key] = ending
     return found
@@ -54,8 +59,8 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> En
     completed = run.completed_at if run.completed_at is not None and (leases or run.is_cpu) else None
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
         return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")
-    if limit_at is not None and limit_at <= at:
-        return Ending("Failed", "TimeLimit", limit_at, f"Its time limit of {run.limit} s was reached.")
+    if limit_at is not None and run.limit is not None and limit_at <= at:
+        return Ending("Failed", "TimeLimit", limit_at, f"Its time limit of {Duration(run.limit)} was reached.")
     if run.state == "Cancelled":
         return Ending("Failed", "Cancelled", at, "Cancelled by its owner.")
     if run.deleting:
@@ -74,3 +79,11 @@ def _reported(pods: list[str], at: int) -> Ending | None:
     if all(phase == "Succeeded" for phase in pods):
         return Ending("Completed", "Completed", at, f"All {len(pods)} pods succeeded.")
     return None
+
+
+def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending | None:
+    """A gang that lost a node stops: it waits again when ``requeue`` holds, else it has failed."""
+    if not lost:
+        return None
+    words = f"Node {', '.join(sorted(lost))} failed under it."
+    return Ending("" if run.requeue else "Failed", "NodeFailure", at, words)

@@ -77,11 +77,12 @@ def _tolerates(toleration: Toleration, key: str, value: str, effect: str) -> boo
 
 @dataclass(frozen=True)
 class Access:
-    """What a run asks of a node: flavor, labels, and the taints it tolerates."""
+    """What a run asks of a node: flavor, labels, and the taints it tolerates; ``shuns``: labels of nodes to avoid."""
 
     flavor: str
     selector: Selector
     tolerations: tuple[Toleration, ...] = ()
+    shuns: tuple[Selector, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,13 +108,15 @@ class Fleet:
     _labels: Labels
     _taints: list[tuple[tuple[str, str, str], ...]]
     _first: Ints = field(repr=False)
+    _sites: dict[Access, frozenset[int]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, nodes: pa.Table, selectors: Iterable[Selector], accesses: Sequence[Access]) -> "Fleet":
         """``selectors``: of envelopes; ``accesses``: of the runs that may be placed."""
         names = col.texts(nodes, "name")
         flavor = col.texts(nodes, "flavor")
-        wanted = sorted(set(selectors) | {access.selector for access in accesses})
+        asked = {selector for access in accesses for selector in (access.selector, *access.shuns)}
+        wanted = sorted(set(selectors) | asked)
         labels = Labels.read(nodes, (key for selector in wanted for key, _ in selector))
         taints = [
             tuple((str(k), str(v or ""), str(e)) for k, v, e in row if e in _REPELLING)
@@ -154,13 +157,24 @@ class Fleet:
 
     def sites_matching(self, flavor: str, selector: Selector) -> frozenset[int]:
         """The sites whose nodes have this flavor and these labels."""
-        matched = self._labels.match(selector)[self._first]
-        return frozenset(s for s in range(self.site_count) if matched[s] and self.site_flavor(s) == flavor)
+        return frozenset(site for site in self._matching(selector) if self.site_flavor(site) == flavor)
 
     def sites_for(self, access: Access) -> frozenset[int]:
         """The sites on whose nodes a run of ``access`` may be placed."""
+        if access not in self._sites:
+            self._sites[access] = self._open_sites(access)
+        return self._sites[access]
+
+    def _open_sites(self, access: Access) -> frozenset[int]:
         untainted = _open_to(access.tolerations, [self._taints[i] for i in self._first])
-        return frozenset(s for s in self.sites_matching(access.flavor, access.selector) if untainted[s])
+        shunned = {site for selector in access.shuns for site in self._matching(selector)}
+        return frozenset(
+            s for s in self.sites_matching(access.flavor, access.selector) if untainted[s] and s not in shunned
+        )
+
+    def _matching(self, selector: Selector) -> list[int]:
+        matched = self._labels.match(selector)[self._first]
+        return [site for site in range(self.site_count) if matched[site]]
 
     def domain_name(self, domain: int) -> str:
         """The domain's label, or the node's name where the node is a domain of its own."""

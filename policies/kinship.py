@@ -95,5 +95,11 @@ class Family:
 
         The owner itself 0, its children 1, its siblings 2, its parents 3, the rest 4.
         """
-        rank = self.rank(payer, claimant)
-        return {OWN: 0, CHILD: 1, SIBLING: 2, PARENT: 3}.get(-1 if rank is None else rank, 4)
+        if claimant == payer:
+            return 0
+        above, of_payer = self.parents(claimant), self.parents(payer)
+        if payer in above:
+            return 1
+        if set(above) & set(of_payer):
+            return 2
+        return 3 if claimant in of_payer else 4

@@ -60,6 +60,6 @@ def _charge(money: Money, lease: LeaseRow, last: int, start: int | None) -> tupl
         if funding_class != UNFUNDED:
             length = (last if until is None else until) - (since if start is None else max(since, start))
             seconds += max(0, length)
-            rated += max(0, length) * (money.rate_milli(lease.envelope) if rate is None else rate)
+            rated += max(0, length) * (rate or 0)
     weight = lease.milli(money.policy)
     return weight * seconds, weight * rated

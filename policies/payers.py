@@ -93,11 +93,12 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
         sponsor = envelope.owner in run.sponsors
         if family is None and not sponsor:
             continue
-        rank = SPONSOR if family is None else family
+        lends = sponsor and family is not None and family != OWN and not envelope.shares and envelope.lends
+        rank = SPONSOR if family is None or lends else family
         why = _family_refusal(envelope, rank) if rank <= COUSIN else _sponsor_refusal(envelope, run)
         why = why or _time_refusal(money, envelope, run)
         if why:
-            later = envelope.start is not None and money.at < envelope.start
+            later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
             refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
             continue
         order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
@@ -124,7 +125,7 @@ def _sponsor_refusal(envelope: Envelope, run: RunRow) -> str:
 
 def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
     if not envelope.pays_at(money.at):
-        return f"the window of {envelope.label} is not open"
+        return _not_open(envelope)
     if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
         return f"{envelope.label} has a cap of 0 GPU-hours or credits"
     limit = run.limit if run.limit is not None else envelope.per_run_default_time
@@ -136,6 +137,10 @@ def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
         if not inside:
             return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {_stated(limit)}"
     return ""
+
+
+def _not_open(envelope: Envelope) -> str:
+    return f"the window of {envelope.label} is not open"
 
 
 def _stated(limit: int | None) -> str:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from jobtree.api.policy import PolicySpec
+from jobtree.api.policy import Maintenance, PolicySpec
 from jobtree.api.scalars import Time, dec_hook
 from jobtree.world import values as col
 from policies.claims import RunKey
 from policies.fleet import Access, Selector, Toleration
+from policies.maintenance import in_the_way
 from policies.shapes import Lowered, lower
 
 
@@ -42,6 +43,7 @@ class RunRow:
     pod_cpu_milli: int
     pod_memory: int
     time_limit: int | None
+    requeue: bool
     min_total: int | None
     max_total: int | None
     step: int | None
@@ -69,10 +71,9 @@ class RunRow:
         """(namespace, name)."""
         return self.namespace, self.name
 
-    @property
-    def access(self) -> Access:
-        """What it asks of a node."""
-        return Access(self.flavor, self.selector, self.tolerations)
+    def access(self, windows: tuple[Maintenance, ...], at: int) -> Access:
+        """What it asks of a node if it starts at ``at``."""
+        return Access(self.flavor, self.selector, self.tolerations, in_the_way(windows, at, self.time_limit))
 
     @property
     def is_cpu(self) -> bool:
@@ -132,6 +133,7 @@ def read_runs(runs: pa.Table) -> list[RunRow]:
         col.ints(runs, "pod_cpu_milli").tolist(),
         col.ints(runs, "pod_memory").tolist(),
         col.optional_ints(runs, "time_limit"),
+        col.bools(runs, "requeue").tolist(),
         col.optional_ints(runs, "min_total"),
         col.optional_ints(runs, "max_total"),
         col.optional_ints(runs, "step"),

@@ -1,0 +1,43 @@
+"""Nodes that have failed (spec §2): deleted, tainted out of service, or NotReady longer than ``failure.notReadyAfter``.
+
+A cordon or a blip is no failure. Where more nodes than max(1, ``failure.maxFraction`` of all) would newly fail by
+NotReady in one cycle, none of these does: that is a fault of the control plane until a person says otherwise.
+"""
+
+from fractions import Fraction
+
+import pyarrow as pa
+
+from jobtree.api.policy import PolicySpec
+from jobtree.api.scalars import exact
+from jobtree.world import values as col
+
+
+def failed(
+    nodes: pa.Table, holding: set[str], unreadable: set[str], policy: PolicySpec, at: int
+) -> tuple[frozenset[str], str]:
+    """Failed nodes among those ``holding`` leases, and a warning where silent nodes are too many to be believed.
+
+    ``unreadable``: quarantined nodes, which are not gone.
+    """
+    names = col.texts(nodes, "name")
+    gone = holding - set(names) - unreadable
+    silent = set()
+    for name, ready, since, out_of_service in zip(
+        names,
+        col.bools(nodes, "ready").tolist(),
+        col.optional_ints(nodes, "not_ready_since"),
+        col.bools(nodes, "out_of_service").tolist(),
+        strict=True,
+    ):
+        if name in holding and out_of_service:
+            gone.add(name)
+        elif name in holding and not ready and since is not None:
+            silent |= {name} if at - since > int(policy.failure.not_ready_after) else set()
+    most = max(Fraction(1), exact(policy.failure.max_fraction) * len(names))
+    if len(silent) > most:
+        return frozenset(gone), (
+            f"{len(silent)} of {len(names)} nodes are NotReady for long, more than failure.maxFraction lets fail at once:"
+            " none is taken for failed"
+        )
+    return frozenset(gone | silent), ""

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
+from jobtree import __version__
 from jobtree.api.errors import Refusal
 from jobtree.cli import show
 
@@ -55,14 +56,20 @@ class Options:
         return StateFile(self.state, self.time if at is None else at, create=create)
 
 
-def shared() -> argparse.ArgumentParser:
-    """The global options as a parent of other parsers; an option that is not given leaves no trace."""
+def program(name: str, description: str, *, takes: Sequence[str]) -> tuple[argparse.ArgumentParser, Commands]:
+    """The parser of a whole command line, and where its subcommands are declared; ``takes``: its global options."""
+    parser = argparse.ArgumentParser(prog=name, parents=[_shared(takes)], description=description, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"{name} {__version__}", help="print the version")
+    return parser, parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def _shared(takes: Sequence[str]) -> argparse.ArgumentParser:
+    """Global options as a parent of other parsers; an option that is not given leaves no trace."""
     parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     group = parser.add_argument_group("global options")
-    group.add_argument("--state", type=Path, metavar="FILE", help="work on this state file")
-    group.add_argument("-n", "--namespace", metavar="NAME", help="namespace (default: default)")
-    group.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml"), help="format (default: table)")
-    group.add_argument("--at", type=moment, metavar="TIME", help="the time to answer for (default: now)")
+    for name in takes:
+        flags, fields = GLOBAL[name]
+        group.add_argument(*flags, **fields)
     return parser
 
 
@@ -97,20 +104,45 @@ def _scalar(parse: Callable[[object], int], text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+GLOBAL: Final[dict[str, tuple[list[str], dict[str, Any]]]] = {
+    "state": (["--state"], {"type": Path, "metavar": "FILE", "help": "work on this state file"}),
+    "namespace": (["-n", "--namespace"], {"metavar": "NAME", "help": "namespace (default: default)"}),
+    "output": (
+        ["-o", "--output"],
+        {
+            "choices": ("table", "wide", "json", "yaml"),
+            "metavar": "FORMAT",
+            "help": "table (default), wide, json, yaml",
+        },
+    ),
+    "at": (
+        ["--at"],
+        {"type": moment, "metavar": "TIME", "help": "the time to answer for (default: now)"},
+    ),
+}
+"""The global options: by name, their flags and what argparse is to know of them."""
+
+
 def command(
-    commands: Commands, name: str, handler: Handler, summary: str, *, example: str = ""
+    commands: Commands,
+    name: str,
+    handler: Handler,
+    summary: str,
+    *,
+    example: str = "",
+    takes: Sequence[str] = tuple(GLOBAL),
 ) -> argparse.ArgumentParser:
-    """Declares a subcommand; ``example`` is shown below its help."""
+    """Declares a subcommand; ``example`` is shown below its help, ``takes`` are the global options that it heeds."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        parents=[shared()],
+        parents=[_shared(takes)],
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=f"example:\n  {example}" if example else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(handler=handler)
+    parser.set_defaults(handler=handler, command=name, takes=takes)
     return parser
 
 
@@ -144,6 +176,9 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
 
 def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     given = parser.parse_args(argv)
+    for name in GLOBAL:
+        if hasattr(given, name) and name not in given.takes:
+            parser.error(f"{GLOBAL[name][0][-1]} means nothing to `{given.command}`; leave it out")
     options = Options(
         program=parser.prog,
         state=getattr(given, "state", None),

@@ -46,6 +46,7 @@ def add(commands: Commands) -> None:
         _completion,
         "print a completion script for a shell, or for kubectl",
         example="source <(kubectl-runs completion bash)",
+        takes=(),
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))

@@ -142,7 +142,7 @@ def _add_sponsor(options: Options, given: argparse.Namespace) -> int:
 
 
 def _change(options: Options, name: str, change: Callable[[Run, Intake], Change]) -> int:
-    """Reads, makes the patch of the run as it is now (None: nothing to do), writes it, and says so."""
+    """Reads, makes the patch of the run as it is now (None: nothing to do), writes it, and says so or prints it."""
     from jobtree.cluster.protocol import Ref, Write
 
     cluster = options.cluster()
@@ -152,6 +152,11 @@ def _change(options: Options, name: str, change: Callable[[Run, Intake], Change]
         patch, word = change(run, intake)
         if patch is not None:
             cluster.write([Write("patch", Ref("Run", run.namespace, run.name), patch)], intake.revision)
+    if options.output in {"json", "yaml"}:
+        from exporters.plain import document
+
+        show.data(document(lookup.find_run(cluster.read(), run.name, run.namespace)), options.output)
+        return 0
     show.say(f"{run.subject} {word if patch is not None else 'unchanged'}")
     return 0
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, files, show
@@ -18,43 +18,62 @@ if TYPE_CHECKING:
     from jobtree.world.plan import Plan
 
 EXAMPLE = "jobtree --state cluster.yaml"
+_TAKES: Final = ("state", "at")
+"""Its global options: it prints sentences, and knows no namespace."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="jobtree", parents=[args.shared()], description="Plan a GPU fleet.", allow_abbrev=False
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser, commands = args.program("jobtree", "Plan a GPU fleet.", takes=_TAKES)
     cycle = command(
-        commands, "cycle", _cycle, "run planning cycles", example=f"{EXAMPLE} cycle --at 2026-01-01T00:00:00Z"
+        commands,
+        "cycle",
+        _cycle,
+        "run planning cycles",
+        takes=_TAKES,
+        example=f"{EXAMPLE} cycle --at 2026-01-01T00:00:00Z",
     )
     cycle.add_argument("--every", type=args.span, metavar="SPAN", help="a cycle each SPAN, such as 10s")
     cycle.add_argument("--for", dest="span", type=args.span, metavar="SPAN", help="for so long, such as 50s")
     cycle.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
     snapshot = command(
-        commands, "snapshot", _snapshot, "write a snapshot into the lake, plan nothing", example=f"{EXAMPLE} snapshot"
+        commands,
+        "snapshot",
+        _snapshot,
+        "write a snapshot into the lake, plan nothing",
+        takes=_TAKES,
+        example=f"{EXAMPLE} snapshot",
     )
     snapshot.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
     plan = command(
-        commands, "plan", _plan, "plan and write nothing to the cluster", example=f"{EXAMPLE} plan --out p.yaml"
+        commands,
+        "plan",
+        _plan,
+        "plan and write nothing to the cluster",
+        takes=_TAKES,
+        example=f"{EXAMPLE} plan --out p.yaml",
     )
     plan.add_argument("--out", type=Path, metavar="FILE", help="write the plan file here (default: print its summary)")
     plan.add_argument(
         "--write-model", dest="model", type=_model_file, metavar="FILE",
         help="write the master model here for another solver: .mps or .lp, also with .gz",
     )  # fmt: skip
-    apply = command(commands, "apply", _apply, "carry out a plan file", example=f"{EXAMPLE} apply p.yaml")
+    apply = command(
+        commands, "apply", _apply, "carry out a plan file", takes=("state",), example=f"{EXAMPLE} apply p.yaml"
+    )
     apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
     replay = command(
         commands,
         "replay",
         _replay,
         "plan a stored snapshot again and compare with the stored plan, byte for byte",
+        takes=(),
         example="jobtree replay lake/cycles/date=2026-01-01/20260101T000000Z.json",
     )
     replay.add_argument("manifest", type=Path, metavar="MANIFEST", help="the cycle's manifest in the lake")
-    crds = command(commands, "crds", _crds, "print the CustomResourceDefinitions", example="jobtree crds --out crds")
+    crds = command(
+        commands, "crds", _crds, "print the CustomResourceDefinitions", takes=(), example="jobtree crds --out crds"
+    )
     crds.add_argument("--out", type=Path, metavar="DIR", help="one file per kind in this folder")
     return args.run(parser, argv)
 

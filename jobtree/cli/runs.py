@@ -10,13 +10,9 @@ from jobtree.cli import args, budgets, completion, control, explain, fleet, stat
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
-        prog="kubectl runs",
-        parents=[args.shared()],
-        description="Submit runs to a GPU fleet and see what becomes of them.",
-        allow_abbrev=False,
+    top, commands = args.program(
+        "kubectl runs", "Submit runs to a GPU fleet and see what becomes of them.", takes=tuple(args.GLOBAL)
     )
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (submit, explain, watch, state, fleet, budgets, control, completion):
         module.add(commands)
     return top

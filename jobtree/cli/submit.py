@@ -48,13 +48,22 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     items = [item for _, item in manifests]
     if not items:
         raise Refusal(f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
-    start_planner()
+    structured = options.output in {"json", "yaml"}
+    if not structured:
+        start_planner()
     with cluster.hold():
         intake = cluster.read()
         show.warn(_check(intake, items))
         _refuse_strangers(intake, items, options.time)
-        outcomes = [_outcome(intake, value, item) for value, item in manifests]
+        stored = _objects(intake)
+        outcomes = [_outcome(stored.get(item.subject), value, item) for value, item in manifests]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
+    if structured:
+        from exporters.plain import document
+
+        after = _objects(cluster.read())
+        show.data(show.listing([document(after[item.subject]) for item in items]), options.output)
+        return 0
     show.say(*(f"{item.subject} {word}" for item, (word, _) in zip(items, outcomes, strict=True)))
     _next_cycle(options, [item for item in items if isinstance(item, Run)])
     return 0
@@ -152,16 +161,19 @@ def _refuse_strangers(intake: Intake, items: Sequence[KindObject], at: int) -> N
             raise Refusal(refusal, subject=run.subject)
 
 
-def _outcome(intake: Intake, value: dict[str, Any], item: KindObject) -> tuple[str, list[Write]]:
-    """kubectl's word for what happens with the object, and the write that does it."""
+def _objects(intake: Intake) -> dict[str, KindObject]:
+    """What can be submitted and is there, by subject."""
+    found: list[KindObject] = [*intake.runs, *intake.budgets, *([intake.policy] if intake.policy else [])]
+    return {each.subject: each for each in found}
+
+
+def _outcome(before: KindObject | None, value: dict[str, Any], item: KindObject) -> tuple[str, list[Write]]:
+    """kubectl's word for what happens with the object (``before``: as it is there), and the write that does it."""
     from exporters.plain import merge_patch
     from jobtree.api import encode
     from jobtree.cluster.protocol import Ref, Write
 
     ref = Ref(item.kind, item.namespace, item.name)
-    stored: list[KindObject] = [*intake.runs, *intake.budgets]
-    stored += [intake.policy] if intake.policy else []
-    before = next((each for each in stored if each.subject == item.subject), None)
     if before is None:
         return "created", [Write("create", ref, value)]
     old, new = encode(before), encode(item)

@@ -245,7 +245,6 @@ def test_a_broken_run_is_named_with_what_is_wrong() -> None:
         ["fleet", "--nodes"],
         ["watch", "wide"],
         ["sponsors", "list", "wide"],
-        ["completion", "--words", "watch", ""],
     ],
 )
 def test_reading_leaves_the_file_as_it_is(world: World, args: list[str]) -> None:

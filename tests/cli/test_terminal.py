@@ -73,7 +73,7 @@ def test_a_reader_that_goes_away_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("args", [["state"], ["state", "-o", "yaml"], ["completion", "bash"]])
+@pytest.mark.parametrize("args", [["state"], ["state", "-o", "yaml"], ["leases"]])
 def test_a_full_disk_is_said_in_one_sentence(args: list[str]) -> None:
     world = World().run("r", 1)
     with open("/dev/full", "wb") as full:

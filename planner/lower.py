@@ -74,12 +74,19 @@ class _Lowering:
         return run.access(self.book.money.policy.maintenance, self.book.money.at)
 
     def type(self, run: RunRow, purse: _Purse, *, unfunded: bool, tied: bool) -> RunType:
-        """The run's type; runs that are tied to others are types of their own."""
+        """The run's type; runs that are tied to others are types of their own.
+
+        Where the model is exact, so are runs with limits of their own, which a type would only hold on average, and
+        runs that grow in one domain, whose widths a type would not know by domain.
+        """
         access = self.access(run)
         load = PodLoad(run.pod_cpu_milli, run.pod_memory)
         borrows = run.max_borrow if not unfunded and any(source.loan for source in purse.sources) else None
         pool = -1 if unfunded else purse.pool
-        key = (access, run.lowered(), pool, load, borrows, run.key if tied else None)
+        limited = borrows is not None or (not unfunded and any(s.run_gpus is not None for s in purse.sources))
+        grows = run.malleable and not run.spread
+        alone = tied or (self.exact and (limited or grows))
+        key = (access, run.lowered(), pool, load, borrows, run.key if alone else None)
         found = self.types.get(key)
         if found is None:
             sites = self.fleet.sites_for(access)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from cronjobs.deadline import Planner
 from exporters.lake import Lake
 from exporters.planobject import name_of
+from exporters.summary import counted
 from exporters.writes import writes_for
 from jobtree.api import Refusal, Time
 from jobtree.check import check
@@ -131,8 +132,9 @@ def refuse_violations(snapshot: Snapshot, plan: Plan) -> None:
     """Raises Refusal naming the first violation that the checker finds, and how many there are."""
     violations = check(snapshot, plan)
     if violations:
-        first, more = violations[0], len(violations) - 1
+        first, rest = violations[0], len(violations) - 1
+        more = f"; {counted(rest, 'more violation', 'more violations')}" if rest else ""
         raise Refusal(
             f"the checker does not pass the plan, so nothing is written: {first.object}: {first.message} "
-            f"({first.invariant}{f'; {more} more violations' if more else ''})"
+            f"({first.invariant}{more})"
         )

@@ -22,9 +22,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def headline(plan: Plan) -> str:
     """One sentence with the numbers that matter."""
     started = len({_run(lease) for lease in plan.leases if lease.spec.reason == "Start"})
-    parts = [_count(started, "run starts", "runs start"), _count(len(plan.waits), "waits", "wait")]
+    parts = [counted(started, "run starts", "runs start"), counted(len(plan.waits), "waits", "wait")]
     if plan.closures:
-        parts.append(_count(len(plan.closures), "lease ends", "leases end"))
+        parts.append(counted(len(plan.closures), "lease ends", "leases end"))
     cut = "; cut short before its proof" if plan.truncated else ""
     return f"Plan {plan.cycle} for {Time(plan.at)}: {', '.join(parts)}{cut}"
 
@@ -91,5 +91,6 @@ def _proof(plan: Plan) -> list[tuple[str, str, str, str, str]]:
     return rows
 
 
-def _count(number: int, one: str, many: str) -> str:
+def counted(number: int, one: str, many: str) -> str:
+    """``1 write``, ``2 writes``."""
     return f"{number} {one if number == 1 else many}"

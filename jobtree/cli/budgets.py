@@ -113,4 +113,4 @@ def _mark(record: dict[str, Any]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}" if isinstance(value, int) else f"{value:.2f}"
+    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.2f}"

@@ -84,7 +84,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.cycle import run_cycle
     from cronjobs.schedule import times
-    from exporters.summary import headline
+    from exporters.summary import counted, headline
 
     lake = _lake(options, given.lake)
     for at in times(options.at, given.every, given.span):
@@ -92,7 +92,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
         with cluster.hold(), _progress() as on_phase:
             result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
         _warn(result.plan)
-        show.say(f"{headline(result.plan)}; {result.writes} writes")
+        show.say(f"{headline(result.plan)}; {counted(result.writes, 'write', 'writes')}")
     return 0
 
 
@@ -151,7 +151,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     cluster = options.cluster(at=plan.at)
     with cluster.hold():
         writes = apply_plan(cluster, plan)
-    show.say(f"{summary.headline(plan)}; {writes} writes")
+    show.say(f"{summary.headline(plan)}; {summary.counted(writes, 'write', 'writes')}")
     return 0
 
 

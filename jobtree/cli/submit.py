@@ -53,7 +53,7 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
         start_planner()
     with cluster.hold():
         intake = cluster.read()
-        show.warn(_check(intake, items))
+        show.warn([*_check(intake, items), *_strange_flavors(intake, items)])
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
         outcomes = [_outcome(stored.get(item.subject), value, item) for value, item in manifests]
@@ -71,8 +71,9 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
 
 def _manifests(file: str, namespace: str | None, follow: str | None) -> list[Manifest]:
     """The objects of one file, in its order. Raises Refusal, naming the file, for what cannot be submitted."""
-    from jobtree.api import GROUP, decode
+    from jobtree.api import API_VERSION, GROUP, decode
     from jobtree.api.core import Node, Pod
+    from jobtree.api.errors import missing, wrong
     from jobtree.cluster.document import parse
 
     data = sys.stdin.buffer.read() if file == "-" else files.read(Path(file))
@@ -80,9 +81,14 @@ def _manifests(file: str, namespace: str | None, follow: str | None) -> list[Man
         found = []
         for document in parse(data).documents():
             kind = document.key.kind
-            if kind not in _SUBMITTED or document.key.group != GROUP:
+            if kind not in _SUBMITTED:
                 raise Refusal(f"{document.key} cannot be submitted; allowed are {', '.join(_SUBMITTED)}")
-            value = _placed(document.value(), document.key, namespace)
+            value = document.value()
+            if document.key.group != GROUP:
+                said = value.get("apiVersion")
+                refusal = wrong("apiVersion", said, API_VERSION) if said else missing("apiVersion", API_VERSION)
+                raise refusal.about(str(document.key))
+            value = _placed(value, document.key, namespace)
             if follow is not None and kind == "Run":
                 _add_follow(value, follow)
             item = decode(kind, value)
@@ -132,6 +138,30 @@ def _check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
     return warnings
 
 
+def _strange_flavors(intake: Intake, items: Sequence[KindObject]) -> list[str]:
+    """Warnings for flavors that no node has: a slip of the pen would wait for ever, or pay for nothing."""
+    from jobtree.api import Budget, Policy, Run
+
+    label = (intake.policy or Policy()).spec.topology.labels.flavor
+    there = sorted({flavor for node in intake.nodes if (flavor := node.metadata.labels.get(label))})
+    if not there:
+        return []
+    asked: list[tuple[KindObject, str, str | None]] = [
+        (item, "spec.resources.gpuType", item.spec.resources.gpu_type) for item in items if isinstance(item, Run)
+    ]
+    asked += [
+        (item, f"spec.envelopes[{number}].flavor", envelope.flavor)
+        for item in items
+        if isinstance(item, Budget)
+        for number, envelope in enumerate(item.spec.envelopes)
+    ]
+    return [
+        f"{item.subject}: {field} is {flavor}, and no node has it; there are {', '.join(there)}"
+        for item, field, flavor in asked
+        if flavor and flavor not in there
+    ]
+
+
 def _refuse_strangers(intake: Intake, items: Sequence[KindObject], at: int) -> None:
     """Raises Refusal for a Run whose namespace may not charge as its owner, by the Budgets as they will be."""
     from jobtree.api import Budget, Policy, Run
@@ -158,7 +188,10 @@ def _refuse_strangers(intake: Intake, items: Sequence[KindObject], at: int) -> N
     money = state_of(take(after), at).money
     for run in runs:
         if refusal := tenancy.refusal(money, run.spec.owner, run.namespace):
-            raise Refusal(refusal, subject=run.subject)
+            raise Refusal(
+                f"spec.owner is {run.spec.owner}, which runs in namespace {run.namespace} may not charge: {refusal}",
+                subject=run.subject,
+            )
 
 
 def _objects(intake: Intake) -> dict[str, KindObject]:

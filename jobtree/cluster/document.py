@@ -47,6 +47,10 @@ _HEAD: Final = msgspec.json.Decoder(Head)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _NO_OBJECT: Final = "something in it is not a Kubernetes object (a mapping with apiVersion, kind and metadata)"
+_BARE_LIST: Final = (
+    "it holds a bare list; allowed are objects one after another, or "
+    '{"apiVersion": "v1", "kind": "List", "items": [...]} around them'
+)
 _MOST_FLOW: Final = 2**20
 """Most bytes of YAML in flow style that looks like JSON: it is read a hundred times more slowly."""
 
@@ -255,7 +259,7 @@ def _json_group(chunk: bytes, body: bytes) -> Group:
     try:
         members = _MEMBERS.decode(body)
     except msgspec.ValidationError:
-        raise Refusal(_NO_OBJECT) from None
+        raise Refusal(_BARE_LIST if body.lstrip().startswith(b"[") else _NO_OBJECT) from None
     kind = _text(members.get("kind"))
     if not kind.endswith("List") or not bytes(members.get("items", b"")).startswith(b"["):
         raw = body.strip()
@@ -286,7 +290,7 @@ def _yaml_group(chunk: bytes, body: bytes, allowance: yamltext.Allowance, line: 
         return Group("yaml", [], chunk)
     value = loaded.value
     if not isinstance(value, dict):
-        raise Refusal(_NO_OBJECT)
+        raise Refusal(_BARE_LIST if isinstance(value, list) else _NO_OBJECT)
     kind, items = value.get("kind"), value.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         head = text[: loaded.start].lstrip("\r\n").encode()

@@ -75,7 +75,9 @@ class StateFile:
     def _bytes(self) -> bytes:
         data = disk.read(self.path)
         if data is None and not self._create:
-            raise Refusal("there is no such file; `kubectl-runs --state FILE submit -f MANIFEST` makes one")
+            # Where even the folder is not there, the name is mistyped rather than new.
+            hint = "; `kubectl-runs --state FILE submit -f MANIFEST` makes one" if self.path.parent.is_dir() else ""
+            raise Refusal(f"there is no such file{hint}")
         return data or b""
 
     def _parse(self, data: bytes) -> StateText:

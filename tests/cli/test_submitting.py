@@ -114,6 +114,14 @@ def test_all_or_none(world: World, tmp_path: Path) -> None:
     [
         ([], "{file} has no object in it; allowed are Run, Budget, Policy"),
         ([doc.node("n")], "{file}: Node n cannot be submitted; allowed are Run, Budget, Policy"),
+        (
+            [{**doc.run("r", 1), "apiVersion": "v1"}],
+            'Run default/r: apiVersion is "v1"; allowed is rq.davidlangworthy.io/v1',
+        ),
+        (
+            [{**doc.run("r", 1), "apiVersion": None}],
+            "Run default/r: apiVersion is missing; allowed is rq.davidlangworthy.io/v1",
+        ),
         ([doc.run("r", 1), doc.run("r", 2)], "{file}: Run default/r stands in it twice; remove one of the two"),
         (
             [doc.merge(doc.run("r", 1), {"spec": {"resources": {"totalGpus": 8}}})],
@@ -148,7 +156,8 @@ def test_a_run_from_a_namespace_that_its_owner_is_not_bound_to_is_refused(world:
     bound = doc.budget("org:b", [doc.envelope(8)], namespaces=["team-b"])
     good, evil = (doc.run("r", 1, "org:b:x", namespace) for namespace in ("team-b", "evil"))
     assert world.runs("submit", "-f", manifest(tmp_path, bound, evil), at=T0).refused() == (
-        "error: Run evil/r: org:b:x may be charged from team-b, not from evil"
+        "error: Run evil/r: spec.owner is org:b:x, which runs in namespace evil may not charge: "
+        "org:b:x may be charged from team-b, not from evil"
     )
     world.runs("submit", "-f", manifest(tmp_path, bound, good), at=T0).ok()
 
@@ -158,6 +167,16 @@ def test_sponsors_without_borrowing_are_accepted_with_a_warning(world: World, tm
     output = world.runs("submit", "-f", made, at=T0).ok()
     assert output.err.startswith("warning: Run default/r: spec.funding.sponsors")
     assert output.err.count("\n") == 1
+
+
+def test_flavors_that_no_node_has_are_warned_of(world: World, tmp_path: Path) -> None:
+    run = doc.merge(doc.run("r", 1), {"spec": {"resources": {"gpuType": "H100-80G"}}})
+    budget = doc.budget("org:b", [doc.envelope(8), doc.envelope(8, name="second", flavor="h100")])
+    output = world.node("t", flavor="T4").runs("submit", "-f", manifest(tmp_path, run, budget), at=T0).ok()
+    assert output.err.splitlines() == [
+        "warning: Run default/r: spec.resources.gpuType is H100-80G, and no node has it; there are H100-80GB, T4",
+        "warning: Budget org-b: spec.envelopes[1].flavor is h100, and no node has it; there are H100-80GB, T4",
+    ]
 
 
 def test_a_file_that_cannot_be_read_is_refused(world: World, tmp_path: Path) -> None:
@@ -248,6 +267,13 @@ def test_usage_is_computed_at_the_time_that_is_asked_for(world: World) -> None:
     assert world.runs("budgets", "usage", "--owner", "org:c", at="+90m").ok().out == (
         "No budgets found.\n\nBorrowed by org:c\nLENDER   GPUS\norg:b    2\n"
     )
+
+
+def test_large_whole_numbers_of_usage_are_printed_whole(world: World) -> None:
+    world.budget("org:b", 1_000_000, maxGPUHours=23_456_789)
+    assert world.runs("budgets", "usage", "--owner", "org:b", at=T0).ok().out.splitlines()[1].split()[7:] == [
+        "1000000", "0", "0", "23456789"
+    ]  # fmt: skip
 
 
 def test_the_life_of_a_run_by_commands_alone(world: World) -> None:

@@ -245,6 +245,10 @@ def test_any_mixture_keeps_what_is_not_touched(forms: list[str], touched: set[in
 
 
 NO_OBJECT = "something in it is not a Kubernetes object (a mapping with apiVersion, kind and metadata)"
+BARE_LIST = (
+    "it holds a bare list; allowed are objects one after another, or "
+    '{"apiVersion": "v1", "kind": "List", "items": [...]} around them'
+)
 REFUSED = {
     "two of one name": (doc.dump([run("r"), run("r")]), "Run default/r stands in it twice; remove one of the two"),
     "two of one name, one without its namespace": (
@@ -257,7 +261,9 @@ REFUSED = {
     ),
     "no kind": ("metadata:\n  name: x\n", "an object in it (x) has no kind; allowed are Kubernetes objects"),
     "a text": ("hello\n", NO_OBJECT),
-    "a list": ("[1, 2]", NO_OBJECT),
+    "a bare list": ("[1, 2]", BARE_LIST),
+    "a bare list of objects in JSON": (json.dumps([run("r"), run("s")]), BARE_LIST),
+    "a bare list of objects in YAML": ("- kind: Run\n- kind: Run\n", BARE_LIST),
     "a number among items": ('{"kind":"List","items":[1]}', NO_OBJECT),
     "a List in a List": (
         '{"kind":"List","items":[{"kind":"List","items":[]}]}',

@@ -219,6 +219,11 @@ def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     assert sentence(path) == f"{path}: {said}"
 
 
+def test_a_missing_file_in_a_missing_folder_is_a_wrong_name(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "none.yaml"
+    assert sentence(path) == f"{path}: there is no such file"
+
+
 def test_a_directory_is_no_state_file(tmp_path: Path) -> None:
     assert sentence(tmp_path) == f"{tmp_path}: it is a directory; name a file in it"
 

@@ -5,10 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from cronjobs.cycle import refuse_violations
 from cronjobs.schedule import times
 from exporters import planfile, planjson
+from jobtree.api import Refusal
+from jobtree.world.intake import intake
+from jobtree.world.plan import Closure, Plan, Solver
+from jobtree.world.snapshot import take
 from tests.support import documents as doc
 from tests.support import invariants
 from tests.support.commands import jobtree
@@ -272,6 +278,17 @@ def test_a_replay_names_the_first_difference(world: World) -> None:
     assert jobtree("replay", path).refused() == (
         f'error: {path}: the plan is another one: plan.waits[0].name was "t" and is now "s"'
     )
+
+
+@pytest.mark.parametrize(("times", "more"), [(1, ""), (2, "; 1 more violation"), (3, "; 2 more violations")])
+def test_violations_are_counted_in_the_sentence(times: int, more: str) -> None:
+    snapshot = take(intake([], "none"))
+    solver = Solver(name="", version="", options={})
+    plan = Plan(jobtree="0", at=0, cycle="c", snapshot=snapshot.digest, policy=snapshot.policy_digest, solver=solver)
+    closure = [Closure(namespace="x", name=f"l{number}", ended=0, reason="Completed") for number in range(times)]
+    with pytest.raises(Refusal) as refusal:
+        refuse_violations(snapshot, msgspec.structs.replace(plan, closures=closure))
+    assert str(refusal.value).endswith(f"{more})")
 
 
 def test_every_crd_is_printed_or_written(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ class Search:
         return (*values, -nearness(self.problem, outcome.draft))
 
     def _stages(self, master: Master) -> _Solved:
-        """Solve the master's stages in order, each held at what it reached before the next."""
+        """Solve the master's stages in order, each held at what it reached; of a large master only the first."""
         large = master.integers > SMALL and not self.problem.exact
         solved = _Solved(master, Solution(None, -INF, INF, optimal=False), {}, [])
         for name, costs in self._objectives(master):
@@ -178,8 +178,7 @@ class Search:
                 continue
             master.model.maximise(costs)
             if large and solved.kept:
-                solved.bounds[name] = self._bound(name, solve(master.model, self.settings, relaxed=True).bound)
-                continue
+                continue  # filled greedily; bounded given what the starts reach
             found = self._in_bands(master) if large else solve(master.model, self.settings)
             solved.bounds[name] = self._bound(name, found.bound)
             if found.values is None:
@@ -203,18 +202,22 @@ class Search:
             for name, unfunded in START_STAGES.items()
         }
         reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
-        if all(reached[name] >= held - NOISE * max(1.0, abs(held)) for name, _, held in solved.kept):
-            return solved.bounds
         model = solved.master.model
-        rows = {name: row for name, row, _ in solved.kept}
-        bounds: dict[str, int] = {}
-        for row in rows.values():
+        rows = {name: (row, held) for name, row, held in solved.kept}
+        for row, _ in rows.values():
             model.row_lower[row] = -INF
+        bounds: dict[str, int] = {}
+        intact = True
         for name, costs in self._objectives(solved.master):
-            model.maximise(costs)
-            bounds[name] = self._bound(name, solve(model, self.settings, relaxed=True).bound) if costs else 0
+            if intact and name in solved.bounds:
+                bounds[name] = solved.bounds[name]
+            else:
+                model.maximise(costs)
+                bounds[name] = self._bound(name, solve(model, self.settings, relaxed=True).bound) if costs else 0
             if name in rows:
-                model.row_lower[rows[name]] = reached[name] - NOISE * max(1.0, abs(reached[name]))
+                row, held = rows[name]
+                intact = intact and reached[name] >= held - NOISE * max(1.0, abs(held))
+                model.row_lower[row] = reached[name] - NOISE * max(1.0, abs(reached[name]))
         return bounds
 
     def _in_bands(self, master: Master) -> Solution:

@@ -169,7 +169,7 @@ class SolverPolicy(Strict, frozen=True, kw_only=True):
     ] = 0.0001
     deadline: Annotated[
         Duration, Meta(description="When it strikes the best plan so far is used, marked truncated.")
-    ] = Duration(30)
+    ] = Duration(45)
     seed: Annotated[int, Meta(ge=0, le=2_147_483_647, description="The solver's seed.")] = 1
 
 

@@ -50,7 +50,7 @@ def test_the_built_in_policy() -> None:
             "tolerations": (),
         },
         "topology": {"labels": {}},
-        "solver": {"gap": 0.0001, "deadline": "30s", "seed": 1},
+        "solver": {"gap": 0.0001, "deadline": "45s", "seed": 1},
         "retention": {"leases": "7d", "plans": 100},
     }  # fmt: skip
     labels = spec.topology.labels

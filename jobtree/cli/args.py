@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jobtree import __version__
 from jobtree.api.errors import Refusal
@@ -190,13 +190,3 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         return int(given.handler(options, given))
     except UsageError as error:
         parser.error(str(error))
-
-
-def usage(parser: argparse.ArgumentParser) -> Handler:
-    """The handler of a command group that was called without a command: its help, exit code 2."""
-
-    def show(_options: Options, _given: argparse.Namespace) -> NoReturn:
-        parser.print_help(sys.stderr)
-        raise SystemExit(2)
-
-    return show

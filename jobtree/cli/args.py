@@ -6,7 +6,6 @@ Exit codes (spec §10): 0 ok; 1 refused or failed, with one sentence on stderr; 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

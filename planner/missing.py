@@ -1,9 +1,16 @@
 """A shortage with its clause for people."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from jobtree.world.plan import Short
 from policies.caps import Cap, counted
+
+BORROW_PRICE: Final = 0.998
+RUN_PRICE: Final = 0.9985
+LENDING_PRICE: Final = 0.999
+"""What a GPU of the run's own borrow limit, of a limit on single runs, and of a lending cap costs against 1 of any
+other cap: of equal rises those that concern fewest people are named first."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ and the payer with the least Σ rises is named, the nearest of equal ones. That 
 
 from dataclasses import dataclass
 
-from planner.missing import Missing, missing_at, over_borrow_limit
+from planner.missing import (
+    BORROW_PRICE,
+    LENDING_PRICE,
+    RUN_PRICE,
+    Missing,
+    missing_at,
+    over_borrow_limit,
+    over_run_limit,
+)
 from planner.purses import Purses
 from policies.caps import Lane
 from policies.payers import Payer
@@ -22,10 +30,14 @@ _Key = tuple[int, frozenset[int], int | None]
 
 @dataclass(frozen=True)
 class _Profile:
-    """``available``: milli-GPUs that the payers still give together; ``left``: per cap, after that."""
+    """What the payers still give together, nearest first, in milli-GPUs (``available``), and what is left after that.
+
+    ``left``: per cap; ``paid``: per envelope; ``borrowed``: by sponsors together.
+    """
 
     available: int
     borrowed: int
+    paid: dict[int, int]
     routes: list[tuple[Payer, Lane]]
     left: dict[int, int]
 
@@ -52,49 +64,59 @@ class Routes:
         return self._known[key, need]
 
     def _profile(self, payers: tuple[Payer, ...], sites: frozenset[int], max_borrow: int | None) -> _Profile:
-        problem = self._problem
         left: dict[int, int] = {}
-        available = borrowed = 0
+        paid: dict[int, int] = {}
+        borrowed = 0
         routes = []
         for payer in payers:
-            regions = {problem.book.money.region[s] for s in sites & problem.book.money.pays_on[payer.envelope]}
-            for region in sorted(regions):
-                lane = problem.lane(payer, region)
+            money = self._problem.book.money
+            for region in sorted({money.region[s] for s in sites & money.pays_on[payer.envelope]}):
+                lane = self._problem.lane(payer, region)
                 routes.append((payer, lane))
-                touched = problem.book.touches(lane)
+                touched = self._problem.book.touches(lane)
                 for cap, _ in touched:
-                    left.setdefault(cap, max(0, problem.book.caps[cap].limit - self._purses.used[cap]))
-                most = min((left[cap] // weight for cap, weight in touched), default=0)
+                    left.setdefault(cap, max(0, self._problem.book.caps[cap].limit - self._purses.used[cap]))
+                most = [left[cap] // weight for cap, weight in touched]
                 if payer.loan and max_borrow is not None:
-                    most = min(most, 1000 * max_borrow - borrowed)
+                    most.append(1000 * max_borrow - borrowed)
                 if payer.run_gpus is not None:
-                    most = min(most, 1000 * payer.run_gpus)
-                most -= most % 1000  # whole GPUs
-                available += most
-                borrowed += most if payer.loan else 0
+                    most.append(1000 * payer.run_gpus - paid.get(payer.envelope, 0))
+                here = min(most, default=0) // 1000 * 1000  # whole GPUs
+                paid[payer.envelope] = paid.get(payer.envelope, 0) + here
+                borrowed += here if payer.loan else 0
                 for cap, weight in touched:
-                    left[cap] -= weight * most
-        return _Profile(available, borrowed, routes, left)
+                    left[cap] -= weight * here
+        return _Profile(sum(paid.values()), borrowed, paid, routes, left)
 
     def _cheapest(self, profile: _Profile, need: int, max_borrow: int | None) -> list[Missing]:
         rest = need - profile.available
         if rest <= 0 or not profile.routes:
             return []
-        best: tuple[int, list[tuple[int, int]], Payer] | None = None
-        for payer, lane in profile.routes:
-            rises, price = [], 0
-            for cap, weight in self._problem.book.touches(lane):
-                rise = weight * rest - profile.left[cap]
-                if rise > 0:
-                    rises.append((cap, rise))
-                    price += rise // weight if self._problem.book.caps[cap].ahead else rise
-            if payer.loan and max_borrow is not None:
-                price += max(0, profile.borrowed + rest - 1000 * max_borrow)
-            if best is None or price < best[0]:
-                best = price, rises, payer
-        assert best is not None
-        _, rises, payer = best
-        found = [missing_at(self._problem.book.caps[cap], rise, self._purses.used[cap]) for cap, rise in rises]
-        if payer.loan and max_borrow is not None and profile.borrowed + rest > 1000 * max_borrow:
-            found.append(over_borrow_limit(-(-(profile.borrowed + rest - 1000 * max_borrow) // 1000), max_borrow))
+        routes = [self._route(profile, payer, lane, rest, max_borrow) for payer, lane in profile.routes]
+        _, found = min(routes, key=lambda route: route[0])  # the first of equal ones: the nearest
         return sorted(found, key=Missing.order)
+
+    def _route(
+        self, profile: _Profile, payer: Payer, lane: Lane, rest: int, max_borrow: int | None
+    ) -> tuple[float, list[Missing]]:
+        """(price in milli-GPUs, shortages) of paying ``rest`` over one payer."""
+        price = 0.0
+        found = []
+        for number, weight in self._problem.book.touches(lane):
+            cap = self._problem.book.caps[number]
+            rise = weight * rest - profile.left[number]
+            if rise > 0:
+                gpus = rise // weight if cap.ahead else rise
+                price += gpus * LENDING_PRICE if cap.rule == "lending" else gpus
+                found.append(missing_at(cap, rise, self._purses.used[number]))
+        over = profile.borrowed + rest - 1000 * max_borrow if payer.loan and max_borrow is not None else 0
+        if over > 0 and max_borrow is not None:
+            price += over * BORROW_PRICE
+            found.append(over_borrow_limit(-(-over // 1000), max_borrow))
+        if payer.run_gpus is not None:
+            over = profile.paid.get(payer.envelope, 0) + rest - 1000 * payer.run_gpus
+            if over > 0:
+                price += over * RUN_PRICE
+                label = self._problem.book.money.envelopes[payer.envelope].label
+                found.append(over_run_limit(-(-over // 1000), label, payer.run_gpus))
+        return price, found

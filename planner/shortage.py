@@ -5,7 +5,15 @@ from collections.abc import Callable
 from functools import partial
 
 from jobtree.world.plan import Short
-from planner.missing import Missing, missing_at, over_borrow_limit, over_run_limit
+from planner.missing import (
+    BORROW_PRICE,
+    LENDING_PRICE,
+    RUN_PRICE,
+    Missing,
+    missing_at,
+    over_borrow_limit,
+    over_run_limit,
+)
 from planner.purses import Purses
 from planner.solver import options, solve
 from policies.caps import amount
@@ -46,7 +54,7 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
     for cap, terms in sorted(caps.items()):
         rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
     rises.run_limits(kind, pays)
-    solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 0))
+    solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000))
     if solution.values is None:
         return []
     return rises.read(solution.values.tolist())
@@ -67,7 +75,7 @@ class _Rises:
         scale = cap.measure.scale
         left = max(0, cap.limit - self.purses.used[index]) / scale
         period = int(self.problem.book.money.policy.accounting_period) / 3600
-        price = {"lending": 0.999, "envelope": 1.0, "subtree": 1.001, "aggregate": 1.002}[cap.rule] + 1e-6 * near
+        price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         self.model.row(("cap", index), [*((c, w / scale) for c, w in terms), (column, -1.0)], -INF, left)
         used = self.purses.used[index]
@@ -77,7 +85,7 @@ class _Rises:
         """The run's own borrow limit, and perRun limits of envelopes."""
         loans = [c for p in kind.sources if p.loan for c in pays.get((True, p.envelope), ())]
         if kind.max_borrow is not None and loans:
-            column = self.model.column(("rise", "borrow"), cost=-0.998)
+            column = self.model.column(("rise", "borrow"), cost=-BORROW_PRICE)
             terms = [*((c, 1.0) for c in loans), (column, -1.0)]
             self.model.row(("borrow",), terms, -INF, float(kind.max_borrow))
             limit = kind.max_borrow
@@ -87,7 +95,7 @@ class _Rises:
             if payer.run_gpus is None:
                 continue
             label, most = self.problem.book.money.envelopes[payer.envelope].label, payer.run_gpus
-            column = self.model.column(("rise", "per-run", payer.envelope), cost=-0.9985)
+            column = self.model.column(("rise", "per-run", payer.envelope), cost=-RUN_PRICE)
             active = [(c, 1.0) for c in pays.get((True, payer.envelope), ())]
             spare = [(c, discount) for c in pays.get((False, payer.envelope), ())]
             self.model.row(("per-run", label), [*active, *spare, (column, -1.0)], -INF, float(payer.run_gpus))

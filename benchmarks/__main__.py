@@ -56,7 +56,7 @@ def phases(path: Path) -> Measured:
 
 def command(path: Path) -> dict[str, float]:
     """``jobtree cycle`` as an operator runs it, with its planner process: wall seconds, CPU and memory of both, and
-    whether the deadline of the Policy (30 s) cut the plan short."""
+    whether the deadline of the Policy (45 s by default) cut the plan short."""
     with tempfile.TemporaryDirectory() as folder:
         state = shutil.copy(path, folder)
         argv = [sys.executable, "-c", "import sys; from jobtree.cli.operator import main; sys.exit(main())"]

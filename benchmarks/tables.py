@@ -11,7 +11,7 @@ PLANS: Final = (
 )
 TIMES: Final = (
     "The cycle's phases in one process, the planner with it. `command` is `jobtree cycle` as an operator runs it, with "
-    "Python's start and the planner's own process, under the deadline of 30 s."
+    "Python's start and the planner's own process, under the Policy's deadline (45 s by default)."
 )
 
 

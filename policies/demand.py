@@ -5,7 +5,8 @@
 A run starts whole: each of its groups lies in some kind of domain,
 
     Σ_kinds groups(type, shape, kind) = per run × Σ starts (+ per step × Σ steps),   steps ≤ most steps × start
-    steps(type, kind) ≤ most steps × groups(type, kind)   where a run's groups must lie in one domain
+    steps(type, kind) ≤ most steps × groups(type, kind)   where a run's groups must lie in one domain;
+    groups(type, kind) ≤ (1 + most steps) × runs(type, kind),  Σ_kinds runs ≤ Σ starts   where steps look like the base
 """
 
 from dataclasses import dataclass
@@ -76,9 +77,15 @@ def _type(model: Model, kind: RunType, places: list[Kind], starts: Starts) -> No
 
 def _together(model: Model, kind: RunType, places: list[Kind], starts: Starts) -> None:
     (base, _), (step, _) = kind.pieces[0], kind.step_pieces[0]
-    if base == step:
-        return  # one column counts both
     most = float(kind.lowered.steps)
+    if base == step:  # one column counts both, so how many runs are in a place needs one of its own
+        lies = [model.column(("lies-together", kind.index, place.index), integer=True) for place in places]
+        for place, column in zip(places, lies, strict=True):
+            groups = starts.groups[kind.index, base, place.index]
+            model.row(("together", kind.index, place.index), [(groups, 1.0), (column, -1.0 - most)], -INF, 0.0)
+        whole = [*((column, 1.0) for column in lies), (starts.count[kind.index], -1.0)]
+        model.row(("together", kind.index), whole, -INF, 0.0)
+        return
     for place in places:
         base_column, step_column = (starts.groups[kind.index, shape, place.index] for shape in (base, step))
         model.row(("together", kind.index, place.index), [(step_column, 1.0), (base_column, -most)], -INF, 0.0)

@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test lint format bench wheel lock clean
+.PHONY: help env demo test nightly lint format bench wheel lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,6 +22,9 @@ demo: $(STAMP) ## a cycle on real jobs of Microsoft's Philly cluster, explained,
 
 test: lint ## lint, then all tests in random order (ARGS="tests/cycle -k replay": lint, then a part of them)
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+nightly: $(STAMP) ## the planner against the reference on a hundred thousand random worlds (hours)
+	@JOBTREE_WORLDS=$${JOBTREE_WORLDS:-100000} $(BIN)/python -m pytest -n 2 tests/reference $(ARGS)
 
 lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,0 +1,186 @@
+"""Brute force for tiny worlds: every choice of starts, domains, nodes and payers, one by one (spec §2 – §4).
+
+It shares the facts and rules of a world with the model and none of its algebra: what the model says in rows is tried
+out here. At most about four runs on three nodes.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from tests.reference.facts import Key, Node, Run, World, gang_of
+from tests.reference.model import below
+from tests.reference.rules import SPONSOR, Payment, milli, payers, pays_on, time_left
+from tests.reference.standing import left_of_caps
+
+Choice = tuple[Run, bool, tuple[int, ...]]
+"""A run that starts: funded or not, with these groups."""
+Load = tuple[int, ...]
+"""Free GPUs, pods, milli-CPUs and bytes of every node, one after the other."""
+Demand = tuple[tuple[int, bool, str, int], ...]
+"""(index of the choice, Active?, node, GPUs), sorted: what is to be paid."""
+
+
+def optimum(world: World) -> dict[str, int]:
+    """Best values of the stages, as `Reference.optimum` gives them."""
+    order: list[str] = [stage for stage in world.policy.stages if stage in ("starts", "opportunistic")]
+    options = [list(_options(world, run)) for run in world.waiting]
+    choices = [choice for choice in map(_starts, product(*options)) if _ties(world, choice)]
+    best: tuple[tuple[int, ...], int] | None = None
+    for choice in sorted(choices, key=lambda each: _score(order, each), reverse=True):
+        score = _score(order, choice)
+        if best is not None and score < best[0]:
+            break
+        cost = _cheapest(world, choice)
+        if cost is not None and (best is None or cost < best[1]):
+            best = score, cost
+    assert best is not None, "spec §4: the empty plan is always feasible"
+    return {**dict(zip(order, best[0], strict=True)), "payers": best[1]}
+
+
+def _options(world: World, run: Run) -> Iterator[Choice | None]:
+    yield None
+    for groups in run.widths:
+        yield run, True, groups
+        if run.row["opportunistic"] and "opportunistic" in world.policy.stages:
+            yield run, False, groups
+
+
+def _starts(options: tuple[Choice | None, ...]) -> list[Choice]:
+    return [option for option in options if option is not None]
+
+
+def _score(order: list[str], choice: list[Choice]) -> tuple[int, ...]:
+    values = {"starts": 0, "opportunistic": 0}
+    for run, funded, groups in choice:
+        values["starts" if funded else "opportunistic"] += run.weight * sum(groups)
+    return tuple(values[stage] for stage in order)
+
+
+def _ties(world: World, choice: list[Choice]) -> bool:
+    """Co-start gangs and quotas of trees."""
+    starting = {run.key: sum(groups) for run, _, groups in choice}
+    for run in world.waiting:
+        if run.row["gang"] and len({other.key in starting for other in gang_of(run, world.waiting)}) > 1:
+            return False
+    return all(_within_quota(world, root, starting) for root in world.runs.values())
+
+
+def _within_quota(world: World, root: Run, starting: dict[Key, int]) -> bool:
+    members = below(world, root.key)
+    new = {key: gpus for key, gpus in starting.items() if key in members}
+    held = [lease for lease in world.leases if lease.run in members and lease.active]
+    period = int(world.policy.accounting_period)
+    now = sum(lease.gpus for lease in held if lease.until is None)
+    used = sum(lease.gpus * ((lease.until or world.at) - lease.start) for lease in held)
+    for lease in held:
+        limit = world.runs[lease.run].limit
+        if lease.until is None:
+            used += lease.gpus * min(period, period if limit is None else lease.start + limit - world.at)
+    ahead = sum(gpus * min(period, world.runs[key].limit or period) for key, gpus in new.items())
+    gpus, seconds = root.row["quota_gpus"], root.row["quota_gpu_milliseconds"]
+    return not new or (
+        (gpus is None or now + sum(new.values()) <= gpus) and (seconds is None or used + ahead <= seconds / 1000)
+    )
+
+
+def _cheapest(world: World, choice: list[Choice]) -> int | None:
+    """Least Σ milli-GPUs × rank over all placements of these starts; None where none can be placed and paid."""
+    costs = [_least_pay(world, choice, demand) for demand in sorted(_placements(world, choice))]
+    return min((cost for cost in costs if cost is not None), default=None)
+
+
+def _placements(world: World, choice: list[Choice]) -> set[Demand]:
+    """All that could have to be paid, group by group, node by node."""
+    nodes = list(world.nodes.values())
+    states: set[tuple[Load, Demand]] = {
+        (tuple(x for n in nodes for x in (n.gpus, max(0, n.pods), max(0, n.cpu), max(0, n.memory))), ())
+    }
+    for index, (run, _, groups) in enumerate(choice):
+        domains = sorted({node.domain for node in nodes})
+        options = (
+            [(d,) * len(groups) for d in domains] if not run.row["spread"] else product(domains, repeat=len(groups))
+        )
+        after: set[tuple[Load, Demand]] = set()
+        for option in options:
+            mine = states
+            for domain, size in zip(option, groups, strict=True):
+                for active, gpus in ((True, size), (False, run.spare_gpus)):
+                    mine = {
+                        found
+                        for load, demand in mine
+                        for found in _put(nodes, domain, (index, run, active), gpus // run.pod, load, demand)
+                    }
+            after |= mine
+        states = after
+    return {demand for _, demand in states}
+
+
+def _put(
+    nodes: list[Node], domain: tuple[str, str, str], what: tuple[int, Run, bool], pods: int, load: Load, demand: Demand
+) -> Iterator[tuple[Load, Demand]]:
+    """Every way to put pods of one group and role on the nodes of a domain."""
+    index, run, active = what
+    if not pods:
+        yield load, demand
+        return
+    here = [i for i, node in enumerate(nodes) if node.domain == domain and run.may_use(node)]
+    for counts in product(*(range(min(pods, load[4 * i] // run.pod) + 1) for i in here)):
+        if sum(counts) != pods:
+            continue
+        left = list(load)
+        paid = {entry[:3]: entry[3] for entry in demand}
+        for i, count in zip(here, counts, strict=True):
+            bodies = (count if run.row["pod"] else min(count, 1)) if active else 0
+            uses = (count * run.pod, bodies, bodies * run.row["pod_cpu_milli"], bodies * run.row["pod_memory"])
+            for offset, use in enumerate(uses):
+                left[4 * i + offset] -= use
+            if count:
+                key = (index, active, nodes[i].name)
+                paid[key] = paid.get(key, 0) + count * run.pod
+        if min(left) >= 0:
+            yield tuple(left), tuple(sorted((*key, gpus) for key, gpus in paid.items()))
+
+
+def _least_pay(world: World, choice: list[Choice], demand: Demand) -> int | None:
+    """Every GPU of a funded start is paid by one envelope, and every cap holds: cheapest first, state by state."""
+    caps = left_of_caps(world)
+    states: dict[tuple[int, ...], int] = {tuple(left for _, left in caps) + _own_limits(world, choice): 0}
+    for index, active, name, gpus in demand:
+        run, funded, _ = choice[index]
+        for _ in range(gpus if funded else 0):
+            after: dict[tuple[int, ...], int] = {}
+            for left, cost in states.items():
+                for key, rank in payers(world, run).items():
+                    envelope = world.envelopes[key]
+                    if not pays_on(world, envelope, world.nodes[name]):
+                        continue
+                    paid = Payment(run.owner, envelope, world.nodes[name], active, time_left(run, envelope))
+                    uses = [cap.weigh(paid) for cap, _ in caps] + _own_uses(world, choice, index, paid, rank)
+                    rest = tuple(has - use for has, use in zip(left, uses, strict=True))
+                    more = cost + rank * milli(world, active=active)
+                    if min(rest, default=0) >= 0 and more < after.get(rest, more + 1):
+                        after[rest] = more
+            states = after
+    return min(states.values(), default=None)
+
+
+def _own_limits(world: World, choice: list[Choice]) -> tuple[int, ...]:
+    """Per start: milli-GPUs at each envelope (``perRun``), and Active GPUs that it may borrow."""
+    most = [each.row["per_run_gpus"] for each in world.envelopes.values()]
+    each_run = [1 << 40 if gpus is None else 1000 * gpus for gpus in most]
+    return tuple(
+        limit
+        for run, _, _ in choice
+        for limit in (*each_run, 1 << 40 if run.row["max_borrow"] is None else run.row["max_borrow"])
+    )
+
+
+def _own_uses(world: World, choice: list[Choice], index: int, paid: Payment, rank: int) -> list[int]:
+    found = []
+    for other in range(len(choice)):
+        found += [
+            milli(world, active=paid.active) if other == index and key == paid.envelope.key else 0
+            for key in world.envelopes
+        ]
+        found.append(1 if other == index and rank == SPONSOR and paid.active else 0)
+    return found

@@ -37,7 +37,7 @@ def failed(
     most = max(Fraction(1), exact(policy.failure.max_fraction) * len(names))
     if len(silent) > most:
         return frozenset(gone), (
-            f"{len(silent)} of {len(names)} nodes are NotReady for long, more than failure.maxFraction lets fail at once:"
-            " none is taken for failed"
+            f"{len(silent)} of {len(names)} nodes are NotReady for long, more than failure.maxFraction lets fail at"
+            " once: none is taken for failed"
         )
     return frozenset(gone | silent), ""

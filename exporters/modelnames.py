@@ -22,6 +22,8 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "groups": ("type", "shape", "kind"),
     "whole": ("type", "shape"),
     "together": ("type", "kind"),
+    "together-runs": ("type",),
+    "lies-together": ("type", "kind"),
     "pieces": ("shape", "kind", "part", "load"),
     "count": ("shape", "kind", "part", "load"),
     "room": ("kind", "part", "load", "pod", "size"),

@@ -84,7 +84,7 @@ def _together(model: Model, kind: RunType, places: list[Kind], starts: Starts) -
             groups = starts.groups[kind.index, base, place.index]
             model.row(("together", kind.index, place.index), [(groups, 1.0), (column, -1.0 - most)], -INF, 0.0)
         whole = [*((column, 1.0) for column in lies), (starts.count[kind.index], -1.0)]
-        model.row(("together", kind.index), whole, -INF, 0.0)
+        model.row(("together-runs", kind.index), whole, -INF, 0.0)
         return
     for place in places:
         base_column, step_column = (starts.groups[kind.index, shape, place.index] for shape in (base, step))

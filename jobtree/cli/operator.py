@@ -198,4 +198,4 @@ def _progress() -> Iterator[Callable[[str], None] | None]:
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
-        yield status.update
+        yield lambda phase: status.update(phase, spinner="dots")  # naming the spinner anew draws at once

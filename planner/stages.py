@@ -216,7 +216,8 @@ class Search:
                 bounds[name] = self._bound(name, solve(model, self.settings, relaxed=True).bound) if costs else 0
             if name in rows:
                 row, held = rows[name]
-                intact = intact and reached[name] >= held - NOISE * max(1.0, abs(held))
+                half = 0.5 / (1000 if name == "payers" else self._unit)  # of what the stage's integers can differ by
+                intact = intact and reached[name] >= held - max(half, NOISE * abs(held))
                 model.row_lower[row] = reached[name] - NOISE * max(1.0, abs(reached[name]))
         return bounds
 

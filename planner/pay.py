@@ -103,7 +103,7 @@ def _payments(
 ) -> None:
     """Rows as in policies.payments, over starts that have nodes."""
     caps: dict[int, list[tuple[int, float]]] = {}
-    discount = problem.book.money.policy.spares.discount_milli
+    discount = problem.milli(active=False)
     for (purse, active, site), terms in sorted(wanted.items()):
         columns = []
         for payer in problem.candidates[members[purse][0]].payers:
@@ -112,7 +112,7 @@ def _payments(
                 column = built.pay[key] = built.model.column(("pay", *key), integer=True)
                 columns.append((column, 1.0))
                 for cap, weight in problem.book.touches(problem.lane(payer, site)):
-                    caps.setdefault(cap, []).append((column, float(weight * (1000 if active else discount))))
+                    caps.setdefault(cap, []).append((column, float(weight * problem.milli(active))))
         built.model.row(("paid", purse, active, site), [*columns, *terms], 0.0, 0.0)
     for cap, terms in sorted(caps.items()):
         scale = problem.book.caps[cap].measure.scale
@@ -137,7 +137,7 @@ def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> tuple[Fl
 
     Returns payments, and the bound of the first objective in milli-GPUs × rank.
     """
-    discount = problem.book.money.policy.spares.discount_milli
+    discount = problem.milli(active=False)
     ranks = [0.0] * len(built.model.cost)
     orders = [0.0] * len(built.model.cost)
     by_purse: dict[int, dict[int, tuple[int, int]]] = {}

@@ -35,7 +35,6 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
     base = kind.lowered.pieces()
     needs = {True: kind.base_gpus, False: sum(shape.spare_gpus for shape in base)}
     rises = _Rises(problem, purses, model)
-    discount = problem.book.money.policy.spares.discount_milli
     caps: dict[int, list[tuple[int, float]]] = {}
     pays: dict[tuple[bool, int], list[int]] = {}
     for active, gpus in needs.items():
@@ -49,7 +48,7 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
                 for cap, weight in touched:
-                    caps.setdefault(cap, []).append((column, float(weight * (1000 if active else discount))))
+                    caps.setdefault(cap, []).append((column, float(weight * problem.milli(active))))
         model.row(("paid", active), columns, float(gpus), float(gpus))
     for cap, terms in sorted(caps.items()):
         rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
@@ -90,7 +89,7 @@ class _Rises:
             self.model.row(("borrow",), terms, -INF, float(kind.max_borrow))
             limit = kind.max_borrow
             self._found.append((column, lambda rise: over_borrow_limit(math.ceil(rise - _NOISE), limit)))
-        discount = self.problem.book.money.policy.spares.discount_milli / 1000
+        discount = self.problem.milli(active=False) / 1000
         for payer in kind.sources:
             if payer.run_gpus is None:
                 continue

@@ -314,7 +314,7 @@ def nearness(problem: Problem, draft: Draft) -> int:
     for candidate, paid in draft.paid.items():
         rank = {payer.envelope: payer.rank for payer in problem.candidates[candidate].payers}
         for (active, _), payments in paid.items():
-            milli = 1000 if active else problem.book.money.policy.spares.discount_milli
+            milli = problem.milli(active)
             total += sum(rank[envelope] * gpus * milli for envelope, gpus in payments.items())
     return total
 

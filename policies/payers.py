@@ -71,7 +71,7 @@ def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) 
 
     Only where a purse's runs all have the same payers in the same order (``Problem.exact``).
     """
-    discount = problem.book.money.policy.spares.discount_milli / 1000
+    discount = problem.milli(active=False) / 1000
     ranks = {
         purse.index: {p.envelope: p.rank for p in problem.candidates[purse.example.members[0]].payers}
         for purse in purses

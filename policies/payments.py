@@ -130,7 +130,6 @@ def _balance(
         model.row(lie, [*((c, 1.0) for c in lies), *((column, -gpus) for column, gpus in terms)], 0.0, 0.0)
         for site, column in zip(sorted(part), lies, strict=True):
             per_site.setdefault((active, site), []).append((column, -1.0))
-    discount = problem.book.money.policy.spares.discount_milli
     for (active, site), terms in sorted(per_site.items()):
         columns = []
         for source in purse.example.sources:
@@ -142,7 +141,7 @@ def _balance(
             column = pay[key] = model.column(("pay", *key))
             columns.append((column, 1.0))
             for cap, weight in problem.book.touches(problem.lane(source, site)):
-                caps.setdefault(cap, []).append((column, float(weight * (1000 if active else discount))))
+                caps.setdefault(cap, []).append((column, float(weight * problem.milli(active))))
         model.row(("paid", purse.index, active, site), [*columns, *terms], 0.0, 0.0)
 
 
@@ -155,7 +154,7 @@ def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, 
         terms = [(column, 1.0) for key, column in mine if key[1] and key[3] in loans]
         limit = float(purse.example.max_borrow)
         model.row(("borrow", purse.index), [*terms, *((c, -limit) for c, _ in starts)], -INF, 0.0)
-    discount = problem.book.money.policy.spares.discount_milli / 1000
+    discount = problem.milli(active=False) / 1000
     for source in purse.example.sources:
         if source.run_gpus is not None:
             terms = [(column, 1.0 if key[1] else discount) for key, column in mine if key[3] == source.envelope]

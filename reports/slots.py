@@ -9,7 +9,6 @@ import pyarrow as pa
 from jobtree.world.plan import Plan
 
 State = Literal["running", "new", "spare", "foreign", "free"]
-STATES: Final[tuple[State, ...]] = ("running", "new", "spare", "foreign", "free")
 
 
 class Slot(NamedTuple):

@@ -5,9 +5,6 @@ violation is not written. What a snapshot already shows is the cluster's to repa
 ends or states.
 """
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from jobtree.check import (
@@ -33,6 +30,7 @@ from jobtree.check.classes import Present
 from jobtree.check.failures import Failures
 from jobtree.check.ledger import Ledger
 from jobtree.check.violation import Violation
+from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 
@@ -117,7 +115,7 @@ INVARIANTS: Final[dict[str, str]] = {
 
 def check(snapshot: Snapshot, plan: Plan) -> list[Violation]:
     """All violations of a plan for a snapshot, sorted and each once; empty for a plan that may be written."""
-    with _collector_paused():
+    with collector_paused():
         return sorted(_violations(snapshot, plan))
 
 
@@ -147,15 +145,3 @@ def _violations(snapshot: Snapshot, plan: Plan) -> set[Violation]:
         *usage.violations(case, entered, present),
         *record.violations(case, caps),
     }
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A check makes hundreds of thousands of records and no cycles: the collector would only walk them in vain."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -135,7 +135,7 @@ def intake(objects: Iterable[tuple[Key, bytes]], revision: str) -> Intake:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Reading makes hundreds of thousands of objects and no cycles: the collector would only walk them in vain."""
+    """For work that makes hundreds of thousands of objects and no cycles: the collector would walk them in vain."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The present class of running work (spec §3.5): who is funded now, in one pass over all claims.
+"""The present class of work: who is funded, in one pass over all claims (spec §3.5).
 
 Order: loans within ``lending.maxDuration`` first (a loan is a contract), then by the claimant's standing with the
 payer (owner, its children, siblings, parents, the rest), older loans last; within these by admission time, run,
@@ -8,62 +8,126 @@ envelope. A claim is funded iff every cap it touches still holds with it:
     malleable:    group by group from 0, until a group does not fit
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from jobtree.api.lease import FundingClass
 from policies.caps import CapBook, Lane
-from policies.claims import UNFUNDED, Claim, LeaseRow, class_name
+from policies.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
 from policies.ledger import Spent
 from policies.money import Money
 
-_OLD_LOAN = 5
+FRESH_LOAN: Final = -1
+OLD_LOAN: Final = 5
+
+Sums = dict[int, int]
+"""Cap → a sum in the cap's own unit."""
+
+
+class Place(NamedTuple):
+    """Where a claim stands in the pass."""
+
+    standing: int
+    admitted: int
+    run: RunKey
+    envelope: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is funded together: a fixed claim, or one group of a malleable one.
+
+    ``touched``: what it weighs per cap; ``second``: what its next second is charged per cap on hours or credits;
+    ``follows``: the group before it belongs to the same claim and comes first.
+    """
+
+    place: Place
+    follows: bool
+    touched: Sums
+    second: Sums
+    leases: Sequence[LeaseRow]
+    loan: bool
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The outcome of the pass over parts. ``used``: per cap, charged and taken, in the cap's unit."""
+
+    funded: list[bool]
+    used: list[int]
 
 
 @dataclass(frozen=True)
 class Funded:
-    """The outcome of the pass. ``classes``: (namespace, lease) → class; ``used``: per cap, in the cap's unit."""
+    """The present. ``classes``: (namespace, lease) → class; ``parts``: of all claims whose envelope pays now."""
 
     classes: dict[tuple[str, str], FundingClass]
-    used: list[int]
+    parts: list[Part]
+    outcome: Pass
+
+    @property
+    def used(self) -> list[int]:
+        """Per cap, what is charged and taken, in the cap's unit."""
+        return self.outcome.used
 
 
 def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Spent, sites: dict[str, int]) -> Funded:
     """Classes of all open ``leases``; those whose payer is quarantined keep the class they have."""
     money = book.money
-    used = [spent.cap.get(i, 0) for i in range(len(book.caps))]
-    seconds: dict[int, int] = {}
     classes: dict[tuple[str, str], FundingClass] = {}
     for lease in leases:
         kept = lease.envelope == -2 and lease.budget in money.quarantined
         classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED
-    for claim in sorted(claims, key=lambda c: _order(money, c)):
-        if not money.envelopes[claim.envelope].pays_at(money.at):
-            continue
-        name = class_name(money, claim.envelope, claim.run_owner, claim.loan)
-        for part in _parts(claim):
-            touched, second = _weigh(book, claim, part, sites)
-            if not _fits(book, spent, used, seconds, touched, second):
-                break
-            for cap, weight in touched.items():
-                used[cap] += weight
-            for cap, weight in second.items():
-                seconds[cap] = seconds.get(cap, 0) + weight
-            for lease in part:
+    parts = parts_of(book, claims, sites)
+    outcome = honour(book, spent, parts)
+    for part, funded in zip(parts, outcome.funded, strict=True):
+        if funded:
+            name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan)
+            for lease in part.leases:
                 classes[lease.namespace, lease.name] = name
-    return Funded(classes, used)
+    return Funded(classes, parts, outcome)
 
 
-def _order(money: Money, claim: Claim) -> tuple[int, int, tuple[str, str], int]:
+def honour(book: CapBook, spent: Spent, parts: Sequence[Part]) -> Pass:
+    """The pass over ``parts``, which stand in its order."""
+    used = [spent.cap.get(i, 0) for i in range(len(book.caps))]
+    seconds: Sums = {}
+    found: list[bool] = []
+    for part in parts:
+        fits = (not part.follows or found[-1]) and _fits(book, spent, used, seconds, part)
+        found.append(fits)
+        if fits:
+            for cap, weight in part.touched.items():
+                used[cap] += weight
+            for cap, weight in part.second.items():
+                seconds[cap] = seconds.get(cap, 0) + weight
+    return Pass(found, used)
+
+
+def parts_of(book: CapBook, claims: list[Claim], sites: dict[str, int]) -> list[Part]:
+    """The parts of all claims whose envelope pays now, in the order of the pass."""
+    money = book.money
+    paying = [(_place(money, claim), claim) for claim in claims if money.envelopes[claim.envelope].pays_at(money.at)]
+    found = []
+    for place, claim in sorted(paying, key=lambda p: p[0]):
+        for i, leases in enumerate(_together(claim)):
+            touched, second = _weigh(book, claim, leases, sites)
+            found.append(Part(place, i > 0, touched, second, leases, claim.loan))
+    return found
+
+
+def _place(money: Money, claim: Claim) -> Place:
     envelope = money.envelopes[claim.envelope]
     if claim.loan:
         young = money.at - claim.admitted < envelope.lending_duration
-        standing = -1 if young else _OLD_LOAN
+        standing = FRESH_LOAN if young else OLD_LOAN
     else:
         standing = money.family.standing(claim.run_owner, envelope.owner)
-    return standing, claim.admitted, claim.run, claim.envelope
+    return Place(standing, claim.admitted, claim.run, claim.envelope)
 
 
-def _parts(claim: Claim) -> list[list[LeaseRow]]:
+def _together(claim: Claim) -> list[list[LeaseRow]]:
     if not claim.malleable:
         return [claim.leases]
     groups: dict[int, list[LeaseRow]] = {}
@@ -72,35 +136,31 @@ def _parts(claim: Claim) -> list[list[LeaseRow]]:
     return [groups[g] for g in sorted(groups)]
 
 
-def _weigh(
-    book: CapBook, claim: Claim, part: list[LeaseRow], sites: dict[str, int]
-) -> tuple[dict[int, int], dict[int, int]]:
-    """What a part weighs per cap; and what its next second is charged per cap on hours or credits."""
-    touched: dict[int, int] = {}
-    second: dict[int, int] = {}
-    rate = book.money.rate_milli(claim.envelope)
-    for lease in part:
+def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str, int]) -> tuple[Sums, Sums]:
+    touched: Sums = {}
+    second: Sums = {}
+    for lease in leases:
         lane = Lane(claim.envelope, claim.loan, sites.get(lease.node, -1), claim.limit)
-        milli = lease.milli(book.money.policy)
-        for cap, weight in book.touches(lane):
-            touched[cap] = touched.get(cap, 0) + weight * milli
-        for cap in book.time_caps(claim.envelope):
-            if book.caps[cap].pool.contains(lane):
-                second[cap] = second.get(cap, 0) + book.caps[cap].measure.charged(milli, milli * rate)
+        weigh(book, lane, lease.milli(book.money.policy), touched, second)
     return touched, second
 
 
-def _fits(
-    book: CapBook,
-    spent: Spent,
-    used: list[int],
-    seconds: dict[int, int],
-    touched: dict[int, int],
-    second: dict[int, int],
-) -> bool:
+def weigh(book: CapBook, lane: Lane, milli: int, touched: Sums, second: Sums) -> None:
+    """Add what ``milli`` milli-GPUs on a lane weigh per cap, and what their next second is charged."""
+    rate = book.money.rate_milli(lane.envelope)
+    for cap, weight in book.touches(lane):
+        touched[cap] = touched.get(cap, 0) + weight * milli
+    for cap in book.time_caps(lane.envelope):
+        if book.caps[cap].pool.contains(lane):
+            second[cap] = second.get(cap, 0) + book.caps[cap].measure.charged(milli, milli * rate)
+
+
+def _fits(book: CapBook, spent: Spent, used: list[int], seconds: Sums, part: Part) -> bool:
     """Running work is held to what is used now; of hours and credits the next second must be left (spec §3.6)."""
-    if any(used[cap] + weight > book.caps[cap].limit for cap, weight in touched.items() if not book.caps[cap].ahead):
-        return False
+    for cap, weight in part.touched.items():
+        if used[cap] + weight > book.caps[cap].limit and not book.caps[cap].ahead:
+            return False
     return all(
-        spent.cap.get(cap, 0) + seconds.get(cap, 0) + charge <= book.caps[cap].limit for cap, charge in second.items()
+        spent.cap.get(cap, 0) + seconds.get(cap, 0) + charge <= book.caps[cap].limit
+        for cap, charge in part.second.items()
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 
@@ -22,6 +23,25 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_list(kind):
         return _lists(values, kind)
     return pa.array(values, kind)
+
+
+def replaced(found: pa.Table, column: str, cells: Mapping[int, Any]) -> pa.Table:
+    """The table with other values in some rows (by their place) of one column; values as `table` takes them."""
+    if not cells:
+        return found
+    kind = found.schema.field(column).type
+    old = found.column(column).combine_chunks()
+    new = _column(list(cells.values()), kind)
+    if pa.types.is_dictionary(kind):
+        old, new = old.cast(pa.string()), new.cast(pa.string())
+    order = np.arange(len(old))
+    order[list(cells)] = np.arange(len(old), len(old) + len(new))
+    both = pa.concat_arrays([old, new]).take(pa.array(order))
+    return found.set_column(
+        found.schema.get_field_index(column),
+        found.schema.field(column),
+        coded(both.to_pylist()) if pa.types.is_dictionary(kind) else both,
+    )
 
 
 def coded(values: Iterable[str | None]) -> pa.DictionaryArray:

@@ -29,7 +29,7 @@ def runs(found: Sequence[Run], policy: PolicySpec) -> pa.Table:
     funding = [spec.funding for spec in specs]
     follows = [spec.follow for spec in specs]
     quotas = [spec.quota for spec in specs]
-    outcomes = [_outcome(run.status) for run in found]
+    outcomes = [outcome_of(run.status) for run in found]
     default = _default_pod(policy)
     pods = [
         default if spec.template is None else _template_pod(run, policy) for run, spec in zip(found, specs, strict=True)
@@ -87,7 +87,7 @@ def runs(found: Sequence[Run], policy: PolicySpec) -> pa.Table:
             "completed_at": _annotated(found, ANNOTATION_COMPLETED),
             "eta": _annotated(found, ANNOTATION_ETA),
             "enforced_limit": [run.status.time_limit for run in found],
-            "status": [_status(run.status) for run in found],
+            "status": [status_json(run.status) for run in found],
         },
     )
 
@@ -115,7 +115,7 @@ def _tolerations(given: Sequence[Toleration]) -> list[tuple[str, str, str, str]]
     return sorted((each.key, each.operator, each.value, each.effect) for each in given)
 
 
-def _outcome(status: RunStatus) -> tuple[str | None, str | None]:
+def outcome_of(status: RunStatus) -> tuple[str | None, str | None]:
     """Completed or Failed with its reason, as the conditions say: Failed counts more (spec §1)."""
     for outcome in ("Failed", "Completed"):
         for condition in status.conditions:
@@ -132,7 +132,8 @@ _NO_STATUS = RunStatus()
 _text_of = lru_cache(maxsize=65_536, typed=True)(enc_hook)  # the same few thousand times stand in every status
 
 
-def _status(status: RunStatus) -> str | None:
+def status_json(status: RunStatus) -> str | None:
+    """The status as canonical JSON; None where it says nothing."""
     if status == _NO_STATUS:
         return None
     return msgspec.json.encode(status, enc_hook=_text_of, order="sorted").decode()

@@ -1,0 +1,86 @@
+"""The snapshot of a cluster once a plan is carried out, without a cluster: leases closed and opened, ledgers, statuses.
+
+It is the snapshot that reading the cluster right after the plan's writes would give, where nothing else happens
+meanwhile and kubelets obey at once, as in a state file (spec §10).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from jobtree.world import rows, schema, values
+from jobtree.world.columns import canonical, replaced
+from jobtree.world.intake import collector_paused
+from jobtree.world.plan import Plan
+from jobtree.world.rows_runs import outcome_of, status_json
+from jobtree.world.snapshot import Snapshot
+
+Name = tuple[str, str]
+Ledger = list[tuple[Any, ...]]
+"""A lease's segments: (class, from, to, rate in millicredits per GPU-hour)."""
+
+
+def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot with ``plan``, which was made from it, carried out."""
+    with collector_paused():
+        tables = {
+            **snapshot.tables,
+            "leases": _leases(snapshot.tables["leases"], plan),
+            "runs": _runs(snapshot.tables["runs"], plan),
+        }
+        return Snapshot(tables, snapshot.policy)
+
+
+def _places(table: pa.Table) -> dict[Name, int]:
+    names = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
+    return {name: place for place, name in enumerate(names)}
+
+
+def _leases(table: pa.Table, plan: Plan) -> pa.Table:
+    places = _places(table)
+    closed = {places[closure.namespace, closure.name]: closure for closure in plan.closures}
+    ledgers: dict[int, Ledger] = {}
+    funding = values.record_lists(table, "funding") if plan.segments or plan.closures else []
+    for segment in plan.segments:
+        place = places[segment.namespace, segment.name]
+        ledger = ledgers.setdefault(place, list(funding[place]))
+        _end_last(ledger, segment.since)
+        ledger.append((segment.funding_class, segment.since, None, segment.rate_milli))
+    for place, closure in closed.items():
+        _end_last(ledgers.setdefault(place, list(funding[place])), closure.ended)
+    for column, cells in (
+        ("closed", dict.fromkeys(closed, True)),
+        ("ended", {place: closure.ended for place, closure in closed.items()}),
+        ("closure_reason", {place: closure.reason for place, closure in closed.items()}),
+        ("funding", ledgers),
+    ):
+        table = replaced(table, column, cells)
+    return _merged(table, rows.leases(plan.leases)) if plan.leases else table
+
+
+def _end_last(ledger: Ledger, at: int) -> None:
+    if ledger and ledger[-1][2] is None:
+        ledger[-1] = (*ledger[-1][:2], at, ledger[-1][3])
+
+
+def _merged(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Both tables' leases, sorted by their key."""
+    both = pa.concat_tables([old, new], promote_options="none").unify_dictionaries()
+    key = list(zip(values.texts(both, "namespace"), values.texts(both, "name"), strict=True))
+    order: Sequence[int] = sorted(range(len(key)), key=key.__getitem__)
+    return canonical(both.take(pa.array(order, pa.int64())), schema.LEASES)
+
+
+def _runs(table: pa.Table, plan: Plan) -> pa.Table:
+    places = _places(table)
+    found = {places[update.namespace, update.name]: update.status for update in plan.runs}
+    outcomes = {place: outcome_of(status) for place, status in found.items()}
+    for column, cells in (
+        ("outcome", {place: outcome for place, (outcome, _) in outcomes.items()}),
+        ("outcome_reason", {place: reason for place, (_, reason) in outcomes.items()}),
+        ("enforced_limit", {place: status.time_limit for place, status in found.items()}),
+        ("status", {place: status_json(status) for place, status in found.items()}),
+    ):
+        table = replaced(table, column, cells)
+    return table

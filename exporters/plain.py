@@ -1,12 +1,13 @@
 """API objects as the plain values that are written and printed: specs as people wrote them, statuses with zeros."""
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from jobtree.api import KindObject, enc_hook, encode
+from jobtree.api.meta import Condition
 from jobtree.api.scalars import SCALARS
 
 Plain = dict[str, Any]
@@ -29,27 +30,58 @@ def status(struct: msgspec.Struct) -> Plain:
 
     Absent stay only None, empty texts and empty lists.
     """
-    found: Plain = {}
-    for attribute, name in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
-        value = getattr(struct, attribute)
-        if value or (isinstance(value, int | float) and attribute not in _SILENT_ZEROS):
-            found[name] = _value(value)
-    return found
+    return {
+        name: _value(value)
+        for attribute, name in _fields(type(struct))
+        if _says(attribute, value := getattr(struct, attribute))
+    }
+
+
+def status_patch(old: msgspec.Struct, new: msgspec.Struct) -> Plain:
+    """`merge_patch` from the `status` of one struct to that of another of its type; only what differs is made plain."""
+    patch: Plain = {}
+    for attribute, name in _fields(type(new)):
+        before, after = getattr(old, attribute), getattr(new, attribute)
+        if before == after:
+            continue
+        if not _says(attribute, after):
+            if _says(attribute, before):
+                patch[name] = None
+        elif isinstance(after, msgspec.Struct) and isinstance(before, msgspec.Struct):
+            if inner := status_patch(before, after):
+                patch[name] = inner
+        elif isinstance(after, Mapping) and isinstance(before, Mapping):
+            patch[name] = merge_patch(_value(before), _value(after))
+        else:
+            patch[name] = _value(after)
+    return patch
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """A struct's attributes with their names in JSON."""
+    return tuple(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+
+
+def _says(attribute: str, value: Any) -> bool:
+    return bool(value) or (isinstance(value, int | float) and attribute not in _SILENT_ZEROS)
 
 
 def _value(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if type(value) is Condition:
+        return _condition(value)
     if isinstance(value, msgspec.Struct):
         return status(value)
     if isinstance(value, tuple | list):
         return [_value(each) for each in value]
-    if type(value) in _AS_THEY_ARE:
-        return value
-    return _text(value) if isinstance(value, SCALARS) else msgspec.to_builtins(value, enc_hook=enc_hook)
+    return enc_hook(value) if isinstance(value, SCALARS) else msgspec.to_builtins(value, enc_hook=enc_hook)
 
 
-@lru_cache(maxsize=4096, typed=True)  # statuses repeat the same few times
-def _text(value: Any) -> str:
-    return enc_hook(value)
+@lru_cache(maxsize=65_536)  # every run has six of them, and most are alike
+def _condition(condition: Condition) -> Plain:
+    return status(condition)
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Plain:

@@ -57,7 +57,7 @@ def _record(stored: dict[str, Any], record: Any) -> Iterator[Write]:
     body = plain.document(record)
     before = stored.get(record.name)
     if before is not None and before.spec == record.spec:
-        patch = plain.merge_patch(plain.status(before.status), body["status"])
+        patch = plain.status_patch(before.status, record.status)
         if patch:
             yield Write("patch", ref, {"status": patch}, "status")
         return
@@ -90,7 +90,7 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None)
         status = msgspec.structs.replace(
             status, closed=True, ended=Time(closure.ended), closure_reason=closure.reason, funding=tuple(funding)
         )
-    patch = plain.merge_patch(plain.status(lease.status), plain.status(status))
+    patch = plain.status_patch(lease.status, status)
     if patch:
         yield Write("patch", ref, {"status": patch}, "status")
     if closure is not None and lease.metadata.finalizers:
@@ -113,7 +113,7 @@ def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:
         before = stored[update.namespace, update.name].status
         if before == update.status:
             continue
-        patch = plain.merge_patch(plain.status(before), plain.status(update.status))
+        patch = plain.status_patch(before, update.status)
         yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
 
 
@@ -124,7 +124,7 @@ def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:
         if not usage_is_due(before, update.status, plan.at):
             continue
         after = msgspec.structs.replace(update.status, updated=Time(plan.at))
-        patch = plain.merge_patch(plain.status(before), plain.status(after))
+        patch = plain.status_patch(before, after)
         yield Write("patch", Ref("Budget", "", update.name), {"status": patch}, "status")
 
 

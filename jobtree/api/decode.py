@@ -37,28 +37,43 @@ KINDS: Final[dict[str, type[KindObject]]] = {
 READABLE: Final[dict[str, type[KindObject | Node | Pod]]] = {**KINDS, "Node": Node, "Pod": Pod}
 
 _DECODERS: Final = {name: msgspec.json.Decoder(kind, dec_hook=dec_hook) for name, kind in READABLE.items()}
+_STATUSES: Final = {
+    name: msgspec.json.Decoder(field.type, dec_hook=dec_hook)
+    for name, kind in KINDS.items()
+    for field in msgspec.structs.fields(kind)
+    if field.name == "status"
+}
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`")
 _PART: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
-def decode(kind: str, raw: bytes | Mapping[str, Any]) -> KindObject | Node | Pod:
+def decode(kind: str, raw: bytes | msgspec.Raw | Mapping[str, Any]) -> KindObject | Node | Pod:
     """One object of a kind, from JSON bytes or from a mapping as YAML gives it.
 
     Shapes and types only; `rules.check_object` has the rules between fields. Raises Refusal.
     """
     try:
-        if isinstance(raw, bytes):
+        if isinstance(raw, bytes | msgspec.Raw):
             return _DECODERS[kind].decode(raw)
         return msgspec.convert(raw, READABLE[kind], dec_hook=dec_hook)
     except msgspec.ValidationError as error:
-        raise explain(kind, _document(kind, raw) if isinstance(raw, bytes) else raw, error) from None
+        raise explain(kind, _document(kind, raw) if isinstance(raw, bytes | msgspec.Raw) else raw, error) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise _unreadable(kind, error) from None
 
 
-def _document(kind: str, raw: bytes) -> object:
+def is_status(kind: str, raw: bytes) -> bool:
+    """Whether JSON has the shape of that kind's status; what is wrong, `decode` of the whole object says."""
+    try:
+        _STATUSES[kind].decode(raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _document(kind: str, raw: bytes | msgspec.Raw) -> object:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -213,8 +213,9 @@ def dec_hook(kind: type, value: object) -> Any:
     return kind.parse(value)
 
 
+@lru_cache(maxsize=65_536, typed=True)
 def enc_hook(value: object) -> str:
-    """msgspec's hook for writing: the canonical text of a scalar."""
+    """msgspec's hook for writing: the canonical text of a scalar. Cached, for texts repeat as in reading."""
     if not isinstance(value, SCALARS):
         raise NotImplementedError(f"{type(value).__name__} is no scalar of the API")
     return str(value)

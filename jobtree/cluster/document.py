@@ -72,6 +72,16 @@ class Document:
         value: dict[str, Any] = msgspec.json.decode(self.raw)
         return value
 
+    def part(self, name: str) -> Any:
+        """One member of the object as JSON's values, a fresh copy; None where it is not there."""
+        part = _MEMBERS.decode(self.raw).get(name)
+        return None if part is None else msgspec.json.decode(part)
+
+    def set_part(self, name: str, raw: bytes) -> None:
+        """Replaces one member that does not identify the object; the bytes of the others stay as they are."""
+        self.raw = msgspec.json.encode(_MEMBERS.decode(self.raw) | {name: msgspec.Raw(raw)})
+        self.text = None
+
     def set(self, value: dict[str, Any]) -> None:
         """Replaces the object; it will be serialised anew."""
         self.raw = msgspec.json.encode(value, order="sorted")
@@ -147,6 +157,12 @@ class StateText:
         """Gives the object of that key a new value."""
         group, document = self.by_key[key]
         document.set(value)
+        group.text = None
+
+    def replace_part(self, key: Key, name: str, raw: bytes) -> None:
+        """Gives one member of the object of that key, such as its status, a new value in JSON."""
+        group, document = self.by_key[key]
+        document.set_part(name, raw)
         group.text = None
 
     def remove(self, key: Key) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,7 +12,15 @@ from jobtree.api import Refusal, Time
 from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
-from jobtree.world.intake import Intake, intake, is_read
+from jobtree.world.intake import Intake, collector_paused, intake, is_read
+
+
+class _Read(NamedTuple):
+    """What was read last: the writer finds it parsed where the file is still the same."""
+
+    data: bytes
+    revision: str
+    text: StateText
 
 
 class StateFile:
@@ -28,25 +37,29 @@ class StateFile:
         self._create = create
         self._wait = wait
         self._held = 0
+        self._last: _Read | None = None
 
     def read(self) -> Intake:
         """Everything in the file, at one revision: files are replaced in one step, so no lock is needed."""
-        with self._named():
+        with self._named(), collector_paused():
             data = self._bytes()
             text = self._parse(data)
             found = [(each.key, self._first_seen(each)) for each in text.documents() if is_read(each.key)]
-        return intake(found, revision_of(data))
+            self._last = _Read(data, revision_of(data), text)
+        return intake(found, self._last.revision)
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
         """Applies all of the writes on top of ``revision``, or raises Refusal and leaves the file untouched.
 
         The first writer also puts what `read` said of objects seen for the first time into the file.
         """
-        with self.hold(), self._named():
+        with self.hold(), self._named(), collector_paused():
             data = self._bytes()
-            if revision_of(data) != revision:
+            last = self._last if self._last is not None and self._last.data == data else None
+            if (last.revision if last else revision_of(data)) != revision:
                 raise Refusal("it was changed by somebody else in the meantime; run the command again")
-            text = self._parse(data)
+            text = last.text if last else self._parse(data)
+            self._last = None  # its text is changed from here on
             edits.first_sight(text, self.at)
             edits.apply(text, writes, self.at)
             after = text.render()
@@ -83,9 +96,9 @@ class StateFile:
     def _parse(self, data: bytes) -> StateText:
         return document.parse(data, json=self.path.suffix == ".json")
 
-    def _first_seen(self, each: document.Document) -> bytes:
+    def _first_seen(self, each: document.Document) -> bytes | msgspec.Raw:
         value = edits.seen(each, self.at)
-        return bytes(each.raw) if value is None else msgspec.json.encode(value)
+        return each.raw if value is None else msgspec.json.encode(value)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:

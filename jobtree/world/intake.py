@@ -118,7 +118,7 @@ class Intake:
     warnings: tuple[Notice, ...] = ()
 
 
-def intake(objects: Iterable[tuple[Key, bytes]], revision: str) -> Intake:
+def intake(objects: Iterable[tuple[Key, bytes | msgspec.Raw]], revision: str) -> Intake:
     """Decodes objects given as (key, JSON). Keys are unique; those that `is_read` does not know are passed over.
 
     Raises Refusal when the Policy is broken.
@@ -163,7 +163,7 @@ class _Reading:
     def resource_names(self) -> tuple[str, ...]:
         return (self.policy() or Policy()).spec.resource_names
 
-    def take(self, key: Key, raw: bytes) -> None:
+    def take(self, key: Key, raw: bytes | msgspec.Raw) -> None:
         if not is_read(key):
             return
         try:
@@ -175,7 +175,7 @@ class _Reading:
         else:
             self.found[key.kind][key] = item
 
-    def _decode(self, key: Key, raw: bytes) -> Any:
+    def _decode(self, key: Key, raw: bytes | msgspec.Raw) -> Any:
         kind = key.kind
         if key.group == GROUP and kind not in KINDS:
             raise Refusal(f"{kind} is not a kind of {GROUP}; allowed are {', '.join(sorted(KINDS))}")
@@ -244,7 +244,7 @@ def time_or_none(text: str) -> Time | None:
         return None
 
 
-def _config_map(key: Key, raw: bytes) -> ConfigMap:
+def _config_map(key: Key, raw: bytes | msgspec.Raw) -> ConfigMap:
     try:
         content = msgspec.json.decode(raw, type=_ConfigMapData)
     except msgspec.ValidationError as error:

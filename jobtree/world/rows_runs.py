@@ -1,7 +1,6 @@
 """The rows of the `runs` table (spec §1 Run, §2; columns and units: `schema`)."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -129,11 +128,10 @@ def _annotated(found: Sequence[Run], annotation: str) -> list[int | None]:
 
 
 _NO_STATUS = RunStatus()
-_text_of = lru_cache(maxsize=65_536, typed=True)(enc_hook)  # the same few thousand times stand in every status
 
 
 def status_json(status: RunStatus) -> str | None:
     """The status as canonical JSON; None where it says nothing."""
     if status == _NO_STATUS:
         return None
-    return msgspec.json.encode(status, enc_hook=_text_of, order="sorted").decode()
+    return msgspec.json.encode(status, enc_hook=enc_hook, order="sorted").decode()

@@ -1,5 +1,6 @@
 """What a write does, and what it refuses, by the rules of an API server with our CRDs (spec §1, §8, §10)."""
 
+import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,40 @@ def test_a_status_patch_touches_the_status_only(tmp_path: Path) -> None:
     world.write(Write("patch", RUN, body, "status"))
     found = world.get("Run", "r")
     assert (found["status"], found["spec"].get("state")) == ({"phase": "Pending"}, None)
+
+
+def test_a_patch_of_a_status_leaves_every_other_byte(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    spec = doc.run("r", 8)["spec"]
+    odd = f'"spec" :{json.dumps(dict(reversed(spec.items())), indent=1)}'.replace("\n", "")
+    named = f'"name":"r","namespace":"default","uid":"u","creationTimestamp":"{NOW}"'
+    meta = f'"metadata":{{{named},"labels":{{"\\u0061":"b"}}}}'
+    head = f'{{"kind":"List","items":[\n{{{odd},{meta},"kind":"Run","apiVersion":"{doc.API}"'
+    path.write_text(head + "}\n]}\n", encoding="utf-8")
+    state = StateFile(path, AT)
+    state.write([Write("patch", RUN, {"status": {"phase": "Pending"}}, "status")], state.read().revision)
+    assert (
+        path.read_text(encoding="utf-8") == head.replace('"spec" :', '"spec":') + ',"status":{"phase":"Pending"}}\n]}\n'
+    )
+
+
+def test_a_broken_status_is_refused_in_the_words_of_its_kind(tmp_path: Path) -> None:
+    world = World(tmp_path, doc.run("r", 8))
+    assert world.refused(Write("patch", RUN, {"status": {"phase": "Gone"}}, "status")) == (
+        'Run default/r: status.phase is "Gone"; allowed is one of Completed, Failed, Pending, Running, Waiting'
+    )
+
+
+def test_a_file_that_changed_after_it_was_read_is_read_again_before_it_is_written(tmp_path: Path) -> None:
+    world = World(tmp_path, doc.run("r", 8))
+    first = world.state.read()
+    world.path.write_text(doc.dump([doc.run("r", 4)]), encoding="utf-8")
+    second = StateFile(world.path, AT).read()
+    assert first.revision != second.revision
+    world.state.write([Write("patch", RUN, {"status": {"phase": "Pending"}}, "status")], second.revision)
+    assert world.get("Run", "r")["spec"]["resources"]["totalGPUs"] == 4
+    world.write(Write("patch", RUN, {"status": {"phase": "Running"}}, "status"))
+    assert world.get("Run", "r")["status"] == {"phase": "Running"}
 
 
 def test_a_status_is_patched_through_its_subresource(tmp_path: Path) -> None:

@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.plain import merge_patch, status
+from exporters.plain import merge_patch, status, status_patch
 from exporters.writes import usage_is_due, writes_for
 from jobtree.api import Plan as PlanObject
 from jobtree.api import Time
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
+from jobtree.api.meta import Condition
 from jobtree.api.plan import Counts
+from jobtree.api.reservation import IntendedSlice, ReservationStatus
+from jobtree.api.run import RUN_CONDITIONS, Eta, RunStatus, Width
 from jobtree.cluster.edits import merge_patch as apply_patch
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile
@@ -50,6 +53,35 @@ def test_a_status_says_its_zeros_and_leaves_out_what_is_not_there() -> None:
         "name": "e", "ownedGPUs": 0, "sharedGPUs": 0, "borrowedGPUs": 0, "unfundedGPUs": 0, "spareGPUs": 0,
         "headroomGPUs": 0, "gpuSecondsConsumed": 0, "gpuHoursConsumed": 0, "gpuHoursCommitted": 0,
     }  # fmt: skip
+
+
+times = st.none() | st.integers(AT, AT + 1).map(Time)
+conditions = st.builds(
+    Condition, type=st.sampled_from(RUN_CONDITIONS[:2]), status=st.sampled_from(["True", "False"]),
+    message=st.sampled_from(["", "words"]), last_transition_time=times, observed_generation=st.integers(0, 1),
+)  # fmt: skip
+run_statuses = st.builds(
+    RunStatus, phase=st.none() | st.sampled_from(["Pending", "Running"]), conditions=st.tuples(conditions, conditions),
+    width=st.none() | st.builds(Width, min=st.integers(0, 1), allocated=st.integers(0, 1)),
+    eta=st.none() | st.builds(Eta, p50=times), started=times, deficit_gpus=st.none() | st.integers(0, 1),
+    conflict_sets=st.sampled_from([(), ("a/b",)]), observed_generation=st.integers(0, 1),
+)  # fmt: skip
+
+
+@given(run_statuses, run_statuses)
+def test_a_patch_of_a_status_is_the_patch_of_its_plain_values(old: RunStatus, new: RunStatus) -> None:
+    assert status_patch(old, new) == merge_patch(status(old), status(new))
+
+
+slices = st.builds(
+    ReservationStatus,
+    intended_slice=st.none() | st.builds(IntendedSlice, domain=st.dictionaries(st.sampled_from("ab"), st.just("x"))),
+)
+
+
+@given(slices, slices)
+def test_labels_of_a_status_are_patched_one_by_one(old: ReservationStatus, new: ReservationStatus) -> None:
+    assert status_patch(old, new) == merge_patch(status(old), status(new))
 
 
 def usage(owned: int = 4, seconds: int = 0, updated: int | None = None) -> BudgetStatus:

@@ -18,7 +18,7 @@ from jobtree.check import check
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Stage
 from jobtree.world.snapshot import Snapshot, take
-from planner import incumbents
+from planner import Planning
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +56,14 @@ def measure(source: Path, at: int) -> Measured:
             snapshot = take(intake)
         with clock.span("tables"):
             lake.write_tables(snapshot)
-        plans = incumbents(snapshot, at)
+        planning = Planning(snapshot, at)
+        found = planning.incumbents()
         with clock.span("greedy"):
-            greedy = plan = next(plans)
+            first = best = next(found)
         with clock.span("plan"):
-            for better in plans:
-                plan = better
+            for better in found:
+                best = better
+            plan = planning.finish(best)
         with clock.span("check"):
             violations = check(snapshot, plan)
         with clock.span("write"):
@@ -73,7 +75,7 @@ def measure(source: Path, at: int) -> Measured:
     busy = {(row["namespace"], row["run"]) for row in leases if not row["closed"]}
     waiting = [row for row in runs if row["outcome"] is None and (row["namespace"], row["name"]) not in busy]
     active = sum(len(row["ordinals"]) for row in leases if not row["closed"] and row["role"] == "Active")
-    reached, first = _reached(snapshot, plan), _reached(snapshot, greedy)
+    reached, at_first = _reached(snapshot, plan), _reached(snapshot, planning.finish(first))
     return Measured(
         gpus=sum(snapshot.tables["nodes"].column("gpus").to_pylist()),
         running_gpus=active,
@@ -84,9 +86,9 @@ def measure(source: Path, at: int) -> Measured:
         started_runs=reached[0],
         started_gpus=reached[1],
         weighted=reached[2],
-        greedy_runs=first[0],
-        greedy_gpus=first[1],
-        greedy_weighted=first[2],
+        greedy_runs=at_first[0],
+        greedy_gpus=at_first[1],
+        greedy_weighted=at_first[2],
         violations=len(violations),
         writes=len(writes),
     )

@@ -1,8 +1,8 @@
 """The deadline, enforced from outside the solver: a planner process, and a parent that takes the best plan in time.
 
 A solver that ignores its own time limit, hangs or crashes must not take the cycle with it. So the planner runs in a
-child that hands out incumbents; when time is up the child is killed and the best plan so far is used, marked
-``truncated``.
+child that hands out incumbents; when time is up the child is killed, and a fresh one makes the plan of the best of
+them, marked ``truncated``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final
@@ -26,13 +27,25 @@ from cronjobs.frames import Frame
 from jobtree.api import Refusal
 
 if TYPE_CHECKING:
+    from cronjobs.wire import Request
     from jobtree.world.plan import Plan
     from jobtree.world.snapshot import Snapshot
 
 START_TIMEOUT: Final = 60
 """Seconds that a planner process may take to start before it counts as broken."""
-FIRST_PLAN_GRACE: Final = 60
-"""Seconds beyond the deadline that the first incumbent is waited for: a cycle without any plan helps nobody."""
+GRACE: Final = 60
+"""Seconds beyond the deadline that the first incumbent is waited for, and that the plan of a found one may take to be
+written down: a cycle without any plan helps nobody."""
+
+
+@dataclass
+class _Answer:
+    """What a process said: a plan, or its last incumbent (``final`` where it ended its search), and any trouble."""
+
+    plan: bytes = b""
+    incumbent: bytes = b""
+    final: bool = False
+    trouble: str = ""
 
 
 class Planner:
@@ -68,7 +81,7 @@ class Planner:
             )
         self._connection = Connection(ours.detach())
 
-    def plan(self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = FIRST_PLAN_GRACE) -> Plan:
+    def plan(self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE) -> Plan:
         """The planner's final plan, or the best one after ``deadline`` seconds, marked truncated.
 
         Raises Refusal where there is no plan at all: the process failed, or had none even ``grace`` seconds later.
@@ -76,28 +89,47 @@ class Planner:
         from cronjobs import wire  # loads Arrow, which is not to delay the start of the process
 
         self.start()
-        best: bytes | None = None
-        trouble = ""
+        request = wire.Request.of(snapshot, at)
+        found = self._ask(request, deadline, grace)
+        if found.plan:
+            return wire.unpack_plan(found.plan)
+        if not found.incumbent:
+            raise Refusal(found.trouble or f"the planner had no plan {deadline + grace:g} s after it began")
+        finished = self._ask(msgspec.structs.replace(request, incumbent=found.incumbent), 0, grace)
+        if finished.plan:
+            return _truncated(wire.unpack_plan(finished.plan), found.trouble)
+        raise Refusal(finished.trouble or f"the planner did not write down its best plan within {grace:g} s")
+
+    def _ask(self, request: Request, deadline: float, grace: float) -> _Answer:
+        """What the process answers in time; it is ended unless that is a plan."""
+        answer = _Answer()
+        self.start()
         try:
             connection = self._listening()
-            connection.send_bytes(wire.pack_request(snapshot, at))
+            connection.send_bytes(msgspec.msgpack.encode(request))
             end = time.monotonic() + deadline
-            while connection.poll(max(0.0, end + (grace if best is None else 0.0) - time.monotonic())):
+            while connection.poll(max(0.0, end + self._more(answer, grace) - time.monotonic())):
                 frame = connection.recv_bytes()
                 kind, body = frame[:1], frame[1:]
                 if kind == Frame.INCUMBENT:
-                    best = body
-                elif kind == Frame.DONE and best is not None:
-                    return wire.unpack_plan(best)
+                    answer.incumbent = body
+                elif kind == Frame.FOUND:
+                    answer.final = True
+                elif kind == Frame.PLAN:
+                    answer.plan = body
+                    return answer
                 else:
-                    trouble = f"the planner failed: {body.decode() or 'it made no plan'}"
+                    answer.trouble = f"the planner failed: {body.decode()}"
                     break
         except (EOFError, ConnectionError):
-            trouble = f"the planner's process {self._death()}"
+            answer.trouble = f"the planner's process {self._death()}"
         self.close()
-        if best is None:
-            raise Refusal(trouble or f"the planner had no plan {deadline + grace:g} s after it began")
-        return _truncated(wire.unpack_plan(best), trouble)
+        return answer
+
+    @staticmethod
+    def _more(answer: _Answer, grace: float) -> float:
+        """Seconds beyond the deadline: for the first incumbent, and for the plan of the final one."""
+        return 0.0 if answer.incumbent and not answer.final else grace
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""

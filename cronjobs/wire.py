@@ -1,4 +1,4 @@
-"""What goes between a cycle and its planner process: a snapshot and a time in, plans out, as bytes."""
+"""What goes between a cycle and its planner process: a snapshot and a time in, a plan out, as bytes."""
 
 import io
 
@@ -14,23 +14,27 @@ pack_plan = planjson.encode
 unpack_plan = planjson.decode
 
 
-class _Request(msgspec.Struct):
+class Request(msgspec.Struct):
+    """A plan is wanted: ``tables`` as Arrow streams, ``at`` in Unix seconds; ``incumbent``: the one to finish, as the
+    process sent it, or empty where the best is to be searched for.
+    """
+
     at: int
     policy: bytes
     tables: dict[str, bytes]
+    incumbent: bytes = b""
 
+    @classmethod
+    def of(cls, snapshot: Snapshot, at: int) -> "Request":
+        """To search for the best plan."""
+        tables = {name: _stream(table) for name, table in snapshot.tables.items()}
+        return cls(at, msgspec.json.encode(snapshot.policy, enc_hook=enc_hook), tables)
 
-def pack_request(snapshot: Snapshot, at: int) -> bytes:
-    """A snapshot, its tables as Arrow streams, and the Unix second to plan for."""
-    tables = {name: _stream(table) for name, table in snapshot.tables.items()}
-    return msgspec.msgpack.encode(_Request(at, msgspec.json.encode(snapshot.policy, enc_hook=enc_hook), tables))
-
-
-def unpack_request(data: bytes) -> tuple[Snapshot, int]:
-    """The other way."""
-    request = msgspec.msgpack.decode(data, type=_Request)
-    tables = {name: pa.ipc.open_stream(stream).read_all() for name, stream in request.tables.items()}
-    return Snapshot(tables, msgspec.json.decode(request.policy, type=Policy, dec_hook=dec_hook)), request.at
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot to plan for."""
+        tables = {name: pa.ipc.open_stream(stream).read_all() for name, stream in self.tables.items()}
+        return Snapshot(tables, msgspec.json.decode(self.policy, type=Policy, dec_hook=dec_hook))
 
 
 def _stream(table: pa.Table) -> bytes:

@@ -12,21 +12,34 @@ import traceback
 from collections.abc import Callable, Iterator
 from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection
-from typing import Final
+from typing import Final, Protocol
+
+import msgspec
 
 from cronjobs import wire
 from cronjobs.frames import Frame
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
+from planner.incumbent import Incumbent
 
 _PR_SET_PDEATHSIG: Final = 1
 
 
-Search = Callable[[Snapshot, int], Iterator[Plan]]
-"""What makes plans of a snapshot and a time, each better than the one before; the last is final."""
+class Planning(Protocol):
+    """What plans one cycle; see `planner.Planning`."""
+
+    def incumbents(self) -> Iterator[Incumbent]:
+        """Better and better ones; the last is final."""
+
+    def finish(self, incumbent: Incumbent) -> Plan:
+        """The whole plan of one."""
 
 
-def serve(connection: Connection, search: Search) -> None:
+Begin = Callable[[Snapshot, int], Planning]
+"""Begins the planning of a snapshot at a Unix second."""
+
+
+def serve(connection: Connection, begin: Begin) -> None:
     """Answers requests until the other end is closed."""
     connection.send_bytes(Frame.READY)
     while True:
@@ -34,19 +47,26 @@ def serve(connection: Connection, search: Search) -> None:
             request = connection.recv_bytes()
         except EOFError:
             return
-        for frame in _answer(request, search):
+        for frame in _answer(request, begin):
             connection.send_bytes(frame)
 
 
-def _answer(request: bytes, search: Search) -> Iterator[bytes]:
+def _answer(data: bytes, begin: Begin) -> Iterator[bytes]:
     try:
-        snapshot, at = wire.unpack_request(request)
-        for plan in search(snapshot, at):
-            yield Frame.INCUMBENT + wire.pack_plan(plan)
+        request = msgspec.msgpack.decode(data, type=wire.Request)
+        planning = begin(request.snapshot, request.at)
+        best = request.incumbent
+        if not best:
+            for incumbent in planning.incumbents():
+                best = msgspec.msgpack.encode(incumbent)
+                yield Frame.INCUMBENT + best
+            if best:
+                yield Frame.FOUND
+        plan = planning.finish(msgspec.msgpack.decode(best, type=Incumbent)) if best else None
     except Exception as error:  # noqa: BLE001  whatever it is, the parent must hear of it
         yield Frame.ERROR + _where(error).encode()
     else:
-        yield Frame.DONE
+        yield Frame.PLAN + wire.pack_plan(plan) if plan else Frame.ERROR + b"it made no plan"
 
 
 def _where(error: Exception) -> str:
@@ -69,17 +89,17 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError("the planner's process does without pandas", name=fullname)
 
 
-def main(search: Search) -> None:
+def main(begin: Begin) -> None:
     """Entry point of the process; its last argument is the number of its socket."""
     _end_with_parent()
     try:
-        serve(Connection(int(sys.argv[-1])), search)
+        serve(Connection(int(sys.argv[-1])), begin)
     except OSError:
         return  # the socket is closed at the other end: the parent is gone, and with it whoever wanted the plan
 
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, _NoPandas())
-    from planner import incumbents
+    import planner
 
-    main(incumbents)
+    main(planner.Planning)

@@ -1,4 +1,4 @@
-"""An outcome as a Plan: closures, leases, ledger segments, statuses, usage, words and proof."""
+"""An incumbent as a Plan: closures, leases, ledger segments, statuses, usage, words and proof."""
 
 from collections.abc import Iterable
 
@@ -6,15 +6,14 @@ from jobtree import __version__
 from jobtree.api.lease import FundingClass, Lease
 from jobtree.api.scalars import Time
 from jobtree.world import values as col
-from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Solver, Stage, Wait
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Wait
 from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
 from planner.derive import State
 from planner.draft import Draft
+from planner.incumbent import Incumbent
 from planner.purses import Purses
-from planner.solver import identity
-from planner.stages import Outcome
 from planner.statuses import After, run_updates
 from policies.claims import UNFUNDED, LeaseRow, RunKey
 from policies.problem import Problem
@@ -26,13 +25,17 @@ def cycle_name(at: int) -> str:
     return str(Time(at)).replace("-", "").replace(":", "")
 
 
-def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcome) -> Plan:
-    """The Plan of an outcome."""
+def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incumbent) -> Plan:
+    """The Plan of an incumbent."""
     cycle = cycle_name(state.at)
-    waits = explain.waits(state, problem, outcome.draft, outcome.room)
-    created = lease_objects.new_leases(problem, outcome.room, outcome.draft, cycle)
-    after = _after(state, problem, outcome.draft, created, waits)
-    purses = Purses.after(problem, outcome.draft)
+    draft = incumbent.draft(problem)
+    room = state.room()
+    for piece in draft.pieces:
+        room.take(piece.chunks, piece.load)
+    waits = explain.waits(state, problem, draft, room)
+    created = lease_objects.new_leases(problem, room, draft, cycle)
+    after = _after(state, problem, draft, created, waits)
+    purses = Purses.after(problem, draft)
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     budgets = budget_statuses(state.book, open_leases, after.classes, purses.used, state.spent, left)
@@ -42,11 +45,8 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, outcome: Outcom
         cycle=cycle,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
-        solver=Solver(**identity(outcome.settings)),
-        stages=[
-            Stage(name=s.name, unit=s.unit, sense=s.sense, value=s.value, bound=s.bound, proven=s.proven)
-            for s in outcome.stages
-        ],
+        solver=incumbent.solver,
+        stages=incumbent.stages,
         closures=state.closures,
         segments=_segments(state),
         leases=created,

@@ -1,31 +1,62 @@
-"""The planner's front: incumbents for those with a deadline, the plan for those without."""
+"""The planner's front: a search that hands out incumbents, and the Plan of any of them."""
 
 from collections.abc import Iterator
+from functools import cached_property
 
+from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.assemble import assemble
-from planner.derive import state_of
+from planner.derive import State, state_of
+from planner.incumbent import Incumbent
 from planner.master import Master, build
 from policies import demand
 from policies.model import INF
 from policies.places import kinds
+from policies.problem import Problem
 
 
-def incumbents(snapshot: Snapshot, at: int) -> Iterator[Plan]:
-    """Better and better plans for the cycle at ``at`` (Unix seconds): first the greedy one, last the final one."""
-    state = state_of(snapshot, at)
-    problem = state.problem()
-    solver = state.policy.solver
-    for outcome in stages.incumbents(problem, state.room, float(solver.gap), solver.seed):
-        yield assemble(snapshot, state, problem, outcome)
+class Planning:
+    """The planning of one cycle: of a snapshot, at a Unix second. Nothing is computed before it is asked for."""
+
+    def __init__(self, snapshot: Snapshot, at: int) -> None:
+        """``at``: the cycle's time, the planner's only clock."""
+        self.snapshot = snapshot
+        self.at = at
+
+    @cached_property
+    def state(self) -> State:
+        """What the snapshot means at the cycle's time."""
+        with collector_paused():
+            return state_of(self.snapshot, self.at)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What waits and may start."""
+        with collector_paused():
+            return self.state.problem()
+
+    def incumbents(self) -> Iterator[Incumbent]:
+        """Better and better ones, first the greedy one, last the final one."""
+        return map(Incumbent.of, self.outcomes())
+
+    def outcomes(self) -> Iterator[stages.Outcome]:
+        """The same as the search has them."""
+        solver = self.state.policy.solver
+        return stages.incumbents(self.problem, self.state.room, float(solver.gap), solver.seed)
+
+    def finish(self, incumbent: Incumbent) -> Plan:
+        """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
+        with collector_paused():
+            return assemble(self.snapshot, self.state, self.problem, incumbent)
 
 
 def plan(snapshot: Snapshot, at: int) -> Plan:
     """The final plan: the same bytes for the same snapshot, time and version."""
-    *_, last = incumbents(snapshot, at)
-    return last
+    planning = Planning(snapshot, at)
+    *_, last = planning.incumbents()
+    return planning.finish(last)
 
 
 def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:
@@ -33,15 +64,14 @@ def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:
 
     The last one tells apart most, and no bound of the plan is below its optimum.
     """
-    state = state_of(snapshot, at)
-    problem = state.problem()
-    solver = state.policy.solver
+    planning = Planning(snapshot, at)
+    problem = planning.problem
     master = None
     if last:
-        *_, outcome = stages.incumbents(problem, state.room, float(solver.gap), solver.seed)
+        *_, outcome = planning.outcomes()
         master = outcome.master
     if master is None:
-        room = state.room()
+        room = planning.state.room()
         places = kinds(problem.fleet, room.free, frozenset())
         master = build(problem, places, room.capacity, merged=not problem.exact)
     for row, (what, *_) in enumerate(master.model.row_keys):

@@ -4,17 +4,26 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from cronjobs import worker
 from jobtree.world.plan import Plan, Solver
 from jobtree.world.snapshot import Snapshot
+from planner import Planning as Real
+from planner.incumbent import Incumbent
+
+SOLVER = Solver(name="", version="", options={})
 
 
 def plan(number: int, at: int = 0) -> Plan:
-    """The n-th plan of a search."""
-    solver = Solver(name="", version="", options={})
-    return Plan(jobtree="0.1.0", at=at, cycle=f"plan-{number}", snapshot="", policy="", solver=solver)
+    """The plan of the n-th incumbent of a search."""
+    return Plan(jobtree="0.1.0", at=at, cycle=f"plan-{number}", snapshot="", policy="", solver=SOLVER)
+
+
+def incumbent(number: int) -> Incumbent:
+    """The n-th incumbent of a search."""
+    return Incumbent(starts=[(number, 0)], chunks=[], payments=[], stages=[], solver=SOLVER)
 
 
 def _hang() -> None:
@@ -22,48 +31,52 @@ def _hang() -> None:
         signal.pause()
 
 
-def _finishes(_snapshot: Snapshot, at: int) -> Iterator[Plan]:
-    yield plan(1, at)
-    yield plan(2, at)
+def _finishes() -> Iterator[Incumbent]:
+    yield incumbent(1)
+    yield incumbent(2)
 
 
-def _hangs_at_once(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
+def _hangs_at_once() -> Iterator[Incumbent]:
     _hang()
-    yield plan(1)
+    yield incumbent(1)
 
 
-def _hangs_later(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
-    yield plan(1)
+def _hangs_later() -> Iterator[Incumbent]:
+    yield incumbent(1)
     _hang()
 
 
-def _is_slow(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
+def _nap() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.4)
     signal.sigwait({signal.SIGALRM})
-    yield plan(1)
+
+
+def _is_slow() -> Iterator[Incumbent]:
+    _nap()
+    yield incumbent(1)
     _hang()
 
 
-def _dies_at_once(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
+def _dies_at_once() -> Iterator[Incumbent]:
     yield from ()
     os._exit(3)
 
 
-def _is_killed_later(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
-    yield plan(1)
+def _is_killed_later() -> Iterator[Incumbent]:
+    yield incumbent(1)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _raises(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
+def _raises() -> Iterator[Incumbent]:
     yield from ()
     raise ValueError("no such\ncolumn")
 
 
-def _has_nothing(_snapshot: Snapshot, _at: int) -> Iterator[Plan]:
+def _has_nothing() -> Iterator[Incumbent]:
     return iter(())
 
 
-WAYS = {
+SEARCHES = {
     "finishes": _finishes,
     "hangs-at-once": _hangs_at_once,
     "hangs-later": _hangs_later,
@@ -72,8 +85,55 @@ WAYS = {
     "is-killed-later": _is_killed_later,
     "raises": _raises,
     "has-nothing": _has_nothing,
+    "is-slow-to-write": _finishes,
+    "never-writes": _hangs_later,
+    "cannot-write": _hangs_later,
 }
+
+
+def _cannot_write() -> None:
+    raise ValueError("no words")
+
+
+BEFORE_WRITING: dict[str, Callable[[], None]] = {
+    "is-slow-to-write": _nap,
+    "never-writes": _hang,
+    "cannot-write": _cannot_write,
+}
+
+
+@dataclass
+class Planning:
+    """A search that goes one of the ways."""
+
+    way: str
+    at: int
+
+    def incumbents(self) -> Iterator[Incumbent]:
+        """What it finds."""
+        return SEARCHES[self.way]()
+
+    def finish(self, found: Incumbent) -> Plan:
+        """What it makes of it."""
+        BEFORE_WRITING.get(self.way, lambda: None)()
+        ((number, _),) = found.starts
+        return plan(number, self.at)
+
+
+class Interrupted(Real):
+    """The real planner, whose solver never comes back after the greedy incumbent."""
+
+    def incumbents(self) -> Iterator[Incumbent]:
+        """The first one alone."""
+        yield next(super().incumbents())
+        _hang()
+
+
+def begin(way: str) -> Callable[[Snapshot, int], worker.Planning]:
+    """What the process does with a request."""
+    return Interrupted if way == "interrupted" else lambda _snapshot, at: Planning(way, at)
+
 
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-    worker.main(WAYS[sys.argv[1]])
+    worker.main(begin(sys.argv[1]))

@@ -17,7 +17,10 @@ from jobtree.api import Refusal
 from jobtree.world.intake import intake
 from jobtree.world.plan import PlanWarning
 from jobtree.world.snapshot import take
+from planner import Planning
 from tests.cycle.searches import plan
+from tests.reference.worlds import AT, snapshot
+from tests.support import documents as doc
 
 EMPTY = take(intake([], "none"))
 SOON = 0.2
@@ -63,6 +66,34 @@ def test_at_the_deadline_the_best_plan_so_far_is_used_and_the_process_killed() -
         assert not alive(pid)
 
 
+def test_a_real_search_that_hangs_leaves_its_first_incumbent_with_its_own_gap() -> None:
+    runs = [doc.merge(doc.run(name, gpus), {"metadata": {"uid": name}}) for name, gpus in (("a", 5), ("b", 8))]
+    world = snapshot([doc.node("n1"), doc.budget("org:a", [doc.envelope(8)]), *runs])
+    with planner("interrupted") as hanging:
+        found = hanging.plan(world, AT, deadline=SOON)
+    planning = Planning(world, AT)
+    assert found == msgspec.structs.replace(planning.finish(next(planning.incumbents())), truncated=True)
+    assert found.stages[0].gap > 0.5
+
+
+def test_a_final_plan_that_is_only_written_down_late_is_whole() -> None:
+    with planner("is-slow-to-write") as slow:
+        assert slow.plan(EMPTY, 7, deadline=SOON) == plan(2, 7)
+
+
+@pytest.mark.parametrize(
+    ("way", "sentence"),
+    [
+        ("never-writes", "the planner did not write down its best plan within 0.2 s"),
+        ("cannot-write", "the planner failed: ValueError in searches.py:{line}: no words"),
+    ],
+)
+def test_an_incumbent_that_nobody_can_write_down_is_no_plan(way: str, sentence: str) -> None:
+    with planner(way) as failing, pytest.raises(Refusal) as refusal:
+        failing.plan(EMPTY, 0, deadline=SOON, grace=SOON)
+    assert str(refusal.value) == sentence.format(line=_line_of('ValueError("no words'))
+
+
 def test_a_first_plan_that_comes_after_the_deadline_is_waited_for() -> None:
     with planner("is-slow") as slow:
         assert slow.plan(EMPTY, 0, deadline=0.01) == msgspec.structs.replace(plan(1), truncated=True)
@@ -88,7 +119,7 @@ def test_a_process_that_dies_with_a_plan_at_hand_is_a_warning() -> None:
 def test_without_any_plan_the_cycle_fails_with_the_reason(way: str, sentence: str) -> None:
     with planner(way) as failing, pytest.raises(Refusal) as refusal:
         failing.plan(EMPTY, 0, deadline=SOON if way == "hangs-at-once" else 60, grace=SOON)
-    assert str(refusal.value) == sentence.format(line=_line_of("raise ValueError"))
+    assert str(refusal.value) == sentence.format(line=_line_of('ValueError("no such'))
 
 
 def test_a_failed_process_is_replaced() -> None:

@@ -1,0 +1,25 @@
+"""Incumbents: whoever finishes one makes the same plan of it, so one that is cut off loses nothing but better ones."""
+
+import msgspec
+from hypothesis import given, settings
+
+from exporters import planjson
+from jobtree.check import check
+from planner import Planning, plan
+from planner.incumbent import Incumbent
+from tests.reference import worlds
+from tests.reference.worlds import AT, World
+
+
+@given(worlds.worlds("all"))
+@settings(max_examples=60)
+def test_every_incumbent_is_a_whole_plan_wherever_it_is_finished(world: World) -> None:
+    snapshot = world.snapshot()
+    search = Planning(snapshot, AT)
+    found = list(search.incumbents())
+    told = [msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=Incumbent) for each in found]
+    here, elsewhere = [search.finish(each) for each in found], [Planning(snapshot, AT).finish(each) for each in told]
+
+    assert [planjson.encode(each) for each in elsewhere] == [planjson.encode(each) for each in here]
+    assert [str(violation) for each in here for violation in check(snapshot, each)] == []
+    assert planjson.encode(here[-1]) == planjson.encode(plan(snapshot, AT))

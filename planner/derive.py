@@ -1,7 +1,7 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -132,11 +132,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         foreign=foreign,
         doubt=doubt,
         node_site=node_site,
-        pending=[
-            replace(run, enforced_limit=None)  # fixed anew at each start
-            for key, run in runs.items()
-            if _waits(run, key in staying, ended.get(key))
-        ],
+        pending=[run.waiting() for key, run in runs.items() if _waits(run, key in staying, ended.get(key))],
     )
     _block(state)
     return state
@@ -180,10 +176,14 @@ def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
 
 
 def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy: PolicySpec, at: int) -> Fleet:
-    asking = [run for run in runs.values() if not run.outcome and not run.is_cpu]
-    accesses = sorted({run.access(policy.maintenance, at) for run in asking}, key=repr)
-    wanted = selectors(tables["envelopes"])
-    return Fleet.read(tables["nodes"], wanted, accesses)
+    limits = bool(policy.maintenance)  # else access does not depend on them
+    asking = {
+        (run.flavor, run.selector, run.tolerations, run.time_limit if limits else None): run
+        for run in runs.values()
+        if not run.outcome and not run.is_cpu
+    }
+    accesses = sorted({run.access(policy.maintenance, at) for run in asking.values()}, key=repr)
+    return Fleet.read(tables["nodes"], selectors(tables["envelopes"]), accesses)
 
 
 def _pods(

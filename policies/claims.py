@@ -4,14 +4,17 @@ A *claim* is one run's GPUs at one envelope, Active and Spare together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from jobtree.api.lease import FundingClass
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
+from jobtree.world.records import read
 from policies.kinship import OWN
 from policies.money import Money
 
@@ -23,8 +26,7 @@ RunKey = tuple[str, str]
 """(namespace, name)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRow:
+class LeaseRow(msgspec.Struct, frozen=True, gc=False):
     """A lease as planner and ledger need it. ``envelope``: index, -1 = nobody pays, -2 = a payer that is not there."""
 
     namespace: str
@@ -80,34 +82,15 @@ class LeaseRow:
 
 def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
     """Every lease of the snapshot in (namespace, name) order."""
-    return [
-        LeaseRow(
-            namespace, name, run, uid, owner, run_owner, flavor, group, node, ordinals, role == ACTIVE, start,
-            budget, envelope, money.index.get((budget, envelope), -2) if budget else -1, closed, ended, segments,
-        )
-        for namespace, name, run, uid, owner, run_owner, flavor, group, node, ordinals, role, start, budget, envelope,
-            closed, ended, segments
-        in zip(
-            col.texts(leases, "namespace"),
-            col.texts(leases, "name"),
-            col.texts(leases, "run"),
-            col.texts(leases, "run_uid"),
-            col.texts(leases, "owner"),
-            col.texts(leases, "run_owner"),
-            col.texts(leases, "flavor"),
-            col.ints(leases, "group").tolist(),
-            col.texts(leases, "node"),
-            col.int_lists(leases, "ordinals"),
-            col.texts(leases, "role"),
-            col.ints(leases, "start").tolist(),
-            col.texts(leases, "budget"),
-            col.texts(leases, "envelope"),
-            col.bools(leases, "closed").tolist(),
-            col.optional_ints(leases, "ended"),
-            col.record_lists(leases, "funding"),
-            strict=True,
-        )
-    ]  # fmt: skip
+    payers = zip(col.texts(leases, "budget"), col.texts(leases, "envelope"), strict=True)
+    return read(
+        leases,
+        LeaseRow,
+        active=[role == ACTIVE for role in col.texts(leases, "role")],
+        envelope=[money.index.get(payer, -2) if payer[0] else -1 for payer in payers],
+        envelope_name=col.texts(leases, "envelope"),
+        segments=col.column(leases, "funding"),
+    )
 
 
 @dataclass

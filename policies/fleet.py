@@ -120,7 +120,7 @@ class Fleet:
         labels = Labels.read(nodes, (key for selector in wanted for key, _ in selector))
         taints = [
             tuple((str(k), str(v or ""), str(e)) for k, v, e in row if e in _REPELLING)
-            for row in col.record_lists(nodes, "taints")
+            for row in col.column(nodes, "taints")
         ]
         domain, domains = _domains(nodes, names)
         columns: list[npt.NDArray[np.generic]] = [

@@ -9,6 +9,7 @@ import pyarrow as pa
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact
 from jobtree.world import values as col
+from jobtree.world.records import read
 from policies.fleet import Fleet, Selector
 from policies.kinship import Family
 
@@ -102,14 +103,18 @@ class Money:
             found.setdefault(envelope.flavor, []).append(i)
         return found
 
+    @cached_property
+    def _rates(self) -> dict[str, int]:
+        return {flavor: int(1000 * exact(rate)) for flavor, rate in self.policy.credit_rates.items()}
+
     def rate_milli(self, envelope: int) -> int:
         """Millicredits per GPU-hour of the envelope's flavor."""
-        return int(1000 * exact(self.policy.credit_rates.get(self.envelopes[envelope].flavor, 0)))
+        return self._rates.get(self.envelopes[envelope].flavor, 0)
 
 
 def selectors(envelopes: pa.Table) -> list[Selector]:
     """The envelopes' selectors, in row order."""
-    return [tuple((str(k), str(v)) for k, v in row) for row in col.record_lists(envelopes, "selector")]
+    return col.column(envelopes, "selector")
 
 
 def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, at: int) -> Money:
@@ -153,19 +158,17 @@ def _regions(site_count: int, matches: list[frozenset[int]]) -> list[int]:
 
 def _family(budgets: pa.Table, owners: Mapping[str, str]) -> Family:
     declared: dict[str, list[str] | None] = {}
-    silent = col.is_null(budgets, "parents")
-    for name, parents, says_nothing in zip(
-        col.texts(budgets, "name"), col.text_lists(budgets, "parents"), silent, strict=True
-    ):
+    named = zip(col.texts(budgets, "name"), col.column(budgets, "parents", nullable=True), strict=True)
+    for name, parents in named:
         known = declared.setdefault(owners[name], None)
-        if not says_nothing:
+        if parents is not None:
             declared[owners[name]] = [*(known or []), *parents]
     return Family(declared)
 
 
 def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple[str, ...] | None]:
     bound: dict[str, tuple[str, ...] | None] = {}
-    for name, spaces in zip(col.texts(budgets, "name"), col.text_lists(budgets, "namespaces"), strict=True):
+    for name, spaces in zip(col.texts(budgets, "name"), col.column(budgets, "namespaces"), strict=True):
         known = bound.setdefault(owners[name], None)
         if spaces:
             bound[owners[name]] = (*(known or ()), *spaces)
@@ -173,50 +176,16 @@ def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple
 
 
 def _aggregates(table: pa.Table, index: Mapping[tuple[str, str], int]) -> list[Aggregate]:
-    return [
-        Aggregate(budget, name, tuple(index[budget, e] for e in members), concurrency, hours, credit)
-        for budget, name, members, concurrency, hours, credit in zip(
-            col.texts(table, "budget"),
-            col.texts(table, "name"),
-            col.text_lists(table, "envelopes"),
-            col.optional_ints(table, "concurrency"),
-            col.optional_ints(table, "max_gpu_milliseconds"),
-            col.optional_ints(table, "max_millicredits"),
-            strict=True,
-        )
-    ]
+    members = zip(col.texts(table, "budget"), col.column(table, "envelopes"), strict=True)
+    return read(table, Aggregate, envelopes=[tuple(index[budget, e] for e in names) for budget, names in members])
 
 
 def _envelopes(table: pa.Table, owners: Mapping[str, str]) -> list[Envelope]:
-    return [
-        Envelope(
-            budget, name, owners[budget], flavor, selector, concurrency, hours, credit, start, end,
-            scope == "subtree", sharing == "family", bool(admits), gpus, time, default_time,
-            bool(lends), to, lending, lending_hours, duration,
-        )
-        for budget, name, flavor, selector, concurrency, hours, credit, start, end, scope, sharing, admits, gpus, time,
-            default_time, lends, to, lending, lending_hours, duration
-        in zip(
-            col.texts(table, "budget"),
-            col.texts(table, "name"),
-            col.texts(table, "flavor"),
-            selectors(table),
-            col.ints(table, "concurrency").tolist(),
-            col.optional_ints(table, "max_gpu_milliseconds"),
-            col.optional_ints(table, "max_millicredits"),
-            col.optional_ints(table, "start"),
-            col.optional_ints(table, "end"),
-            col.texts(table, "scope"),
-            col.texts(table, "sharing"),
-            col.bools(table, "allow_admission").tolist(),
-            col.optional_ints(table, "per_run_gpus"),
-            col.optional_ints(table, "per_run_time"),
-            col.optional_ints(table, "per_run_default_time"),
-            col.bools(table, "lending_allow").tolist(),
-            col.text_lists(table, "lending_to"),
-            col.optional_ints(table, "lending_concurrency"),
-            col.optional_ints(table, "lending_gpu_milliseconds"),
-            col.ints(table, "lending_duration").tolist(),
-            strict=True,
-        )
-    ]  # fmt: skip
+    return read(
+        table,
+        Envelope,
+        owner=[owners[budget] for budget in col.texts(table, "budget")],
+        subtree=[scope == "subtree" for scope in col.texts(table, "scope")],
+        shares=[sharing == "family" for sharing in col.texts(table, "sharing")],
+        lends=col.column(table, "lending_allow"),
+    )

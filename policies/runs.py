@@ -1,13 +1,11 @@
 """Runs as the planner sees them: what each asks for, and what it weighs (spec §1 Run, §4 stage 3)."""
 
-from dataclasses import dataclass
-
 import msgspec
 import pyarrow as pa
 
 from jobtree.api.policy import Maintenance, PolicySpec
 from jobtree.api.scalars import Time, dec_hook
-from jobtree.world import values as col
+from jobtree.world.records import read
 from policies.claims import RunKey
 from policies.fleet import Access, Selector, Toleration
 from policies.maintenance import in_the_way
@@ -21,9 +19,8 @@ class _Started(msgspec.Struct):
 _STARTED = msgspec.json.Decoder(_Started, dec_hook=dec_hook)
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One run. GPUs are whole, times Unix seconds, durations seconds; None = not stated."""
+class RunRow(msgspec.Struct, frozen=True, gc=False):
+    """One run: a row of the table. GPUs are whole, times Unix seconds, durations seconds; None = not stated."""
 
     namespace: str
     name: str
@@ -100,6 +97,10 @@ class RunRow:
         """The time limit that is enforced, in seconds from the start."""
         return self.time_limit if self.time_limit is not None else self.enforced_limit
 
+    def waiting(self) -> "RunRow":
+        """The run without the limit that was enforced on it: that is fixed anew at each start."""
+        return self if self.enforced_limit is None else msgspec.structs.replace(self, enforced_limit=None)
+
     def lowered(self) -> Lowered:
         """Its groups and pods."""
         return lower(self.total, self.width_min, self.step or 0, self.group, self.pod, self.spares, self.spread)
@@ -112,48 +113,4 @@ class RunRow:
 
 def read_runs(runs: pa.Table) -> list[RunRow]:
     """All runs in (namespace, name) order."""
-    tolerations = [tuple(row) for row in col.record_lists(runs, "tolerations")]
-    selectors = [tuple((str(k), str(v)) for k, v in row) for row in col.record_lists(runs, "selector")]
-    columns = [
-        col.texts(runs, "namespace"),
-        col.texts(runs, "name"),
-        col.texts(runs, "uid"),
-        col.ints(runs, "created").tolist(),
-        col.texts(runs, "owner"),
-        col.texts(runs, "state"),
-        col.bools(runs, "deleting").tolist(),
-        col.texts(runs, "flavor"),
-        col.ints(runs, "total").tolist(),
-        col.ints(runs, "pod").tolist(),
-        col.optional_ints(runs, "cpu_pods"),
-        col.ints(runs, "group").tolist(),
-        col.bools(runs, "spread").tolist(),
-        selectors,
-        tolerations,
-        col.ints(runs, "pod_cpu_milli").tolist(),
-        col.ints(runs, "pod_memory").tolist(),
-        col.optional_ints(runs, "time_limit"),
-        col.bools(runs, "requeue").tolist(),
-        col.optional_ints(runs, "min_total"),
-        col.optional_ints(runs, "max_total"),
-        col.optional_ints(runs, "step"),
-        col.optional_ints(runs, "desired"),
-        col.ints(runs, "spares").tolist(),
-        col.bools(runs, "allow_borrow").tolist(),
-        col.optional_ints(runs, "max_borrow"),
-        col.text_lists(runs, "sponsors"),
-        col.bools(runs, "opportunistic").tolist(),
-        col.text_lists(runs, "follow"),
-        col.texts(runs, "parent"),
-        col.optional_ints(runs, "quota_gpus"),
-        col.optional_ints(runs, "quota_gpu_milliseconds"),
-        col.texts(runs, "gang"),
-        col.ints(runs, "gang_size").tolist(),
-        col.bools(runs, "array").tolist(),
-        col.texts(runs, "outcome"),
-        col.texts(runs, "outcome_reason"),
-        col.optional_ints(runs, "completed_at"),
-        col.optional_ints(runs, "enforced_limit"),
-        col.texts(runs, "status"),
-    ]
-    return [RunRow(*row) for row in zip(*columns, strict=True)]
+    return read(runs, RunRow)

@@ -27,9 +27,9 @@ from jobtree.check.rows import (
     Quarantined,
     Run,
     RunKey,
-    read,
 )
 from jobtree.world.plan import Closure, Plan
+from jobtree.world.records import read
 from jobtree.world.snapshot import Snapshot
 
 

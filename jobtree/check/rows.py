@@ -3,11 +3,7 @@
 Lists are tuples, a null is None. Units are those of the schema.
 """
 
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeVar
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import NamedTuple
 
 RunKey = tuple[str, str]
 """(namespace, name) of a Run; the name of an array's index is ``NAME-INDEX``."""
@@ -239,38 +235,3 @@ class Quarantined(NamedTuple):
     kind: str
     namespace: str | None
     name: str
-
-
-Record = TypeVar("Record", Node, Pod, Budget, Envelope, Aggregate, Run, Held, Quarantined)
-
-
-def read(table: pa.Table, record: type[Record]) -> list[Record]:
-    """Every row of a table as a record of the columns that the record names."""
-    columns = [_values(table.column(field).combine_chunks()) for field in record._fields]
-    return [record(*row) for row in zip(*columns, strict=True)]
-
-
-def _values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """A column as Python values. Goes through numpy, for an Arrow scalar per value would take most of the time."""
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_list(array.type):
-        found = _lists(array)
-    elif pa.types.is_struct(array.type):
-        return list(zip(*(_values(field) for field in array.flatten()), strict=True))
-    elif pa.types.is_integer(array.type):
-        found = array.fill_null(0).to_numpy(zero_copy_only=False).tolist()
-    else:
-        return array.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]  # pyarrow has no types
-    if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
-        return [value if is_there else None for value, is_there in zip(found, valid, strict=True)]
-    return found
-
-
-def _lists(array: pa.ListArray) -> list[Any]:
-    items = _values(array.flatten())
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).tolist()
-    return [tuple(items[a:b]) for a, b in pairwise(accumulate(lengths, initial=0))]

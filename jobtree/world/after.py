@@ -41,7 +41,7 @@ def _leases(table: pa.Table, plan: Plan) -> pa.Table:
     places = _places(table)
     closed = {places[closure.namespace, closure.name]: closure for closure in plan.closures}
     ledgers: dict[int, Ledger] = {}
-    funding = values.record_lists(table, "funding") if plan.segments or plan.closures else []
+    funding = values.column(table, "funding") if plan.segments or plan.closures else []
     for segment in plan.segments:
         place = places[segment.namespace, segment.name]
         ledger = ledgers.setdefault(place, list(funding[place]))

@@ -1,6 +1,6 @@
 """A snapshot's columns as plain Python and numpy values, without a Python object per Arrow scalar."""
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,29 +12,17 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def _flat(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
-    array = column.combine_chunks()
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+def column(table: pa.Table, name: str, *, nullable: bool = False) -> list[Any]:
+    """A column as Python values; lists are tuples, structs tuples of their fields in schema order, None where null.
 
-
-def _values(array: pa.Array) -> list[Any]:
-    values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
-    return values
-
-
-def _nullable(array: pa.Array) -> list[Any]:
-    if pa.types.is_integer(array.type) and array.null_count:
-        filled = _values(pc.fill_null(array, 0))
-        return [value if valid else None for value, valid in zip(filled, _values(array.is_valid()), strict=True)]
-    return _values(array)
+    Unless ``nullable``, a null of the column itself is the empty value of its kind: ``""``, 0, False or ``()``.
+    """
+    return _values(_flat(table, name), nullable=nullable)
 
 
 def texts(table: pa.Table, name: str) -> list[str]:
     """A text column; null becomes the empty string."""
-    return _values(pc.fill_null(_flat(table, name), ""))
+    return column(table, name)
 
 
 def ints(table: pa.Table, name: str, null: int = 0) -> Ints:
@@ -44,7 +32,7 @@ def ints(table: pa.Table, name: str, null: int = 0) -> Ints:
 
 def optional_ints(table: pa.Table, name: str) -> list[int | None]:
     """An integer column with its nulls."""
-    return _nullable(_flat(table, name))
+    return column(table, name, nullable=True)
 
 
 def bools(table: pa.Table, name: str) -> Bools:
@@ -52,31 +40,34 @@ def bools(table: pa.Table, name: str) -> Bools:
     return np.asarray(pc.fill_null(_flat(table, name), False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def is_null(table: pa.Table, name: str) -> list[bool]:
-    """Which rows of a column say nothing."""
-    return _values(table.column(name).combine_chunks().is_null())
+def _flat(table: pa.Table, name: str) -> pa.Array:
+    array = table.column(name).combine_chunks()
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def text_lists(table: pa.Table, name: str) -> list[tuple[str, ...]]:
-    """A list-of-text column; null and empty both become ``()``."""
-    array = _flat(table, name)
-    return _rows(array, _values(array.flatten()))
+def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
+    if pa.types.is_dictionary(array.type):
+        return _decoded(array, nullable=nullable)
+    if pa.types.is_list(array.type):
+        found = _lists(array)
+    elif pa.types.is_struct(array.type):
+        return list(zip(*(_values(field, nullable=True) for field in array.flatten()), strict=True))
+    else:
+        empty = False if pa.types.is_boolean(array.type) else 0 if pa.types.is_integer(array.type) else ""
+        found = pc.fill_null(array, empty).to_numpy(zero_copy_only=False).tolist()
+    if nullable and array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+        return [value if is_there else None for value, is_there in zip(found, valid, strict=True)]
+    return found
 
 
-def int_lists(table: pa.Table, name: str) -> list[tuple[int, ...]]:
-    """A list-of-integer column; null becomes ``()``."""
-    array = _flat(table, name)
-    return _rows(array, _values(array.flatten()))
+def _decoded(array: pa.DictionaryArray, *, nullable: bool) -> list[Any]:
+    """The texts of a coded column: each is made once."""
+    texts = [*array.dictionary.to_pylist(), None if nullable else ""]
+    return [texts[code] for code in pc.fill_null(array.indices, len(texts) - 1).to_numpy().tolist()]
 
 
-def record_lists(table: pa.Table, name: str) -> list[tuple[tuple[Any, ...], ...]]:
-    """A list-of-struct column: per row a tuple of tuples, fields in schema order; null becomes ``()``."""
-    array = _flat(table, name)
-    fields = array.flatten().flatten()
-    return _rows(array, list(zip(*(_nullable(field) for field in fields), strict=True)))
-
-
-def _rows(array: pa.Array, items: list[Any]) -> list[tuple[Any, ...]]:
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    offsets = [0, *np.cumsum(lengths).tolist()]
-    return [tuple(items[a:b]) for a, b in pairwise(offsets)]
+def _lists(array: pa.ListArray) -> list[Any]:
+    items = _values(array.flatten(), nullable=True)
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).tolist()
+    return [tuple(items[a:b]) for a, b in pairwise(accumulate(lengths, initial=0))]

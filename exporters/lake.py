@@ -136,7 +136,7 @@ def read_snapshot(path: Path) -> tuple[Snapshot, int]:
     missing = TABLES.keys() - manifest.tables.keys()
     if missing:
         raise Refusal(f"it names no table {min(missing)}", subject=str(path))
-    tables = {name: _table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
+    tables = {name: read_table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
     snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)))
     if (snapshot.digest, snapshot.policy_digest) != (manifest.snapshot, manifest.policy_digest):
         raise Refusal("its digests do not belong to its tables and Policy: it was changed", subject=str(path))
@@ -169,17 +169,23 @@ def _parquet(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def _table(path: Path, name: str) -> pa.Table:
+def read_table(path: Path, name: str) -> pa.Table:
+    """A table of the snapshot. Raises Refusal where the file is missing, is none of this table, or was changed."""
+    table = columns.canonical(read_columns(path, name), TABLES[name])
+    if digest.of_table(table, SCHEMA_VERSION) != path.stem:
+        raise Refusal("its content is not what its name says: it was changed", subject=str(path))
+    return table
+
+
+def read_columns(path: Path, name: str) -> pa.Table:
+    """The same as the file holds it, its content not compared with its name."""
     try:
         found = pq.ParquetFile(io.BytesIO(_get(path))).read(use_threads=False).replace_schema_metadata(None)
     except (pa.ArrowException, OSError) as error:
         raise Refusal(f"it is no Parquet file, or was cut off: {_first_line(error)}", subject=str(path)) from None
     if found.schema != TABLES[name]:
         raise Refusal(f"it has other columns than the table {name}", subject=str(path))
-    table = columns.canonical(found, TABLES[name])
-    if digest.of_table(table, SCHEMA_VERSION) != path.stem:
-        raise Refusal("its content is not what its name says: it was changed", subject=str(path))
-    return table
+    return found
 
 
 def _first_line(error: Exception) -> str:

@@ -1,44 +1,94 @@
-"""Reports: SQL files beside this module, run by DuckDB over one cycle's tables in the lake (spec §11).
+"""Reports: SQL files beside this module, run by DuckDB over a lake (spec §11).
 
-A report sees the snapshot's tables by their names (``jobtree.world.schema``), and three variables through
-``getvariable('NAME')``: ``at``, the cycle's time in Unix seconds; ``spare_milli``, what a spare GPU costs of a whole
-one, in thousandths; ``cycle``, the manifest's name.
+Whole reports, with their checks and troubles, are made by `make`; `query` gives the rows of one on one cycle, and
+`connect` a database for queries by hand. What a query sees: `views.sql`.
 """
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 import duckdb
-import msgspec
 import pandas as pd
+import pyarrow as pa
 
-from exporters.lake import Lake, Manifest, read_manifest
-from jobtree.api import Refusal, dec_hook
-from jobtree.api.policy import PolicySpec
+from exporters.fold import Trouble
+from exporters.lake import Lake, read_manifest, read_table
+from jobtree.api import Refusal, Time
+from reports import definition
+from reports.definition import Definition
+from reports.notices import notices
+from reports.reconcile import Ledger, Outcome, Terms, reconcile
+from reports.source import Source, of_cycle, of_period
+
+STEPS = (60, 300, 900, 3600, 14_400, 86_400, 604_800)
+"""Lengths of a chart's step, in seconds; the first one is taken that gives at most `MOST_STEPS` of them."""
+MOST_STEPS = 120
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report as made: its rows, what was found odd in the lake, and how its figures reconcile with the leases.
+
+    ``terms``: its period; ``cycles``: how many the lake has in it.
+    """
+
+    definition: Definition
+    terms: Terms
+    cycles: int
+    rows: pa.Table
+    troubles: list[Trouble]
+    outcomes: list[Outcome]
+
+
+def make(
+    root: Path | str, report: str, since: int | None = None, until: int | None = None, settings: Mapping[str, str] = {}
+) -> Report:
+    """Makes a report (a name, or an SQL file's) over [since, until), Unix seconds; by default all that the lake knows.
+
+    Raises Refusal where there is no such report or lake, a setting that it needs is not given, or its SQL is wrong.
+    """
+    defined = definition.load(report)
+    for name in defined.needs:
+        if name not in settings:
+            raise Refusal(f"the report {defined.name} needs a setting; say --set {name}=VALUE")
+    if since is not None and until is not None and since >= until:
+        raise Refusal(f"--since is {Time(since)}; allowed is a time before --until, {Time(until)}")
+    source = of_period(root, None if defined.everything else since, until)
+    return build(source, defined, since, until, settings)
+
+
+def build(
+    source: Source, defined: Definition, since: int | None, until: int | None, settings: Mapping[str, str] = {}
+) -> Report:
+    """The report over what was read for it. Raises Refusal where its SQL is wrong."""
+    with _database(source, since, until, settings) as database:
+        terms = _terms(database)
+        leases = database.sql("FROM leases").to_arrow_table()
+        starts = dict(database.sql("SELECT (budget, name), start FROM envelopes").fetchall())
+        rows = _rows(database, defined)
+        troubles = [*source.troubles, *notices(database, source, until)]
+    outcomes = reconcile(frame(rows), defined.checks, Ledger(leases, terms, starts))
+    return Report(defined, terms, _cycles(source, terms), rows, troubles, outcomes)
 
 
 def query(lake_root: Path | str, report: str, manifest: Path | str | None = None) -> pd.DataFrame:
     """The rows of a report, such as ``usage``, on one cycle: the newest one, or that of ``manifest``.
 
-    Raises Refusal where the report, the lake, the manifest or one of its tables is missing.
+    Raises Refusal where the report, the lake or the manifest is missing, or a table of it cannot be read.
     """
-    sql = report_sql(report)
-    path = Path(manifest) if manifest is not None else newest_manifest(lake_root)
-    with connect(lake_root, path) as database:
-        rows: pd.DataFrame = database.sql(sql).df()
-        return rows
+    defined = definition.load(report)
+    with connect(lake_root, Path(manifest) if manifest is not None else newest_manifest(lake_root)) as database:
+        rows: pd.DataFrame = _rows(database, defined).to_pandas()
+    return rows
 
 
-def reports() -> list[str]:
-    """The names of all reports."""
-    return sorted(f.name.removesuffix(".sql") for f in resources.files("reports").iterdir() if f.name.endswith(".sql"))
-
-
-def report_sql(report: str) -> str:
-    """The SQL of a report. Raises Refusal where there is none of that name."""
-    if report not in reports():
-        raise Refusal(f"{report!r} is not a report; allowed are {', '.join(reports())}")
-    return resources.files("reports").joinpath(f"{report}.sql").read_text(encoding="utf-8")
+def frame(rows: pa.Table) -> pd.DataFrame:
+    """A report's rows for pandas, integers and nulls kept as they are."""
+    found: pd.DataFrame = rows.to_pandas(types_mapper=pd.ArrowDtype)
+    return found
 
 
 def newest_manifest(lake_root: Path | str) -> Path:
@@ -50,21 +100,78 @@ def newest_manifest(lake_root: Path | str) -> Path:
 
 
 def connect(lake_root: Path | str, manifest: Path) -> duckdb.DuckDBPyConnection:
-    """A database in memory that sees the manifest's tables as views. Close it, or use it in ``with``."""
-    found = read_manifest(manifest)
+    """A database in memory: the tables and views of `views.sql` over one cycle, and all other tables of its snapshot.
+
+    Close it, or use it in ``with``. Raises Refusal where a table cannot be read.
+    """
     lake = Lake(lake_root)
-    database = duckdb.connect()
-    for name, digest in found.tables.items():
-        path = lake.table_path(name, digest)
-        if not path.exists():
-            database.close()
-            raise Refusal(f"{path} is missing, and {manifest} needs it")
-        database.read_parquet(str(path)).create_view(name)
-    for variable, value in _variables(found, manifest).items():
-        database.execute(f'SET VARIABLE "{variable}" = ?', [value])
+    source = of_cycle(lake, manifest)
+    for subject, message in source.troubles:
+        raise Refusal(message, subject=subject)
+    others = {name: digest for name, digest in read_manifest(manifest).tables.items() if name not in source.tables}
+    tables = {name: read_table(lake.table_path(name, digest), name) for name, digest in others.items()}
+    database = _database(source, None, None, {})
+    for name, table in tables.items():
+        database.register(name, table)
     return database
 
 
-def _variables(manifest: Manifest, path: Path) -> dict[str, int | str]:
-    policy = msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
-    return {"at": int(manifest.at), "spare_milli": policy.spares.discount_milli, "cycle": path.stem}
+def _database(
+    source: Source, since: int | None, until: int | None, settings: Mapping[str, str]
+) -> duckdb.DuckDBPyConnection:
+    database = duckdb.connect()
+    for name, table in source.tables.items():
+        history = "until" in table.column_names
+        database.register("lease_forms" if name == "leases" else f"{name}_history" if history else name, table)
+    end = source.last if until is None else min(until, source.last)
+    first = _begin(source)
+    begin = first if since is None else since
+    values: dict[str, int | str] = {
+        **settings,
+        "since": min(begin, end),
+        "until": end,
+        "begin": first,
+        "known": source.last,
+        "spare_milli": _spare_milli(source, end),
+        "bucket": _bucket(end - begin),
+    }
+    for name, value in values.items():
+        database.execute(f'SET VARIABLE "{name}" = ?', [value])
+    database.execute(resources.files("reports").joinpath("views.sql").read_text(encoding="utf-8"))
+    return database
+
+
+def _rows(database: duckdb.DuckDBPyConnection, defined: Definition) -> pa.Table:
+    try:
+        return database.sql(defined.sql).to_arrow_table()
+    except duckdb.Error as error:
+        line = re.sub(r"\s+", " ", str(error).partition("\n\n")[0])
+        raise Refusal(f"its SQL does not run: {line}", subject=f"the report {defined.name}") from None
+
+
+def _begin(source: Source) -> int:
+    """The first second that anything is known of."""
+    starts: list[int] = source.tables["leases"]["start"].to_pylist()
+    return min([source.first, *starts])
+
+
+def _spare_milli(source: Source, at: int) -> int:
+    """By the Policy of the last cycle up to ``at``: the ledger weighs all spares as today's does."""
+    cycles = source.tables["cycles"].select(["time", "spare_milli"]).to_pylist()
+    found: int = next((row for row in reversed(cycles) if row["time"] <= at), cycles[0])["spare_milli"]
+    return found
+
+
+def _bucket(span: int) -> int:
+    return next((step for step in STEPS if span <= step * MOST_STEPS), STEPS[-1])
+
+
+def _terms(database: duckdb.DuckDBPyConnection) -> Terms:
+    query = "SELECT getvariable('since'), getvariable('until'), getvariable('spare_milli')"
+    since, until, spare_milli = database.execute(query).fetchall()[0]
+    return Terms(since, until, spare_milli)
+
+
+def _cycles(source: Source, terms: Terms) -> int:
+    times: list[int] = source.tables["cycles"]["time"].to_pylist()
+    return len([at for at in times if terms.since <= at <= terms.until])

@@ -6,6 +6,7 @@ Exit codes (spec §10): 0 ok; 1 refused or failed, with one sentence on stderr; 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,11 @@ def moment(text: str) -> int:
     from jobtree.api.scalars import Time
 
     return int(_scalar(Time.parse, text))
+
+
+def day(text: str) -> int:
+    """argparse type: a day such as 2026-01-01, which is its first second (UTC), or a time, as Unix seconds."""
+    return moment(f"{text}T00:00:00Z" if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
 
 
 def span(text: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobtree.api.errors import Refusal
-from jobtree.cli import args, files, show
+from jobtree.cli import args, files, report, show
 from jobtree.cli.args import Options, command, start_planner
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         commands, "crds", _crds, "print the CustomResourceDefinitions", takes=(), example="jobtree crds --out crds"
     )
     crds.add_argument("--out", type=Path, metavar="DIR", help="one file per kind in this folder")
+    report.add(commands)
     return args.run(parser, argv)
 
 

@@ -1,13 +1,16 @@
 """A small world with something of everything that reports show."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from exporters.lake import Lake
 from jobtree.cluster.statefile import StateFile
+from jobtree.world.plan import Plan, Solver, Wait
 from jobtree.world.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import API, Document
-from tests.support.times import T0, unix
+from tests.support.times import T0, moment, rfc3339, unix
 
 AT = unix(T0)
 RUNS = (("r", 4, "org:a"), ("gone", 4, "org:a"), ("poor", 2, "org:a:x"))
@@ -20,30 +23,37 @@ def lease(
     payer: str | None,
     *segments: tuple[str, str, str | None],
     role: str = "Active",
+    owner: str = "",
+    payer_owner: str = "",
+    rate: float | None = None,
+    reason: str = "Completed",
 ) -> Document:
     """A lease of a run with this ledger: (class, from, to); closed where the last segment has an end."""
-    (owner,) = (owner for name, _, owner in RUNS if name == run)
+    owner = owner or next(owner for name, _, owner in RUNS if name == run)
+    rates = {} if rate is None else {"rate": rate}
     funding: list[dict[str, Any]] = [
-        {"class": kind, "from": since, **({"to": until} if until else {})} for kind, since, until in segments
+        {"class": kind, "from": moment(since), **({"to": moment(until)} if until else {}), **rates}
+        for kind, since, until in segments
     ]
     last = segments[-1][2]
+    start = funding[0]["from"]
     status: Document = {"closed": last is not None, "funding": funding}
     if last is not None:
-        status |= {"ended": last, "closureReason": "Completed"}
+        status |= {"ended": moment(last), "closureReason": reason}
     paid = {"paidBy": {"budget": payer.partition("/")[0], "envelope": payer.partition("/")[2]}} if payer else {}
     return {
         "apiVersion": API,
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": "default", "creationTimestamp": segments[0][1]},
+        "metadata": {"name": name, "namespace": "default", "creationTimestamp": start},
         "spec": {
-            "owner": owner,
+            "owner": payer_owner or owner,
             "runRef": {"name": run},
             "runUid": run,
             "runOwner": owner,
             "flavor": "H100-80GB",
             "group": 0,
             "slice": {"nodes": slots, "role": role},
-            "interval": {"start": segments[0][1]},
+            "interval": {"start": start},
             "reason": "Start",
             **paid,
         },
@@ -78,7 +88,25 @@ def mixed() -> list[Document]:
     ]
 
 
-def snapshot(path: Path, documents: list[Document] | None = None) -> Snapshot:
-    """What a cycle at T0 sees of these documents, or of `mixed`, written to ``path``."""
+def snapshot(path: Path, documents: list[Document] | None = None, at: int = AT) -> Snapshot:
+    """What a cycle at ``at`` sees of these documents, or of `mixed`, written to ``path``."""
     path.write_text(doc.dump(mixed() if documents is None else documents), encoding="utf-8")
-    return take(StateFile(path, AT).read())
+    return take(StateFile(path, at).read())
+
+
+def record(lake: Path, when: str, documents: list[Document], waits: Sequence[Wait] = ()) -> Path:
+    """A cycle's record in a lake, as if its plan had changed nothing; returns its manifest."""
+    at = unix(when)
+    lake.mkdir(parents=True, exist_ok=True)
+    found = snapshot(lake.parent / "state.yaml", documents, at)
+    Lake(lake).write_tables(found)
+    plan = Plan(
+        jobtree="0",
+        at=at,
+        cycle=rfc3339(at),
+        snapshot=found.digest,
+        policy=found.policy_digest,
+        solver=Solver(name="", version="", options={}),
+        waits=list(waits),
+    )
+    return Lake(lake).write_cycle(found, plan)

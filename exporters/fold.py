@@ -1,0 +1,194 @@
+"""What reports need of many cycles, folded into a few tables (`exporters.foldtables`; spec §11).
+
+A fold keeps what cannot be told from its neighbours. Leases carry their own history, so the last form of each is
+enough; a run's last form, with the cycles that had it first and last; every other row with the time that it stood.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from exporters.foldtables import CYCLES, FOLDS, LEASES, RUNS, STANDING, WAITS
+from exporters.lake import Lake, Manifest, read_columns, read_plan, read_table
+from jobtree.api import Refusal, dec_hook
+from jobtree.api.policy import PolicySpec
+from jobtree.world.plan import Wait
+
+Rows = Mapping[tuple[str, ...], dict[str, Any]]
+"""A table's rows by key."""
+
+Read = Callable[[Path, str], pa.Table]
+
+
+class Trouble(NamedTuple):
+    """Something in the lake that could not be used, and what is left out for it."""
+
+    subject: str
+    message: str
+
+
+class Cycle(NamedTuple):
+    """A cycle's record: where its manifest is, and what it says."""
+
+    path: Path
+    manifest: Manifest
+
+    @property
+    def at(self) -> int:
+        """The cycle's time, Unix seconds."""
+        return int(self.manifest.at)
+
+    @property
+    def stamp(self) -> str:
+        """The name that belongs to the time, as `20260101T000000Z`."""
+        return str(self.manifest.at).replace("-", "").replace(":", "")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Tables of `FOLDS`, and what could not be read on the way."""
+
+    tables: dict[str, pa.Table]
+    troubles: list[Trouble]
+
+
+class _Waits(msgspec.Struct):
+    """The part of a plan that a fold keeps."""
+
+    waits: list[Wait] = []
+
+
+def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
+    """Folds the records of ``cycles``, which are in the order of their time. What cannot be read is a trouble."""
+    reader = _Reader(lake)
+    tables = {"cycles": _cycles(cycles), "leases": _leases(reader, cycles), "runs": _runs(reader, cycles)}
+    for name, key in STANDING.items():
+        columns = FOLDS[name].names[:-2]
+        versions = ((at, _keyed(table.select(columns), key)) for at, table in reader.versions(name, cycles))
+        tables[name] = spans(FOLDS[name], versions)
+    tables["waits"] = spans(WAITS, _waits(cycles, reader.troubles))
+    return Fold({name: tables[name] for name in FOLDS}, reader.troubles)
+
+
+def spans(schema: pa.Schema, versions: Iterable[tuple[int, Rows]]) -> pa.Table:
+    """The rows of a table's ``versions`` (the time of the first cycle that had one, its rows by key), each with the
+    time that it stood: sorted by key and time."""
+    standing: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
+    found: list[tuple[tuple[str, ...], int, int | None, dict[str, Any]]] = []
+    for at, rows in versions:
+        for key in [key for key, (_, row) in standing.items() if rows.get(key) != row]:
+            since, row = standing.pop(key)
+            found.append((key, since, at, row))
+        for key, row in rows.items():
+            standing.setdefault(key, (at, row))
+    found += [(key, since, None, row) for key, (since, row) in standing.items()]
+    found.sort(key=lambda each: each[:2])
+    return pa.Table.from_pylist([{**row, "since": since, "until": until} for _, since, until, row in found], schema)
+
+
+class _Reader:
+    """Tables of cycles; one that cannot be read is named once, and the cycles that have it go without."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.troubles: list[Trouble] = []
+        self._lake = lake
+        self._bad: set[Path] = set()
+
+    def table(self, name: str, cycle: Cycle, read: Read = read_table) -> pa.Table | None:
+        """A cycle's table, None where it cannot be read."""
+        path = self._lake.table_path(name, cycle.manifest.tables.get(name, "missing"))
+        if path in self._bad:
+            return None
+        try:
+            return read(path, name)
+        except Refusal as refusal:
+            self._bad.add(path)
+            self.troubles.append(Trouble(str(path), f"{refusal.problem}; the cycles that need it go without it"))
+            return None
+
+    def versions(self, name: str, cycles: Sequence[Cycle], read: Read = read_table) -> Iterator[tuple[int, pa.Table]]:
+        """Each form of a table with the time of the first cycle that had it, in their order."""
+        before: str | None = None
+        for cycle in cycles:
+            digest = cycle.manifest.tables.get(name)
+            if digest != before and (table := self.table(name, cycle, read)) is not None:
+                before = digest
+                yield cycle.at, table
+
+
+def _keyed(table: pa.Table, key: tuple[str, ...]) -> Rows:
+    return {tuple(row[column] for column in key): row for row in table.to_pylist()}
+
+
+def _cycles(cycles: Sequence[Cycle]) -> pa.Table:
+    policies: dict[str, tuple[str, int]] = {}
+    rows = []
+    for path, manifest in cycles:
+        digest = manifest.policy_digest
+        if digest not in policies:
+            policy = msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
+            policies[digest] = bytes(manifest.policy).decode(), policy.spares.discount_milli
+        values = (int(manifest.at), path.stem, manifest.snapshot, manifest.plan, *policies[digest])
+        rows.append(dict(zip(CYCLES.names, values, strict=True)))
+    return pa.Table.from_pylist(rows, CYCLES)
+
+
+def _leases(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
+    """The last table that can be read: leases outlive their runs, so whatever held a GPU meanwhile is in it."""
+    for cycle in reversed(cycles):
+        table = reader.table("leases", cycle)
+        if table is not None:
+            return table.append_column("seen", _same(cycle.at, table)).cast(LEASES)
+    return LEASES.empty_table()
+
+
+def _runs(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
+    columns = RUNS.names[:-2]
+    found = [(at, table.select(columns)) for at, table in reader.versions("runs", cycles, read_columns)]
+    ends = [at for at, _ in found[1:]] + [cycles[-1].at + 1] if cycles else []
+    times = [cycle.at for cycle in cycles]
+    parts = []
+    for (at, table), end in zip(found, ends, strict=False):
+        last = max(time for time in times if time < end)
+        parts.append(table.append_column("first_seen", _same(at, table)).append_column("last_seen", _same(last, table)))
+    if not parts:
+        return RUNS.empty_table()
+    every = pa.concat_tables(part.cast(RUNS) for part in parts)
+    places = every.append_column("place", pa.array(range(every.num_rows), pa.int64()))
+    key = ["namespace", "name", "uid"]
+    bounds = [("place", "max"), ("first_seen", "min"), ("last_seen", "max")]
+    kept = places.group_by(key, use_threads=False).aggregate(bounds).sort_by([(name, "ascending") for name in key])
+    rows = every.take(kept["place_max"])
+    return pa.Table.from_arrays(
+        [*rows.select(columns).columns, kept["first_seen_min"], kept["last_seen_max"]], schema=RUNS
+    )
+
+
+def _waits(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[int, Rows]]:
+    before: str | None = None
+    for cycle in cycles:
+        if cycle.manifest.plan == before:
+            continue
+        try:
+            plan = msgspec.json.decode(read_plan(cycle.path), type=_Waits)
+        except (Refusal, msgspec.DecodeError) as error:
+            problem = error.problem if isinstance(error, Refusal) else f"it is no plan: {error}"
+            troubles.append(
+                Trouble(str(cycle.path), f"its plan cannot be read: {problem}; who waited then is not known")
+            )
+            continue
+        before = cycle.manifest.plan
+        yield cycle.at, {(wait.namespace, wait.name): _wait(wait) for wait in plan.waits}
+
+
+def _wait(wait: Wait) -> dict[str, Any]:
+    row = {field: getattr(wait, field) for field in WAITS.names[:-2]}
+    return {**row, "shorts": [msgspec.to_builtins(short) for short in wait.shorts]}
+
+
+def _same(value: int, table: pa.Table) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.int64()), table.num_rows)

@@ -1,0 +1,95 @@
+"""The tables of a fold (see `exporters.fold`): the one place that names their columns.
+
+Times are Unix seconds, GPUs whole GPUs, and columns of the snapshot's tables mean what `jobtree.world.schema` says.
+``since`` and ``until`` are times of cycles: the first that saw the row so, and the first that did not any more (null:
+it still stood so at the fold's last cycle). Texts are plain: the file format finds what repeats by itself.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from jobtree.world import schema
+
+_SPAN: Final = [("since", pa.int64()), ("until", pa.int64())]
+_NODE: Final = (
+    "name", "region", "cluster", "domain", "rack", "flavor", "gpus", "unschedulable", "ready", "out_of_service",
+)  # fmt: skip
+_RUN: Final = (
+    "namespace", "name", "uid", "created", "owner", "state", "flavor", "total", "group", "time_limit", "min_total",
+    "max_total", "opportunistic", "allow_borrow", "outcome", "outcome_reason", "completed_at",
+)  # fmt: skip
+
+
+def _plain(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    return [pa.field(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in fields]
+
+
+CYCLES: Final = pa.schema(
+    [
+        ("time", pa.int64()),  # Unix seconds
+        ("cycle", pa.string()),  # the manifest's name
+        ("snapshot", pa.string()),  # digests, SHA-256 in hex
+        ("plan", pa.string()),
+        ("policy", pa.string()),  # the Policy's spec as JSON
+        ("spare_milli", pa.int64()),  # what a spare GPU costs of a whole one, in thousandths
+    ]
+)
+"""A row per cycle, by time."""
+
+LEASES: Final = pa.schema([*_plain(schema.LEASES), ("seen", pa.int64())])
+"""The last form of each lease; ``seen``: the last cycle that had it."""
+
+RUNS: Final = pa.schema(
+    [*_plain(schema.RUNS.field(name) for name in _RUN), ("first_seen", pa.int64()), ("last_seen", pa.int64())]
+)
+"""The last form of each run (namespace, name, uid), and the cycles that had it first and last."""
+
+NODES: Final = pa.schema([*_plain(schema.NODES.field(name) for name in _NODE), *_SPAN])
+BUDGETS: Final = pa.schema([*_plain(schema.BUDGETS), *_SPAN])
+ENVELOPES: Final = pa.schema([*_plain(schema.ENVELOPES), *_SPAN])
+AGGREGATES: Final = pa.schema([*_plain(schema.AGGREGATES), *_SPAN])
+QUARANTINE: Final = pa.schema([*_plain(schema.QUARANTINE), *_SPAN])
+
+WAITS: Final = pa.schema(
+    [
+        ("namespace", pa.string()),
+        ("name", pa.string()),
+        ("reason", pa.string()),
+        ("message", pa.string()),
+        ("deficit_gpus", pa.int64()),
+        ("never", pa.bool_()),
+        (
+            "shorts",  # what is missing, the largest shortage first
+            pa.list_(
+                pa.struct(
+                    [("rule", pa.string()), ("subject", pa.string()), ("amount", pa.int64()), ("unit", pa.string())]
+                )
+            ),
+        ),
+        *_SPAN,
+    ]
+)
+"""Why each waiting run waits, from the cycles' plans."""
+
+FOLDS: Final[dict[str, pa.Schema]] = {
+    "cycles": CYCLES,
+    "leases": LEASES,
+    "runs": RUNS,
+    "nodes": NODES,
+    "budgets": BUDGETS,
+    "envelopes": ENVELOPES,
+    "aggregates": AGGREGATES,
+    "quarantine": QUARANTINE,
+    "waits": WAITS,
+}
+
+STANDING: Final[dict[str, tuple[str, ...]]] = {
+    "nodes": ("name",),
+    "budgets": ("name",),
+    "envelopes": ("budget", "name"),
+    "aggregates": ("budget", "name"),
+    "quarantine": ("kind", "namespace", "name"),
+}
+"""Tables of the snapshot whose rows are kept with the time that they stood, by their key."""

@@ -1,0 +1,87 @@
+"""`jobtree report`: a report over the lake, for finance and operations (spec §11)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from jobtree.api.errors import Refusal
+from jobtree.cli import args, show
+from jobtree.cli.args import Commands, Options, command
+
+FORMATS: Final = ("table", "csv", "json", "html", "sql")
+
+
+def add(commands: Commands) -> None:
+    """Declares the command."""
+    report = command(
+        commands,
+        "report",
+        _report,
+        "report what the lake knows: money, use, waits",
+        takes=("state",),
+        example="jobtree --state cluster.yaml report chargeback --since 2026-01-01 --until 2026-02-01 -o csv",
+    )
+    report.add_argument(
+        "report",
+        nargs="?",
+        metavar="NAME",
+        help="its name, or the file of your own SQL, as mine.sql (default: list them)",
+    )
+    report.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    report.add_argument("--since", type=args.day, metavar="TIME", help="from this day or time on (default: all)")
+    report.add_argument("--until", type=args.day, metavar="TIME", help="up to this day or time, itself left out")
+    report.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a setting of the report"
+    )
+    report.add_argument(
+        "-o", "--output", dest="format", choices=FORMATS, default="table", metavar="FORMAT",
+        help="table (default), csv, json, html; sql prints the report's own SQL, to change",
+    )  # fmt: skip
+
+
+def _report(options: Options, given: argparse.Namespace) -> int:
+    from reports import definition
+
+    if given.report is None:
+        from exporters.summary import table
+
+        found = [definition.load(name) for name in definition.names()]
+        show.say(*table(("REPORT", "SHOWS"), [(each.name, each.summary) for each in found]))
+        return 0
+    if given.format == "sql":
+        show.write(definition.load(given.report).sql)
+        return 0
+    try:
+        from reports.output import FORMATS as WRITERS
+        from reports.query import make
+    except ModuleNotFoundError as error:
+        raise Refusal(f"reports need {error.name}, which is not installed; say pip install 'jobtree[reports]'") from None
+
+    made = make(_lake(options, given.lake), given.report, given.since, given.until, _settings(given.settings))
+    show.warn(f"{subject}: {message}" for subject, message in made.troubles)
+    for outcome in made.outcomes:
+        if not outcome.agrees:
+            raise Refusal(f"the report {made.definition.name}: {outcome.sentence()}")
+    show.write(WRITERS[given.format](made))
+    return 0
+
+
+def _lake(options: Options, folder: str | None) -> Path:
+    """The lake: as given, else beside the state file."""
+    if folder is not None:
+        return Path(folder)
+    if options.state is None:
+        raise Refusal("no lake is named; say `jobtree report --lake DIR ...`, or --state FILE for the one beside it")
+    return options.state.parent / "lake"
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (equals and name.isidentifier()):
+            raise args.UsageError(f"--set {text} is no setting; allowed is NAME=VALUE, as --set currency=USD")
+        found[name] = value
+    return found

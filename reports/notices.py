@@ -1,0 +1,28 @@
+"""What is odd in a lake (`notices.sql`), as the troubles that every report on it names."""
+
+from collections.abc import Iterator
+from importlib import resources
+from itertools import groupby
+from typing import Final
+
+import duckdb
+
+from exporters.fold import Trouble
+from jobtree.api import Time
+from reports.source import Source
+
+SHOWN: Final = 3
+"""Objects with one kind of oddity that are named; the others are counted."""
+
+
+def notices(database: duckdb.DuckDBPyConnection, source: Source, until: int | None) -> Iterator[Trouble]:
+    """Everything odd in the period. ``until``: the end that was asked for, Unix seconds."""
+    if until is not None and until > source.last:
+        last = f"the lake's last cycle is of {Time(source.last)}: figures are up to that one"
+        yield Trouble("The period", f"it was asked for until {Time(until)}, and {last}")
+    sql = resources.files("reports").joinpath("notices.sql").read_text(encoding="utf-8")
+    for (_, kind), group in groupby(database.sql(sql).fetchall(), key=lambda row: row[:2]):
+        rows = list(group)
+        yield from (Trouble(f"{kind} {name}", message) for _, _, name, message in rows[:SHOWN])
+        if len(rows) > SHOWN:
+            yield Trouble(f"{kind}s", f"{len(rows) - SHOWN} more like the last one")

@@ -1,0 +1,52 @@
+-- What is odd in a lake, (place, kind, name, message): each is named in every report on it, since a figure may stand on it.
+SELECT 1 AS place, 'The lake' AS kind, 'between ' || iso(time) || ' and ' || iso(following) AS name,
+    'it has no cycle for ' || (following // 86400 - time // 86400 - 1) || ' whole day(s): leases say what they cost then, '
+    || 'the rest is taken as the cycle before saw it' AS message
+FROM (SELECT time, lead(time) OVER (ORDER BY time) AS following FROM cycles)
+WHERE following // 86400 - time // 86400 > 1
+AND following > getvariable('since') AND time < getvariable('until')
+
+UNION ALL
+SELECT 2, 'Lease', namespace || '/' || name,
+    'it was open at ' || iso(seen) || ' and is in no later cycle: it counts until then'
+FROM leases
+WHERE NOT closed AND seen < (SELECT max(seen) FROM leases) AND seen > getvariable('since')
+
+UNION ALL
+SELECT DISTINCT 3, 'Lease', l.namespace || '/' || l.name,
+    'the cycle of ' || iso(l.seen) || ' saw it closed, that of ' || iso(o.seen)
+    || ' open: two clocks disagree, and it counts as closed'
+FROM leases AS l
+JOIN lease_forms AS o ON o.namespace = l.namespace AND o.name = l.name
+WHERE l.closed AND NOT o.closed AND o.seen > l.seen
+
+UNION ALL
+SELECT 4, 'Lease', namespace || '/' || name,
+    'its ledger begins a segment at ' || iso(list_max([each['from'] FOR each IN funding])) || ', after the cycle of '
+    || iso(seen) || ' that saw it: two clocks disagree'
+FROM leases
+WHERE list_max([each['from'] FOR each IN funding]) > seen
+
+UNION ALL
+SELECT 5, 'Envelope', l.budget || '/' || l.envelope,
+    'it pays for ' || count(DISTINCT (l.namespace, l.lease)) || ' lease(s) and is in no cycle of the period: '
+    || 'its charges stay with ' || min(l.owner) || ', as the leases say'
+FROM segments AS l
+ANTI JOIN envelopes_history AS e ON e.budget = l.budget AND e.name = l.envelope
+WHERE l.budget IS NOT NULL
+GROUP BY l.budget, l.envelope
+
+UNION ALL
+SELECT 6, 'Policy', 'default',
+    'its spares.discount went from ' || before / 1000 || ' to ' || spare_milli / 1000 || ' at ' || iso(time)
+    || ': all spares of the period are weighed as its last cycle says, as the ledger does'
+FROM (SELECT time, spare_milli, lag(spare_milli) OVER (ORDER BY time) AS before FROM cycles)
+WHERE before <> spare_milli
+
+UNION ALL
+SELECT DISTINCT ON (kind, namespace, name) 7, kind, CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END,
+    'it was set aside by the cycle of ' || iso(since) || ', and counted for nothing then: ' || message
+FROM quarantine_history
+WHERE kind IN ('Lease', 'Budget', 'Node') AND since <= getvariable('until') AND coalesce(until > getvariable('since'), true)
+
+ORDER BY ALL

@@ -1,0 +1,212 @@
+"""Lakes with something wrong in them: each thing is named, and the rest is reported."""
+
+from pathlib import Path
+
+import pytest
+
+from jobtree.api import Refusal
+from reports.query import Report, make
+from tests.reports.worlds import lease, record
+from tests.support import documents as doc
+from tests.support.commands import jobtree
+from tests.support.documents import Document
+from tests.support.times import unix
+
+BASE = [doc.node("a01"), doc.budget("org:a", [doc.envelope(8)])]
+
+
+def held(until: str | None, name: str = "l", payer: str = "org-a/gpus", begin: str = "+0s") -> Document:
+    return lease(name, "r", ["a01#0"], payer, ("owned", begin, until), owner="org:a")
+
+
+def notices(report: Report) -> list[str]:
+    return [f"{subject}: {message}" for subject, message in report.troubles]
+
+
+def hours(report: Report) -> float:
+    return float(sum(row["gpu_hours"] for row in report.rows.to_pylist()))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+def test_an_ordinary_lake_has_nothing_to_say(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    record(lake, "+2h", [*BASE, held("+90m")])
+
+    assert notices(make(lake, "chargeback")) == []
+
+
+def test_a_half_written_table_is_left_out(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    before = set(lake.glob("tables/leases/*"))
+    record(lake, "+2h", [*BASE, held("+90m")])
+    (half,) = set(lake.glob("tables/leases/*")) - before
+    half.write_bytes(half.read_bytes()[:-20])
+
+    report = make(lake, "chargeback")
+
+    (notice,) = notices(report)
+    assert notice.startswith(f"{half}: it is no Parquet file, or was cut off: ")
+    assert notice.endswith("; the cycles that need it go without it")
+    assert hours(report) == 1.0  # as far as the cycle before saw
+
+
+def test_a_foreign_table_is_left_out(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    (leases,) = lake.glob("tables/leases/*")
+    (nodes,) = lake.glob("tables/nodes/*")
+    leases.write_bytes(nodes.read_bytes())
+
+    report = make(lake, "chargeback")
+
+    assert notices(report) == [
+        f"{leases}: it has other columns than the table leases; the cycles that need it go without it"
+    ]
+    assert report.rows.num_rows == 0
+
+
+def test_a_manifest_that_is_none_is_left_out(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    spoilt = record(lake, "+2h", [*BASE, held("+90m")])
+    spoilt.write_text("{")
+
+    report = make(lake, "chargeback")
+
+    (notice,) = notices(report)
+    assert notice.startswith(f"{spoilt}: it is not the manifest of a cycle: ")
+    assert hours(report) == 1.0
+
+
+def test_a_manifest_under_another_time_s_name_is_left_out(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    moved = record(lake, "+2h", [*BASE, held("+90m")]).rename(lake / "cycles/date=2026-01-01/20260101T030000Z.json")
+
+    assert notices(make(lake, "chargeback")) == [
+        f"{moved}: its name and its time, 2026-01-01T02:00:00Z, disagree; this cycle is left out"
+    ]
+
+
+def test_missing_days_are_named_and_charged_as_the_leases_say(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    record(lake, "+73h", [*BASE, held("+50h")])
+
+    report = make(lake, "chargeback")
+
+    (notice,) = notices(report)
+    assert notice == (
+        "The lake between 2026-01-01T01:00:00Z and 2026-01-04T01:00:00Z: it has no cycle for 2 whole day(s): "
+        "leases say what they cost then, the rest is taken as the cycle before saw it"
+    )
+    assert hours(report) == 50.0
+
+
+def test_what_is_asked_for_after_the_last_cycle_is_not_known(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+
+    report = make(lake, "chargeback", until=unix("+5h"))
+
+    (notice,) = notices(report)
+    assert notice == (
+        "The period: it was asked for until 2026-01-01T05:00:00Z, and the lake's last cycle is of "
+        "2026-01-01T01:00:00Z: figures are up to that one"
+    )
+    assert hours(report) == 1.0
+
+
+def test_a_closed_lease_stays_closed_when_a_later_cycle_saw_it_open(lake: Path) -> None:
+    record(lake, "+2h", [*BASE, held("+90m")])
+    record(lake, "+25h", [*BASE, held(None)])
+
+    report = make(lake, "chargeback")
+
+    (notice,) = notices(report)
+    assert notice == (
+        "Lease default/l: the cycle of 2026-01-01T02:00:00Z saw it closed, that of 2026-01-02T01:00:00Z open: "
+        "two clocks disagree, and it counts as closed"
+    )
+    assert hours(report) == 1.5
+
+
+def test_a_ledger_from_the_future_is_named(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held("+3h", begin="+2h")])
+
+    (notice,) = notices(make(lake, "chargeback"))
+
+    assert notice == (
+        "Lease default/l: its ledger begins a segment at 2026-01-01T02:00:00Z, after the cycle of 2026-01-01T01:00:00Z "
+        "that saw it: two clocks disagree"
+    )
+
+
+def test_a_lease_that_vanished_counts_until_it_was_seen_last(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    record(lake, "+25h", BASE)
+    record(lake, "+26h", [*BASE, held(None, name="m", begin="+25h")])
+
+    report = make(lake, "chargeback")
+
+    assert notices(report) == [
+        "Lease default/l: it was open at 2026-01-01T01:00:00Z and is in no later cycle: it counts until then"
+    ]
+    assert hours(report) == 2.0
+
+
+def test_leases_of_a_deleted_budget_stay_with_their_payer(lake: Path) -> None:
+    record(lake, "+1h", [doc.node("a01"), held("+30m"), held("+45m", name="m", payer="gone/fund")])
+
+    report = make(lake, "chargeback")
+
+    said = "it pays for 1 lease(s) and is in no cycle of the period: its charges stay with org:a, as the leases say"
+    assert notices(report) == [f"Envelope gone/fund: {said}", f"Envelope org-a/gpus: {said}"]
+    assert hours(report) == 1.25
+
+
+def test_a_changed_discount_is_named(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, doc.policy(spares={"discount": 0.5})])
+    record(lake, "+2h", [*BASE, doc.policy(spares={"discount": 0.25})])
+
+    (notice,) = notices(make(lake, "chargeback"))
+
+    assert notice.startswith("Policy default: its spares.discount went from 0.5 to 0.25 at 2026-01-01T02:00:00Z")
+
+
+def test_what_was_set_aside_is_named(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, {**held(None), "spec": {"owner": "org:a"}}])
+
+    (notice,) = notices(make(lake, "chargeback"))
+
+    said = "it was set aside by the cycle of 2026-01-01T01:00:00Z, and counted for nothing then: "
+    assert notice.startswith(f"Lease default/l: {said}")
+
+
+def test_many_of_a_kind_are_counted(lake: Path) -> None:
+    record(lake, "+1h", [doc.node("a01"), *(held("+1m", name=f"l{n}", payer=f"gone{n}/x") for n in range(9))])
+
+    found = notices(make(lake, "chargeback"))
+
+    assert [notice.partition(":")[0] for notice in found] == [
+        "Envelope gone0/x",
+        "Envelope gone1/x",
+        "Envelope gone2/x",
+        "Envelopes",
+    ]
+    assert found[-1] == "Envelopes: 6 more like the last one"
+
+
+def test_notices_are_warnings_on_stderr_and_part_of_every_page(lake: Path) -> None:
+    record(lake, "+1h", [doc.node("a01"), held("+30m")])
+    command = ("report", "chargeback", "--lake", lake, "-o")
+
+    outputs = {form: jobtree(*command, form).ok() for form in ("table", "csv", "json", "html")}
+
+    assert {output.err.count("warning: Envelope org-a/gpus: it pays for") for output in outputs.values()} == {1}
+    assert "Envelope org-a/gpus" in outputs["json"].out
+    assert "Envelope org-a/gpus" in outputs["html"].out
+
+
+def test_a_lake_without_cycles_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=r"nowhere holds no cycle that can be read"):
+        make(tmp_path / "nowhere", "chargeback")

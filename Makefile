@@ -34,7 +34,7 @@ lint: $(STAMP) ## style, types and the floors between packages
 format: $(STAMP) ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-bench: $(STAMP) ## measure cycles on fleets of up to 100,000 GPUs (minutes; ARGS=--help says how to choose)
+bench: $(STAMP) ## measure cycles on fleets of up to 100,000 GPUs (minutes; ARGS=--help lists the cases)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 wheel: $(STAMP) ## build the wheel into dist/

@@ -4,21 +4,34 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-PACKAGES = ("highspy", "msgspec", "numpy", "orjson", "pyarrow", "pyyaml")
+import msgspec
+
+PACKAGES: Final = ("jobtree", "highspy", "msgspec", "numpy", "orjson", "pyarrow", "pyyaml")
 
 
-def describe() -> dict[str, Any]:
-    """Cores, processor, memory in GB, operating system, Python and the packages that matter."""
-    return {
-        "cores": len(os.sched_getaffinity(0)),
-        "processor": _processor(),
-        "memoryGB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in ("jobtree", *PACKAGES)},
-    }
+class Machine(msgspec.Struct, frozen=True):
+    """``memory``: GB; ``packages``: versions of those that matter."""
+
+    cores: int
+    processor: str
+    memory: int
+    system: str
+    python: str
+    packages: dict[str, str]
+
+
+def describe() -> Machine:
+    """This machine."""
+    return Machine(
+        cores=len(os.sched_getaffinity(0)),
+        processor=_processor(),
+        memory=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+        packages={name: metadata.version(name) for name in PACKAGES},
+    )
 
 
 def _processor() -> str:
@@ -31,10 +44,10 @@ def _processor() -> str:
     return platform.processor() or "unknown"
 
 
-def sentence(machine: dict[str, Any]) -> str:
+def sentence(machine: Machine) -> str:
     """One line for people."""
-    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    packages = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
     return (
-        f"{machine['cores']} cores of {machine['processor']}, {machine['memoryGB']} GB, {machine['system']}, "
-        f"Python {machine['python']}, {packages}"
+        f"{machine.cores} cores of {machine.processor}, {machine.memory} GB, {machine.system}, "
+        f"Python {machine.python}, {packages}"
     )

@@ -1,79 +1,136 @@
 """Results as Markdown."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
 
 from benchmarks import machine
+from benchmarks.baselines import ORDERS
+from benchmarks.run import Cycle, Measured
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of the benchmarks."""
+
+    date: str
+    machine: machine.Machine
+    measured: list[Measured]
+
 
 PLANS: Final = (
-    "Gaps are of the objective, GPUs × (one day + age up to three days), to its proven bound: what no plan can beat. "
-    "Greedy is the planner's first incumbent: runs in order of age, aware of money and room."
+    "One row per cycle of `jobtree cycle`, from the state file to the written plan: seconds of wall time, CPU seconds "
+    "of the command and its planner process, peak memory of each. *Gap*: how far the plan, as placed on slots and paid "
+    "in whole GPUs, is from the relaxed bound that no plan can beat, in GPUs × (`age.unit` + min(age, `age.cap`)). "
+    "Beside it what simple schedulers leave to the same bound on the same world under the same rules "
+    "(`benchmarks/baselines.py` says what each does)."
 )
-TIMES: Final = (
-    "The cycle's phases in one process, the planner with it. `command` is `jobtree cycle` as an operator runs it, with "
-    "Python's start and the planner's own process, under the Policy's deadline (45 s by default)."
+WORLDS: Final = "What each world holds, and what its plan starts."
+PHASES: Final = (
+    "Seconds of wall time by phase of the cycle; *rest*: the start of Python, and the record in the lake. *First "
+    "plan*: CPU seconds of the order `by age`, which is the planner's first incumbent."
 )
+STAGES: Final = "The plan's own certificates, stage by stage (each given what those before it reach)."
 
 
-def markdown(result: dict[str, Any]) -> str:
-    """The whole page: what it was measured on, what the worlds hold, times, and how good the plans are."""
-    worlds = result["worlds"]
-    spans = list(worlds[0]["cycle"]["spans"])
+def markdown(result: Result) -> str:
+    """The whole page."""
     parts = [
-        f"# A planning cycle, {result['date']}",
-        f"Measured on {machine.sentence(result['machine'])}. Worlds are `python -m benchmarks`' own.",
-        "## Worlds and plans",
-        PLANS,
-        _table(
-            ["GPUs", "running", "pending runs", "pending GPUs", "started runs", "started GPUs", "greedy GPUs",
-             "gap to the bound", "greedy's gap", "checker"],
-            (_quality(w["cycle"]) for w in worlds),
-        ),
-        "## Seconds of wall time (CPU)",
-        TIMES,
-        _table(
-            ["GPUs", *spans, "sum", "command", "peak MB"],
-            (_times(w, spans) for w in worlds),
-        ),
-        "## Stages",
-        _table(
-            ["GPUs", "stage", "value", "bound", "gap", "unit"],
-            (_stage(w["cycle"]["gpus"], s) for w in worlds for s in w["cycle"]["stages"]),
-        ),
-    ]  # fmt: skip
+        f"# Planning cycles, {result.date}",
+        f"Measured on {machine.sentence(result.machine)}.",
+        *sections(result, "##"),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
-def _stage(gpus: int, stage: dict[str, Any]) -> list[str]:
+def sections(result: Result, level: str) -> list[str]:
+    """The tables under headings of a level."""
+    rows = list(_rows(result.measured))
+    phases = list(result.measured[0].cycles[0].phases)
+    return [
+        f"{level} Plans and their gaps",
+        PLANS,
+        _table(["world", "wall s", "CPU s", "peak MB", "gap", *ORDERS], (_plan(row) for row in rows)),
+        f"{level} Worlds",
+        WORLDS,
+        _table(
+            ["world", "GPUs", "running GPUs", "runs", "pending GPUs", "runs", "started GPUs", "runs"],
+            (_world(row) for row in rows),
+        ),
+        f"{level} Phases",
+        PHASES,
+        _table(["world", "first plan", *phases, "rest"], (_phases(row, phases) for row in rows)),
+        f"{level} Stages",
+        STAGES,
+        _table(
+            ["world", "stage", "value", "bound", "gap", "unit"],
+            (_stage(row, number) for row in rows for number in range(len(row.cycle.stages))),
+            left=2,
+        ),
+    ]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A cycle of a case: its number, and the bound that its gap is measured to."""
+
+    measured: Measured
+    number: int
+    bound: int
+
+    @property
+    def cycle(self) -> Cycle:
+        """What was measured."""
+        return self.measured.cycles[self.number]
+
+    @property
+    def name(self) -> str:
+        """The world, and where it is one of several cycles which."""
+        return self.measured.case.name + (", a minute later" if self.number else "")
+
+
+def _rows(measured: Iterable[Measured]) -> Iterator[Row]:
+    bounds: dict[str, int] = {}
+    for each in measured:
+        bounds[each.case.name] = each.cycles[0].bound
+        for number, cycle in enumerate(each.cycles):
+            yield Row(each, number, bounds.get(each.case.bound_of, cycle.bound))
+
+
+def _plan(row: Row) -> list[str]:
+    cycle = row.cycle
+    wall = f"{cycle.wall:.1f}" + (", cut short" if cycle.truncated else "")
+    gap = percent(cycle.value, row.bound) if cycle.value else "starts nothing"
+    known = {} if row.number else {each.name: percent(each.value, row.bound) for each in row.measured.baselines}
+    peaks = f"{cycle.parent.peak_mb} + {cycle.child.peak_mb}"
+    return [row.name, wall, f"{cycle.cpu:.1f}", peaks, gap, *(known.get(order, "") for order in ORDERS)]
+
+
+def percent(value: int, bound: int) -> str:
+    """How far a value is below its bound."""
+    return f"{(bound - value) / max(1, bound):.3%}"
+
+
+def _world(row: Row) -> list[str]:
+    facts, cycle = row.measured.facts, row.cycle
+    before = [facts.running_gpus, facts.running_runs, facts.pending_gpus, facts.pending_runs]
+    shown = [f"{facts.gpus:,}", *(f"{n:,}" for n in before)] if not row.number else [""] * 5
+    return [row.name, *shown, f"{cycle.started_gpus:,}", f"{cycle.started_runs:,}"]
+
+
+def _phases(row: Row, phases: Sequence[str]) -> list[str]:
+    baselines = row.measured.baselines if not row.number else []
+    first = next((f"{each.cpu:.2f}" for each in baselines if each.name == "by age"), "")
+    seconds = [row.cycle.phases[name] for name in phases]
+    return [row.name, first, *(f"{each:.2f}" for each in [*seconds, row.cycle.wall - sum(seconds)])]
+
+
+def _stage(row: Row, number: int) -> list[str]:
     """A stage's row; one without a proof states its value only."""
-    value, bound = stage["value"], stage["bound"]
-    proof = [f"{bound:,}", f"{abs(bound - value) / max(1, abs(bound)):.4%}"] if stage.get("proven", True) else ["", ""]
-    return [f"{gpus:,}", stage["name"], f"{value:,}", *proof, stage["unit"]]
+    stage = row.cycle.stages[number]
+    proof = [f"{stage.bound:,}", f"{stage.gap:.4%}"] if stage.proven else ["", ""]
+    return [row.name, stage.name, f"{stage.value:,}", *proof, stage.unit]
 
 
-def _quality(cycle: dict[str, Any]) -> list[str]:
-    bound = next((s["bound"] for s in cycle["stages"] if s["value"] == cycle["weighted"]), None)
-
-    def to_bound(value: int) -> str:
-        return f"{(bound - value) / max(1, bound):.3%}" if bound is not None else "-"
-
-    verdict = "passed" if cycle["violations"] == 0 else f"{cycle['violations']} violations"
-    numbers = ("gpus", "running_gpus", "pending_runs", "pending_gpus", "started_runs", "started_gpus", "greedy_gpus")
-    weighted = [to_bound(cycle["weighted"]), to_bound(cycle["greedy_weighted"])]
-    return [*(f"{cycle[name]:,}" for name in numbers), *weighted, verdict]
-
-
-def _times(world: dict[str, Any], spans: Sequence[str]) -> list[str]:
-    found = world["cycle"]["spans"]
-    whole = {kind: sum(span[kind] for span in found.values()) for kind in ("wall", "cpu")}
-    command = world["command"]
-    peak = max([command["peakMB"], *(span["peak_mb"] for span in found.values())])
-    cells = [found[name] for name in spans]
-    times = [f"{span['wall']:.2f} ({span['cpu']:.2f})" for span in [*cells, whole, command]]
-    times[-1] += ", cut short" if command["truncated"] else ""
-    return [f"{world['cycle']['gpus']:,}", *times, str(peak)]
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---:"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    rule = [":---" if column < left else "---:" for column in range(len(header))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *rows])

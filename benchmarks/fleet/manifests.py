@@ -8,12 +8,13 @@ from typing import Any
 
 import orjson
 
+from benchmarks.fleet.job import Job
 from benchmarks.fleet.money import Budget, Envelope, Payment
+from benchmarks.fleet.recipe import DAY, Ages, Recipe
 from benchmarks.fleet.room import GPUS_PER_NODE, NODES_PER_DOMAIN, Domain
-from benchmarks.fleet.runs import Job, World
+from benchmarks.fleet.runs import World
 
 GROUP = "rq.davidlangworthy.io/v1"
-DAY = 86400
 
 
 def stamp(seconds: int) -> str:
@@ -36,7 +37,8 @@ def write(world: World, path: Path) -> None:
 
 
 def manifests(world: World) -> Iterator[dict[str, Any]]:
-    """Nodes, Budgets, Runs, Leases."""
+    """The Policy where it is not the default, Nodes, Budgets, Runs, Leases."""
+    yield from _policy(world.recipe, world.at)
     for i, domain in enumerate(world.domains):
         yield from _nodes(domain, NODES_PER_DOMAIN * i, world.at)
     for budget in world.treasury.budgets.values():
@@ -78,6 +80,16 @@ def _nodes(domain: Domain, first: int, at: int) -> Iterator[dict[str, Any]]:
             "spec": {},
             "status": {"allocatable": amounts, "capacity": amounts, "conditions": [ready]},
         }
+
+
+def _policy(recipe: Recipe, at: int) -> Iterator[dict[str, Any]]:
+    spec: dict[str, Any] = {}
+    if (recipe.ages.unit, recipe.ages.cap) != (Ages().unit, Ages().cap):
+        spec["age"] = {"unit": f"{recipe.ages.unit}s", "cap": f"{recipe.ages.cap}s"}
+    if recipe.deadline is not None:
+        spec["solver"] = {"deadline": f"{recipe.deadline}s"}
+    if spec:
+        yield _object("Policy", _meta("Policy", "default", at - 200 * DAY), spec)
 
 
 def _budget(budget: Budget, at: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Where: nodes of 8 GPUs in domains of 32, domains in clusters, clusters in regions (spec §2)."""
 
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 GPUS_PER_NODE = 8
@@ -80,13 +81,13 @@ class Domain:
             self.free += seat.gpus
 
 
-def build_domains(gpus: int) -> list[Domain]:
+def build_domains(gpus: int, flavors: Sequence[tuple[str, float]] = FLAVORS) -> list[Domain]:
     """Domains for ``gpus`` GPUs (rounded up to whole nodes): up to 8 clusters, two in a region, each with its share of
-    every flavor."""
+    every flavor (small fleets: of the first two)."""
     nodes = -(-gpus // GPUS_PER_NODE)
     count = -(-nodes // NODES_PER_DOMAIN)
     clusters = 8 if count > 60 else 4 if count >= 16 else max(1, count // 2)
-    flavors = FLAVORS if count >= 6 else FLAVORS[:2]
+    flavors = flavors if count >= 6 else flavors[:2]
     given = {(c, flavor): 0 for c in range(clusters) for flavor, _ in flavors}
     domains = []
     for i in range(count):

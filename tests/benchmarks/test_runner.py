@@ -2,53 +2,102 @@
 
 import platform
 from pathlib import Path
-from typing import Any
 
 import msgspec
+import pytest
 
-from benchmarks import fleet, machine, tables
+from benchmarks import baselines, fleet, load, machine, tables
+from benchmarks.baselines import Baseline
+from benchmarks.catalogue import CASES, Case, chosen
 from benchmarks.clock import Clock
-from benchmarks.measure import measure
+from benchmarks.cycle import Usage
+from benchmarks.fleet.recipe import Recipe
+from benchmarks.run import Cycle, Facts, Measured, measure
+from jobtree.cluster.statefile import StateFile
+from jobtree.world.plan import Stage
+from jobtree.world.snapshot import take
+from planner import Planning
+
+TINY = Recipe(gpus=128, pending=12, owners=12, running=0.85)
 
 
-def test_a_cycle_is_measured_and_left_undisturbed(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.json"
-    fleet.write_fleet(path, 128)
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "CACHE", tmp_path / "cache")
+
+
+def test_a_pair_of_cycles_is_measured_on_a_copy() -> None:
+    path = load.world(TINY)
     before = path.read_bytes()
 
-    found = measure(path, fleet.AT)
+    found = measure(Case(name="tiny", recipe=TINY, what="pair"))
 
+    first, second = found.cycles
     assert path.read_bytes() == before
-    assert list(found.spans) == ["read", "snapshot", "tables", "greedy", "plan", "check", "write", "record"]
-    assert (found.gpus, found.running_gpus, found.pending_runs, found.violations) == (128, 109, 12, 0)
-    assert found.greedy_weighted <= found.weighted
-    assert found.weighted in [stage.value for stage in found.stages]
+    assert (found.facts.gpus, found.facts.running_gpus, found.facts.pending_runs) == (128, 109, 12)
+    assert list(first.phases) == ["read", "snapshot", "tables", "plan", "check", "write"]
+    assert first.value in [stage.value for stage in first.stages]
+    assert (second.started_runs, second.truncated) == (0, False)
+    assert [each.name for each in found.baselines] == list(baselines.ORDERS)
 
 
-def test_the_page_states_machine_gap_and_times() -> None:
-    span = {"wall": 0.5, "cpu": 0.25, "peak_mb": 90}
-    stage = {"name": "starts", "unit": "GPU-seconds", "sense": "max", "value": 900, "bound": 1000}
-    counts = dict.fromkeys(("running_gpus", "pending_runs", "pending_gpus", "started_runs", "started_gpus"), 7)
-    cycle: dict[str, Any] = {"gpus": 1000, **counts, "spans": {"read": span, "plan": span}, "stages": [stage]}
-    cycle |= {"weighted": 900, "greedy_runs": 1, "greedy_gpus": 5, "greedy_weighted": 800, "violations": 0, "writes": 3}
-    world = {
-        "world": "fleet-1000",
-        "command": {"wall": 2.0, "cpu": 1.5, "peakMB": 80, "truncated": True},
-        "cycle": cycle,
-    }
+def test_a_solver_that_hangs_is_ended_from_outside() -> None:
+    recipe = msgspec.structs.replace(TINY, deadline=1)
+    path = load.world(recipe)
 
-    page = tables.markdown({"date": "2026-01-12", "machine": machine.describe(), "worlds": [world]})
+    (cycle,) = measure(Case(name="hang", recipe=recipe, what="hang", bound_of="tiny")).cycles
 
-    assert "| 1,000 | 7 | 7 | 7 | 7 | 7 | 5 | 10.000% | 20.000% | passed |" in page
-    assert "| 1,000 | 0.50 (0.25) | 0.50 (0.25) | 1.00 (0.50) | 2.00 (1.50), cut short | 90 |" in page
-    assert "| 1,000 | starts | 900 | 1,000 | 10.0000% | GPU-seconds |" in page
+    first = next(Planning(take(StateFile(path, fleet.AT).read()), fleet.AT).incumbents())
+    assert (cycle.truncated, cycle.stages) == (True, first.stages)
+
+
+@pytest.mark.parametrize("budgets", ["family", "private", "cohorts"])
+def test_the_order_by_age_is_the_planners_first_plan_and_no_order_beats_its_last(budgets: str, tmp_path: Path) -> None:
+    path = tmp_path / "fleet.json"
+    fleet.write_fleet(path, Recipe(gpus=256, pending=60, owners=12, running=0.5, budgets=budgets))  # type: ignore[arg-type]
+    snapshot = take(StateFile(path, fleet.AT).read())
+
+    found = {each.name: each.value for each in baselines.measure(snapshot, fleet.AT)}
+
+    first, *_, last = Planning(snapshot, fleet.AT).incumbents()
+    assert found["by age"] == first.stages[0].value
+    assert max(found.values()) <= last.stages[0].value == last.stages[0].bound
+
+
+def test_a_case_brings_along_the_one_whose_bound_it_takes() -> None:
+    assert [case.name for case in chosen(["hang-10k"], everything=False)] == ["full-10k-1", "hang-10k"]
+    assert chosen([], everything=True) == list(CASES)
+    assert {case.bound_of for case in chosen([], everything=False)} - {""} <= {case.name for case in CASES}
+
+
+def test_the_page_states_gaps_to_one_bound() -> None:
+    used = Usage(1.5, 80)
+    stage = Stage(name="starts", unit="GPU-seconds", sense="max", value=900, bound=1000)
+    cycle = Cycle(
+        wall=2.0, parent=used, child=used, phases={"read": 0.5, "plan": 1.0}, truncated=False, stages=[stage],
+        started_runs=7, started_gpus=56, value=900, bound=1000,
+    )  # fmt: skip
+    cut = msgspec.structs.replace(cycle, value=800, bound=5000, truncated=True)
+    facts = Facts(gpus=1000, running_runs=5, running_gpus=50, pending_runs=20, pending_gpus=2000)
+    simple = [Baseline("by age", 6, 50, 850, 0.25), Baseline("best fit", 3, 48, 700, 0.2)]
+    cases = [Case(name="whole", recipe=TINY), Case(name="cut", recipe=TINY, bound_of="whole")]
+    measured = [
+        Measured(case=cases[0], facts=facts, cycles=[cycle, cycle], baselines=simple),
+        Measured(case=cases[1], facts=facts, cycles=[cut], baselines=[]),
+    ]
+
+    page = tables.markdown(tables.Result(date="2026-01-12", machine=machine.describe(), measured=measured))
+
+    assert "| whole | 2.0 | 3.0 | 80 + 80 | 10.000% | 15.000% |  |  | 30.000% |" in page
+    assert "| whole, a minute later | 2.0 | 3.0 | 80 + 80 | 10.000% |  |  |  |  |" in page
+    assert "| cut | 2.0, cut short | 3.0 | 80 + 80 | 20.000% |  |  |  |  |" in page
+    assert "| whole | 1,000 | 50 | 5 | 2,000 | 20 | 56 | 7 |" in page
+    assert "| whole | 0.25 | 0.50 | 1.00 | 0.50 |" in page
+    assert "| whole | starts | 900 | 1,000 | 10.0000% | GPU-seconds |" in page
 
 
 def test_the_machine_is_described_without_its_name() -> None:
-    found = machine.describe()
-
-    assert set(found) == {"cores", "processor", "memoryGB", "system", "python", "packages"}
-    assert platform.node() not in found.values()
+    assert platform.node() not in msgspec.to_builtins(machine.describe()).values()
 
 
 def test_spans_come_in_order() -> None:

@@ -1,0 +1,69 @@
+"""A whole cycle in a process of its own, as operators run it: ``python -m benchmarks.cycle STATE AT [hang]``.
+
+Runs ``jobtree cycle`` on STATE (which it changes) with its planner process, and prints `Used` as its last line. With
+``hang`` the planner process is one that hands out its first plan and then never answers again.
+"""
+
+import resource
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """CPU seconds and peak memory of a process."""
+
+    cpu: float
+    peak_mb: int
+
+
+class Used(msgspec.Struct, frozen=True):
+    """``parent``: the command; ``child``: its planner process."""
+
+    parent: Usage
+    child: Usage
+
+
+def main() -> None:
+    """Entry point of the process."""
+    state, at, *hang = sys.argv[1:]
+    code = _hanging(Path(state), int(at)) if hang else _command(state, int(at))
+    if code:
+        sys.exit(code)
+    used = Used(_usage(resource.RUSAGE_SELF), _usage(resource.RUSAGE_CHILDREN))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(msgspec.json.encode(used) + b"\n")
+
+
+def _command(state: str, at: int) -> int:
+    from cronjobs.deadline import planner
+    from jobtree.cli.operator import main as jobtree
+
+    time = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    code = jobtree(["--state", state, "cycle", "--at", time])
+    planner().close()  # its usage counts once it has ended
+    return code
+
+
+def _hanging(state: Path, at: int) -> int:
+    from cronjobs.cycle import run_cycle
+    from cronjobs.deadline import Planner
+    from exporters.lake import Lake
+    from jobtree.cluster.statefile import StateFile
+
+    planner = Planner((sys.executable, "-m", "benchmarks.hang"))
+    planner.start()
+    run_cycle(StateFile(state, at), at, Lake(state.parent / "lake"), planner)
+    planner.close()
+    return 0
+
+
+def _usage(who: int) -> Usage:
+    used = resource.getrusage(who)
+    return Usage(round(used.ru_utime + used.ru_stime, 2), used.ru_maxrss // 1024)
+
+
+if __name__ == "__main__":
+    main()

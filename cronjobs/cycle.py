@@ -13,9 +13,9 @@ from exporters.planobject import name_of
 from exporters.summary import counted
 from exporters.writes import writes_for
 from jobtree.api import Refusal, Time
-from jobtree.check import check
+from jobtree.check import Rows, check
 from jobtree.cluster.protocol import Cluster
-from jobtree.world.intake import Intake
+from jobtree.world.intake import Intake, collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot, take
 
@@ -55,24 +55,28 @@ def run_cycle(
 ) -> CycleResult:
     """One cycle at Unix second ``at``. Raises Refusal with nothing written to the cluster where it cannot be done."""
     phase = Phases(on_phase)
-    with phase("read"):
-        intake = cluster.read()
-        refuse_past(intake, at)
-    with phase("snapshot"):
-        snapshot = take(intake)
-        lake.refuse_other(at, snapshot)
-    with phase("tables"):
-        lake.write_tables(snapshot)
-    with phase("plan"):
-        plan = plan_for(snapshot, at, planner)
-    with phase("check"):
-        refuse_violations(snapshot, plan)
-    with phase("write"):
-        lake.refuse_other(at, snapshot, plan)
-        writes = writes_for(intake, plan)
-        cluster.write(writes, intake.revision)
-    with phase("record"):
-        lake.write_cycle(snapshot, plan, phase.seconds)
+    with collector_paused():
+        with phase("read"):
+            intake = cluster.read()
+            refuse_past(intake, at)
+        with phase("snapshot"):
+            snapshot = take(intake)
+            lake.refuse_other(at, snapshot)
+        with phase("plan"):
+            planner.ask(snapshot, at, deadline=_deadline(snapshot))
+            for name in snapshot.tables:  # so it is in the lake before anything is written to the cluster
+                lake.write_table(snapshot, name)
+                planner.listen()
+            rows = Rows.of(snapshot)
+            plan = planner.answer()
+        with phase("check"):
+            refuse_violations(snapshot, plan, rows)
+        with phase("write"):
+            lake.refuse_other(at, snapshot, plan)
+            writes = writes_for(intake, plan)
+            cluster.write(writes, intake.revision)
+        with phase("record"):
+            lake.write_cycle(snapshot, plan, phase.seconds)
     return CycleResult(plan, len(writes), phase.seconds)
 
 
@@ -100,14 +104,14 @@ def dry_run(intake: Intake, at: int, planner: Planner) -> Plan:
     """
     refuse_past(intake, at, same=True)
     snapshot = take(intake)
-    plan = plan_for(snapshot, at, planner)
+    plan = planner.plan(snapshot, at, deadline=_deadline(snapshot))
     refuse_violations(snapshot, plan)
     return plan
 
 
-def plan_for(snapshot: Snapshot, at: int, planner: Planner) -> Plan:
-    """The plan under the Policy's deadline."""
-    return planner.plan(snapshot, at, deadline=int(snapshot.policy.spec.solver.deadline))
+def _deadline(snapshot: Snapshot) -> int:
+    """Seconds that the Policy gives the planner."""
+    return int(snapshot.policy.spec.solver.deadline)
 
 
 def last_cycle(intake: Intake) -> Time | None:
@@ -128,9 +132,12 @@ def refuse_past(intake: Intake, at: int, *, same: bool = False) -> None:
         )
 
 
-def refuse_violations(snapshot: Snapshot, plan: Plan) -> None:
-    """Raises Refusal naming the first violation that the checker finds, and how many there are."""
-    violations = check(snapshot, plan)
+def refuse_violations(snapshot: Snapshot, plan: Plan, rows: Rows | None = None) -> None:
+    """Raises Refusal naming the first violation that the checker finds, and how many there are.
+
+    ``rows``: those of the snapshot, where they have been read already.
+    """
+    violations = check(snapshot, plan, rows)
     if violations:
         first, rest = violations[0], len(violations) - 1
         more = f"; {counted(rest, 'more violation', 'more violations')}" if rest else ""

@@ -39,13 +39,30 @@ written down: a cycle without any plan helps nobody."""
 
 
 @dataclass
-class _Answer:
-    """What a process said: a plan, or its last incumbent (``final`` where it ended its search), and any trouble."""
+class _Search:
+    """A plan that was asked for, and what the process said: the plan, or its last incumbent, and any trouble.
 
+    ``final``: that incumbent ended the search; ``over``: nothing more is to come.
+    """
+
+    request: Request
+    deadline: float
+    grace: float
+    asked: float = 0.0
     plan: bytes = b""
     incumbent: bytes = b""
     final: bool = False
+    over: bool = False
     trouble: str = ""
+
+    def left(self) -> float:
+        """Seconds that it may still take; beyond the deadline for the first incumbent and the plan of the final one."""
+        more = 0.0 if self.incumbent and not self.final else self.grace
+        return max(0.0, self.asked + self.deadline + more - time.monotonic())
+
+    def fail(self, trouble: str) -> None:
+        """Nothing more will come, and this is why."""
+        self.over, self.trouble = True, trouble
 
 
 class Planner:
@@ -57,6 +74,7 @@ class Planner:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._listens = False
+        self._search: _Search | None = None
 
     @property
     def pid(self) -> int | None:
@@ -82,54 +100,93 @@ class Planner:
         self._connection = Connection(ours.detach())
 
     def plan(self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE) -> Plan:
-        """The planner's final plan, or the best one after ``deadline`` seconds, marked truncated.
+        """`ask` and `answer` in one."""
+        self.ask(snapshot, at, deadline=deadline, grace=grace)
+        return self.answer()
 
-        Raises Refusal where there is no plan at all: the process failed, or had none even ``grace`` seconds later.
+    def ask(self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE) -> None:
+        """Has the process begin; the caller may do other work, and should `listen` now and then, before the `answer`.
+
+        Raises Refusal where the process does not start.
         """
         from cronjobs import wire  # loads Arrow, which is not to delay the start of the process
 
-        self.start()
-        request = wire.Request.of(snapshot, at)
-        found = self._ask(request, deadline, grace)
+        self._begin(wire.Request.of(snapshot, at), deadline, grace)
+
+    def listen(self) -> None:
+        """Takes what the process has said, without waiting: it cannot go on while much of that is unheard."""
+        while self._hear(0.0):
+            pass
+
+    def answer(self) -> Plan:
+        """The final plan asked for, or the best one at the deadline, marked truncated.
+
+        Raises Refusal where there is no plan at all: the process failed, or had none even ``grace`` seconds later.
+        """
+        from cronjobs import wire
+
+        found = self._await()
         if found.plan:
             return wire.unpack_plan(found.plan)
         if not found.incumbent:
-            raise Refusal(found.trouble or f"the planner had no plan {deadline + grace:g} s after it began")
-        finished = self._ask(msgspec.structs.replace(request, incumbent=found.incumbent), 0, grace)
+            late = f"the planner had no plan {found.deadline + found.grace:g} s after it began"
+            raise Refusal(found.trouble or late)
+        self._begin(msgspec.structs.replace(found.request, incumbent=found.incumbent), 0, found.grace)
+        finished = self._await()
         if finished.plan:
             return _truncated(wire.unpack_plan(finished.plan), found.trouble)
-        raise Refusal(finished.trouble or f"the planner did not write down its best plan within {grace:g} s")
+        late = f"the planner did not write down its best plan within {found.grace:g} s"
+        raise Refusal(finished.trouble or late)
 
-    def _ask(self, request: Request, deadline: float, grace: float) -> _Answer:
-        """What the process answers in time; it is ended unless that is a plan."""
-        answer = _Answer()
+    def _begin(self, request: Request, deadline: float, grace: float) -> None:
+        if self._search is not None:
+            self.close()  # nobody wants that answer any more, and it is not to be taken for the new one
         self.start()
+        search = _Search(request, deadline, grace)
         try:
-            connection = self._listening()
-            connection.send_bytes(msgspec.msgpack.encode(request))
-            end = time.monotonic() + deadline
-            while connection.poll(max(0.0, end + self._more(answer, grace) - time.monotonic())):
-                frame = connection.recv_bytes()
-                kind, body = frame[:1], frame[1:]
-                if kind == Frame.INCUMBENT:
-                    answer.incumbent = body
-                elif kind == Frame.FOUND:
-                    answer.final = True
-                elif kind == Frame.PLAN:
-                    answer.plan = body
-                    return answer
-                else:
-                    answer.trouble = f"the planner failed: {body.decode()}"
-                    break
+            self._listening().send_bytes(msgspec.msgpack.encode(request))
         except (EOFError, ConnectionError):
-            answer.trouble = f"the planner's process {self._death()}"
-        self.close()
-        return answer
+            search.fail(f"the planner's process {self._death()}")
+        search.asked = time.monotonic()
+        self._search = search
 
-    @staticmethod
-    def _more(answer: _Answer, grace: float) -> float:
-        """Seconds beyond the deadline: for the first incumbent, and for the plan of the final one."""
-        return 0.0 if answer.incumbent and not answer.final else grace
+    def _await(self) -> _Search:
+        """What the process has said when its time is up; it is ended unless that is a plan."""
+        search = self._asked()
+        while self._hear(search.left()):
+            pass
+        self._search = None
+        if not search.plan:
+            self.close()
+        return search
+
+    def _hear(self, wait: float) -> bool:
+        """Takes one frame, waiting so many seconds for it; False where none came or none is to come any more."""
+        search, connection = self._asked(), self._connection
+        assert connection is not None, "the process was started for it"
+        if search.over:
+            return False
+        try:
+            if not connection.poll(wait):
+                return False
+            frame = connection.recv_bytes()
+        except (EOFError, ConnectionError):
+            search.fail(f"the planner's process {self._death()}")
+            return False
+        kind, body = frame[:1], frame[1:]
+        if kind == Frame.INCUMBENT:
+            search.incumbent = body
+        elif kind == Frame.FOUND:
+            search.final = True
+        elif kind == Frame.PLAN:
+            search.plan, search.over = body, True
+        else:
+            search.fail(f"the planner failed: {body.decode()}")
+        return not search.over
+
+    def _asked(self) -> _Search:
+        assert self._search is not None, "a plan was asked for"
+        return self._search
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""
@@ -138,7 +195,7 @@ class Planner:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        self._connection = self._process = None
+        self._connection = self._process = self._search = None
         self._listens = False
 
     def _listening(self) -> Connection:

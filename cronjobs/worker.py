@@ -10,7 +10,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection
 from typing import Final, Protocol
 
@@ -81,14 +80,6 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class _NoPandas(MetaPathFinder):
-    """Arrow imports pandas where it is installed, which takes longer than all of the start; nobody here needs it."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("the planner's process does without pandas", name=fullname)
-
-
 def main(begin: Begin) -> None:
     """Entry point of the process; its last argument is the number of its socket."""
     _end_with_parent()
@@ -99,7 +90,6 @@ def main(begin: Begin) -> None:
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, _NoPandas())
     import planner
 
     main(planner.Planning)

@@ -53,10 +53,14 @@ class Lake:
 
     def write_tables(self, snapshot: Snapshot) -> None:
         """Stores the tables that are not there yet. Raises Refusal naming the file that cannot be written."""
-        for name, table in snapshot.tables.items():
-            path = self.table_path(name, snapshot.table_digests[name])
-            if not path.exists():
-                _put(path, _parquet(table))
+        for name in snapshot.tables:
+            self.write_table(snapshot, name)
+
+    def write_table(self, snapshot: Snapshot, name: str) -> None:
+        """Stores one of the tables where it is not there yet; raises like `write_tables`."""
+        path = self.table_path(name, snapshot.table_digests[name])
+        if not path.exists():
+            _put(path, _parquet(snapshot.tables[name]))
 
     def refuse_other(self, at: int, snapshot: Snapshot, plan: Plan | None = None) -> None:
         """Raises Refusal where a record for ``at`` is there that was made from another snapshot, or is another plan."""

@@ -29,12 +29,13 @@ from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.failures import Failures
 from jobtree.check.ledger import Ledger
+from jobtree.check.rows import Rows
 from jobtree.check.violation import Violation
 from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 
-__all__ = ["INVARIANTS", "Violation", "check"]
+__all__ = ["INVARIANTS", "Rows", "Violation", "check"]
 
 INVARIANTS: Final[dict[str, str]] = {
     # slots and nodes
@@ -113,14 +114,16 @@ INVARIANTS: Final[dict[str, str]] = {
 """Every rule that the checker knows, with what it means; the names of spec §9 where it has one."""
 
 
-def check(snapshot: Snapshot, plan: Plan) -> list[Violation]:
-    """All violations of a plan for a snapshot, sorted and each once; empty for a plan that may be written."""
+def check(snapshot: Snapshot, plan: Plan, rows: Rows | None = None) -> list[Violation]:
+    """All violations of a plan for a snapshot, sorted and each once; empty for a plan that may be written.
+
+    ``rows``: those of the snapshot, where they have been read already.
+    """
     with collector_paused():
-        return sorted(_violations(snapshot, plan))
+        return sorted(_violations(Case(snapshot, rows or Rows.of(snapshot), plan)))
 
 
-def _violations(snapshot: Snapshot, plan: Plan) -> set[Violation]:
-    case = Case(snapshot, plan)
+def _violations(case: Case) -> set[Violation]:
     clashes = {*starts.clashes(case)}
     if clashes:
         return clashes

@@ -18,7 +18,7 @@ from jobtree.check.violation import Violation
 
 def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
     """Remaining hours and credits cover what is funded ahead."""
-    touched = {touch.pool for lease in case.new for touch in caps.present(lease) if caps.pools[touch.pool].on_time}
+    touched = {touch.pool for lease in case.new for touch in caps.lane(lease).present if caps.pools[touch.pool].on_time}
     if not touched:
         return
     ahead: dict[int, int] = defaultdict(int)
@@ -26,7 +26,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
     for lease in (*case.held, *case.new):
         if present.classes[lease.key] == "unfunded":
             continue
-        for touch in caps.present(lease):
+        for touch in caps.lane(lease).present:
             if touch.pool in touched:
                 charge = case.milli(lease) * span(case, lease, touch)
                 ahead[touch.pool] += charge

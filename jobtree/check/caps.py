@@ -49,6 +49,22 @@ class Touch(NamedTuple):
         return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
 
 
+class Lane(NamedTuple):
+    """What all payments of one payer, as loans or not, for nodes of one site count against.
+
+    ``present``: pools that look now; ``timed``: those of them that bound hours or credits and count this second;
+    ``charged``: what the ledger keeps whenever it was, the envelope's own pool and all that bound hours or credits.
+    """
+
+    present: tuple[Touch, ...]
+    timed: tuple[Touch, ...]
+    charged: tuple[Touch, ...]
+
+
+NO_LANE = Lane((), (), ())
+"""Of a lease that no known envelope pays."""
+
+
 class Caps:
     """Every pool of a case."""
 
@@ -59,9 +75,9 @@ class Caps:
         self._lent: dict[EnvelopeKey, int] = {}
         self._together: dict[EnvelopeKey, list[int]] = defaultdict(list)
         self._subtrees: dict[str, list[Envelope]] = defaultdict(list)
-        self._base: dict[tuple[EnvelopeKey, bool], tuple[Touch, ...]] = {}
         self._above: dict[EnvelopeKey, list[tuple[Envelope, Touch]]] = {}
-        self._touches: dict[LeaseKey, tuple[Touch, ...]] = {}
+        self._lanes: dict[tuple[EnvelopeKey, bool, int | None], Lane] = {}
+        self._lane_of: dict[LeaseKey, Lane] = {}
         for key, envelope in case.envelopes.items():
             rule = "subtree" if envelope.scope == "subtree" else "envelope"
             label = "/".join(key)
@@ -99,29 +115,37 @@ class Caps:
         first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
         return self.case.envelopes[payer].sharing == "none" and first == "borrowed"
 
-    def touches(self, lease: Held) -> tuple[Touch, ...]:
-        """The pools that a payment for this lease counts against, whenever they look."""
-        found = self._touches.get(lease.key)
+    def lane(self, lease: Held) -> Lane:
+        """What a payment for this lease counts against."""
+        found = self._lane_of.get(lease.key)
         if found is None:
             payer = lease.payer
             if payer is None or payer not in self.case.envelopes:
-                found = ()
+                found = NO_LANE
             else:
-                found = self._by_payer(payer, self.is_loan(lease))
-                above = self._ancestors(payer)
-                if above:
-                    found += tuple(touch for each, touch in above if self.case.matches(each, lease.node))
-            self._touches[lease.key] = found
+                key = payer, self.is_loan(lease), self.case.sites.get(lease.node)
+                if key not in self._lanes:
+                    self._lanes[key] = self._lane(payer, key[1], lease.node)
+                found = self._lanes[key]
+            self._lane_of[lease.key] = found
         return found
 
-    def _by_payer(self, payer: EnvelopeKey, loan: bool) -> tuple[Touch, ...]:
-        """The envelope itself, its aggregates, and its loans."""
-        key = (payer, loan)
-        if key not in self._base:
-            pools = [self._own[payer], *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
-            start = self.case.envelopes[payer].start
-            self._base[key] = tuple(Touch(pool, start, None, below=False) for pool in pools)
-        return self._base[key]
+    def _lane(self, payer: EnvelopeKey, loan: bool, node: str) -> Lane:
+        """The envelope itself, its aggregates, its loans, and the subtrees of its ancestors that match the node."""
+        own = self._own[payer]
+        pools = [own, *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
+        start = self.case.envelopes[payer].start
+        touches = (
+            *(Touch(pool, start, None, below=False) for pool in pools),
+            *(touch for each, touch in self._ancestors(payer) if self.case.matches(each, node)),
+        )
+        counting = {touch for touch in touches if touch.counts(self.case.at)}
+        on_time = {touch for touch in touches if self.pools[touch.pool].on_time}
+        return Lane(
+            present=tuple(touch for touch in touches if not touch.below or touch in counting),
+            timed=tuple(touch for touch in touches if touch in counting and touch in on_time),
+            charged=tuple(touch for touch in touches if touch.pool == own or touch in on_time),
+        )
 
     def _ancestors(self, payer: EnvelopeKey) -> list[tuple[Envelope, Touch]]:
         """Envelopes of ancestors with ``scope: subtree`` and the same flavor."""
@@ -134,7 +158,3 @@ class Caps:
                 if above.flavor == self.case.envelopes[payer].flavor
             ]
         return self._above[payer]
-
-    def present(self, lease: Held) -> list[Touch]:
-        """The pools that a payment counts against now: an ancestor's subtree while its window is open."""
-        return [touch for touch in self.touches(lease) if not touch.below or touch.counts(self.case.at)]

@@ -12,65 +12,40 @@ import msgspec
 
 from jobtree.api.lease import Lease
 from jobtree.api.run import RunStatus
-from jobtree.api.scalars import Time, dec_hook, exact
+from jobtree.api.scalars import dec_hook, exact
 from jobtree.check.kin import Kin
-from jobtree.check.rows import (
-    Aggregate,
-    Budget,
-    Envelope,
-    EnvelopeKey,
-    Held,
-    Labels,
-    LeaseKey,
-    Node,
-    Pod,
-    Quarantined,
-    Run,
-    RunKey,
-)
+from jobtree.check.rows import Envelope, EnvelopeKey, Held, Labels, LeaseKey, Node, Rows, Run, RunKey
 from jobtree.world.plan import Closure, Plan
-from jobtree.world.records import read
 from jobtree.world.snapshot import Snapshot
 
-
-class _Told(msgspec.Struct):
-    """The two words of a status that most runs are asked for: the whole of it takes ten times as long to read."""
-
-    phase: str | None = None
-    started: Time | None = None
-
-
 _STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
-_TOLD: Final = msgspec.json.Decoder(_Told, dec_hook=dec_hook)
 
 
 class Case:
     """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
 
-    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
-        tables = snapshot.tables
+    def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan) -> None:
         self.snapshot = snapshot
         self.plan = plan
         self.at = plan.at
         self.policy = snapshot.policy.spec
-        self.nodes = {node.name: node for node in read(tables["nodes"], Node)}
-        self.pods = read(tables["pods"], Pod)
-        self.budgets = read(tables["budgets"], Budget)
-        self.owner_of = {budget.name: budget.owner for budget in self.budgets}
-        self.kin = Kin(self.budgets)
-        self.envelopes = {envelope.key: envelope for envelope in read(tables["envelopes"], Envelope)}
-        self.aggregates = read(tables["aggregates"], Aggregate)
-        self.runs = {run.key: run for run in read(tables["runs"], Run)}
-        self.leases = {lease.key: lease for lease in read(tables["leases"], Held)}
-        aside = read(tables["quarantine"], Quarantined)
-        self.quarantined = {(each.kind, each.namespace or "", each.name) for each in aside}
+        self.nodes = {node.name: node for node in rows.nodes}
+        self.pods = rows.pods
+        self.budgets = rows.budgets
+        self.owner_of = {budget.name: budget.owner for budget in rows.budgets}
+        self.kin = Kin(rows.budgets)
+        self.envelopes = {envelope.key: envelope for envelope in rows.envelopes}
+        self.aggregates = rows.aggregates
+        self.runs = {run.key: run for run in rows.runs}
+        self.leases = {lease.key: lease for lease in rows.leases}
+        self.quarantined = {(each.kind, each.namespace or "", each.name) for each in rows.quarantine}
         self.closing: dict[LeaseKey, Closure] = {(each.namespace, each.name): each for each in plan.closures}
         self.open = [lease for lease in self.leases.values() if not lease.closed]
         self.held = [lease for lease in self.open if lease.key not in self.closing]
         self.new = [as_held(lease) for lease in plan.leases]
-        self._matches: dict[tuple[EnvelopeKey, str], bool] = {}
+        self._matches: dict[tuple[EnvelopeKey, int], bool] = {}
         self._time_left: dict[RunKey, int | None] = {}
-        self._stored: dict[RunKey, RunStatus | None] = {}
+        self._stored: dict[str, RunStatus] = {}
         self._started: dict[RunKey, int | None] = {}
 
     @cached_property
@@ -158,11 +133,13 @@ class Case:
 
     def stored(self, key: RunKey) -> RunStatus | None:
         """The status that a Run has in the snapshot; None where it has none yet."""
-        if key not in self._stored:
-            run = self.runs.get(key)
-            text = None if run is None else run.status
-            self._stored[key] = None if text is None else _STATUS.decode(text)
-        return self._stored[key]
+        run = self.runs.get(key)
+        text = None if run is None else run.status
+        if text is None:
+            return None
+        if text not in self._stored:  # many runs wait with the very same words
+            self._stored[text] = _STATUS.decode(text)
+        return self._stored[text]
 
     @cached_property
     def updates(self) -> Mapping[RunKey, RunStatus]:
@@ -182,11 +159,9 @@ class Case:
         """When a run that holds leases started: as its status says (swaps renew leases), else its oldest open lease."""
         if key not in self._started:
             oldest = min((lease.start for lease in self.open_by.get(key, ())), default=None)
-            run = self.runs.get(key)
-            if oldest is not None and run is not None and run.status is not None:
-                told = _TOLD.decode(run.status)
-                if told.phase == "Running" and told.started is not None:
-                    oldest = min(oldest, told.started)
+            told = None if oldest is None else self.stored(key)
+            if oldest is not None and told is not None and told.phase == "Running" and told.started is not None:
+                oldest = min(oldest, told.started)
             self._started[key] = oldest
         return self._started[key]
 
@@ -210,14 +185,27 @@ class Case:
             self._time_left[key] = left
         return self._time_left[key]
 
+    @cached_property
+    def sites(self) -> Mapping[str, int]:
+        """By node the number of its site: nodes that no envelope tells apart, by flavor or a label that it asks for."""
+        asked = sorted({key for envelope in self.envelopes.values() for key, _ in envelope.selector})
+        numbers: dict[tuple[str | None, ...], int] = {}
+        found = {}
+        for node in self.nodes.values():
+            labels = dict(node.labels)
+            alike = (node.flavor, *(labels.get(key) for key in asked))
+            found[node.name] = numbers.setdefault(alike, len(numbers))
+        return found
+
     def matches(self, envelope: Envelope, node: str) -> bool:
         """Whether an envelope's flavor and selector match a node; one that is gone counts, so that caps stay safe."""
-        key = (envelope.key, node)
+        site = self.sites.get(node)
+        if site is None:
+            return True
+        key = (envelope.key, site)
         if key not in self._matches:
-            known = self.nodes.get(node)
-            self._matches[key] = known is None or (
-                known.flavor == envelope.flavor and has_labels(known, envelope.selector)
-            )
+            known = self.nodes[node]
+            self._matches[key] = known.flavor == envelope.flavor and has_labels(known, envelope.selector)
         return self._matches[key]
 
 

@@ -84,12 +84,12 @@ class Present:
         second: dict[int, int] = defaultdict(int)
         rated: dict[int, int] = defaultdict(int)
         for lease in leases:
-            milli = self._case.milli(lease)
-            for touch in self._caps.present(lease):
+            lane, milli = self._caps.lane(lease), self._case.milli(lease)
+            for touch in lane.present:
                 width[touch.pool] += milli
-                if self._caps.pools[touch.pool].on_time and touch.counts(self._case.at):
-                    second[touch.pool] += milli
-                    rated[touch.pool] += milli * self._case.rate(lease.flavor)
+            for touch in lane.timed:
+                second[touch.pool] += milli
+                rated[touch.pool] += milli * self._case.rate(lease.flavor)
         for number, milli in width.items():
             broken = self._exceeded(number, milli, second.get(number, 0), rated.get(number, 0))
             if broken is not None:
@@ -104,12 +104,14 @@ class Present:
         total = self._width[number] + width
         if pool.width is not None and total > pool.width:
             return _refused(pool.rule, f"{total} milli-GPUs", pool.width, pool)
-        hours = self._ledger.hours[number] + self._hours[number] + second
-        if pool.hours is not None and second and hours > pool.hours:
-            return _refused("hours", f"{hours} milli-GPU-seconds", pool.hours, pool)
-        credit = self._ledger.credits[number] + self._credits[number] + rated
-        if pool.credits is not None and rated and credit > pool.credits:
-            return _refused("credits", f"{credit} milli-GPU-seconds × millicredits", pool.credits, pool)
+        if pool.hours is not None and second:
+            hours = self._ledger.hours[number] + self._hours[number] + second
+            if hours > pool.hours:
+                return _refused("hours", f"{hours} milli-GPU-seconds", pool.hours, pool)
+        if pool.credits is not None and rated:
+            credit = self._ledger.credits[number] + self._credits[number] + rated
+            if credit > pool.credits:
+                return _refused("credits", f"{credit} milli-GPU-seconds × millicredits", pool.credits, pool)
         return None
 
 
@@ -121,9 +123,10 @@ def claims(case: Case, caps: Caps) -> list[Claim]:
     """Every claim after the plan whose envelope is there."""
     found: dict[tuple[RunKey, EnvelopeKey, bool], list[Held]] = defaultdict(list)
     for lease in (*case.held, *case.new):
-        if lease.payer is not None and lease.payer in case.envelopes:
+        payer = lease.payer
+        if payer is not None and payer in case.envelopes:
             grown = lease.reason == "Grow" and lease.key not in case.leases
-            found[lease.run_key, lease.payer, grown].append(lease)
+            found[lease.run_key, payer, grown].append(lease)
     return [
         Claim(run, payer, caps.is_loan(leases[0]), min(lease.start for lease in leases), leases)
         for (run, payer, _), leases in found.items()

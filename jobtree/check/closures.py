@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.reasons import is_justified, limit_end, own_shrink
-from jobtree.check.rows import Held
+from jobtree.check.rows import Held, RunKey
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Closure
 
@@ -20,11 +20,13 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
             yield Violation("closed-monotone", f"Lease {namespace}/{name}", f"the plan closes it {times} times")
     for closure in case.plan.closures:
         yield from _closure(case, failures, closure)
-    for lease in case.held:
-        word = over(case, lease)
-        if word:
-            sentence = f"it stays open, and its run {word}"
-            yield Violation("terminal-holds-nothing", f"Lease {lease.namespace}/{lease.name}", sentence)
+    for key, leases in case.held_by.items():
+        over = _over(case, key)
+        for lease in leases:
+            word = "is gone" if case.is_gone(lease) else over
+            if word:
+                sentence = f"it stays open, and its run {word}"
+                yield Violation("terminal-holds-nothing", f"Lease {lease.namespace}/{lease.name}", sentence)
 
 
 def _closure(case: Case, failures: Failures, closure: Closure) -> Iterator[Violation]:
@@ -49,17 +51,15 @@ def _end(case: Case, lease: Held, reason: str) -> int | None:
     """The second at which a closure ends its lease; None where the snapshot does not tell."""
     run = case.run_of(lease.run_key)
     if reason == "TimeLimit":
-        return limit_end(case, lease)
+        return limit_end(case, lease.run_key)
     if reason == "Completed" and run is not None and run.completed_at is not None:
         return max(run.completed_at, case.started(lease.run_key) or run.completed_at)
     return None if reason in ("Completed", "Failed") else case.at
 
 
-def over(case: Case, lease: Held) -> str:
-    """Why a lease must not stay open; empty where it may."""
-    if case.is_gone(lease):
-        return "is gone"
-    run = case.run_of(lease.run_key)
+def _over(case: Case, key: RunKey) -> str:
+    """Why what a run holds must not stay open; empty where it may."""
+    run = case.run_of(key)
     if run is None:
         return ""
     if run.outcome is not None or run.state != "Active":
@@ -70,5 +70,5 @@ def over(case: Case, lease: Held) -> str:
         return "is marked complete"
     if case.pod_phases.get(run.key) == {"Succeeded"}:
         return "has only pods that succeeded"
-    ends = limit_end(case, lease)
+    ends = limit_end(case, key)
     return f"reached its time limit at {ends}" if ends is not None and ends <= case.at else ""

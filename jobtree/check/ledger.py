@@ -42,9 +42,7 @@ class Ledger:
         if payer is None or not spans:
             return
         own = caps.own(payer)
-        for pool, opens, closes, _ in caps.touches(lease):
-            if pool != own and not caps.pools[pool].on_time:
-                continue
+        for pool, opens, closes, _ in caps.lane(lease).charged:
             charged = rated = 0
             for _, since, until, rate in spans:
                 charge = weight * _overlap(since, end if until is None else until, opens, closes)

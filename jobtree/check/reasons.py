@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobtree.check.case import Case
 from jobtree.check.failures import Failures
-from jobtree.check.rows import Held, Run
+from jobtree.check.rows import Held, Run, RunKey
 
 
 class Ending(NamedTuple):
@@ -33,17 +33,17 @@ def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bo
     return rule is not None and rule(Ending(case, failures, lease, run))
 
 
-def limit_end(case: Case, lease: Held) -> int | None:
-    """When the time limit of the lease's run ends it."""
-    run = case.run_of(lease.run_key)
+def limit_end(case: Case, key: RunKey) -> int | None:
+    """When the time limit of a run that holds leases ends it."""
+    run = case.run_of(key)
     limit = None if run is None else run.time_limit if run.time_limit is not None else run.enforced_limit
-    started = None if limit is None else case.started(lease.run_key)
+    started = None if limit is None else case.started(key)
     return None if limit is None or started is None else started + limit
 
 
 def _completed(ending: Ending) -> bool:
     """Marked complete before any time limit, or all pods succeeded."""
-    done, last = ending.run.completed_at, limit_end(ending.case, ending.lease)
+    done, last = ending.run.completed_at, limit_end(ending.case, ending.lease.run_key)
     marked = done is not None and done <= ending.case.at and (last is None or done <= last)
     return marked or ending.case.pod_phases.get(ending.run.key) == {"Succeeded"}
 
@@ -54,7 +54,7 @@ def _failed(ending: Ending) -> bool:
 
 
 def _timed_out(ending: Ending) -> bool:
-    last = limit_end(ending.case, ending.lease)
+    last = limit_end(ending.case, ending.lease.run_key)
     return last is not None and last <= ending.case.at
 
 

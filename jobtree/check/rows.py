@@ -3,7 +3,11 @@
 Lists are tuples, a null is None. Units are those of the schema.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from jobtree.world.records import read
+from jobtree.world.snapshot import Snapshot
 
 RunKey = tuple[str, str]
 """(namespace, name) of a Run; the name of an array's index is ``NAME-INDEX``."""
@@ -235,3 +239,32 @@ class Quarantined(NamedTuple):
     kind: str
     namespace: str | None
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one."""
+
+    nodes: list[Node]
+    pods: list[Pod]
+    budgets: list[Budget]
+    envelopes: list[Envelope]
+    aggregates: list[Aggregate]
+    runs: list[Run]
+    leases: list[Held]
+    quarantine: list[Quarantined]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """The rows of a snapshot, each list in the order of its table."""
+        tables = snapshot.tables
+        return cls(
+            nodes=read(tables["nodes"], Node),
+            pods=read(tables["pods"], Pod),
+            budgets=read(tables["budgets"], Budget),
+            envelopes=read(tables["envelopes"], Envelope),
+            aggregates=read(tables["aggregates"], Aggregate),
+            runs=read(tables["runs"], Run),
+            leases=read(tables["leases"], Held),
+            quarantine=read(tables["quarantine"], Quarantined),
+        )

@@ -3,7 +3,9 @@
 A Run whose status the plan does not rewrite answers for the stored one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from jobtree.api.run import RUN_CONDITIONS, RunStatus
 from jobtree.check.case import Case
@@ -12,7 +14,8 @@ from jobtree.check.rows import Held, Run, RunKey
 from jobtree.check.shape import width
 from jobtree.check.violation import Violation
 
-_CONDITIONS = sorted(RUN_CONDITIONS)
+_CONDITIONS = tuple(sorted(RUN_CONDITIONS))
+_CLASSES = ("owned", "shared", "borrowed", "unfunded")
 
 
 def violations(case: Case, present: Present) -> Iterator[Violation]:
@@ -30,11 +33,11 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         if status is None:
             yield _of(key, "conditions-present", "it has no status, and the plan gives it none")
             continue
-        true = {each.type for each in status.conditions if each.status == "True"}
-        yield from _conditions(key, status, true)
+        told = _told(tuple((each.type, each.status) for each in status.conditions))
+        yield from _conditions(key, status, told)
         if run.total:
             leases = case.after(key)
-            yield from _holding(key, len(leases), status, true)
+            yield from _holding(key, len(leases), status, told.true)
             active = [lease for lease in leases if lease.active]
             yield from _width(key, run, width(active), status)
             yield from _funding(case, present, key, leases, status)
@@ -42,25 +45,38 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
             yield from _started(case, key, status)
 
 
-def _of(key: RunKey, invariant: str, message: str) -> Violation:
-    return Violation(invariant, f"Run {'/'.join(key)}", message)
+class _Told(NamedTuple):
+    """What conditions say: the types that are there, sorted, those that are True, and the phase that follows."""
+
+    there: tuple[str, ...]
+    true: frozenset[str]
+    phase: str
 
 
-def _conditions(key: RunKey, status: RunStatus, true: set[str]) -> Iterator[Violation]:
-    there = sorted(each.type for each in status.conditions)
-    if there != _CONDITIONS:
-        wanted = ", ".join(RUN_CONDITIONS)
-        yield _of(key, "conditions-present", f"it has the conditions {', '.join(there) or 'none'}, not {wanted}")
+@lru_cache(maxsize=1024)  # a fleet of runs tells one of a handful of stories
+def _told(conditions: tuple[tuple[str, str], ...]) -> _Told:
+    true = frozenset(name for name, state in conditions if state == "True")
     blocked = "Blocked" in true and "Admitted" not in true
     derived = next(
         (phase for phase in ("Failed", "Completed", "Running") if phase in true),
         "Waiting" if blocked else "Pending",
     )
-    if status.phase != derived:
-        yield _of(key, "phase-derived", f"its phase is {status.phase}, and its conditions say {derived}")
+    return _Told(tuple(sorted(name for name, _ in conditions)), true, derived)
 
 
-def _holding(key: RunKey, held: int, status: RunStatus, true: set[str]) -> Iterator[Violation]:
+def _of(key: RunKey, invariant: str, message: str) -> Violation:
+    return Violation(invariant, f"Run {'/'.join(key)}", message)
+
+
+def _conditions(key: RunKey, status: RunStatus, told: _Told) -> Iterator[Violation]:
+    if told.there != _CONDITIONS:
+        wanted = ", ".join(RUN_CONDITIONS)
+        yield _of(key, "conditions-present", f"it has the conditions {', '.join(told.there) or 'none'}, not {wanted}")
+    if status.phase != told.phase:
+        yield _of(key, "phase-derived", f"its phase is {status.phase}, and its conditions say {told.phase}")
+
+
+def _holding(key: RunKey, held: int, status: RunStatus, true: frozenset[str]) -> Iterator[Violation]:
     if held and status.phase in ("Completed", "Failed"):
         yield _of(key, "terminal-holds-nothing", f"it is {status.phase} and holds {held} leases")
     elif held and "Admitted" not in true:
@@ -74,16 +90,20 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
         if held:
             yield _of(key, "status-agrees", f"it holds {held} GPUs, and its status has no width")
         return
+    told = status.width
     desired = run.total if run.desired is None else run.desired
-    for name, given, true in (
-        ("allocated", status.width.allocated, held),
-        ("min", status.width.min, run.total if run.min_total is None else run.min_total),
-        ("max", status.width.max, run.total if run.max_total is None else run.max_total),
-        ("desired", status.width.desired, desired),
-        ("pending", status.width.pending, max(0, desired - held) if held else status.width.pending),
-    ):
-        if given != true:
-            yield _of(key, "status-agrees", f"its status says width.{name} {given}, and it is {true}")
+    given = (told.allocated, told.min, told.max, told.desired, told.pending)
+    true = (
+        held,
+        run.total if run.min_total is None else run.min_total,
+        run.total if run.max_total is None else run.max_total,
+        desired,
+        max(0, desired - held) if held else told.pending,
+    )
+    if given != true:
+        for name, one, other in zip(("allocated", "min", "max", "desired", "pending"), given, true, strict=True):
+            if one != other:
+                yield _of(key, "status-agrees", f"its status says width.{name} {one}, and it is {other}")
 
 
 def _funding(case: Case, present: Present, key: RunKey, leases: list[Held], status: RunStatus) -> Iterator[Violation]:
@@ -93,28 +113,26 @@ def _funding(case: Case, present: Present, key: RunKey, leases: list[Held], stat
         if active:
             yield _of(key, "classes-partition-width", f"it holds {width(active)} GPUs, and its status tells no classes")
         return
-    held = dict.fromkeys(("owned", "shared", "borrowed", "unfunded"), 0)
+    held = dict.fromkeys(_CLASSES, 0)
     lenders = set()
     for lease in leases:
         name = present.classes[lease.key]
-        held[name] += lease.gpus if lease.active else 0
+        if lease.active:
+            held[name] += lease.gpus
         if name == "borrowed" and lease.budget is not None:
             lenders.add(case.owner_of.get(lease.budget, lease.owner))
-    said = {
-        "owned": status.funding.owned_gpus,
-        "shared": status.funding.shared_gpus,
-        "borrowed": status.funding.borrowed_gpus,
-        "unfunded": status.funding.unfunded_gpus,
-    }
-    if said != held:
-        yield _of(key, "classes-partition-width", f"its status says {_words(said)}, and it holds {_words(held)}")
-    if sorted(status.funding.lenders) != sorted(lenders):
-        sentence = f"its status names the lenders {', '.join(status.funding.lenders) or 'none'}, and they are"
+    told = status.funding
+    said = (told.owned_gpus, told.shared_gpus, told.borrowed_gpus, told.unfunded_gpus)
+    if said != tuple(held.values()):
+        sentence = f"its status says {_words(said)}, and it holds {_words(held.values())}"
+        yield _of(key, "classes-partition-width", sentence)
+    if len(told.lenders) != len(lenders) or set(told.lenders) != lenders:
+        sentence = f"its status names the lenders {', '.join(told.lenders) or 'none'}, and they are"
         yield _of(key, "status-agrees", f"{sentence} {', '.join(sorted(lenders)) or 'none'}")
 
 
-def _words(gpus: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in gpus.items())
+def _words(gpus: Iterable[int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in zip(_CLASSES, gpus, strict=True))
 
 
 def _started(case: Case, key: RunKey, status: RunStatus) -> Iterator[Violation]:

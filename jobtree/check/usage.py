@@ -26,8 +26,11 @@ def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violati
             name = present.classes[lease.key]
             gpus[lease.payer][name if lease.active else "spare"] += lease.gpus
             milli[lease.payer] += 0 if name == "unfunded" else case.milli(lease)
+    envelopes: dict[str, list[str]] = defaultdict(list)
+    for budget, name in sorted(case.envelopes):
+        envelopes[budget].append(name)
     for update in case.plan.budgets:
-        names = sorted(name for budget, name in case.envelopes if budget == update.name)
+        names = envelopes[update.name]
         told = sorted(usage.name for usage in update.status.envelopes)
         if told != names:
             sentence = f"its usage tells of {', '.join(told)}, and its envelopes are {', '.join(names) or 'none'}"

@@ -187,8 +187,10 @@ def parse(data: bytes, *, json: bool = False) -> StateText:
     Raises Refusal, without the file's name, for text that is no state file.
     """
     try:
-        data.decode()
-        groups = list(_groups(data))
+        if not data.isascii():
+            data.decode()
+        whole = _whole(data)
+        groups = [whole] if whole else list(_groups(data))
     except UnicodeDecodeError as error:
         raise Refusal(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except RecursionError:
@@ -197,6 +199,14 @@ def parse(data: bytes, *, json: bool = False) -> StateText:
     text = StateText(groups, all(filled) if filled else json)
     text.index()
     return text
+
+
+def _whole(data: bytes) -> Group | None:
+    """The group of a file that is one object of JSON: in a large one, looking for lines of `---` takes a while."""
+    if data.startswith(b"{"):
+        with suppress(msgspec.DecodeError):
+            return _json_group(data, data)
+    return None
 
 
 def _groups(data: bytes) -> Iterator[Group]:

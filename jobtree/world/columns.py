@@ -4,12 +4,39 @@ Dictionaries are sorted, columns are one chunk, missing lists are null only wher
 tables, buffer for buffer where Arrow leaves a choice.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
 from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+
+class _PandasHidden(MetaPathFinder):
+    """Makes an import of pandas fail at once."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("hidden from Arrow's first array", name=fullname)
+
+
+def _settle_pandas() -> None:
+    """Has Arrow make its first array while pandas cannot be found.
+
+    Where pandas is installed, Arrow would import it then, only to see whether it was handed something of its kind: that
+    takes longer than all columns of a fleet. What really needs pandas, such as ``to_pandas``, imports it as ever.
+    """
+    hidden = _PandasHidden()
+    sys.meta_path.insert(0, hidden)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(hidden)
+
+
+_settle_pandas()
 
 
 def table(schema: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:

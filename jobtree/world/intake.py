@@ -189,7 +189,8 @@ class _Reading:
         elif isinstance(item, Pod):
             needs.of_pod(item.spec, self.resource_names())
         else:
-            self._warn(key, (message.removeprefix(f"{key}: ") for message in check_object(item)))
+            for message in check_object(item):
+                self._warn(key, [message.removeprefix(f"{key}: ")])
         if isinstance(item, Run):
             needs.of_template(item, self.resource_names())
             self._check_annotations(key, item)

@@ -37,7 +37,12 @@ class Offer(NamedTuple):
 
 def of_node(node: Node, resource_names: Iterable[str] = ()) -> Offer:
     """A node's allocatable resources. Raises Refusal naming the one that cannot be read."""
-    given = node.status.allocatable
+    return _offer(tuple(node.status.allocatable.items()), tuple(resource_names))
+
+
+@lru_cache(maxsize=4096)  # a fleet has few kinds of nodes
+def _offer(allocatable: tuple[tuple[str, QuantityText], ...], resource_names: tuple[str, ...]) -> Offer:
+    given = dict(allocatable)
     return Offer(
         sum(_read(parse_count, given, name, "allocatable") or 0 for name in resource_names),
         _read(Cpu.parse, given, "cpu", "allocatable"),

@@ -56,6 +56,28 @@ def test_a_warm_process_answers_again() -> None:
         assert (plans, finishing.pid) == ([plan(2, 1), plan(2, 2), plan(2, 3)], first)
 
 
+def test_other_work_may_be_done_between_question_and_answer() -> None:
+    with planner("finishes") as finishing:
+        for at in (1, 2):
+            finishing.ask(EMPTY, at, deadline=60)
+            finishing.listen()
+            assert finishing.answer() == plan(2, at)
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+    with planner("finishes") as finishing:
+        finishing.ask(EMPTY, 1, deadline=60)
+        first = finishing.pid
+        finishing.ask(EMPTY, 2, deadline=60)
+        assert (finishing.answer(), finishing.pid != first) == (plan(2, 2), True)
+
+
+def test_work_that_outlasts_the_deadline_does_not_lose_the_plans_made_meanwhile() -> None:
+    with planner("hangs-later") as hanging:
+        hanging.ask(EMPTY, 0, deadline=0.0, grace=60)
+        assert hanging.answer() == msgspec.structs.replace(plan(1), truncated=True)
+
+
 def test_at_the_deadline_the_best_plan_so_far_is_used_and_the_process_killed() -> None:
     with planner("hangs-later") as hanging:
         hanging.start()

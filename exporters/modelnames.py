@@ -92,7 +92,7 @@ class _Words:
         fleet, money = problem.fleet, problem.book.money
         self._types = [_and_more(self._way(master, kind.members[0]), kind.members) for kind in problem.types]
         self._purses = {
-            purse.index: _and_more(self._way(master, purse.example.members[0]), purse.starts) for purse in master.purses
+            purse.index: _and_more(self._way(master, purse.example), purse.starts) for purse in master.purses
         }
         kinds = [_and_more(fleet.domain_name(kind.domains[0]), kind.domains) for kind in master.kinds]
         nodes: dict[int, list[str]] = {}

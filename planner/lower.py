@@ -7,6 +7,7 @@ from policies.caps import CapBook
 from policies.claims import RunKey
 from policies.fleet import Access, Fleet
 from policies.payers import Payer, Refused, Source, payers
+from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
 from policies.runs import RunRow
 from policies.shapes import PodLoad
@@ -83,7 +84,7 @@ class _Lowering:
         load = PodLoad(run.pod_cpu_milli, run.pod_memory)
         borrows = run.max_borrow if not unfunded and any(source.loan for source in purse.sources) else None
         pool = -1 if unfunded else purse.pool
-        limited = borrows is not None or (not unfunded and any(s.run_gpus is not None for s in purse.sources))
+        limited = not unfunded and limits_runs(purse.sources, borrows)
         grows = run.malleable and not run.spread
         alone = tied or (self.exact and (limited or grows))
         key = (access, run.lowered(), pool, load, borrows, run.key if alone else None)

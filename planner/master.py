@@ -43,7 +43,7 @@ def purse_index(problem: Problem) -> dict[int, int]:
     for kind in problem.types:
         if kind.unfunded:
             continue
-        own = kind.max_borrow is not None or any(s.run_gpus is not None for s in kind.sources)
+        own = payments.limits_runs(kind.sources, kind.max_borrow)
         payers = problem.candidates[kind.members[0]].payers if problem.exact else kind.sources
         key = (payers, kind.index if own else -1)
         index[kind.index] = found.setdefault(key, len(found))
@@ -77,7 +77,8 @@ def _purses(
     purses: dict[int, Purse] = {}
     for kind in problem.types:
         if kind.index in index and kind.members[0] in starts.start:
-            purse = purses.setdefault(index[kind.index], Purse(index[kind.index], kind))
+            fresh = Purse(index[kind.index], kind.members[0], kind.sources, kind.max_borrow)
+            purse = purses.setdefault(fresh.index, fresh)
             purse.starts += [starts.start[c] for c in kind.members]
     for seat, column in seated.items():
         kind = problem.types[seat.type]

@@ -310,13 +310,7 @@ def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
 
 def nearness(problem: Problem, draft: Draft) -> int:
     """Stage 7: Σ milli-GPUs × rank of the payers, exact."""
-    total = 0
-    for candidate, paid in draft.paid.items():
-        rank = {payer.envelope: payer.rank for payer in problem.candidates[candidate].payers}
-        for (active, _), payments in paid.items():
-            milli = problem.milli(active)
-            total += sum(rank[envelope] * gpus * milli for envelope, gpus in payments.items())
-    return total
+    return sum(payers.distance(problem, candidate, paid) for candidate, paid in draft.paid.items())
 
 
 def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:

@@ -5,7 +5,7 @@ least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, g
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,17 +69,37 @@ class Refused:
 def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
     """Stage 7 over payment columns, as costs to maximise: − rank × GPUs (a spare counts its discount).
 
-    Only where a purse's runs all have the same payers in the same order (``Problem.exact``).
+    Only where a purse's runs all have the same payers in the same order, as on problems that are exact.
     """
-    discount = problem.milli(active=False) / 1000
-    ranks = {
-        purse.index: {p.envelope: p.rank for p in problem.candidates[purse.example.members[0]].payers}
-        for purse in purses
-    }
+    return _costs(problem, purses, pay, lambda payers: {payer.envelope: payer.rank for payer in payers})
+
+
+def order(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
+    """The ties of stage 7, likewise: − place in the order of the payers × GPUs."""
+    return _costs(problem, purses, pay, lambda payers: {payer.envelope: i for i, payer in enumerate(payers)})
+
+
+def distance(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Mapping[int, int]]) -> int:
+    """Stage 7 of one start, exact: Σ milli-GPUs × rank. ``paid``: (active, region) → envelope → GPUs."""
+    rank = {payer.envelope: payer.rank for payer in problem.candidates[candidate].payers}
+    return sum(
+        rank[envelope] * gpus * problem.milli(active)
+        for (active, _), payments in paid.items()
+        for envelope, gpus in payments.items()
+    )
+
+
+def _costs(
+    problem: Problem,
+    purses: list[Purse],
+    pay: Mapping[PayKey, int],
+    weigh: Callable[[tuple[Payer, ...]], dict[int, int]],
+) -> dict[int, float]:
+    weights = {purse.index: weigh(problem.candidates[purse.example].payers) for purse in purses}
     return {
-        column: -ranks[purse][envelope] * (1.0 if active else discount)
+        column: -weights[purse][envelope] * problem.milli(active) / 1000
         for (purse, active, _, envelope), column in pay.items()
-        if ranks[purse][envelope]
+        if weights[purse][envelope]
     }
 
 

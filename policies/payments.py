@@ -1,4 +1,6 @@
-"""Money in the model: who pays for what is started, under every cap (spec §3.1–§3.4, §3.7).
+"""Money in the model: who pays for what is started, under every cap (spec §3.1–§3.4).
+
+The master builds these rows over what may start, stage 7 over starts that lie on nodes already.
 
 Runs with equal payers share a *purse*. Per purse, role and site,
 
@@ -11,11 +13,13 @@ Payments are whole GPUs; a spare is paid ``discount`` of a GPU. Where a cap has 
 over in a fractional solution and nowhere else, so payments under such caps are integer columns.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from policies.model import INF, Model
+from policies.payers import Source
 from policies.places import Kind
-from policies.problem import Problem, RunType
+from policies.problem import Problem
 from policies.seats import Seat
 from policies.shapes import Shape
 
@@ -25,10 +29,16 @@ PayKey = tuple[int, bool, int, int]
 
 @dataclass
 class Purse:
-    """Types that the same payers may pay for. ``demand``: (active, kind, sites) → terms of GPUs to be paid."""
+    """Runs that the same payers may pay for.
+
+    ``example``: one of them, a candidate; ``sources``: their payers; ``max_borrow``: of each of them; ``starts``:
+    columns that count them; ``demand``: (active, kind, sites) → terms of GPUs to be paid.
+    """
 
     index: int
-    example: RunType
+    example: int
+    sources: tuple[Source, ...]
+    max_borrow: int | None
     starts: list[int] = field(default_factory=list)
     demand: dict[tuple[bool, int, frozenset[int]], list[tuple[int, float]]] = field(default_factory=dict)
 
@@ -40,7 +50,19 @@ class Purse:
 
     def add_seats(self, seat: Seat, region: int, gpus: int, column: int) -> None:
         """Seats counted by ``column``, of ``gpus`` each, have to be paid for in ``region``."""
-        self.demand.setdefault((seat.active, seat.kind, frozenset([region])), []).append((column, float(gpus)))
+        self._add_there(seat.active, seat.kind, region, gpus, column)
+
+    def add_start(self, active: bool, region: int, gpus: int, column: int) -> None:
+        """A start that lies on nodes already has to be paid for, ``gpus`` of it in ``region``."""
+        self._add_there(active, -1, region, gpus, column)
+
+    def _add_there(self, active: bool, kind: int, region: int, gpus: int, column: int) -> None:
+        self.demand.setdefault((active, kind, frozenset([region])), []).append((column, float(gpus)))
+
+
+def limits_runs(sources: Iterable[Source], max_borrow: int | None) -> bool:
+    """Does anything bound what a single run takes of these payers? Its purse is its own then."""
+    return any(source.run_gpus is not None or (max_borrow is not None and source.loan) for source in sources)
 
 
 def rows(
@@ -91,7 +113,7 @@ def wallets(problem: Problem, purses: list[Purse]) -> dict[int, int]:
     """
     terms: dict[int, list[tuple[object, ...]]] = {}
     for purse in purses:
-        for source in purse.example.sources:
+        for source in purse.sources:
             terms.setdefault(source.envelope, []).append((purse.index, source.loan, source.limit, source.run_gpus))
     first: dict[object, int] = {}
     found: dict[int, int] = {}
@@ -132,7 +154,7 @@ def _balance(
             per_site.setdefault((active, site), []).append((column, -1.0))
     for (active, site), terms in sorted(per_site.items()):
         columns = []
-        for source in purse.example.sources:
+        for source in purse.sources:
             if site not in problem.book.money.pays_on[source.envelope]:
                 continue
             if wallet.get(source.envelope, source.envelope) != source.envelope:
@@ -146,18 +168,16 @@ def _balance(
 
 
 def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int]) -> None:
-    loans = {source.envelope for source in purse.example.sources if source.loan}
-    limited = purse.example.max_borrow is not None or any(s.run_gpus is not None for s in purse.example.sources)
-    mine = [(key, column) for key, column in pay.items() if key[0] == purse.index] if limited else []
-    starts = [(column, 1.0) for column in purse.starts]
-    if purse.example.max_borrow is not None and loans:
+    if not limits_runs(purse.sources, purse.max_borrow):
+        return
+    mine = [(key, column) for key, column in pay.items() if key[0] == purse.index]
+    loans = {source.envelope for source in purse.sources if source.loan}
+    if purse.max_borrow is not None and loans:
         terms = [(column, 1.0) for key, column in mine if key[1] and key[3] in loans]
-        limit = float(purse.example.max_borrow)
-        model.row(("borrow", purse.index), [*terms, *((c, -limit) for c, _ in starts)], -INF, 0.0)
-    discount = problem.milli(active=False) / 1000
-    for source in purse.example.sources:
+        starts = [(column, -float(purse.max_borrow)) for column in purse.starts]
+        model.row(("borrow", purse.index), [*terms, *starts], -INF, 0.0)
+    for source in purse.sources:
         if source.run_gpus is not None:
-            terms = [(column, 1.0 if key[1] else discount) for key, column in mine if key[3] == source.envelope]
-            limit = float(source.run_gpus)
-            key = ("per-run", purse.index, source.envelope)
-            model.row(key, [*terms, *((c, -limit) for c, _ in starts)], -INF, 0.0)
+            terms = [(column, problem.milli(key[1]) / 1000) for key, column in mine if key[3] == source.envelope]
+            starts = [(column, -float(source.run_gpus)) for column in purse.starts]
+            model.row(("per-run", purse.index, source.envelope), [*terms, *starts], -INF, 0.0)

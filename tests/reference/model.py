@@ -163,10 +163,10 @@ class Reference:
     def _funding(self) -> None:
         """Payment of every (run, role, place) by every envelope that may; a place: nodes that no payer tells apart."""
         world = self.world
-        places: dict[tuple[Key, ...], list[Node]] = {}
+        places: dict[tuple[object, ...], list[Node]] = {}
         for node in world.nodes.values():
-            seen = [key for key, each in world.envelopes.items() if pays_on(world, each, node) or each.matches(node)]
-            places.setdefault((*seen, (node.flavor, "")), []).append(node)
+            seen = [(pays_on(world, each, node), each.matches(node)) for each in world.envelopes.values()]
+            places.setdefault((node.flavor, *seen), []).append(node)
         for way in self.ways:
             if way.funded:
                 for nodes in places.values():

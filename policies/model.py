@@ -4,8 +4,9 @@ Columns and rows have keys (tuples) from which readable names are made on demand
 the order of columns steers the solver, so it is part of determinism.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 INF: Final = float("inf")
@@ -47,6 +48,16 @@ class Model:
     def keep(self, key: tuple[Any, ...], costs: Mapping[int, float], reached: float) -> int:
         """Hold an objective at what it has reached, less a rounding of the solver's. Returns the row."""
         return self.row(key, list(costs.items()), reached - max(1e-6, 1e-9 * abs(reached)), INF)
+
+    def lift(self, extra: Mapping[int, Sequence[tuple[int, float]]]) -> None:
+        """Add terms to rows that are there (row → terms over columns that the row does not name yet)."""
+        starts, indices, values = [0], list[int](), list[float]()
+        for row, (begin, end) in enumerate(pairwise(self.starts)):
+            more = extra.get(row, ())
+            indices += [*self.indices[begin:end], *(column for column, _ in more)]
+            values += [*self.values[begin:end], *(value for _, value in more)]
+            starts.append(len(indices))
+        self.starts, self.indices, self.values = starts, indices, values
 
     def row(self, key: tuple[Any, ...], terms: Iterable[tuple[int, float]], lower: float, upper: float) -> int:
         """Add a row; its index. ``terms`` name each column at most once."""

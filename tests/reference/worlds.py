@@ -43,7 +43,11 @@ class World:
 
     def snapshot(self) -> Snapshot:
         """What the planner gets."""
-        return snapshot(self.documents if self.earlier is None else _carried(self.earlier, self.documents))
+        return snapshot(self.current())
+
+    def current(self) -> list[Document]:
+        """The documents, with what the earlier cycle has left."""
+        return self.documents if self.earlier is None else _carried(self.earlier, self.documents)
 
     def permuted(self, order: list[int]) -> "World":
         """The same documents in another order (``order``: one sort key per document)."""

@@ -1,0 +1,132 @@
+"""For every "no" the cheapest change that would make it a "yes" (spec §3.9, §4).
+
+`remedies` finds, for a run that waits under a plan, the cheapest change of each kind that starts it, and where no
+single change of the world around it does, the cheapest combination. What is found has been confirmed: the change was
+made on the snapshot's tables and the planner, asked again, started the run (see bench).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobtree.world.plan import Plan
+from jobtree.world.snapshot import Snapshot
+from planner.remedies import lenders, nodes, submitting, times
+from planner.remedies.bench import Bench, largest
+from planner.remedies.lifts import Lift
+from planner.remedies.parts import remedy_of, together
+from planner.remedies.record import Change, Remedy, Who
+from planner.remedies.relief import Relief
+from policies.claims import RunKey
+
+__all__ = ["Change", "Remedies", "Remedy", "Who", "remedies"]
+
+WIDER: Final = 16
+"""How many times as large a rise may become where others that wait take what it gives."""
+LIMITS: Final = ("cap", "tree", "per-run")
+MIXTURES: Final = (
+    LIMITS,
+    (*LIMITS, "borrow"),
+    ("own",),
+    ("own", "end"),
+    (*LIMITS, "back"),
+    (*LIMITS, "free"),
+    (*LIMITS, "borrow", "back", "own", "end"),
+)
+"""Combinations that are looked for, in this order, where no single change around the run does."""
+
+
+@dataclass
+class Remedies:
+    """``found``: confirmed, cheapest first. ``taken``: sentences on changes that other runs would profit from instead.
+
+    ``now``: each was confirmed in the world of now, too, and not only in the one that this cycle leaves.
+    """
+
+    now: bool
+    found: list[Remedy] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+
+
+def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
+    """Remedies for the run ``key`` under ``plan``, made from ``snapshot``; none for a run that does not wait."""
+    if not any((wait.namespace, wait.name) == key for wait in plan.waits):
+        return Remedies(True)
+    bench = Bench.of(snapshot, plan, key)
+    result = Remedies(bench.few)
+    for remedy in (*submitting.remedies(bench), *times.wait(bench)):
+        if remedy.at is not None or bench.instead(remedy.edits) is None:
+            result.found.append(remedy)
+    around = [remedy for remedy in _around(bench, result) if remedy is not None]
+    result.found = sorted([*result.found, *around], key=lambda remedy: remedy.cost)
+    return result
+
+
+def _around(bench: Bench, result: Remedies) -> Iterator[Remedy | None]:
+    """Changes of the world around the run: single ones, and the cheapest combination where there are none."""
+    terms = [*lenders.binding(bench), *lenders.terms(bench)]
+    opened = next((each for each in terms if bench.within(each.edits).starts()), None)
+    money = [*lenders.sponsors(bench), *([opened] if opened else [])]
+    singles = [_confirmed(bench, each, result) for each in money]
+    relief = Relief(bench)
+    singles.append(_raised(bench, relief.least(*LIMITS, one=True), result))
+    for kinds, one in ((("own",), True), (("end",), True), (("back",), True), (("free",), False)):
+        lifts = relief.least(*kinds, one=one)
+        singles.append(_confirmed(bench, remedy_of(bench, lifts), result) if lifts else None)
+    if not any(each for each in singles if each is not None and each.kind in ("free", "node", "end")):
+        singles += [_confirmed(bench, each, result) for each in nodes.more(bench)]
+    yield from singles
+    if not any(singles):
+        yield next((remedy for remedy in _mixtures(bench, relief, terms) if bench.instead(remedy.edits) is None), None)
+
+
+def _mixtures(bench: Bench, relief: Relief, terms: list[Remedy]) -> Iterator[Remedy]:
+    """Combinations of lifts, then of other terms and lifts."""
+    tried = []
+    for kinds in MIXTURES:
+        lifts = relief.least(*kinds)
+        if lifts and lifts not in tried:
+            tried.append(lifts)
+            yield remedy_of(bench, lifts)
+    for each in terms:
+        moved = bench.within(each.edits)
+        lifts = Relief(moved).least(*LIMITS, "back", "free")
+        if lifts:
+            yield together([each, remedy_of(moved, lifts)])
+
+
+def _confirmed(bench: Bench, remedy: Remedy, result: Remedies) -> Remedy | None:
+    """The remedy, if the run starts; else it is noted who does."""
+    others = bench.instead(remedy.edits)
+    if others is None:
+        return remedy
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        result.taken.append(f"{remedy.words}: run {others[0][0]}/{others[0][1]}{more} would start instead")
+    return None
+
+
+def _raised(bench: Bench, lifts: dict[Lift, int], result: Remedies) -> Remedy | None:
+    """A rise, as large as it must be for the run to start although others that wait take from it."""
+    if not lifts:
+        return None
+    ((lift, least),) = lifts.items()
+
+    def works(rise: int) -> bool:
+        return bench.instead(remedy_of(bench, {lift: rise}).edits) is None
+
+    if works(least):
+        return remedy_of(bench, lifts)
+    high = next((least * factor for factor in _doublings() if works(least * factor)), None)
+    if high is None:
+        return _confirmed(bench, remedy_of(bench, lifts), result)
+    low = high // 2
+    rise = high - largest(high - low - 1, lambda less: works(high - less))
+    return remedy_of(bench, {lift: rise})
+
+
+def _doublings() -> Iterator[int]:
+    factor = 2
+    while factor <= WIDER:
+        yield factor
+        factor *= 2

@@ -1,0 +1,193 @@
+"""Lifts: what may give way in a model of relief, by how much, at which price (see relief).
+
+cap, tree, per-run, borrow   a limit is raised, in the unit that people read
+free      GPUs of a node are freed, by whoever holds them
+back      a node out of work is put back to work
+own, end  a run that holds GPUs is suspended: one of the same owner, or of another
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from jobtree.world import values
+from planner.master import Master
+from planner.missing import BORROW_PRICE, LENDING_PRICE, RUN_PRICE
+from planner.remedies.bench import HOUR_MILLI, Bench
+from planner.room import Room
+from planner.solver import Floats
+from policies.caps import Lane
+from policies.claims import UNFUNDED, LeaseRow, RunKey, is_loan
+from policies.model import INF
+from policies.seats import Seating
+
+TIES: Final = 1e-3
+"""Of a GPU: what decides between equal prices."""
+
+
+class Lift(NamedTuple):
+    """``what``: see the module; ``subject``: number of a cap or node, or the key of a run."""
+
+    what: str
+    subject: Any
+
+
+@dataclass(frozen=True)
+class _Lever:
+    """``column``: how much; ``used``: whether, 0 or 1; ``most``: upper bound; ``debt``: to be added to any rise."""
+
+    column: int
+    used: int
+    price: float
+    most: float
+    debt: int = 0
+
+
+class Lifts:
+    """The lifts of one model of relief, whose rows they are added to."""
+
+    def __init__(self, bench: Bench, master: Master, room: Room, nodes: list[Seating]) -> None:
+        self._bench = bench
+        self._master = master
+        self._rows = {key: row for row, key in enumerate(master.model.row_keys)}
+        self._levers: dict[Lift, _Lever] = {}
+        self._terms: dict[int, list[tuple[int, float]]] = {}
+        self._limits()
+        self._nodes(room, nodes)
+        self._runs(nodes)
+        master.model.lift(self._terms)
+        used = sorted({lever.used for lever in self._levers.values()})
+        self._one = master.model.row(("one",), [(column, 1.0) for column in used], -INF, INF)
+
+    def allow(self, kinds: Collection[str], *, one: bool) -> None:
+        """Only lifts of these kinds, at their prices; with ``one`` only one of them."""
+        model = self._master.model
+        for lift, lever in self._levers.items():
+            model.upper[lever.column] = lever.most if lift.what in kinds else 0.0
+        model.row_upper[self._one] = 1.0 if one else INF
+        model.maximise({lever.column: -lever.price for lever in self._levers.values()})
+
+    def read(self, found: Floats) -> dict[Lift, int]:
+        """The lifts that a solution uses, with their numbers."""
+        numbers = {lift: round(float(found[lever.column])) for lift, lever in self._levers.items()}
+        return {lift: number + self._levers[lift].debt for lift, number in numbers.items() if number}
+
+    def _add(
+        self, lift: Lift, price: float, most: float, rows: Mapping[int, float], *, debt: int = 0, choice: bool = False
+    ) -> None:
+        """A lift that takes ``rows`` (row → per unit) up; ``choice``: it is 0 or 1 already."""
+        model = self._master.model
+        column = model.column(("lift", *lift), upper=most, integer=True)
+        used = column
+        if not choice:
+            used = model.column(("lifted", *lift), upper=1.0, integer=True)
+            model.row(("lifted", *lift), [(column, 1.0), (used, -most)], -INF, 0.0)
+        self._levers[lift] = _Lever(column, used, price, most, debt)
+        for row, amount in rows.items():
+            self._terms.setdefault(row, []).append((column, -amount))
+
+    def _limits(self) -> None:
+        """Rises of what bounds payments and widths. No rise is of use beyond what all of the run's GPUs weigh."""
+        model, problem = self._master.model, self._master.problem
+        period = int(problem.book.money.policy.accounting_period) / 3600
+        near = _places(problem.candidates[c].payers for c in problem.ways.get(self._bench.key, ()))
+        gpus = sum(sum(s.size for s in problem.types[c.type].lowered.pieces()) for c in problem.candidates)
+        for key, row in list(self._rows.items()):
+            weights = [abs(w) for w in model.values[model.starts[row] : model.starts[row + 1]]]
+            most = float(math.ceil(gpus * max(weights, default=0.0)))
+            if key[0] == "cap":
+                cap = problem.book.caps[key[1]]
+                price = LENDING_PRICE if cap.rule == "lending" else 1.0
+                price += TIES * min((near[e] for e in cap.pool.envelopes if e in near), default=1.0)
+                per_gpu = max(weights, default=1.0) if cap.ahead else 1.0
+                debt = max(0, math.ceil(-problem.room_of(key[1]) / cap.measure.scale))
+                most = min(most, self._window(key[1]))
+                self._add(Lift("cap", key[1]), price / per_gpu, most, {row: 1.0}, debt=debt)
+            elif key[0] == "tree":
+                price = 1 / period if key[3] else 1.0
+                self._add(Lift("tree", key[1:]), price, most, {row: 1.0})
+            elif key[0] == "per-run":
+                self._add(Lift("per-run", key[2]), RUN_PRICE, float(gpus), {row: 1.0})
+            elif key[0] == "borrow":
+                self._add(Lift("borrow", self._bench.key), BORROW_PRICE, float(gpus), {row: 1.0})
+
+    def _window(self, number: int) -> float:
+        """With a window, hours are at most concurrency × window (spec §1): no rise goes beyond."""
+        book = self._bench.state.book
+        cap = book.caps[number]
+        start, end = cap.pool.since, cap.pool.end
+        if cap.measure.name != "hours" or cap.rule not in ("envelope", "subtree") or start is None or end is None:
+            return INF
+        return float(max(0, (1000 * (cap.pool.concurrency or 0) * (end - start) - cap.limit) // cap.measure.scale))
+
+    def _nodes(self, room: Room, nodes: list[Seating]) -> None:
+        fleet = self._bench.state.fleet
+        table = self._bench.focus.tables["nodes"]
+        gone = values.bools(table, "out_of_service") | values.bools(table, "deleting")
+        for place, seating in enumerate(nodes):
+            row = self._rows.get(("node", "gpus", seating.node))
+            if row is None:
+                continue
+            tie = TIES * place / len(nodes)
+            self._master.model.row_upper[row] = float(room.free[seating.node])
+            slots = len(room.slots[seating.node])
+            if fleet.takes_work[seating.node]:
+                most = float(seating.free - room.free[seating.node])
+                self._add(Lift("free", seating.node), 1.0 + tie, most, {row: 1.0})
+            elif slots and fleet.flavor[seating.node] and not gone[seating.node]:
+                self._add(Lift("back", seating.node), slots + tie, 1.0, {row: float(slots)}, choice=True)
+
+    def _runs(self, nodes: list[Seating]) -> None:
+        """What runs hold of the model's rows, cheapest to end first among equals: unfunded, then the youngest."""
+        state = self._bench.state
+        here = {state.fleet.names[seating.node]: seating.node for seating in nodes}
+        held = {key: leases for key, leases in state.held.items() if key in state.runs}
+        order = sorted(held, key=lambda key: (self._funded(held[key]), -min(x.start for x in held[key]), key))
+        for place, key in enumerate(order):
+            rows: dict[int, float] = {}
+            for row, amount in self._holds(key, held[key], here):
+                rows[row] = rows.get(row, 0.0) + amount
+            if rows:
+                gpus = sum(lease.gpus for lease in held[key])
+                what = "own" if state.runs[key].owner == self._bench.run.owner else "end"
+                self._add(Lift(what, key), gpus + TIES * place / len(order), 1.0, rows, choice=True)
+
+    def _funded(self, leases: list[LeaseRow]) -> bool:
+        classes = self._bench.state.funded.classes
+        return any(classes[lease.namespace, lease.name] != UNFUNDED for lease in leases)
+
+    def _holds(self, key: RunKey, leases: list[LeaseRow], here: Mapping[str, int]) -> Iterator[tuple[int, float]]:
+        """(row, how much of it) for what a run's leases hold."""
+        state, book = self._bench.state, self._bench.state.book
+        run = state.runs[key]
+        end = None if run.limit is None else min(lease.start for lease in leases) + run.limit
+        left = None if end is None else max(0, end - state.at)
+        for lease in leases:
+            node = here.get(lease.node)
+            if node is not None and state.fleet.takes_work[node]:
+                yield from self._row(("node", "gpus", node), lease.gpus)
+            if lease.envelope >= 0 and state.funded.classes[lease.namespace, lease.name] != UNFUNDED:
+                loan = is_loan(state.money, lease.envelope, lease.run_owner)
+                lane = Lane(lease.envelope, loan, state.node_site.get(lease.node, -1), left)
+                for cap, weight in book.touches(lane):
+                    amount = weight * lease.milli(state.policy) / book.caps[cap].measure.scale
+                    yield from self._row(("cap", cap), amount)
+        for tree in self._master.problem.trees:
+            if key in tree.members:
+                active = sum(lease.gpus for lease in leases if lease.active)
+                held = active * tree.weight(run, int(state.policy.accounting_period))
+                yield from self._row(("tree", *tree.root, tree.hours), held / (HOUR_MILLI if tree.hours else 1))
+
+    def _row(self, key: tuple[Any, ...], amount: float) -> Iterator[tuple[int, float]]:
+        if key in self._rows and amount:
+            yield self._rows[key], float(amount)
+
+
+def _places(payers: Any) -> dict[int, float]:
+    """Envelope → how far it stands in the run's order of payers, from 0 to 1."""
+    found: dict[int, float] = {}
+    for order in payers:
+        for place, payer in enumerate(order):
+            found.setdefault(payer.envelope, place / len(order))
+    return found

@@ -1,0 +1,59 @@
+"""More nodes: how many more, like one that is there, would hold the run."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.edits import Copy
+from planner.remedies.bench import Bench, largest
+from planner.remedies.record import Remedy, Who
+from policies.caps import counted
+
+DOMAINS: Final = 4
+"""Most domains that are looked at, those with most GPUs first."""
+
+
+def more(bench: Bench) -> Iterator[Remedy]:
+    """The fewest GPUs in more nodes of one domain, each like the largest node there that the run may use."""
+    state, fleet = bench.state, bench.state.fleet
+    if not bench.run.is_cpu and (sites := fleet.sites_for(bench.run.access(state.policy.maintenance, bench.at))):
+        found = [remedy for node in _models(bench, sites) if (remedy := _copies(bench, node)) is not None]
+        yield from sorted(found, key=lambda remedy: remedy.cost)[:1]
+
+
+def _models(bench: Bench, sites: frozenset[int]) -> list[int]:
+    """The largest node of each of the largest domains."""
+    fleet = bench.state.fleet
+    best: dict[int, int] = {}
+    total: dict[int, int] = {}
+    for node, site in enumerate(fleet.site.tolist()):
+        domain = int(fleet.domain[node])
+        if site in sites and fleet.gpus[node]:
+            total[domain] = total.get(domain, 0) + int(fleet.gpus[node])
+            if domain not in best or fleet.gpus[node] > fleet.gpus[best[domain]]:
+                best[domain] = node
+    return [best[domain] for domain in sorted(best, key=lambda d: (-total[d], d))[:DOMAINS]]
+
+
+def _copies(bench: Bench, node: int) -> Remedy | None:
+    fleet = bench.state.fleet
+    name, size = fleet.names[node], int(fleet.gpus[node])
+    gpus = sum(shape.size for run in bench.state.pending for shape in run.lowered().pieces())  # its gang's as well
+    usable = size // bench.run.pod * bench.run.pod if bench.run.pod else size
+    if not usable:
+        return None
+    most = -(-gpus // usable)
+
+    def edits(count: int) -> tuple[Copy, ...]:
+        return tuple(Copy(name, f"{name}-more-{number}") for number in range(1, count + 1))
+
+    if not bench.within(edits(most)).starts():
+        return None
+    count = most - largest(most - 1, lambda fewer: bench.within(edits(most - fewer)).starts())
+    nodes = counted(count, 1, "node")
+    return Remedy(
+        kind="node",
+        who=Who.OPERATORS,
+        gpus=count * size,
+        words=f"{nodes} more like {name}, in {fleet.domain_name(int(fleet.domain[node]))}",
+        edits=edits(count),
+    )

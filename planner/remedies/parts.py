@@ -1,0 +1,185 @@
+"""Lifts as remedies: the objects, fields and commands that they stand for."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from planner.edits import Cell, Edit, field
+from planner.remedies.bench import HOUR_MILLI, Bench
+from planner.remedies.lenders import command
+from planner.remedies.lifts import Lift
+from planner.remedies.record import Change, Remedy, Who
+from policies.caps import POOL_WORDS, counted
+from policies.claims import RunKey
+
+_FIELDS: Final = {
+    ("envelope", "concurrency"): ("concurrency", "concurrency", 1),
+    ("envelope", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
+    ("envelope", "credits"): ("max_millicredits", "maxCredits", 1000),
+    ("lending", "concurrency"): ("lending_concurrency", "lending.maxConcurrency", 1),
+    ("lending", "hours"): ("lending_gpu_milliseconds", "lending.maxGPUHours", HOUR_MILLI),
+    ("aggregate", "concurrency"): ("concurrency", "maxConcurrency", 1),
+    ("aggregate", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
+    ("aggregate", "credits"): ("max_millicredits", "maxCredits", 1000),
+}
+"""(rule, measure) → column of the snapshot, field of the manifest, and the column's units in one of the field's."""
+
+
+def remedy_of(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
+    """One remedy of all ``lifts``; not confirmed yet."""
+    freed = {lift: number for lift, number in lifts.items() if lift.what == "free"}
+    parts = [_PARTS[lift.what](bench, lift, number) for lift, number in lifts.items() if lift not in freed]
+    if freed:
+        parts.append(_freed(bench, freed))
+    return together(parts)
+
+
+def together(parts: list[Remedy]) -> Remedy:
+    """Several remedies as one."""
+    if len(parts) == 1:
+        return parts[0]
+    kinds = {part.kind for part in parts}
+    return Remedy(
+        kind=parts[0].kind if kinds in ({"end"}, {"node"}) else "combination",
+        who=max(part.who for part in parts),
+        gpus=sum(part.gpus for part in parts),
+        words=" and ".join(part.words for part in parts),
+        changes=tuple(change for part in parts for change in part.changes),
+        command=" && ".join(part.command for part in parts) if all(part.command for part in parts) else "",
+        edits=tuple(edit for part in parts for edit in part.edits),
+    )
+
+
+def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
+    cap = bench.state.book.caps[lift.subject]
+    table = "aggregates" if cap.rule == "aggregate" else "envelopes"
+    budget, _, name = cap.subject.partition("/")
+    column, path, unit = _FIELDS["envelope" if cap.rule == "subtree" else cap.rule, cap.measure.name]
+    part = "aggregateCaps" if table == "aggregates" else "envelopes"
+    value = field(bench.kept, table, (budget, name), column) + rise * unit
+    gpus = rise
+    if cap.ahead:  # as many GPUs as the rise provides for one accounting period
+        period = int(bench.state.policy.accounting_period)
+        per_gpu = period * 1000 * (bench.state.money.rate_milli(cap.pool.envelopes[0]) if path == "maxCredits" else 1)
+        gpus = -(-rise * cap.measure.scale // max(1, per_gpu))
+    return Remedy(
+        kind="cap",
+        who=Who.BUDGETS,
+        gpus=gpus,
+        words=f"{counted(rise, 1, cap.measure.unit)} more at {POOL_WORDS[cap.rule].format(cap.subject)}",
+        changes=(Change(f"Budget {budget}", f"spec.{part}[{name}].{path}", _number(value, unit)),),
+        edits=(Cell(table, (budget, name), column, value),),
+    )
+
+
+def _number(value: int, unit: int) -> int | float:
+    exact = Fraction(value, unit)
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _per_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
+    envelope = bench.state.money.envelopes[lift.subject]
+    limit = (envelope.per_run_gpus or 0) + rise
+    return Remedy(
+        kind="cap",
+        who=Who.BUDGETS,
+        gpus=rise,
+        words=f"{counted(rise, 1, 'GPU')} more of {envelope.label} for one run",
+        changes=(Change(f"Budget {envelope.budget}", f"spec.envelopes[{envelope.name}].perRun.maxGPUs", limit),),
+        edits=(Cell("envelopes", (envelope.budget, envelope.name), "per_run_gpus", limit),),
+    )
+
+
+def _tree(bench: Bench, lift: Lift, rise: int) -> Remedy:
+    namespace, name, hours = lift.subject
+    root: RunKey = (namespace, name)
+    column, path = ("quota_gpu_milliseconds", "maxGPUHours") if hours else ("quota_gpus", "maxGPUs")
+    unit = HOUR_MILLI if hours else 1
+    value = field(bench.kept, "runs", root, column) + rise * unit
+    period = int(bench.state.policy.accounting_period)
+    return Remedy(
+        kind="cap",
+        who=Who.OTHERS if bench.state.runs[root].owner != bench.run.owner else Who.AGAIN,
+        gpus=-(-rise * 3600 // period) if hours else rise,
+        words=f"{counted(rise, 1, 'GPU-hour' if hours else 'GPU')} more in the quota of run {name}",
+        changes=(Change(f"Run {namespace}/{name}", f"spec.quota.{path}", _number(value, unit)),),
+        edits=(Cell("runs", root, column, value),),
+    )
+
+
+def _borrow(bench: Bench, _: Lift, rise: int) -> Remedy:
+    run = bench.run
+    limit = (run.max_borrow or 0) + rise
+    return Remedy(
+        kind="borrow",
+        who=Who.AGAIN,
+        gpus=0,
+        words=f"{counted(rise, 1, 'GPU')} more on loan",
+        changes=(Change(f"Run {run.namespace}/{run.name}", "spec.funding.maxBorrowGPUs", limit),),
+        edits=(Cell("runs", run.key, "max_borrow", limit), Cell("runs", run.key, "created", bench.at)),
+    )
+
+
+def _freed(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
+    fleet = bench.state.fleet
+    gpus = sum(lifts.values())
+    nodes = sorted(lift.subject for lift in lifts)
+    domains = sorted({int(fleet.domain[node]) for node in nodes})
+    where = ", ".join(fleet.domain_name(domain) for domain in domains)
+    named = ", ".join(f"{lifts[Lift('free', node)]} on {fleet.names[node]}" for node in nodes)
+    edits: list[Edit] = [
+        Cell("nodes", (fleet.names[node],), "gpus", int(fleet.gpus[node]) + lifts[Lift("free", node)]) for node in nodes
+    ]
+    return Remedy(
+        kind="free",
+        who=Who.OTHERS,
+        gpus=gpus,
+        words=f"{counted(gpus, 1, 'GPU')} freed in {where} ({named})",
+        edits=tuple(edits),
+    )
+
+
+def _back(bench: Bench, lift: Lift, _: int) -> Remedy:
+    name = bench.state.fleet.names[lift.subject]
+    cordoned = field(bench.kept, "nodes", (name,), "unschedulable")
+    ready = field(bench.kept, "nodes", (name,), "ready")
+    said = {"spec.unschedulable": False} if cordoned else {}
+    if not ready:
+        said["status.conditions[Ready].status"] = True
+    edits: list[Edit] = [Cell("nodes", (name,), "unschedulable", False), Cell("nodes", (name,), "ready", True)]
+    return Remedy(
+        kind="node",
+        who=Who.OPERATORS,
+        gpus=len(bench.state.room().slots[lift.subject]),
+        words=f"node {name} {'uncordoned' if cordoned else ''}{' and ' if cordoned and not ready else ''}"
+        f"{'' if ready else 'Ready again'}",
+        changes=tuple(Change(f"Node {name}", path, value) for path, value in said.items()),
+        command=f"kubectl uncordon {name}" if cordoned and ready else "",
+        edits=tuple(edits),
+    )
+
+
+def _end(bench: Bench, lift: Lift, _: int) -> Remedy:
+    key: RunKey = lift.subject
+    gpus = sum(lease.gpus for lease in bench.state.held[key])
+    own = bench.state.runs[key].owner == bench.run.owner
+    return Remedy(
+        kind="end",
+        who=Who.OWNER if own else Who.OTHERS,
+        gpus=gpus,
+        words=f"run {key[0]}/{key[1]} suspended ({counted(gpus, 1, 'GPU')})",
+        changes=(Change(f"Run {key[0]}/{key[1]}", "spec.state", "Suspended"),),
+        command=command(f"suspend {key[1]}", key),
+        edits=(Cell("runs", key, "state", "Suspended"),),
+    )
+
+
+_PARTS: Final[dict[str, Callable[[Any, Any, Any], Remedy]]] = {
+    "cap": _cap,
+    "per-run": _per_run,
+    "tree": _tree,
+    "borrow": _borrow,
+    "back": _back,
+    "own": _end,
+    "end": _end,
+}

@@ -1,0 +1,87 @@
+"""A remedy: one change, or one combination of changes, that starts a run which waits; and what a remedy costs.
+
+Cheapest first means, in this order:
+
+1. who has to act: the run's owner on the run as it stands, its owner submitting it again (which costs its age), Budget
+   owners, owners of other runs, operators, and last nobody but time;
+2. how many objects have to change;
+3. the GPUs that it costs: fewer for the run, more in a cap, taken from others, put back to work;
+4. the order of the kinds, then the words.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final
+
+from planner.edits import Edit
+
+
+class Who(IntEnum):
+    """Who has to act, cheapest first."""
+
+    OWNER = 0
+    AGAIN = 1
+    BUDGETS = 2
+    OTHERS = 3
+    OPERATORS = 4
+    TIME = 5
+
+
+KINDS: Final = (
+    "sponsor", "end", "spread", "groups", "pods", "borrow", "limit", "selector", "flavor", "spares", "narrower",
+    "opportunistic", "cap", "terms", "free", "node", "wait", "combination",
+)  # fmt: skip
+"""Every kind of remedy, in the order in which equally cheap ones are named."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A field of an object that is to have another value. ``subject``: ``Run namespace/name``, ``Budget name``, …"""
+
+    subject: str
+    field: str
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Remedy:
+    """A confirmed way to start a run.
+
+    ``gpus``: what it costs (see the module); ``words``: a clause; ``changes``: fields to be written, where it is that;
+    ``command``: what to type, where there is a command for it; ``at``: when the run starts, if not at once (Unix
+    seconds); ``edits``: the same on the snapshot's tables, as it was planned.
+    """
+
+    kind: str
+    who: Who
+    gpus: int
+    words: str
+    changes: tuple[Change, ...] = ()
+    command: str = ""
+    at: int | None = None
+    edits: tuple[Edit, ...] = field(default=(), repr=False)
+
+    @property
+    def cost(self) -> tuple[int, int, int, int, str]:
+        """Sorts cheapest first."""
+        return int(self.who), max(1, len(self.changes)), self.gpus, KINDS.index(self.kind), self.words
+
+    @property
+    def how(self) -> str:
+        """What to do, for people."""
+        if self.command:
+            return self.command
+        fields: dict[str, list[str]] = {}
+        for change in self.changes:
+            fields.setdefault(change.subject, []).append(f"{change.field}: {plain(change.value)}")
+        said = "; ".join(f"{subject}: {', '.join(found)}" for subject, found in fields.items())
+        return f"submit it again, {said}" if self.who is Who.AGAIN else said
+
+
+def plain(value: Any) -> str:
+    """A value as it stands in a manifest; None: the field is to be left out."""
+    if value is None:
+        return "(left out)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(str(each) for each in value)}]" if isinstance(value, list | tuple) else str(value)

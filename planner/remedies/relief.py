@@ -1,0 +1,89 @@
+"""The smallest relief that lets a run start: the planner's own model of that run, with bounds that give way at a price.
+
+The master of the run alone (with its gang) has a row for every rule and, since it is one run, a seat for every pod on
+every node. The run is made to start, and *lifts* are added to rows:
+
+    Σ weight × payments         ≤ left + rise                                     a cap, a quota, a limit on single runs
+    Σ GPUs of seats on a node   ≤ free + freed + Σ GPUs there of runs that end + GPUs put back to work
+
+    min Σ price × lift,     at most one lift where a single change is to do
+
+Rises are whole GPUs, GPU-hours or credits; a rise on time costs the GPUs that it provides for one accounting period. A
+run that ends costs the GPUs that it holds, and gives back what it has of nodes and caps.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from planner.master import Master, build
+from planner.remedies.bench import Bench
+from planner.remedies.lifts import Lift, Lifts
+from planner.room import Room
+from planner.solver import options, solve
+from policies.model import INF
+from policies.places import kinds
+from policies.seats import Seating
+
+SEATS: Final = 2_000
+"""Most nodes of a relief model; beyond, only the domains nearest to holding the run are looked at."""
+NODES: Final = 5_000
+"""Most branch-and-bound nodes of one answer."""
+
+
+class Relief:
+    """The model of one run. Each question allows some kinds of lifts and is solved anew."""
+
+    def __init__(self, bench: Bench) -> None:
+        problem = bench.state.problem()
+        room = bench.state.room()
+        nodes = _seatings(bench, room)
+        empty = Room(bench.state.fleet)
+        for seating in nodes:
+            empty.free[seating.node] = seating.free
+        split = frozenset(seating.domain for seating in nodes)
+        self._seed = bench.state.policy.solver.seed
+        self._master = build(problem, kinds(problem.fleet, empty.free, split), empty.capacity, seatings=nodes)
+        self._hopeless = not _start(self._master, bench)
+        self._lifts = Lifts(bench, self._master, room, nodes)
+
+    def least(self, *allowed: str, one: bool = False) -> dict[Lift, int]:
+        """The cheapest lifts of the ``allowed`` kinds, with their numbers; empty where none are needed or none do."""
+        if self._hopeless:
+            return {}
+        self._lifts.allow(allowed, one=one)
+        found = solve(self._master.model, options(self._seed, 0.0, NODES))
+        return {} if found.values is None else self._lifts.read(found.values)
+
+
+def _start(master: Master, bench: Bench) -> bool:
+    """The run starts, in one way or another; False where the model has none."""
+    ways = [c for c in master.problem.ways.get(bench.key, ()) if c in master.starts.start]
+    master.model.row(("starts", *bench.key), [(master.starts.start[c], 1.0) for c in ways], 1.0, INF)
+    return bool(ways)
+
+
+def _seatings(bench: Bench, room: Room) -> list[Seating]:
+    """Nodes as they could be had: all but what foreign pods hold free, those out of work back; CPU as it is now."""
+    state, fleet = bench.state, bench.state.fleet
+    sites = frozenset[int]().union(*(kind.sites for kind in state.problem().types))
+    found = []
+    for node, name in enumerate(fleet.names):
+        foreign = state.foreign[name].gpus if name in state.foreign else 0
+        free = int(fleet.gpus[node]) - foreign
+        if free > 0 and int(fleet.site[node]) in sites:
+            load = room.cpu[node], room.memory[node], room.pods[node]
+            found.append(Seating(node, int(fleet.site[node]), int(fleet.domain[node]), free, *load))
+    return found if len(found) <= SEATS else _nearest(found, room)
+
+
+def _nearest(nodes: Iterable[Seating], room: Room) -> list[Seating]:
+    """Whole domains, most slots free or out of work first, until there are enough nodes."""
+    domains: dict[int, list[Seating]] = {}
+    for seating in nodes:
+        domains.setdefault(seating.domain, []).append(seating)
+    chosen: list[Seating] = []
+    for domain in sorted(domains, key=lambda d: (-sum(len(room.slots[s.node]) for s in domains[d]), d)):
+        if chosen and len(chosen) + len(domains[domain]) > SEATS:
+            break
+        chosen += domains[domain]
+    return sorted(chosen, key=lambda seating: seating.node)

@@ -1,0 +1,54 @@
+"""Waiting: the first known time at which the run starts by itself.
+
+Known times are ends by time limits, windows that open and maintenance that is over. Cycles are planned at each of
+them in turn, each on what the one before has left, until the run starts. Nothing is said where many runs wait, or
+where it takes more than `EVENTS` cycles: this is no forecast, only an exact date.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from jobtree.api.scalars import Time
+from jobtree.world.after import after
+from jobtree.world.snapshot import Snapshot
+from planner.cycle import plan
+from planner.derive import State, state_of
+from planner.edits import Cell, edited
+from planner.remedies.bench import Bench, contenders
+from planner.remedies.record import Remedy, Who
+from policies.claims import RunKey
+
+EVENTS: Final = 12
+"""Most cycles ahead."""
+
+
+def wait(bench: Bench) -> Iterator[Remedy]:
+    """The cycle that starts the run if nothing but time passes; confirmed by having planned it."""
+    world, at = bench.kept, bench.at
+    horizon = bench.at + int(bench.state.policy.reservations.horizon)
+    for _ in range(EVENTS if bench.few else 0):
+        known = [time for time in _known(state_of(world, at)) if at < time <= horizon]
+        if not known:
+            return
+        at = min(known)
+        state = state_of(world, at)
+        idle = {run.key for run in state.pending} - contenders(state)  # planned or not, they wait; unplanned is faster
+        found = plan(_set(world, idle, "Suspended"), at)
+        if any((lease.namespace, lease.spec.run_ref.run_name) == bench.key for lease in found.leases):
+            yield Remedy("wait", Who.TIME, 0, f"waiting until {Time(at)}", at=at)
+            return
+        world = after(world, found)
+
+
+def _set(world: Snapshot, runs: Iterable[RunKey], state: str) -> Snapshot:
+    return edited(world, [Cell("runs", key, "state", state) for key in sorted(runs)])
+
+
+def _known(state: State) -> Iterator[int]:
+    """Times at which something is known to change for the better."""
+    for key, leases in state.held.items():
+        run = state.runs.get(key)
+        if run is not None and run.limit is not None:
+            yield min(lease.start for lease in leases) + run.limit
+    yield from (envelope.start for envelope in state.money.envelopes if envelope.start is not None)
+    yield from (int(window.end) for window in state.policy.maintenance)

@@ -71,29 +71,42 @@ def run_cycle(
             plan = planner.answer()
         with phase("check"):
             refuse_violations(snapshot, plan, rows)
-        with phase("write"):
-            lake.refuse_other(at, snapshot, plan)
-            writes = writes_for(intake, plan)
-            cluster.write(writes, intake.revision)
-        with phase("record"):
-            lake.write_cycle(snapshot, plan, phase.seconds)
-    return CycleResult(plan, len(writes), phase.seconds)
+        writes = _carry_out(cluster, intake, snapshot, plan, lake, phase)
+    return CycleResult(plan, writes, phase.seconds)
 
 
-def apply_plan(cluster: Cluster, plan: Plan) -> int:
-    """Carries out a plan that was made before; returns the number of writes.
+def apply_plan(cluster: Cluster, plan: Plan, lake: Lake) -> int:
+    """Carries out a plan that was made before, and records it as a cycle would; returns the number of writes.
 
-    Raises Refusal where it or a later one was carried out already, or where the checker does not pass it against the
-    cluster as it is.
+    Raises Refusal where it or a later one was carried out already, where the lake has another decision for its time, or
+    where the checker does not pass it against the cluster as it is.
     """
-    intake = cluster.read()
-    record = next((each for each in intake.plans if each.name == name_of(plan)), None)
-    if record is not None and record.status.phase == "Applied":
-        raise Refusal(f"the plan {record.name} was carried out already; make a new one with `jobtree plan --out FILE`")
-    refuse_past(intake, plan.at)
-    refuse_violations(take(intake), plan)
-    writes = writes_for(intake, plan)
-    cluster.write(writes, intake.revision)
+    phase = Phases()
+    with collector_paused():
+        with phase("read"):
+            intake = cluster.read()
+            record = next((each for each in intake.plans if each.name == name_of(plan)), None)
+            if record is not None and record.status.phase == "Applied":
+                again = "make a new one with `jobtree plan --out FILE`"
+                raise Refusal(f"the plan {record.name} was carried out already; {again}")
+            refuse_past(intake, plan.at)
+        with phase("snapshot"):
+            snapshot = take(intake)
+        with phase("check"):
+            refuse_violations(snapshot, plan)
+        with phase("tables"):
+            lake.write_tables(snapshot)
+        return _carry_out(cluster, intake, snapshot, plan, lake, phase)
+
+
+def _carry_out(cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases) -> int:
+    """Writes a plan that was checked, whose snapshot is in the lake, and then its record; returns how many writes."""
+    with phase("write"):
+        lake.refuse_other(plan.at, snapshot, plan)
+        writes = writes_for(intake, plan)
+        cluster.write(writes, intake.revision)
+    with phase("record"):
+        lake.write_cycle(snapshot, plan, phase.seconds)
     return len(writes)
 
 

@@ -23,6 +23,10 @@ MAX_RUN_NAME: Final = 52
 MAX_ARRAY_NAME: Final = 45
 #: Most GPUs a single number may state; keeps every product of GPUs and seconds within int64.
 MAX_GPUS: Final = 1_000_000
+#: Most groups that one run may have: every one of them is placed, and told of when it cannot be.
+MAX_GROUPS: Final = 16_384
+#: Most GPUs of one node: a lease's slots are NODE#0 to NODE#999.
+MAX_NODE_GPUS: Final = 1000
 #: Most GPU-hours or credits a single bound may state.
 MAX_AMOUNT: Final = 1_000_000_000
 

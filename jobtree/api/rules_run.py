@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
+from jobtree.api.base import MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
 from jobtree.api.run import Resources, Run, RunSpec
@@ -23,6 +23,7 @@ def check_run(run: Run) -> list[str]:
         _check_widths(spec)
     if spec.resources.gpus_per_pod is not None:
         _check_pods(spec)
+    _check_groups(spec)
     _check_times(spec)
     if spec.spares_per_group is not None and spec.spares_given not in {None, spec.spares_per_group}:
         raise wrong(
@@ -120,6 +121,19 @@ def _check_pods(spec: RunSpec) -> None:
     if any(size % pod for size in sizes):
         groups = " and ".join(map(str, sizes))
         raise wrong("spec.resources.gpusPerPod", pod, f"a divisor of every group, here of {groups} GPUs")
+
+
+def _check_groups(spec: RunSpec) -> None:
+    """So that one run cannot take the time of all others: groups as in spec §2, lowering."""
+    group = spec.locality.group_gpus
+    if group and -(-spec.max_gpus // group) > MAX_GROUPS:
+        least = -(-spec.max_gpus // MAX_GROUPS)
+        raise wrong("spec.locality.groupGPUs", group, f"at least {least}: a run has at most {MAX_GROUPS} groups")
+    steps = 0 if group or spec.malleable is None else (spec.max_gpus - spec.min_gpus) // spec.step_gpus
+    if steps >= MAX_GROUPS:
+        least = -(-(spec.max_gpus - spec.min_gpus) // (MAX_GROUPS - 1))
+        allowed = f"at least {least}: each step is a group, and a run has at most {MAX_GROUPS} groups"
+        raise wrong("spec.malleable.stepGPUs", spec.step_gpus, allowed)
 
 
 def _check_times(spec: RunSpec) -> None:

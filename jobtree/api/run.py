@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from jobtree.api.base import (
     AS_SET,
     BY_TYPE,
+    MAX_GROUPS,
     Amount,
     ArraySize,
     Count,
@@ -66,7 +67,7 @@ class Locality(Strict, frozen=True, kw_only=True):
 
     group_gpus: Annotated[
         PositiveCount | None,
-        Meta(description="GPUs of a group; a group lies in one domain."),
+        Meta(description=f"GPUs of a group, which lies in one domain; a run has at most {MAX_GROUPS} groups."),
     ] = None
     allow_cross_group_spread: Annotated[bool, Meta(description="Whether groups may lie in different domains.")] = True
     selector: Annotated[

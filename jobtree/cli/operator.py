@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     apply = command(
         commands, "apply", _apply, "carry out a plan file", takes=("state",), example=f"{EXAMPLE} apply p.yaml"
     )
+    apply.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
     apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
     replay = command(
         commands,
@@ -153,7 +154,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
         raise refusal.about(str(given.file)) from None
     cluster = options.cluster(at=plan.at)
     with cluster.hold():
-        writes = apply_plan(cluster, plan)
+        writes = apply_plan(cluster, plan, _lake(options, given.lake))
     show.say(f"{summary.headline(plan)}; {summary.counted(writes, 'write', 'writes')}")
     return 0
 

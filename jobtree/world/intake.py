@@ -15,6 +15,7 @@ import msgspec
 from jobtree.api import (
     ANNOTATION_COMPLETED,
     ANNOTATION_ETA,
+    API_VERSION,
     GROUP,
     KINDS,
     Budget,
@@ -28,6 +29,7 @@ from jobtree.api import (
     decode,
 )
 from jobtree.api.core import Node, Pod
+from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
 from jobtree.world import needs
@@ -39,6 +41,8 @@ _CORE: Final = frozenset({"Node", "Pod", "ConfigMap"})
 _NAMESPACED: Final = frozenset(
     {"Pod", "ConfigMap", "Secret", *(name for name, kind in KINDS.items() if kind.NAMESPACED)}
 )
+_MEANT: Final = {name.lower(): name for name in (*KINDS, "Node", "Pod")}
+"""What a document may be meant to be whose apiVersion or spelling says otherwise: nothing else in the core group."""
 _CLUSTER_SCOPED: Final = frozenset({"Node", *(name for name, kind in KINDS.items() if not kind.NAMESPACED)})
 
 
@@ -69,10 +73,15 @@ def key_of(api_version: str, kind: str, namespace: str, name: str) -> Key:
 
 
 def is_read(key: Key) -> bool:
-    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and two ConfigMaps."""
+    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and two ConfigMaps.
+
+    It also reads what has one of these kinds but the apiVersion of Kubernetes' core, or none: to say so.
+    """
     if key.group == GROUP:
         return True
-    return key.group == "" and key.kind in _CORE and (key.kind != "ConfigMap" or key.name in CONFIG_MAPS)
+    if key.group == "":
+        return key.name in CONFIG_MAPS if key.kind == "ConfigMap" else key.kind.lower() in _MEANT
+    return False
 
 
 class Notice(NamedTuple):
@@ -169,8 +178,8 @@ class _Reading:
         try:
             item = self._decode(key, raw)
         except Refusal as refusal:
-            if key == _POLICY:
-                raise
+            if key.kind.lower() == "policy" and key.name == POLICY_NAME:
+                raise refusal if refusal.subject else refusal.about(str(key)) from None
             self.quarantined[key] = refusal.problem
         else:
             self.found[key.kind][key] = item
@@ -179,6 +188,8 @@ class _Reading:
         kind = key.kind
         if key.group == GROUP and kind not in KINDS:
             raise Refusal(f"{kind} is not a kind of {GROUP}; allowed are {', '.join(sorted(KINDS))}")
+        if key.group == "" and kind not in _CORE:
+            raise _misnamed(kind, raw)
         if kind == "Policy" and key != _POLICY:
             raise Refusal("only the Policy named default is read; rename this one or remove it")
         if kind == "ConfigMap":
@@ -243,6 +254,15 @@ def time_or_none(text: str) -> Time | None:
         return Time.parse(text)
     except ValueError:
         return None
+
+
+def _misnamed(kind: str, raw: bytes | msgspec.Raw) -> Refusal:
+    """Of an object that Kubernetes' core would not know."""
+    meant = _MEANT[kind.lower()]
+    if meant not in KINDS:
+        return wrong("kind", kind, meant)
+    said = msgspec.json.decode(raw).get("apiVersion")
+    return wrong("apiVersion", said, API_VERSION) if said else missing("apiVersion", API_VERSION)
 
 
 def _config_map(key: Key, raw: bytes | msgspec.Raw) -> ConfigMap:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from jobtree.api import Refusal, Run, dec_hook
+from jobtree.api.base import MAX_NODE_GPUS
 from jobtree.api.core import Container, Node, PodSpec, QuantityText
 from jobtree.api.errors import Unreadable, wrong
 from jobtree.api.scalars import Cpu, Memory, parse_count
@@ -43,8 +44,12 @@ def of_node(node: Node, resource_names: Iterable[str] = ()) -> Offer:
 @lru_cache(maxsize=4096)  # a fleet has few kinds of nodes
 def _offer(allocatable: tuple[tuple[str, QuantityText], ...], resource_names: tuple[str, ...]) -> Offer:
     given = dict(allocatable)
+    gpus = sum(_read(parse_count, given, name, "allocatable") or 0 for name in resource_names)
+    if gpus > MAX_NODE_GPUS:
+        named = " and ".join(name for name in resource_names if name in given)
+        raise wrong(f"allocatable {named}", gpus, f"at most {MAX_NODE_GPUS} GPUs on one node")
     return Offer(
-        sum(_read(parse_count, given, name, "allocatable") or 0 for name in resource_names),
+        gpus,
         _read(Cpu.parse, given, "cpu", "allocatable"),
         _read(Memory.parse, given, "memory", "allocatable"),
         _read(parse_count, given, "pods", "allocatable"),

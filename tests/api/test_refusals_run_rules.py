@@ -7,6 +7,7 @@ from tests.api.judge import (
     NO_GPUS,
     RESOURCES,
     cpu_run,
+    judge,
     limits,
     pod,
     refusal,
@@ -14,6 +15,13 @@ from tests.api.judge import (
     spec,
 )
 from tests.support import documents as doc
+
+STEPWISE = {"minTotalGPUs": 1, "maxTotalGPUs": 16_385, "stepGPUs": 1}
+
+
+def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
+    judge(spec(resources={"totalGPUs": 16_384}, locality={"groupGPUs": 1}))
+    judge(spec(resources={"totalGPUs": 16_384}, malleable={**STEPWISE, "maxTotalGPUs": 16_384}))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +34,21 @@ from tests.support import documents as doc
         (
             spec(malleable={**ELASTIC, "maxTotalGPUs": 96}),
             "spec.malleable.maxTotalGPUs is 96; allowed is at least spec.resources.totalGPUs, 128",
+        ),
+        (
+            spec(resources={"totalGPUs": 1_000_000}, locality={"groupGPUs": 60}),
+            "spec.locality.groupGPUs is 60; allowed is at least 62: a run has at most 16384 groups",
+        ),
+        (
+            spec(resources={"totalGPUs": 16_385}, malleable=STEPWISE, locality={"groupGPUs": 1}),
+            "spec.locality.groupGPUs is 1; allowed is at least 2: a run has at most 16384 groups",
+        ),
+        (
+            spec(resources={"totalGPUs": 16_385}, malleable=STEPWISE),
+            (
+                "spec.malleable.stepGPUs is 1; allowed is at least 2: each step is a group, "
+                "and a run has at most 16384 groups"
+            ),
         ),
         (
             spec(malleable={**ELASTIC, "minTotalGPUs": 100}),

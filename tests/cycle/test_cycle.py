@@ -211,6 +211,31 @@ def test_a_plan_is_written_to_a_file_and_carried_out_from_it(world: World, tmp_p
     )
 
 
+def test_a_plan_carried_out_from_a_file_is_in_the_lake_as_its_cycle_would_be(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "plan.yaml"
+    state = world.save()
+    before = state.read_bytes()
+    jobtree("--state", state, "plan", "--at", T0, "--out", out).ok()
+    jobtree("--state", state, "apply", out, "--lake", tmp_path / "applied").ok()
+    applied = {path.relative_to(tmp_path / "applied") for path in (tmp_path / "applied").rglob("*.*")}
+    jobtree("replay", tmp_path / "applied" / manifest(world).relative_to(world.lake)).ok()
+    state.write_bytes(before)
+    world.cycle()
+    assert applied == {path.relative_to(world.lake) for path in world.lake.rglob("*.*")}
+
+
+def test_a_plan_file_does_not_replace_another_decision_in_the_lake(world: World, tmp_path: Path) -> None:
+    other = World(tmp_path / "other.yaml").node("n").policy().run("r", 4)
+    jobtree("--state", other.save(), "cycle", "--at", T0, "--lake", world.lake).ok()
+    out = tmp_path / "plan.yaml"
+    state = world.save()
+    before = state.read_bytes()
+    jobtree("--state", state, "plan", "--at", T0, "--out", out).ok()
+    said = jobtree("--state", state, "apply", out, "--lake", world.lake).refused()
+    assert said.startswith(f"error: {manifest(world)}: it is the record of another decision for {T0}")
+    assert state.read_bytes() == before
+
+
 def test_a_cycle_does_what_the_plan_file_said(world: World, tmp_path: Path) -> None:
     jobtree("--state", world.save(), "plan", "--at", T0, "--out", tmp_path / "plan.yaml").ok()
     planned = planfile.load((tmp_path / "plan.yaml").read_text())

@@ -18,7 +18,7 @@ def intake_of(documents: list[Document]) -> Intake:
     found = []
     for each in documents:
         metadata = each["metadata"]
-        key = key_of(each["apiVersion"], each["kind"], metadata.get("namespace", ""), metadata["name"])
+        key = key_of(each.get("apiVersion", ""), each["kind"], metadata.get("namespace", ""), metadata["name"])
         found.append((key, msgspec.json.encode(each)))
     return intake(found, "r1")
 
@@ -106,6 +106,58 @@ def test_kinds_and_versions_that_the_group_does_not_have_are_named() -> None:
     assert quarantined(world) == {
         "Runs a": f"Runs is not a kind of {GROUP}; allowed are Budget, Lease, Plan, Policy, Reservation, Run",
         "Run b": 'apiVersion is "rq.davidlangworthy.io/v1beta1"; allowed is rq.davidlangworthy.io/v1',
+    }
+
+
+def without_version(document: Document) -> Document:
+    return {key: value for key, value in document.items() if key != "apiVersion"}
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        (without_version(run("x")), "apiVersion is missing; allowed is rq.davidlangworthy.io/v1"),
+        (run("x") | {"apiVersion": "v1"}, 'apiVersion is "v1"; allowed is rq.davidlangworthy.io/v1'),
+        (run("x") | {"apiVersion": GROUP}, f'apiVersion is "{GROUP}"; allowed is {GROUP}/v1'),
+        (without_version(run("x") | {"kind": "run"}), "apiVersion is missing; allowed is rq.davidlangworthy.io/v1"),
+        (without_version(budget("x")), "apiVersion is missing; allowed is rq.davidlangworthy.io/v1"),
+        (doc.node("x") | {"kind": "node"}, 'kind is "node"; allowed is Node'),
+        (doc.foreign_pod("x", "n", 1) | {"kind": "POD"}, 'kind is "POD"; allowed is Pod'),
+    ],
+)
+def test_what_is_meant_for_us_and_says_so_wrongly_is_named(document: Document, sentence: str) -> None:
+    found = intake_of([document, run("good")])
+    assert {each.kind: each.message for each in found.quarantined} == {document["kind"]: sentence}
+    assert [each.name for each in found.runs] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "sentence"),
+    [
+        ("Policy", "v1", r'apiVersion is "v1"; allowed is'),
+        ("Policy", "", "apiVersion is missing; allowed is"),
+        ("policy", doc.API, "policy is not a kind of"),
+    ],
+)
+def test_a_policy_that_is_not_read_for_its_head_stops_everything_too(kind: str, version: str, sentence: str) -> None:
+    policy = {"apiVersion": version, "kind": kind, "metadata": {"name": "default"}, "spec": {"mode": "observe"}}
+    with pytest.raises(Refusal, match=rf"^{kind} default: {sentence}"):
+        intake_of([policy])
+
+
+def test_a_node_claims_at_most_as_many_gpus_as_a_lease_can_name() -> None:
+    def node(name: str, gpus: int) -> Document:
+        return doc.merge(doc.node(name), {"status": {"allocatable": {"nvidia.com/gpu": str(gpus)}}})
+
+    world = [node("most", 1000), node("more", 1001), node("absurd", 10**9)]
+    assert quarantined(world) == {
+        "Node more": "allocatable nvidia.com/gpu is 1001; allowed is at most 1000 GPUs on one node",
+        "Node absurd": "allocatable nvidia.com/gpu is 1000000000; allowed is at most 1000 GPUs on one node",
+    }
+    policy = doc.merge(doc.policy(), {"spec": {"resourceNames": ["nvidia.com/gpu", "amd.com/gpu"]}})
+    both = doc.merge(node("both", 600), {"status": {"allocatable": {"amd.com/gpu": "600"}}})
+    assert quarantined([policy, both]) == {
+        "Node both": "allocatable nvidia.com/gpu and amd.com/gpu is 1200; allowed is at most 1000 GPUs on one node"
     }
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.master import Master
+from policies.classes import Part
+from policies.money import Envelope
 from policies.shapes import NO_LOAD, PodLoad, Shape
 
 _PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -34,6 +36,11 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "cap": ("cap",),
     "borrow": ("purse",),
     "per-run": ("purse", "envelope"),
+    "stays": ("claim",),
+    "in-order": ("claim",),
+    "full": ("claim", "cap", "second"),
+    "admits": ("cap",),
+    "second": ("cap",),
     "tree": ("text", "text", "time"),
     "seat": ("type", "kind", "role", "node"),
     "seats": ("type", "kind", "role"),
@@ -115,6 +122,8 @@ class _Words:
             "node": lambda index: fleet.names[index],
             "envelope": lambda index: money.envelopes[index].label,
             "cap": lambda index: "{0.rule},{0.measure.name},{0.subject}".format(problem.book.caps[index]),
+            "claim": lambda index: _claim(problem.running.parts[index], money.envelopes),
+            "second": lambda second: "second" if second else "now",
             "time": lambda hours: "hours" if hours else "GPUs",
             "text": str,
         }
@@ -131,6 +140,12 @@ class _Words:
         run = master.problem.candidates[candidate]
         unfunded = master.problem.types[run.type].unfunded
         return f"{run.run.namespace}/{run.run.name}{',unfunded' if unfunded else ''}"
+
+
+def _claim(part: Part, envelopes: Sequence[Envelope]) -> str:
+    """``rai/train,rai-sys/west``, and the group where a claim has several."""
+    group = f",group-{part.leases[0].group}" if part.follows else ""
+    return f"{'/'.join(part.place.run)},{envelopes[part.place.envelope].label}{group}"
 
 
 def _and_more(first: str, all_of_them: Sequence[object]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from jobtree import __version__
-from jobtree.api.lease import FundingClass, Lease
+from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
 from jobtree.world import values as col
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Wait
@@ -16,6 +16,7 @@ from planner.incumbent import Incumbent
 from planner.purses import Purses
 from planner.statuses import After, run_updates
 from policies.claims import UNFUNDED, LeaseRow, RunKey
+from policies.classes import classes_of
 from policies.problem import Problem
 from policies.usage import budget_statuses
 
@@ -34,8 +35,8 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
         room.take(piece.chunks, piece.load)
     waits = explain.waits(state, problem, draft, room)
     created = lease_objects.new_leases(problem, room, draft, cycle)
-    after = _after(state, problem, draft, created, waits)
     purses = Purses.after(problem, draft)
+    after = _after(state, purses, draft, created, waits)
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     budgets = budget_statuses(state.book, open_leases, after.classes, purses.used, state.spent, left)
@@ -48,7 +49,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
         solver=incumbent.solver,
         stages=incumbent.stages,
         closures=state.closures,
-        segments=_segments(state),
+        segments=_segments(state, after),
         leases=created,
         runs=run_updates(state, after),
         budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
@@ -62,16 +63,16 @@ def _left(state: State, after: After, key: RunKey) -> int | None:
     return None if limit is None else min(lease.start for lease in after.leases[key]) + limit - state.at
 
 
-def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
+def _after(state: State, purses: Purses, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
-    classes: dict[tuple[str, str], FundingClass] = dict(state.funded.classes)
+    classes = state.funded.classes | classes_of(state.money, state.funded.parts, purses.stays)
     limits: dict[RunKey, int | None] = {key: state.runs[key].limit if key in state.runs else None for key in state.held}
     for lease in created:
         row = _row(state, lease)
         leases.setdefault(row.run_key, []).append(row)
         classes[row.namespace, row.name] = row.funding_class
     for start in draft.starts:
-        run = problem.candidates[start.candidate].run
+        run = purses.problem.candidates[start.candidate].run
         limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
     return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits)
 
@@ -110,12 +111,12 @@ def _row(state: State, lease: Lease) -> LeaseRow:
     )
 
 
-def _segments(state: State) -> list[Segment]:
+def _segments(state: State, after: After) -> list[Segment]:
     """Open leases whose class is no longer the recorded one; leases that nobody pays are never charged."""
     found = []
     for held in state.held.values():
         for lease in held:
-            now = state.funded.classes[lease.namespace, lease.name]
+            now = after.classes[lease.namespace, lease.name]
             rate = state.money.rate_milli(lease.envelope) if now != UNFUNDED and lease.envelope >= 0 else 0
             if lease.envelope != -1 and (now, rate) != (lease.funding_class, lease.rate_milli):
                 found.append(

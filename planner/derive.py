@@ -73,7 +73,7 @@ class State:
         ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
         period = int(self.policy.accounting_period)
         quotas = trees.trees(self.runs, self.leases, self.ends, self.at, period)
-        return lower_runs(ready, self.fleet, self.book, self.funded.used, whole, quotas)
+        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, whole, quotas)
 
 
 def ends_of(closures: list[Closure]) -> dict[tuple[str, str], int]:

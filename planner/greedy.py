@@ -20,7 +20,7 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
     """Add to ``draft`` whatever still fits, candidates in ``order``; gangs are left to the master."""
     in_gang = {key for gang in problem.gangs for key in gang}
     started = draft.started(problem)
-    hopeless: set[tuple[int, int]] = set()
+    hopeless: set[tuple[int, int, int]] = set()
     filler = _Filler(problem, room, purses)
     for index in order:
         candidate = problem.candidates[index]
@@ -28,12 +28,13 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
         if candidate.run.key in started or candidate.run.key in in_gang:
             continue
         for steps in range(kind.lowered.steps, -1, -1):
-            if (kind.index, steps) in hopeless:
+            case = (kind.index, steps, candidate.purse)
+            if case in hopeless:
                 continue
             start = Start(index, steps)
             found = filler.try_start(kind, start)
             if found is None:
-                hopeless.add((kind.index, steps))
+                hopeless.add(case)
                 continue
             pieces, paid = found
             draft.starts.append(start)
@@ -51,15 +52,22 @@ class _Filler:
         self.room = room
         self.purses = purses
         self.vacancies = Vacancies(room)
+        self.roomless: set[tuple[int, int]] = set()
 
     def try_start(self, kind: RunType, start: Start) -> tuple[list[Piece], Paid] | None:
         """Place and pay one start; None, with nothing taken, where either fails."""
         gpus = kind.base_gpus + start.steps * kind.step_gpus
-        if not self.purses.trees_allow(start) or not (kind.unfunded or self.purses.could_pay(kind, gpus)):
+        candidate = self.problem.candidates[start.candidate]
+        payable = kind.unfunded or self.purses.could_pay(kind, gpus)
+        if (kind.index, start.steps) in self.roomless or not self.purses.trees_allow(start):
+            return None
+        if not payable and not self.purses.could_recall(candidate, kind.sites, gpus):
             return None
         for sites in self._parts(kind):
             placed = self._settle(start, sites)
             if not placed:
+                if sites == kind.sites:
+                    self.roomless.add((kind.index, start.steps))
                 break  # less of the fleet will not hold it either
             paid = self._pay(start, placed)
             if paid is not None:
@@ -114,7 +122,8 @@ class _Filler:
         candidate = self.problem.candidates[start.candidate]
         if self.problem.types[candidate.type].unfunded:
             return {}
-        return self.purses.pay(candidate, demand(self.problem, self.room, pieces))
+        wanted = demand(self.problem, self.room, pieces)
+        return self.purses.pay(candidate, wanted) or self.purses.recall(candidate, wanted)
 
 
 def demand(problem: Problem, room: Room, pieces: Iterable[Piece]) -> Demand:

@@ -5,7 +5,9 @@ from typing import Final
 
 from policies.caps import CapBook
 from policies.claims import RunKey
+from policies.classes import Funded
 from policies.fleet import Access, Fleet
+from policies.ledger import Spent
 from policies.payers import Payer, Refused, Source, payers
 from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
@@ -110,11 +112,12 @@ def lower_runs(
     runs: list[RunRow],
     fleet: Fleet,
     book: CapBook,
-    used: list[int],
+    running: Funded,
+    spent: Spent,
     gangs: list[list[RunKey]],
     trees: list[Tree],
 ) -> Problem:
-    """Lower the ``runs`` that may start. ``used``: per cap, what running work takes (after the class pass)."""
+    """Lower the ``runs`` that may start, beside the claims that are ``running``."""
     money = book.money
     exact = len(runs) <= EXACT
     lowering = _Lowering(fleet, book, exact)
@@ -137,4 +140,4 @@ def lower_runs(
     types = list(lowering.types.values())
     for kind in types:
         kind.members.sort(key=lambda c: candidates[c].order)
-    return Problem(fleet, book, used, candidates, types, ways, gangs, trees, refused, exact)
+    return Problem(fleet, book, running, spent, candidates, types, ways, gangs, trees, refused, exact)

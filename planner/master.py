@@ -7,13 +7,14 @@ import numpy as np
 
 from planner.place import Piece, Start, pieces_of
 from planner.solver import Floats
-from policies import capacity, demand, payments, seats, trees
+from policies import capacity, demand, payments, recall_rows, seats, trees
 from policies.claims import RunKey
 from policies.demand import Starts
 from policies.model import Model
-from policies.payments import PayKey, Purse
+from policies.payments import Purse
 from policies.places import Capacity, Kind, usable
 from policies.problem import Problem, RunType
+from policies.recall_rows import Held, PayKey
 from policies.seats import Seat, Seating
 from policies.shapes import Shape
 
@@ -29,6 +30,7 @@ class Master:
     purses: list[Purse]
     pay: dict[PayKey, int]
     seats: dict[Seat, int]
+    held: Held
 
     @property
     def integers(self) -> int:
@@ -64,9 +66,10 @@ def build(
         capacity.rows(model, kind, pieces.get(kind.index, []), room)
     seated = seats.columns(model, problem, kinds, starts, seatings) if seatings else {}
     purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
-    pay = payments.rows(model, problem, purses, merged=merged, whole=bool(seated))
+    held = recall_rows.columns(model, problem) if problem.exact else Held(problem)
+    pay = payments.rows(model, problem, purses, held, merged=merged, whole=bool(seated))
     trees.rows(model, problem, starts)
-    return Master(problem, kinds, model, starts, purses, pay, seated)
+    return Master(problem, kinds, model, starts, purses, pay, seated, held)
 
 
 def _purses(

@@ -14,10 +14,11 @@ from planner.place import Piece
 from planner.purses import Demand
 from planner.room import Room
 from planner.solver import Floats, Settings, integer_bound, solve
-from policies import payers, payments
+from policies import payers, payments, recall_rows
 from policies.model import Model
-from policies.payments import PayKey, Purse, limits_runs
+from policies.payments import Purse, limits_runs
 from policies.problem import Problem
+from policies.recall_rows import Held, PayKey
 
 
 @dataclass
@@ -30,6 +31,7 @@ class _PayModel:
     purse: dict[int, int]
     purses: list[Purse]
     pay: dict[PayKey, int]
+    held: Held
 
 
 def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> tuple[list[int], int]:
@@ -69,7 +71,8 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
-    built = _PayModel(model, {}, {}, {}, [], {})
+    held = recall_rows.columns(model, problem) if problem.exact else Held(problem)
+    built = _PayModel(model, {}, {}, {}, [], {}, held)
     numbers: dict[object, int] = {}
     for start in draft.starts:
         candidate = problem.candidates[start.candidate]
@@ -87,16 +90,23 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
         needs = built.needs[start.candidate] = demand(problem, room, pieces[start.candidate])
         for (active, region), gpus in needs.items():
             purse.add_start(active, region, gpus, column)
-    built.pay = payments.rows(model, problem, built.purses, merged=False, whole=True)
+    built.pay = payments.rows(model, problem, built.purses, held, merged=False, whole=True)
     return built
 
 
 def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> tuple[Floats, int] | None:
     """Least Σ rank × milli, then the earliest payers in each purse's order. None where not all can be paid.
 
-    Returns payments, and the bound of the first objective in milli-GPUs × rank.
+    Returns payments, and the bound of the second objective in milli-GPUs × rank.
     """
     model = built.model
+    stay = built.held.objective()
+    if stay:
+        model.maximise(stay)
+        kept = solve(model, settings)
+        if kept.values is None:
+            return None
+        model.keep(("recalled",), stay, kept.objective)
     ranks = payers.objective(problem, built.purses, built.pay)
     model.maximise(ranks)
     first = solve(model, settings)

@@ -4,9 +4,12 @@ from dataclasses import dataclass, field
 
 from planner.draft import Draft, Payments
 from planner.place import Start
+from policies import recall
 from policies.caps import Lane
+from policies.classes import OLD_LOAN
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
+from policies.recall import Bill
 
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
@@ -15,28 +18,28 @@ Paid = dict[tuple[bool, int], Payments]
 
 @dataclass
 class Purses:
-    """``used``: per cap of the book; ``trees``: per quota, what it still leaves.
+    """``used``: per cap of the book; ``trees``: per quota, what it still leaves; ``stays``: by part of running claims.
 
-    ``_ceiling``: (pool, sites) → Active GPUs that its payers could hold when last asked; it only ever falls.
+    ``bills``: what starts pay so far; ``_ceiling``: (pool, sites) → Active GPUs that its payers could hold when last
+    asked; it only ever falls.
     """
 
     problem: Problem
     used: list[int]
     trees: list[int]
+    stays: list[bool]
+    bills: list[Bill] = field(default_factory=list)
     _ceiling: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)
+    _loose: dict[int, list[int]] | None = None
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
         """With everything counted that ``draft`` starts and pays."""
-        purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees])
+        bills: list[Bill] = [(problem.candidates[s.candidate], draft.paid.get(s.candidate, {})) for s in draft.starts]
+        now = recall.after(problem, bills)
+        purses = cls(problem, now.used, [tree.left for tree in problem.trees], now.stays, bills)
         for start in draft.starts:
             purses.count_trees(start)
-            payers = {payer.envelope: payer for payer in problem.candidates[start.candidate].payers}
-            for (active, region), payments in draft.paid.get(start.candidate, {}).items():
-                for envelope, gpus in payments.items():
-                    lane = problem.lane(payers[envelope], region)
-                    for cap, weight in problem.book.touches(lane):
-                        purses.used[cap] += weight * gpus * problem.milli(active)
         return purses
 
     def count_trees(self, start: Start) -> None:
@@ -59,13 +62,45 @@ class Purses:
             if candidate.run.key in tree.members
         ]
 
-    def most(self, lane: Lane, milli: int) -> int:
-        """GPUs that every cap on ``lane`` still leaves; ``milli``: what one GPU weighs."""
+    def most(self, lane: Lane, milli: int, above: int | None = None) -> int:
+        """GPUs that every cap on ``lane`` still leaves; ``milli``: what one GPU weighs.
+
+        ``above``: what claims of a farther standing hold counts as left.
+        """
         rooms = [
-            max(0, self.problem.book.caps[cap].limit - self.used[cap]) // (milli * weight)
+            max(0, self.problem.book.caps[cap].limit - self.used[cap] + self._loose_at(cap, above)) // (milli * weight)
             for cap, weight in self.problem.book.touches(lane)
         ]
         return min(rooms, default=0)
+
+    def _loose_at(self, cap: int, above: int | None) -> int:
+        """What running claims that stand farther than ``above`` hold of a cap."""
+        if above is None:
+            return 0
+        if self._loose is None:
+            self._loose = {}
+            for part, stays in zip(self.problem.running.parts, self.stays, strict=True):
+                for touched, weight in part.touched.items() if stays else ():
+                    by_standing = self._loose.setdefault(touched, [0] * (OLD_LOAN + 1))
+                    for nearer in range(part.place.standing):
+                        by_standing[nearer] += weight
+        return self._loose[cap][above] if cap in self._loose else 0
+
+    def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:
+        """A quick look: might its payers hold so many Active GPUs if farther claims gave way?"""
+        if not self.problem.exact:  # the bounds of large worlds know no recall
+            return False
+        total = 0
+        recalls = False
+        for payer in candidate.payers:
+            lanes = {self.problem.lane(payer, site) for site in self.problem.book.money.pays_on[payer.envelope] & sites}
+            near = None if payer.loan else recall.standing(payer.rank)
+            most = max((self.most(lane, 1000, near) for lane in lanes), default=0)
+            recalls = recalls or (near is not None and most > max((self.most(lane, 1000) for lane in lanes), default=0))
+            total += most
+            if total >= gpus and recalls:
+                return True
+        return False
 
     def could_pay(self, kind: RunType, gpus: int) -> bool:
         """A quick look: could the payers, each alone, together hold so many Active GPUs at all?"""
@@ -84,20 +119,40 @@ class Purses:
 
     def pay(self, candidate: Candidate, demand: Demand) -> Paid | None:
         """Nearest payers first for every role and region; all of it is counted, or nothing and None."""
-        bill = _Bill(self, candidate)
+        return self._pay(_Bill(self, candidate), demand)
+
+    def recall(self, candidate: Candidate, demand: Demand) -> Paid | None:
+        """The same from quota that farther claims hold, where the pass lets them go for it (spec §3.8)."""
+        if not self.problem.exact:
+            return None
+        bill = _Bill(self, candidate, recalls=True)
+        paid = self._pay(bill, demand)
+        if paid is None:
+            return None
+        now = recall.after(self.problem, self.bills)
+        if not now.holds:
+            self.bills.pop()
+            bill.cancel()
+            return None
+        self.used, self.stays, self._loose = now.used, now.stays, None
+        return paid
+
+    def _pay(self, bill: "_Bill", demand: Demand) -> Paid | None:
         for (active, region), gpus in sorted(demand.items(), key=lambda d: (not d[0][0], d[0][1])):
             if not bill.add(active, region, gpus):
                 bill.cancel()
                 return None
+        self.bills.append((bill.candidate, bill.paid))
         return bill.paid
 
 
 class _Bill:
     """One run's payments while they are put together."""
 
-    def __init__(self, purses: Purses, candidate: Candidate) -> None:
+    def __init__(self, purses: Purses, candidate: Candidate, *, recalls: bool = False) -> None:
         self.purses = purses
         self.candidate = candidate
+        self._recalls = recalls
         self.paid: Paid = {}
         self._taken: list[tuple[int, int]] = []
         self._borrowed = 0
@@ -117,7 +172,9 @@ class _Bill:
         problem = self.purses.problem
         milli = problem.milli(active)
         lane = problem.lane(payer, region)
-        here = min(wanted, self.purses.most(lane, milli) if milli else wanted, self._own_limits(payer, active, milli))
+        above = recall.standing(payer.rank) if self._recalls and not payer.loan else None
+        most = self.purses.most(lane, milli, above) if milli else wanted
+        here = min(wanted, most, self._own_limits(payer, active, milli))
         if here <= 0:
             return 0
         for cap, weight in problem.book.touches(lane):

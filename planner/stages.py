@@ -165,7 +165,11 @@ class Search:
         return None if failed <= split else (split | failed, [])
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
-        values = [value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]) for name in self._order()]
+        values: list[int] = []
+        for name in self._order():
+            values.append(value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]))
+            if name == "starts":
+                values.append(-recalled(self.problem, outcome.draft))
         return (*values, -nearness(self.problem, outcome.draft))
 
     def _stages(self, master: Master) -> _Solved:
@@ -180,7 +184,7 @@ class Search:
             if large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
             found = self._in_bands(master) if large else solve(master.model, self.settings)
-            solved.bounds[name] = self._bound(name, found.bound)
+            solved.bounds[name] = self._bound(master, name, found.bound)
             if found.values is None:
                 break
             solved.solution = found
@@ -189,9 +193,11 @@ class Search:
         return solved
 
     def _objectives(self, master: Master) -> Iterator[tuple[str, dict[int, float]]]:
-        """Stages and their costs to maximise; nearest payers too where the master knows the payers' order."""
+        """Stages and their costs to maximise; recall and payers where the master knows claims and payers one by one."""
         for name in self._order():
             yield name, demand.objective(self.problem, master.starts, unfunded=START_STAGES[name])
+            if name == "starts" and master.held.stays:
+                yield "recalled", master.held.objective()
         if self.problem.exact:
             yield "payers", payers.objective(self.problem, master.purses, master.pay)
 
@@ -201,6 +207,7 @@ class Search:
             name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self._unit
             for name, unfunded in START_STAGES.items()
         }
+        reached["recalled"] = solved.master.held.most - recalled(self.problem, outcome.draft)
         reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
         model = solved.master.model
         rows = {name: (row, held) for name, row, held in solved.kept}
@@ -213,10 +220,11 @@ class Search:
                 bounds[name] = solved.bounds[name]
             else:
                 model.maximise(costs)
-                bounds[name] = self._bound(name, solve(model, self.settings, relaxed=True).bound) if costs else 0
+                relaxed = solve(model, self.settings, relaxed=True).bound if costs else 0.0
+                bounds[name] = self._bound(solved.master, name, relaxed)
             if name in rows:
                 row, held = rows[name]
-                half = 0.5 / (1000 if name == "payers" else self._unit)  # of what the stage's integers can differ by
+                half = 0.5 / {"payers": 1000, "recalled": 1}.get(name, self._unit)  # of what its integers can differ by
                 intact = intact and reached[name] >= held - max(half, NOISE * abs(held))
                 model.row_lower[row] = reached[name] - NOISE * max(1.0, abs(reached[name]))
         return bounds
@@ -264,8 +272,10 @@ class Search:
         """What one unit of the model's objective is in the stages' GPU-seconds of weight."""
         return int(self.problem.book.money.policy.age.unit)
 
-    def _bound(self, name: str, bound: float) -> int:
+    def _bound(self, master: Master, name: str, bound: float) -> int:
         """A bound of the model as an integer of the stage."""
+        if name == "recalled":
+            return 0 if bound == INF else max(0, master.held.most - integer_bound(bound))
         if name == "payers":
             return 0 if bound == INF else integer_bound(1000 * bound, least=True)
         return self._everything(name) if bound == INF else integer_bound(self._unit * bound)
@@ -276,6 +286,9 @@ class Search:
         for name in self._order():
             value = value_of(problem, draft, unfunded=START_STAGES[name])
             found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
+            if name == "starts":
+                value = recalled(problem, draft)
+                found.append(Certified("recalled", "GPUs", "min", value, bounds.get("recalled", 0)))
         near = bounds.get("payers")
         least = outcome.nearest if near is None else near
         value = nearness(problem, draft)
@@ -306,6 +319,13 @@ def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
         if kind.unfunded == unfunded:
             total += (kind.base_gpus + start.steps * kind.step_gpus) * candidate.weight
     return total
+
+
+def recalled(problem: Problem, draft: Draft) -> int:
+    """Stage 4: GPUs of running claims that lose their payer to the draft's starts, exact."""
+    parts, before = problem.running.parts, problem.running.outcome.funded
+    after = Purses.after(problem, draft).stays
+    return sum(part.gpus for part, was, stays in zip(parts, before, after, strict=True) if was and not stays)
 
 
 def nearness(problem: Problem, draft: Draft) -> int:

@@ -49,6 +49,11 @@ class Part:
     leases: Sequence[LeaseRow]
     loan: bool
 
+    @property
+    def gpus(self) -> int:
+        """How many it holds, Active and Spare."""
+        return sum(lease.gpus for lease in self.leases)
+
 
 @dataclass(frozen=True)
 class Pass:
@@ -81,12 +86,16 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
         classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED
     parts = parts_of(book, claims, sites)
     outcome = honour(book, spent, parts)
-    for part, funded in zip(parts, outcome.funded, strict=True):
-        if funded:
-            name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan)
-            for lease in part.leases:
-                classes[lease.namespace, lease.name] = name
-    return Funded(classes, parts, outcome)
+    return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
+
+
+def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> dict[tuple[str, str], FundingClass]:
+    """(namespace, lease) → class of every lease in ``parts``."""
+    found: dict[tuple[str, str], FundingClass] = {}
+    for part, paid in zip(parts, funded, strict=True):
+        name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan) if paid else UNFUNDED
+        found.update(((lease.namespace, lease.name), name) for lease in part.leases)
+    return found
 
 
 def honour(book: CapBook, spent: Spent, parts: Sequence[Part]) -> Pass:
@@ -141,18 +150,20 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
     second: Sums = {}
     for lease in leases:
         lane = Lane(claim.envelope, claim.loan, sites.get(lease.node, -1), claim.limit)
-        weigh(book, lane, lease.milli(book.money.policy), touched, second)
+        for total, more in zip((touched, second), weigh(book, lane, lease.milli(book.money.policy)), strict=True):
+            for cap, weight in more.items():
+                total[cap] = total.get(cap, 0) + weight
     return touched, second
 
 
-def weigh(book: CapBook, lane: Lane, milli: int, touched: Sums, second: Sums) -> None:
-    """Add what ``milli`` milli-GPUs on a lane weigh per cap, and what their next second is charged."""
+def weigh(book: CapBook, lane: Lane, milli: int) -> tuple[Sums, Sums]:
+    """What ``milli`` milli-GPUs on a lane weigh per cap, and what their next second is charged."""
     rate = book.money.rate_milli(lane.envelope)
-    for cap, weight in book.touches(lane):
-        touched[cap] = touched.get(cap, 0) + weight * milli
-    for cap in book.time_caps(lane.envelope):
-        if book.caps[cap].pool.contains(lane):
-            second[cap] = second.get(cap, 0) + book.caps[cap].measure.charged(milli, milli * rate)
+    timed = [cap for cap in book.time_caps(lane.envelope) if book.caps[cap].pool.contains(lane)]
+    return (
+        {cap: weight * milli for cap, weight in book.touches(lane)},
+        {cap: book.caps[cap].measure.charged(milli, milli * rate) for cap in timed},
+    )
 
 
 def _fits(book: CapBook, spent: Spent, used: list[int], seconds: Sums, part: Part) -> bool:

@@ -15,8 +15,9 @@ from policies.money import Envelope, Money
 from policies.runs import RunRow
 
 if TYPE_CHECKING:  # a Problem holds Payers
-    from policies.payments import PayKey, Purse
+    from policies.payments import Purse
     from policies.problem import Problem
+    from policies.recall_rows import PayKey
 
 
 class Source(NamedTuple):

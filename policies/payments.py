@@ -10,21 +10,21 @@ Runs with equal payers share a *purse*. Per purse, role and site,
     pay from e ≤ perRun.maxGPUs × starts              per type (a spare counts its discount)
 
 Payments are whole GPUs; a spare is paid ``discount`` of a GPU. Where a cap has spares to pay, half GPUs could be left
-over in a fractional solution and nowhere else, so payments under such caps are integer columns.
+over in a fractional solution, and beside claims that may be recalled any fraction; nowhere else, so payments under such
+caps are integer columns.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from policies import recall_rows
 from policies.model import INF, Model
 from policies.payers import Source
 from policies.places import Kind
 from policies.problem import Problem
+from policies.recall_rows import Held, PayKey
 from policies.seats import Seat
 from policies.shapes import Shape
-
-PayKey = tuple[int, bool, int, int]
-"""(purse, active, region, envelope)."""
 
 
 @dataclass
@@ -66,9 +66,9 @@ def limits_runs(sources: Iterable[Source], max_borrow: int | None) -> bool:
 
 
 def rows(
-    model: Model, problem: Problem, purses: list[Purse], *, merged: bool, whole: bool = False
+    model: Model, problem: Problem, purses: list[Purse], held: Held, *, merged: bool, whole: bool = False
 ) -> dict[PayKey, int]:
-    """Payment columns and all their rows.
+    """Payment columns and all their rows; ``held``: what running work holds beside them, and may lose.
 
     ``merged``: envelopes that no row can tell apart pay as one (see wallets); ``whole``: every payment is an integer.
     """
@@ -78,29 +78,38 @@ def rows(
     for purse in purses:
         _balance(model, problem, purse, wallet, pay, caps)
         _run_limits(model, problem, purse, pay)
-    _whole_gpus(model, pay, caps, everywhere=whole)
+    _whole_gpus(model, pay, caps, held, everywhere=whole)
     together: dict[int, list[int]] = {}
     for envelope, first in wallet.items():
         together.setdefault(first, []).append(envelope)
-    for cap, terms in sorted(caps.items()):
+    for cap in sorted({*caps, *held.terms}):
+        terms = caps.get(cap, [])
+        if cap in held.terms:
+            held.cap_row(model, cap, terms)
+            continue
         scale = problem.book.caps[cap].measure.scale
         members = problem.book.caps[cap].pool.envelopes
         alike = together.get(members[0], [members[0]]) if len(members) == 1 else [members[0]]
         left = sum(max(0, problem.room_of(c)) for c in _alike(problem, cap, alike)) / scale
         model.row(("cap", cap), [(column, weight / scale) for column, weight in terms], -INF, left)
+    if held.stays:
+        example = {purse.index: problem.candidates[purse.example] for purse in purses}
+        recall_rows.rows(
+            model, held, [recall_rows.payment(problem, example[key[0]], key, column) for key, column in pay.items()]
+        )
     return pay
 
 
 def _whole_gpus(
-    model: Model, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]], *, everywhere: bool
+    model: Model, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]], held: Held, *, everywhere: bool
 ) -> None:
     if everywhere:
         for column in pay.values():
             model.integer[column] = True
     spare = {column for key, column in pay.items() if not key[1]}
-    for terms in caps.values():
+    for cap, terms in caps.items():
         columns = [column for column, _ in terms]
-        if not spare.isdisjoint(columns):
+        if cap in held.terms or not spare.isdisjoint(columns):
             for column in columns:
                 model.integer[column] = True
 

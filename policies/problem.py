@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 
 from policies.caps import CapBook, Lane
 from policies.claims import RunKey
+from policies.classes import Funded
 from policies.fleet import Fleet
+from policies.ledger import Spent
 from policies.payers import Payer, Refused, Source
 from policies.runs import RunRow
 from policies.shapes import Lowered, PodLoad, Shape
@@ -73,13 +75,15 @@ class RunType:
 class Problem:
     """Everything the model needs, in a fixed order.
 
+    ``running``: the claims that run, as they are funded before anything starts; ``spent``: what has been charged;
     ``ways``: a run's candidates (funded, and unfunded by its own choice); ``exact``: few enough runs that types keep
     their payers' order, so that every stage is solved on the master.
     """
 
     fleet: Fleet
     book: CapBook
-    used: list[int]
+    running: Funded
+    spent: Spent
     candidates: list[Candidate]
     types: list[RunType]
     ways: dict[RunKey, list[int]]
@@ -87,6 +91,11 @@ class Problem:
     trees: list[Tree]
     refused: dict[RunKey, list[Refused]]
     exact: bool
+
+    @property
+    def used(self) -> list[int]:
+        """Per cap, what running work takes, in the cap's unit."""
+        return self.running.used
 
     def room_of(self, cap: int) -> int:
         """What a cap still leaves, in its own unit; negative where it is overdrawn."""

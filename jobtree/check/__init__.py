@@ -16,6 +16,7 @@ from jobtree.check import (
     funded,
     ledger,
     money,
+    recall,
     record,
     shape,
     slots,
@@ -80,6 +81,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "no-overdraft-credits": "No new claim is charged to credits that are gone.",
     "look-ahead-hours": "Hours that are left cover every funded claim of a period ahead.",
     "look-ahead-credits": "Credits that are left cover every funded claim of a period ahead.",
+    "loan-recalls-nobody": "A loan that starts leaves every running claim its payer.",
     # classes and ledger
     "class-derived": "Ledgers end in the class that the order of claims gives; segments say every change.",
     "segments-append-only": "Segments are appended to open leases, each after the last, none repeating it.",
@@ -146,5 +148,6 @@ def _violations(case: Case) -> set[Violation]:
         *fates.violations(case),
         *statuses.violations(case, present),
         *usage.violations(case, entered, present),
-        *record.violations(case, caps),
+        *recall.violations(case, caps, entered, present),
+        *record.violations(case, caps, entered, present),
     }

@@ -8,6 +8,7 @@ that does not fit.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import groupby
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ class Claim(NamedTuple):
     leases: list[Held]
 
 
+Counts = Callable[[Claim], bool]
+
+
 class Refused(NamedTuple):
     """Why a claim is unfunded: the name of the rule that it would break, and the numbers."""
 
@@ -37,7 +41,8 @@ class Refused(NamedTuple):
 class Present:
     """The outcome of the pass. ``classes``: by lease; ``refused``: of the unfunded ones what did not hold."""
 
-    def __init__(self, case: Case, caps: Caps, ledger: Ledger) -> None:
+    def __init__(self, case: Case, caps: Caps, ledger: Ledger, counts: Counts = lambda _: True) -> None:
+        """``counts``: whether a claim takes part; those that do not are unfunded."""
         self.classes: dict[LeaseKey, str] = {}
         self.refused: dict[LeaseKey, Refused] = {}
         self._caps = caps
@@ -48,7 +53,7 @@ class Present:
         self._credits: dict[int, int] = defaultdict(int)
         for lease in (*case.held, *case.new):
             self.classes[lease.key] = lease.recorded_class if case.is_frozen(lease) else "unfunded"
-        for claim in sorted(claims(case, caps), key=self._order):
+        for claim in sorted(filter(counts, claims(case, caps)), key=self._order):
             self._pass(claim)
 
     def _order(self, claim: Claim) -> tuple[int, int, RunKey, EnvelopeKey]:

@@ -2,22 +2,26 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
+from jobtree.check.classes import Present
 from jobtree.check.kin import SPONSOR
+from jobtree.check.ledger import Ledger
+from jobtree.check.recall import recalled
 from jobtree.check.rows import RunKey
 from jobtree.check.shape import width
 from jobtree.check.violation import Violation
 from jobtree.world.plan import PLAN_VERSION, Stage
 
 
-def violations(case: Case, caps: Caps) -> Iterator[Violation]:
+def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
     """Digests and order, then stages, then waits."""
     yield from _sources(case)
     yield from _order(case)
     for stage in case.plan.stages:
-        yield from _stage(case, caps, stage)
+        yield from _stage(_Books(case, caps, ledger, present), stage)
     yield from _waits(case)
 
 
@@ -47,11 +51,18 @@ def _order(case: Case) -> Iterator[Violation]:
             yield Violation("plan-sorted", f"Plan {plan.cycle}", f"its {name} are not sorted by namespace and name")
 
 
-def _stage(case: Case, caps: Caps, stage: Stage) -> Iterator[Violation]:
+class _Books(NamedTuple):
+    case: Case
+    caps: Caps
+    ledger: Ledger
+    present: Present
+
+
+def _stage(books: _Books, stage: Stage) -> Iterator[Violation]:
     subject = f"Stage {stage.name}"
-    value = STAGES.get(stage.name)
-    if value is not None and value(case, caps) != stage.value:
-        sentence = f"it states a value of {stage.value}, and the plan's leases give {value(case, caps)}"
+    value = STAGES[stage.name](books) if stage.name in STAGES else stage.value
+    if value != stage.value:
+        sentence = f"it states a value of {stage.value}, and the plan's leases give {value}"
         yield Violation("stage-value", subject, sentence)
     wrong_side = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
     if stage.proven and wrong_side:
@@ -82,7 +93,7 @@ def _payers(case: Case, caps: Caps) -> int:
     return total
 
 
-def _domains(case: Case, _: Caps) -> int:
+def _domains(case: Case) -> int:
     """Domains per started run, added up."""
     found: dict[RunKey, set[tuple[str, ...]]] = defaultdict(set)
     for lease in case.new:
@@ -91,11 +102,12 @@ def _domains(case: Case, _: Caps) -> int:
     return sum(len(places) for places in found.values())
 
 
-STAGES: Mapping[str, Callable[[Case, Caps], int]] = {
-    "starts": lambda case, _: _starts(case, funded=True),
-    "opportunistic": lambda case, _: _starts(case, funded=False),
-    "payers": _payers,
-    "domains": _domains,
+STAGES: Mapping[str, Callable[[_Books], int]] = {
+    "starts": lambda books: _starts(books.case, funded=True),
+    "recalled": lambda books: recalled(*books),
+    "opportunistic": lambda books: _starts(books.case, funded=False),
+    "payers": lambda books: _payers(books.case, books.caps),
+    "domains": lambda books: _domains(books.case),
 }
 """Stages whose value follows from the plan's leases; the others are stated, not recomputed."""
 

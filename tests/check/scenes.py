@@ -144,6 +144,19 @@ def classes() -> Scene:
     return scene.turns("cousin-0", "unfunded").starts("near", "a02#0-1")
 
 
+def lender() -> Scene:
+    """own's 3 of org:a's 8 recall the cousin's 2, and the child keeps 4; the 1 that is left is lent out."""
+    scene = Scene().domain("A", 8, 8).budget("org:a", envelope(8, lending={"allow": True}))
+    scene.budget("org:a:x", envelope(1, sharing="none")).budget("team", envelope(1, sharing="none"), parents=[])
+    scene.budget("org", envelope(1, sharing="none"), parents=[])
+    scene.run("kid", 4, owner="org:a:x", created="-4h").run("cousin", 2, owner="org:b:y", created="-4h")
+    scene.run("own", 3).run("loan", 1, owner="team", funding={"allowBorrow": True, "sponsors": ["org:a"]})
+    scene.holds("kid", "a01#0-3", name="kid-0", funding="shared", payer="org-a/gpus")
+    scene.holds("cousin", "a01#4-5", name="cousin-0", funding="shared", payer="org-a/gpus", start=ago("3h"))
+    scene.turns("cousin-0", "unfunded").starts("loan", "a02#0", payer="org-a/gpus", funding="borrowed")
+    return scene.starts("own", "a02#2-4", payer="org-a/gpus")
+
+
 def opportunistic() -> Scene:
     """o runs unfunded and gives way to r; n starts unfunded by its own choice, on p's spare."""
     scene = Scene().domain("A", 8, 8).budget("org:a", envelope(12))
@@ -181,6 +194,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "endings": endings,
     "failure": failure,
     "classes": classes,
+    "lender": lender,
     "opportunistic": opportunistic,
     "bound": bound,
 }

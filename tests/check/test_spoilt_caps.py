@@ -6,6 +6,7 @@ from tests.check.scene import ago
 from tests.check.spoils import (
     Spoil,
     limit,
+    slots,
 )
 from tests.support.documents import envelope
 
@@ -120,6 +121,23 @@ SPOILS = [
         "a dearer flavor",
         lambda s: s.policy(creditRates={"H100-80GB": 2.001}),
         "look-ahead-credits class-derived",
+    ),
+    Spoil(
+        "lender",
+        "a loan of one more, which a claim that would fit has to leave for",
+        lambda s: (
+            s.edit("Run", "own", {"spec": {"resources": {"totalGPUs": 2}}})
+            .respec(1, slice=slots("a02#2-3"))
+            .edit("Run", "loan", {"spec": {"resources": {"totalGPUs": 2}}})
+            .respec(0, slice=slots("a02#0-1"))
+        ),
+        "loan-recalls-nobody",
+    ),
+    Spoil(
+        "lender",
+        "a recall that the ledger does not say",
+        lambda s: s.unturned(),
+        "class-derived classes-partition-width",
     ),
     Spoil(
         "bound",

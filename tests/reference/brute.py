@@ -9,8 +9,8 @@ from itertools import product
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.model import below
-from tests.reference.rules import SPONSOR, Payment, milli, payers, pays_on, time_left
-from tests.reference.standing import left_of_caps
+from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
+from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, spent_of
 
 Choice = tuple[Run, bool, tuple[int, ...]]
 """A run that starts: funded or not, with these groups."""
@@ -25,16 +25,19 @@ def optimum(world: World) -> dict[str, int]:
     order: list[str] = [stage for stage in world.policy.stages if stage in ("starts", "opportunistic")]
     options = [list(_options(world, run)) for run in world.waiting]
     choices = [choice for choice in map(_starts, product(*options)) if _ties(world, choice)]
-    best: tuple[tuple[int, ...], int] | None = None
+    first = order.index("starts") + 1
+    best: tuple[int, ...] | None = None
     for choice in sorted(choices, key=lambda each: _score(order, each), reverse=True):
         score = _score(order, choice)
-        if best is not None and score < best[0]:
+        if best is not None and score[:first] < best[:first]:
             break
-        cost = _cheapest(world, choice)
-        if cost is not None and (best is None or cost < best[1]):
-            best = score, cost
+        found = _cheapest(world, choice)
+        if found is not None:
+            recalled, cost = found
+            best = max(best or (), (*score[:first], -recalled, *score[first:], -cost))
     assert best is not None, "spec §4: the empty plan is always feasible"
-    return {**dict(zip(order, best[0], strict=True)), "payers": best[1]}
+    names = [*order[:first], "recalled", *order[first:], "payers"]
+    return {name: abs(value) for name, value in zip(names, best, strict=True)}
 
 
 def _options(world: World, run: Run) -> Iterator[Choice | None]:
@@ -83,9 +86,10 @@ def _within_quota(world: World, root: Run, starting: dict[Key, int]) -> bool:
     )
 
 
-def _cheapest(world: World, choice: list[Choice]) -> int | None:
-    """Least Σ milli-GPUs × rank over all placements of these starts; None where none can be placed and paid."""
-    costs = [_least_pay(world, choice, demand) for demand in sorted(_placements(world, choice))]
+def _cheapest(world: World, choice: list[Choice]) -> tuple[int, int] | None:
+    """Least (GPUs recalled, Σ milli-GPUs × rank) over all placements; None where none can be placed and paid."""
+    money = _Money(world)
+    costs = [money.least(choice, demand) for demand in sorted(_placements(world, choice))]
     return min((cost for cost in costs if cost is not None), default=None)
 
 
@@ -141,27 +145,82 @@ def _put(
             yield tuple(left), tuple(sorted((*key, gpus) for key, gpus in paid.items()))
 
 
-def _least_pay(world: World, choice: list[Choice], demand: Demand) -> int | None:
-    """Every GPU of a funded start is paid by one envelope, and every cap holds: cheapest first, state by state."""
-    caps = left_of_caps(world)
-    states: dict[tuple[int, ...], int] = {tuple(left for _, left in caps) + _own_limits(world, choice): 0}
-    for index, active, name, gpus in demand:
-        run, funded, _ = choice[index]
-        for _ in range(gpus if funded else 0):
-            after: dict[tuple[int, ...], int] = {}
-            for left, cost in states.items():
-                for key, rank in payers(world, run).items():
-                    envelope = world.envelopes[key]
-                    if not pays_on(world, envelope, world.nodes[name]):
-                        continue
-                    paid = Payment(run.owner, envelope, world.nodes[name], active, time_left(run, envelope))
-                    uses = [cap.weigh(paid) for cap, _ in caps] + _own_uses(world, choice, index, paid, rank)
-                    rest = tuple(has - use for has, use in zip(left, uses, strict=True))
-                    more = cost + rank * milli(world, active=active)
-                    if min(rest, default=0) >= 0 and more < after.get(rest, more + 1):
-                        after[rest] = more
-            states = after
-    return min(states.values(), default=None)
+class _Money:
+    """The caps of a world, and the claims on them that run."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.book: list[Cap] = caps(world)
+        self.spent = spent_of(world, self.book)
+        self.parts: list[Part] = parts_of(world, self.book, self.spent)
+        self.before = honoured(self.parts, self.book, self.spent, {})
+        self.levels = range(OLD_LOAN + 1)
+
+    def least(self, choice: list[Choice], demand: Demand) -> tuple[int, int] | None:
+        """Every GPU of a funded start is paid by one envelope; state by state, cheapest first.
+
+        A state: what starts take per level and cap, and what is left of their own limits.
+        """
+        world, empty = self.world, (0,) * (len(self.levels) * len(self.book))
+        states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {(empty, _own_limits(world, choice)): 0}
+        for index, active, name, gpus in demand:
+            run, funded, _ = choice[index]
+            for _ in range(gpus if funded else 0):
+                after: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+                for (taken, own), cost in states.items():
+                    for key, rank in payers(world, run).items():
+                        envelope = world.envelopes[key]
+                        if not pays_on(world, envelope, world.nodes[name]):
+                            continue
+                        paid = Payment(run.owner, envelope, world.nodes[name], active, time_left(run, envelope))
+                        uses = _own_uses(world, choice, index, paid, rank)
+                        rest = tuple(has - use for has, use in zip(own, uses, strict=True))
+                        state = self._taken(taken, paid, level_of(rank)), rest
+                        more = cost + rank * milli(world, active=active)
+                        if (
+                            min(rest, default=0) >= 0
+                            and self._thinkable(state[0])
+                            and more < after.get(state, more + 1)
+                        ):
+                            after[state] = more
+                states = after
+        found = [
+            (recalled, cost) for (taken, _), cost in states.items() if (recalled := self._recalled(taken)) is not None
+        ]
+        return min(found, default=None)
+
+    def _taken(self, taken: tuple[int, ...], paid: Payment, level: int) -> tuple[int, ...]:
+        more = list(taken)
+        for i, cap in enumerate(self.book):
+            more[level * len(self.book) + i] += cap.weigh(paid)
+        return tuple(more)
+
+    def _thinkable(self, taken: tuple[int, ...]) -> bool:
+        """Would it hold if nothing ran?"""
+        each = len(self.book)
+        return all(
+            self.spent[i] + sum(taken[i::each]) <= cap.limit or not sum(taken[i::each])
+            for i, cap in enumerate(self.book)
+        )
+
+    def _recalled(self, taken: tuple[int, ...]) -> int | None:
+        """GPUs that lose their payer to these starts; None where some start would not be funded itself.
+
+        Spec §3.8: nearer starts come before farther claims; a loan has to fit beside what is left.
+        """
+        each = len(self.book)
+        new = {level: list(taken[level * each : (level + 1) * each]) for level in self.levels}
+        after = honoured(
+            self.parts, self.book, self.spent, {level: new[level] for level in self.levels if level != OLD_LOAN}
+        )
+        for i, cap in enumerate(self.book):
+            mine = sum(new[level][i] for level in self.levels)
+            held = sum(part.takes[i] for part, stays in zip(self.parts, after, strict=True) if stays)
+            if mine and self.spent[i] + held + mine > cap.limit:
+                return None
+        return sum(
+            part.gpus for part, was, stays in zip(self.parts, self.before, after, strict=True) if was and not stays
+        )
 
 
 def _own_limits(world: World, choice: list[Choice]) -> tuple[int, ...]:

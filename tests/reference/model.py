@@ -1,8 +1,8 @@
 """The plan as one readable MILP, rule by rule as the spec has them, without any aggregation (spec §2, §3, §4).
 
 One binary per run and width; every group in one domain; every pod on one node; every GPU of a start paid by one
-envelope. Stages 3, 6 and 7 are solved one after the other, each held while the next is solved. Slow and plain: it is
-what the planner's answers are held against, and shares no code with planner or policies.
+envelope. Stages 3, 4 (recall), 6 and 7 are solved one after the other, each held while the next is solved. Slow and
+plain: it is what the planner's answers are held against, and shares no code with planner or policies.
 """
 
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from typing import Any
 import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
-from tests.reference.rules import Payment, milli, payers, pays_on, time_left
-from tests.reference.standing import left_of_caps
+from tests.reference.rules import Payment, caps, milli, payers, pays_on, time_left
+from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
 
@@ -57,21 +57,25 @@ class Reference:
         fills = "opportunistic" in world.policy.stages
         self.ways = [self._way(run, funded=True) for run in world.waiting]
         self.ways += [self._way(run, funded=False) for run in world.waiting if run.row["opportunistic"] and fills]
+        self.recalled: Expression = 0
         self._nodes()
         self._funding()
         self._runs()
 
     def optimum(self) -> dict[str, int]:
-        """Best values of the stages, each under the optimum of those before it: starts, opportunistic, payers.
+        """Best values of starts, recalled, opportunistic and payers, each under the optimum of those before it.
 
-        Spec §4: (3) Σ over started runs of Active GPUs × weight; (6) the same for unfunded starts; (7) least
-        Σ milli-GPUs × rank of the payer. Policy may reorder 3 and 6, and drop 6.
+        Spec §4: (3) Σ over started runs of Active GPUs × weight; (4) fewest GPUs recalled; (6) the same as 3 for
+        unfunded starts; (7) least Σ milli-GPUs × rank of the payer. Policy may reorder 3 and 6, and drop 6; 4 comes
+        right after 3.
         """
         values: dict[str, int] = {}
         for stage in self.world.policy.stages:
             if stage in ("starts", "opportunistic"):
                 mine = [way for way in self.ways if way.funded == (stage == "starts")]
                 values[stage] = self._solve(pulp.lpSum(way.run.weight * way.active for way in mine))
+            if stage == "starts":
+                values["recalled"] = -self._solve(-self.recalled)
         paid = [(payment, rank, gpus) for way in self.ways for payment, rank, gpus in way.pays]
         values["payers"] = -self._solve(
             pulp.lpSum(-rank * milli(self.world, active=payment.active) * gpus for payment, rank, gpus in paid)
@@ -172,13 +176,63 @@ class Reference:
                 for nodes in places.values():
                     for active in (True, False):
                         self._paid(way, nodes, active)
-        payments = [each for way in self.ways for each in way.pays]
-        # §3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps", with the look-ahead
-        for cap, left in left_of_caps(world):
-            scale = 3_600_000 if cap.ahead else 1000
-            self._add(pulp.lpSum(cap.weigh(paid) / scale * gpus for paid, _, gpus in payments) <= left / scale)
+        self._caps([(paid, level_of(rank), gpus) for way in self.ways for paid, rank, gpus in way.pays])
         for way in self.ways:
             self._limits_of_run(way)
+
+    def _caps(self, payments: list[tuple[Payment, int, Expression]]) -> None:
+        """§3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps", with the look-ahead.
+
+        §3.8: the claims that run are funded or not as the pass of §3.5 has it with the starts in it.
+        """
+        book = caps(self.world)
+        spent = spent_of(self.world, book)
+        parts = parts_of(self.world, book, spent)
+        stays = [self._binary() if part.can else 0 for part in parts]
+        for number, cap in enumerate(book):
+            scale = 3_600_000 if cap.ahead else 1000
+            new = pulp.lpSum(cap.weigh(paid) / scale * gpus for paid, _, gpus in payments)
+            held = pulp.lpSum(part.takes[number] / scale * stay for part, stay in zip(parts, stays, strict=True))
+            most = sum(part.takes[number] for part in parts if part.can) / scale
+            left = (cap.limit - spent[number]) / scale
+            if cap.ahead and most > left:  # running work may have provided for more than is left: then nothing new
+                admits = self._binary()
+                self._add(new <= max(0, left) * admits)
+                self._add(new + held <= left + (most - left) * (1 - admits))
+            else:
+                self._add(new + held <= left)
+        self._pass(parts, stays, payments)
+        before = honoured(parts, book, spent, {})
+        self.recalled = pulp.lpSum(
+            part.gpus * (1 - stay) for part, stay, was in zip(parts, stays, before, strict=True) if was
+        )
+
+    def _pass(
+        self, parts: list[Part], stays: list[Expression], payments: list[tuple[Payment, int, Expression]]
+    ) -> None:
+        """§3.5 "a claim is funded iff every cap it touches still holds with it": not, only if one would not hold.
+
+        Before it come the claims before it in the pass and nearer starts; a loan that starts recalls nobody (§3.8).
+        """
+        book = caps(self.world)
+        spent = spent_of(self.world, book)
+        for i, part in enumerate(parts):
+            if not part.can:
+                continue
+            reasons = []
+            for number, cap in enumerate(book):
+                if part.takes[number] and not cap.ahead:
+                    near = [(p, gpus) for p, level, gpus in payments if level < part.level and level != OLD_LOAN]
+                    before = pulp.lpSum(cap.weigh(paid) / 1000 * gpus for paid, gpus in near)
+                    before += pulp.lpSum(parts[j].takes[number] / 1000 * stays[j] for j in range(i))
+                    full = self._binary()
+                    most = cap.limit - spent[number] - part.takes[number]
+                    self._add(before >= (most + 1) / 1000 * full)
+                    reasons.append(full)
+            if part.follows:
+                self._add(stays[i] <= stays[i - 1])
+                reasons.append(1 - stays[i - 1])
+            self._add(1 - stays[i] <= pulp.lpSum(reasons))
 
     def _paid(self, way: Way, nodes: list[Node], active: bool) -> None:
         """§3 "Each leased GPU is paid by exactly one envelope"; §3.7 "no run starts partly unfunded"."""

@@ -1,30 +1,77 @@
-"""What running work and past charges leave of the caps: spec §3.5 Class and §3.6 The ledger."""
+"""What running work and past charges take of the caps, and who comes before whom: spec §3.5 Class, §3.6 The ledger.
+
+A *part* is what is funded together: a fixed claim, or one group of a malleable one.
+"""
+
+from dataclasses import dataclass
 
 from tests.reference.facts import Key, Lease, World
-from tests.reference.rules import Cap, Payment, caps, rank, rate_of
+from tests.reference.rules import SPONSOR, Cap, Payment, rank, rate_of
+
+FRESH_LOAN, OLD_LOAN = -1, 5
 
 
-def left_of_caps(world: World) -> list[tuple[Cap, int]]:
-    """Every cap with what new payments may still take of it, at least 0.
+@dataclass(frozen=True)
+class Part:
+    """``level``: its place among the nearnesses; ``takes``: per cap; ``follows``: the group before it is of its claim.
 
-    Spec §3.5: one pass over all claims; one is funded iff every cap it touches still holds with it. Running work is
-    held to the caps on GPUs and, once they are gone, to those on hours and credits (§3.4).
+    ``can``: its envelope pays now, and no cap on hours or credits that it touches is used up.
     """
-    book = caps(world)
-    spent = [sum(_charged(world, cap, lease) for lease in world.leases) for cap in book]
-    used = list(spent)
+
+    level: int
+    gpus: int
+    takes: list[int]
+    follows: bool
+    can: bool
+
+
+def level_of(rank_of_payer: int) -> int:
+    """Spec §3.5: where a claim stands, by how near its payer is: owner, its children, siblings, parents, the rest."""
+    return OLD_LOAN if rank_of_payer == SPONSOR else min(rank_of_payer, 4)
+
+
+def parts_of(world: World, book: list[Cap], spent: list[int]) -> list[Part]:
+    """All running claims in the order of the pass."""
+    found = []
     for claim in sorted(_claims(world), key=lambda each: _order(world, each)):
-        for part in _parts(world, claim):
+        for number, part in enumerate(_parts(world, claim)):
             paid = [(_payment(world, lease), lease.gpus) for lease in part]
-            more = [sum(gpus * cap.weigh(each) for each, gpus in paid) for cap in book]
-            touched = [i for i, amount in enumerate(more) if amount]
-            fits = all(
-                spent[i] < book[i].limit if book[i].ahead else used[i] + more[i] <= book[i].limit for i in touched
+            takes = [sum(gpus * cap.weigh(each) for each, gpus in paid) for cap in book]
+            used_up = any(
+                take and cap.ahead and spent[i] >= cap.limit
+                for i, (cap, take) in enumerate(zip(book, takes, strict=True))
             )
-            if not fits or not world.envelopes[part[0].payer or ("", "")].pays_at(world.at):
-                break
-            used = [mine + extra for mine, extra in zip(used, more, strict=True)]
-    return [(cap, max(0, cap.limit - taken)) for cap, taken in zip(book, used, strict=True)]
+            open_ = world.envelopes[part[0].payer or ("", "")].pays_at(world.at)
+            gpus = sum(lease.gpus for lease in part)
+            found.append(Part(_order(world, claim)[0], gpus, takes, number > 0, open_ and not used_up))
+    return found
+
+
+def spent_of(world: World, book: list[Cap]) -> list[int]:
+    """Per cap, what has been charged."""
+    return [sum(_charged(world, cap, lease) for lease in world.leases) for cap in book]
+
+
+def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: dict[int, list[int]]) -> list[bool]:
+    """Spec §3.5: one pass over all claims; one is funded iff every cap it touches still holds with it.
+
+    ``new``: what starts take per cap, by level; within a level they come last, being admitted now. Running work is held
+    to the caps on GPUs (§3.4); what is left of hours and credits is looked at in ``Part.can``.
+    """
+    used = list(spent)
+    found: list[bool] = []
+    levels = list(new)
+    for part in parts:
+        while levels and levels[0] < part.level:
+            used = [mine + extra for mine, extra in zip(used, new[levels.pop(0)], strict=True)]
+        fits = all(
+            cap.ahead or not take or mine + take <= cap.limit
+            for cap, mine, take in zip(book, used, part.takes, strict=True)
+        )
+        found.append(part.can and fits and (not part.follows or found[-1]))
+        if found[-1]:
+            used = [mine + extra for mine, extra in zip(used, part.takes, strict=True)]
+    return found
 
 
 def _charged(world: World, cap: Cap, lease: Lease) -> int:
@@ -69,7 +116,7 @@ def _order(world: World, claim: list[Lease]) -> tuple[int, int, Key, Key]:
     payer = world.envelopes[claim[0].payer or ("", "")]
     admitted = min(lease.start for lease in claim)
     if rank(world, claim[0].run_owner, payer.owner) is None:
-        place = -1 if world.at - admitted < payer.row["lending_duration"] else 5
+        place = FRESH_LOAN if world.at - admitted < payer.row["lending_duration"] else OLD_LOAN
     else:
         place = {0: 0, 3: 1, 2: 2, 1: 3}.get(rank(world, payer.owner, claim[0].run_owner) or 0, 4)
     return place, admitted, claim[0].run, payer.key

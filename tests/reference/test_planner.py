@@ -17,7 +17,7 @@ from tests.reference.worlds import AT, World
 
 WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540"))
 """How many worlds in all; `make nightly` asks for a hundred thousand."""
-STAGES = ("starts", "opportunistic", "payers")
+STAGES = ("starts", "recalled", "opportunistic", "payers")
 
 
 @pytest.mark.parametrize("kind", worlds.KINDS)

@@ -7,6 +7,7 @@ A world is a list of documents, as a state file has them, read without a file. I
     time     hours and credits with look-ahead, windows, time limits, switches of the Policy
     ties     gangs, trees with quotas, opportunistic runs, stages in another order
     running  an earlier cycle's leases, under Budgets that were edited since
+    recall   an earlier cycle's leases on a family's little money, which nearer relatives may want back
     all      all of it
 """
 
@@ -26,9 +27,10 @@ from tests.support.documents import Document
 from tests.support.times import T0, moment, unix
 
 AT: Final = unix(T0)
-KINDS: Final = ("payers", "room", "time", "ties", "running", "all")
+KINDS: Final = ("payers", "room", "time", "ties", "running", "recall", "all")
 OWNERS: Final = ("org:a", "org:a:x", "org:a:y", "org:a:x:u", "org:b", "org:c")
 """Two lenders that are strangers to all others, and a family of four with all ranks but grandchildren's cousins."""
+FAMILY: Final = OWNERS[:4]
 LENDERS: Final = ("org:b", "org:c")
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -84,20 +86,21 @@ def _carried(earlier: list[Document], documents: list[Document]) -> list[Documen
 def worlds(draw: Draw, kind: str, *, tiny: bool = False) -> World:
     """A world of one of KINDS; a ``tiny`` one has at most three runs of few GPUs on two nodes."""
     odd = {name: kind in (name, "all") for name in KINDS} | {"tiny": tiny}
+    odd["running"] = odd["running"] or odd["recall"]
     fleet = _fleet(draw, odd)
     budgets = _budgets(draw, odd)
     runs: list[Document] = []
-    for number in range(draw(st.integers(1, 3 if tiny else 5))):
+    for number in range(draw(st.integers(2 if odd["recall"] else 1, 3 if tiny else 5))):
         alike = bool(runs) and _chance(draw, 1, 4)
         runs.append(doc.merge(runs[-1] if alike else _run(draw, odd), _identity(draw, number)))
     if odd["ties"]:
         runs = _tied(draw, runs)
     policy = [_policy(draw, odd)]
-    if not odd["running"] or not _chance(draw, 2, 3):
+    if not odd["running"] or not (odd["recall"] or _chance(draw, 2, 3)):
         return World([*fleet, *budgets, *runs, *policy])
     before = runs[: draw(st.integers(1, len(runs)))]
     alone = [doc.merge(each, {"spec": {"gang": None, "parent": None}}) for each in before]
-    edited = [_edited(draw, each) for each in budgets]
+    edited = [_edited(draw, each) if kind != "recall" or _chance(draw, 1, 4) else each for each in budgets]
     return World([*fleet, *edited, *alone, *runs[len(before) :], *policy], [*fleet, *budgets, *alone, *policy])
 
 
@@ -134,12 +137,12 @@ def _fleet(draw: Draw, odd: dict[str, bool]) -> list[Document]:
 
 
 def _budgets(draw: Draw, odd: dict[str, bool]) -> list[Document]:
-    owners = [owner for owner in OWNERS if not _chance(draw, 1, 3)] or [OWNERS[0]]
+    owners = [owner for owner in OWNERS if not _chance(draw, 1, 6 if odd["recall"] else 3)] or [OWNERS[0]]
     return [_budget(draw, odd, owner) for owner in owners]
 
 
 def _budget(draw: Draw, odd: dict[str, bool], owner: str) -> Document:
-    most = 24 if odd["payers"] or odd["time"] else 40
+    most = (4 if odd["tiny"] else 8) if odd["recall"] else 24 if odd["payers"] or odd["time"] else 40
     envelopes = [_envelope(draw, odd, owner, f"e{n}", draw(st.integers(1, most))) for n in range(_pick(draw, 1, 1, 2))]
     spec: Document = {}
     if len(envelopes) == 2 and odd["payers"] and _chance(draw, 1, 2):
@@ -153,12 +156,12 @@ def _envelope(draw: Draw, odd: dict[str, bool], owner: str, name: str, gpus: int
     fields: Document = {"selector": _pick(draw, {"region": "*"}, {"region": "*"}, {"region": "us-west"}, {"tier": "x"})}
     if owner in LENDERS and _chance(draw, 2, 3):
         fields["lending"] = {"allow": True, "maxConcurrency": draw(st.integers(1, 8))}
+    if odd["payers"] or odd["recall"]:
+        fields["scope"] = "subtree" if owner in ("org:a", "org:a:x") and _chance(draw, 1, 3) else "own"
     if odd["payers"]:
         fields["sharing"] = _pick(draw, "family", "family", "none")
         if _chance(draw, 1, 4):
             fields["perRun"] = {"maxGPUs": draw(st.integers(1, 8))}
-        if owner in ("org:a", "org:a:x") and _chance(draw, 1, 3):
-            fields["scope"] = "subtree"
     if odd["time"]:
         fields |= _timed(draw)
     return doc.envelope(gpus, name, **fields)
@@ -207,7 +210,7 @@ def _run(draw: Draw, odd: dict[str, bool]) -> Document:
     if odd["time"] or odd["running"]:
         limit = _pick(draw, None, "2h", "30m", "30h")
         spec |= {"runtime": {"timeLimit": limit}} if limit else {}
-    owner = _pick(draw, *OWNERS)
+    owner = _pick(draw, *(FAMILY if odd["recall"] else OWNERS))
     funding = _funding(draw, odd, owner)
     template = (
         _template(draw, loaded=pod is not None or (count == 1 and "malleable" not in spec)) if odd["room"] else {}

@@ -20,6 +20,7 @@ from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.derive import State, state_of
+from planner.draft import Draft
 from planner.edits import Cell, Edit, edited
 from planner.lower import EXACT
 from planner.purses import Purses
@@ -139,7 +140,7 @@ def _started(state: State, wanted: RunKey | None) -> set[RunKey]:
 def contenders(state: State) -> set[RunKey]:
     """Runs that could start if nothing else did. A plan is maximal, so after it these are few."""
     problem = state.problem()
-    purses = Purses(problem, list(problem.used), [tree.left for tree in problem.trees])
+    purses = Purses.after(problem, Draft())
     vacancies = Vacancies(state.room())
     could = {kind.index for kind in problem.types if _fits(kind, vacancies) and _pays(purses, kind)}
     keys = {problem.candidates[c].run.key for kind in problem.types if kind.index in could for c in kind.members}
@@ -148,7 +149,11 @@ def contenders(state: State) -> set[RunKey]:
 
 
 def _pays(purses: Purses, kind: RunType) -> bool:
-    return kind.unfunded or purses.could_pay(kind, kind.base_gpus)
+    if kind.unfunded or purses.could_pay(kind, kind.base_gpus):
+        return True
+    members = [purses.problem.candidates[c] for c in kind.members]
+    lists = {candidate.purse: candidate for candidate in members}
+    return any(purses.could_recall(candidate, kind.sites, kind.base_gpus) for candidate in lists.values())
 
 
 def _fits(kind: RunType, vacancies: Vacancies) -> bool:

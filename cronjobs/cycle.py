@@ -127,17 +127,12 @@ def _deadline(snapshot: Snapshot) -> int:
     return int(snapshot.policy.spec.solver.deadline)
 
 
-def last_cycle(intake: Intake) -> Time | None:
-    """The time of the last plan that was carried out, None where none was."""
-    return max((each.spec.at for each in intake.plans if each.status.phase == "Applied"), default=None)
-
-
 def refuse_past(intake: Intake, at: int, *, same: bool = False) -> None:
     """Raises Refusal where a plan for ``at`` or later was carried out already; with ``same`` only for a later one.
 
     One decision stands for each second: another would take the place of the record that the first is replayed from.
     """
-    last = last_cycle(intake)
+    last = intake.last_cycle
     if last is not None and (at < last or (at == last and not same)):
         raise Refusal(
             f"a plan for {last} was carried out already, and this one is for {Time(at)}; "

@@ -15,11 +15,12 @@ unpack_plan = planjson.decode
 
 
 class Request(msgspec.Struct):
-    """A plan is wanted: ``tables`` as Arrow streams, ``at`` in Unix seconds; ``incumbent``: the one to finish, as the
-    process sent it, or empty where the best is to be searched for.
+    """A plan is wanted: ``tables`` as Arrow streams, ``at`` and ``since`` in Unix seconds; ``incumbent``: the one to
+    finish, as the process sent it, or empty where the best is to be searched for.
     """
 
     at: int
+    since: int | None
     policy: bytes
     tables: dict[str, bytes]
     incumbent: bytes = b""
@@ -28,13 +29,13 @@ class Request(msgspec.Struct):
     def of(cls, snapshot: Snapshot, at: int) -> "Request":
         """To search for the best plan."""
         tables = {name: _stream(table) for name, table in snapshot.tables.items()}
-        return cls(at, msgspec.json.encode(snapshot.policy, enc_hook=enc_hook), tables)
+        return cls(at, snapshot.since, msgspec.json.encode(snapshot.policy, enc_hook=enc_hook), tables)
 
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot to plan for."""
         tables = {name: pa.ipc.open_stream(stream).read_all() for name, stream in self.tables.items()}
-        return Snapshot(tables, msgspec.json.decode(self.policy, type=Policy, dec_hook=dec_hook))
+        return Snapshot(tables, msgspec.json.decode(self.policy, type=Policy, dec_hook=dec_hook), self.since)
 
 
 def _stream(table: pa.Table) -> bytes:

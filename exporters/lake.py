@@ -32,11 +32,14 @@ _VERSION_KEY: Final = "jobtree.schema_version"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a cycle was made from. Digests are SHA-256 in hex, timings seconds of wall time per phase."""
+    """What a cycle was made from. ``since``: the time of the cycle before it; digests are SHA-256 in hex, timings
+    seconds of wall time per phase.
+    """
 
     schema_version: int
     jobtree: str
     at: Time
+    since: Time | None = None
     snapshot: str
     policy: msgspec.Raw
     policy_digest: str
@@ -68,7 +71,9 @@ class Lake:
         if not path.exists():
             return
         there = read_manifest(path)
-        same = (there.snapshot, there.policy_digest) == (snapshot.digest, snapshot.policy_digest)
+        same = (there.snapshot, there.policy_digest, there.since) == (
+            snapshot.digest, snapshot.policy_digest, snapshot.since
+        )  # fmt: skip
         if not same or (plan is not None and there.plan != _plan_digest(planjson.encode(plan))):
             raise Refusal(
                 f"it is the record of another decision for {Time(at)}, and stays; "
@@ -88,6 +93,7 @@ class Lake:
             schema_version=SCHEMA_VERSION,
             jobtree=plan.jobtree,
             at=Time(plan.at),
+            since=None if snapshot.since is None else Time(snapshot.since),
             snapshot=snapshot.digest,
             policy=msgspec.Raw(policy_json(snapshot.policy)),
             policy_digest=snapshot.policy_digest,
@@ -141,7 +147,7 @@ def read_snapshot(path: Path) -> tuple[Snapshot, int]:
     if missing:
         raise Refusal(f"it names no table {min(missing)}", subject=str(path))
     tables = {name: read_table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
-    snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)))
+    snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)), manifest.since)
     if (snapshot.digest, snapshot.policy_digest) != (manifest.snapshot, manifest.policy_digest):
         raise Refusal("its digests do not belong to its tables and Policy: it was changed", subject=str(path))
     return snapshot, int(manifest.at)

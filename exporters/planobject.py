@@ -4,8 +4,9 @@ import hashlib
 from typing import Final
 
 from exporters.planjson import encode as plan_bytes
-from jobtree.api import ObjectMeta, Time
+from jobtree.api import ObjectMeta, Policy, Time
 from jobtree.api import plan as api
+from jobtree.world import seen
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan
 
@@ -18,6 +19,11 @@ def name_of(plan: Plan) -> str:
     return plan.cycle.lower()
 
 
+def record(intake: Intake, at: int) -> dict[str, str]:
+    """What the cycle at ``at`` saw of the money, for the next one: the data of its ConfigMap."""
+    return seen.record(intake.budgets, (intake.policy or Policy()).spec, intake.last_seen, at)
+
+
 def build(intake: Intake, plan: Plan) -> api.Plan:
     """The object as it is written before anything else, in phase Planned."""
     return api.Plan(
@@ -28,6 +34,7 @@ def build(intake: Intake, plan: Plan) -> api.Plan:
             policy=plan.policy,
             version=plan.jobtree,
             solver=api.Solver(name=plan.solver.name, version=plan.solver.version, options=plan.solver.options),
+            budgets=seen.digest_of(record(intake, plan.at)),
             details=(api.Detail(name="plan", sha256=hashlib.sha256(plan_bytes(plan)).hexdigest()),),
         ),
         status=api.PlanStatus(

@@ -14,10 +14,12 @@ import msgspec
 
 from exporters import plain, planobject
 from jobtree.api import Budget, Lease, Policy, Time
+from jobtree.api import Plan as PlanObject
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import Segment as LedgerSegment
 from jobtree.api.run import Run
 from jobtree.cluster.protocol import Ref, Write
+from jobtree.world import seen
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Closure, Plan, Segment
 
@@ -38,14 +40,16 @@ def writes_for(intake: Intake, plan: Plan) -> list[Write]:
     policy = intake.policy or Policy()
     stored = {each.name: each for each in intake.plans}
     record = planobject.build(intake, plan)
-    if policy.spec.mode == "observe":
-        return [*_record(stored, record), *_expired(intake, plan, policy.spec.retention.plans)]
+    if policy.spec.mode == "observe":  # the next cycle still goes on from the last one that was carried out
+        last = seen.last_plan(intake.plans)
+        return [*_record(stored, record), *_expired(intake, plan, policy.spec.retention.plans, last)]
     return [
         *_record(stored, record),
         *_ledger(intake, plan),
         *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in plan.leases),
         *_runs(intake, plan),
         *_budgets(intake, plan),
+        *_seen(intake, plan),
         Write("patch", Ref("Plan", "", record.name), {"status": {"phase": "Applied"}}, "status"),
         *_expired(intake, plan, policy.spec.retention.plans),
     ]
@@ -128,6 +132,18 @@ def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:
         yield Write("patch", Ref("Budget", "", update.name), {"status": patch}, "status")
 
 
+def _seen(intake: Intake, plan: Plan) -> Iterator[Write]:
+    """The Budgets and rates as this cycle saw them, where they are not those of the last one."""
+    ref = Ref("ConfigMap", seen.NAMESPACE, seen.RECORD)
+    before, after = intake.config_map(seen.RECORD), planobject.record(intake, plan.at)
+    if before is None:
+        if ("ConfigMap", ref.namespace, ref.name) in {notice[:3] for notice in intake.quarantined}:
+            yield Write("delete", ref)
+        yield Write("create", ref, {"apiVersion": "v1", "kind": "ConfigMap", "data": after})
+    elif patch := plain.merge_patch(before, after):
+        yield Write("patch", ref, {"data": patch})
+
+
 def usage_is_due(before: BudgetStatus, after: BudgetStatus, at: int) -> bool:
     """Whether a Budget's usage is to be rewritten at Unix second ``at``: at once when more than the clock moved it."""
     if _timeless(before) != _timeless(after):
@@ -149,9 +165,9 @@ def _still(usage: EnvelopeUsage) -> EnvelopeUsage:
     return msgspec.structs.replace(usage, **dict.fromkeys(_CLOCKED, 0))
 
 
-def _expired(intake: Intake, plan: Plan, keep: int) -> Iterator[Write]:
-    """Plans beyond the newest ``keep``, this one among them; the lake keeps them all."""
-    others = [each for each in intake.plans if each.name != planobject.name_of(plan)]
+def _expired(intake: Intake, plan: Plan, keep: int, needed: PlanObject | None = None) -> Iterator[Write]:
+    """Plans beyond the newest ``keep``, this one among them, but never a ``needed`` one; the lake keeps them all."""
+    others = [each for each in intake.plans if each.name != planobject.name_of(plan) and each is not needed]
     others.sort(key=lambda each: (each.spec.at, each.name))
     for each in others[: max(0, len(others) - (keep - 1))]:
         yield Write("delete", Ref("Plan", "", each.name))

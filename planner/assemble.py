@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from jobtree import __version__
 from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
+from jobtree.world import seen
 from jobtree.world import values as col
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Wait
 from jobtree.world.snapshot import Snapshot
@@ -14,6 +15,7 @@ from planner.derive import State
 from planner.draft import Draft
 from planner.incumbent import Incumbent
 from planner.purses import Purses
+from planner.replay import said_of
 from planner.statuses import After, run_updates
 from policies.claims import UNFUNDED, LeaseRow, RunKey
 from policies.classes import classes_of
@@ -43,6 +45,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
     return Plan(
         jobtree=__version__,
         at=state.at,
+        since=snapshot.since,
         cycle=cycle,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
@@ -112,13 +115,26 @@ def _row(state: State, lease: Lease) -> LeaseRow:
 
 
 def _segments(state: State, after: After) -> list[Segment]:
-    """Open leases whose class is no longer the recorded one; leases that nobody pays are never charged."""
-    found = []
+    """How leases turned since the last cycle, and those whose class is no longer the recorded one now.
+
+    Leases that nobody pays are never charged.
+    """
+    found = [
+        Segment(
+            namespace=key[0],
+            name=key[1],
+            funding_class=turn.said.funding_class,
+            since=turn.since,
+            rate_milli=turn.said.rate or None,
+        )
+        for key, turns in state.turns.items()
+        for turn in turns
+    ]
     for held in state.held.values():
         for lease in held:
-            now = after.classes[lease.namespace, lease.name]
+            now = after.classes[lease.key]
             rate = state.money.rate_milli(lease.envelope) if now != UNFUNDED and lease.envelope >= 0 else 0
-            if lease.envelope != -1 and (now, rate) != (lease.funding_class, lease.rate_milli):
+            if lease.envelope != -1 and (now, rate) != said_of(lease):
                 found.append(
                     Segment(
                         namespace=lease.namespace,
@@ -128,7 +144,7 @@ def _segments(state: State, after: After) -> list[Segment]:
                         rate_milli=rate or None,
                     )
                 )
-    return sorted(found, key=lambda s: (s.namespace, s.name))
+    return sorted(found, key=lambda s: (s.namespace, s.name, s.since))
 
 
 def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
@@ -143,6 +159,8 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     for node, flavor in zip(state.fleet.names, state.fleet.flavor, strict=True):
         if not flavor:
             found.append(PlanWarning(object=f"Node {node}", message="it has no flavor label and is left out"))
+    if state.lost:
+        found.append(PlanWarning(object=f"ConfigMap {seen.NAMESPACE}/{seen.RECORD}", message=state.lost))
     if state.doubt:
         found.append(PlanWarning(object="Policy default", message=state.doubt))
     for i, envelope in enumerate(state.money.envelopes):

@@ -10,27 +10,29 @@ from jobtree.world import values as col
 from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
 from planner.lower import lower_runs
+from planner.past import past_of
+from planner.replay import Fates, Turn, replay, turned
 from planner.room import Foreign, Room
-from policies import aggregates, endings, failures, follow, lending, scopes, tenancy, trees
+from policies import endings, failures, follow, tenancy, trees
+from policies.book import book_of
 from policies.caps import CapBook
-from policies.claims import LeaseRow, RunKey, open_claims, read_leases
+from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.classes import Funded, derive
-from policies.concurrency import Concurrency
-from policies.credit import Credit
 from policies.endings import Ending
 from policies.fleet import Fleet
-from policies.hours import Hours
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
 from policies.runs import RunRow, read_runs
 
-MEASURES = (Concurrency(), Hours(), Credit())
-
 
 @dataclass
 class State:
-    """Everything derived from a snapshot before a model is built. ``held``: open leases after this cycle's endings."""
+    """Everything derived from a snapshot before a model is built.
+
+    ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
+    with ``turns``, how they turned since the last cycle.
+    """
 
     at: int
     policy: PolicySpec
@@ -46,7 +48,9 @@ class State:
     foreign: dict[str, Foreign]
     node_site: dict[str, int]
     pending: list[RunRow]
+    turns: dict[LeaseKey, list[Turn]]
     doubt: str = ""
+    lost: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -55,7 +59,7 @@ class State:
         return self.book.money
 
     @property
-    def ends(self) -> dict[tuple[str, str], int]:
+    def ends(self) -> dict[LeaseKey, int]:
         """(namespace, lease) → end of the leases that this cycle closes."""
         return ends_of(self.closures)
 
@@ -76,9 +80,14 @@ class State:
         return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, whole, quotas)
 
 
-def ends_of(closures: list[Closure]) -> dict[tuple[str, str], int]:
+def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:
     """Ends by (namespace, lease)."""
     return {(closure.namespace, closure.name): closure.ended for closure in closures}
+
+
+def _fates(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
+    limits = ends_of([closure for closure in closures if closure.reason == "TimeLimit"])
+    return Fates(limits, ends_of([closure for closure in closures if closure.reason != "TimeLimit"]), malleable)
 
 
 def state_of(snapshot: Snapshot, at: int) -> State:
@@ -88,7 +97,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     runs = {run.key: run for run in read_runs(tables["runs"])}
     fleet = _fleet(tables, runs, policy, at)
     money = read_money(tables, policy, fleet, at)
-    book = CapBook.of(money, [*scopes.pools(money), *aggregates.pools(money), *lending.pools(money)], MEASURES)
+    book = book_of(money)
     uids = {key: run.uid for key, run in runs.items()}
     leases = [lease.of(uids) for lease in read_leases(tables["leases"], money)]
     held: dict[RunKey, list[LeaseRow]] = {}
@@ -101,20 +110,22 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     ended = endings.endings(runs, held, own_pods, lost, _quarantined(tables["quarantine"]), at)
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
     closures = _closures(leases, ended, lost, at)
-    closed = {(closure.namespace, closure.name) for closure in closures}
-    charged = spent(book, leases, node_site, ends_of(closures))
-    staying = {
-        key: left
-        for key, mine in held.items()
-        if (left := [lease for lease in mine if (lease.namespace, lease.name) not in closed])
-    }
+    ends = ends_of(closures)
+    past, lost_record = past_of(snapshot, fleet, money, leases)
+    malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
+    turns = {} if past is None else replay(past, leases, _fates(closures, malleable), node_site, at)
+    leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in leases]
+    charged = spent(book, leases, node_site, ends)
+    staying: dict[RunKey, list[LeaseRow]] = {}
+    for lease in leases:
+        if not lease.closed and lease.key not in ends:
+            staying.setdefault(lease.run_key, []).append(lease)
     known = {key: run for key in staying if (run := runs.get(key)) is not None}
     limits = {
         key: min(lease.start for lease in staying[key]) + run.limit
         for key, run in known.items()
         if run.limit is not None
     }
-    malleable = frozenset(key for key, run in known.items() if run.malleable)
     open_leases = [lease for mine in staying.values() for lease in mine]
     claims = open_claims(open_leases, money, limits, malleable)
     state = State(
@@ -130,7 +141,9 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         spent=charged,
         funded=derive(book, claims, open_leases, charged, node_site),
         foreign=foreign,
+        turns=turns,
         doubt=doubt,
+        lost=lost_record,
         node_site=node_site,
         pending=[run.waiting() for key, run in runs.items() if _waits(run, key in staying, ended.get(key))],
     )
@@ -183,7 +196,8 @@ def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy
         if not run.outcome and not run.is_cpu
     }
     accesses = sorted({run.access(policy.maintenance, at) for run in asking.values()}, key=repr)
-    return Fleet.read(tables["nodes"], selectors(tables["envelopes"]), accesses)
+    wanted = [*selectors(tables["envelopes"]), *selectors(tables["seen_envelopes"])]
+    return Fleet.read(tables["nodes"], wanted, accesses)
 
 
 def _pods(

@@ -58,7 +58,7 @@ def edited(snapshot: Snapshot, edits: Iterable[Edit]) -> Snapshot:
             tables["nodes"] = _nodes(tables["nodes"], edit)
     for (name, column), found in cells.items():
         tables[name] = replaced(tables[name], column, {_row(tables[name], name, key): v for key, v in found.items()})
-    return Snapshot(tables, snapshot.policy)
+    return Snapshot(tables, snapshot.policy, snapshot.since)
 
 
 def field(snapshot: Snapshot, table: str, key: Key, column: str) -> Any:

@@ -113,5 +113,10 @@ def identity(settings: Settings) -> dict[str, Any]:
     return {
         "name": "HiGHS",
         "version": version,
-        "options": {name: str(value) for name, value in settings.items()},
+        "options": {name: _text(value) for name, value in settings.items()},
     }
+
+
+def _text(value: object) -> str:
+    """A setting as text that stays text: unquoted ``1e-06`` is one to some readers of YAML and a number to others."""
+    return np.format_float_positional(value, trim="0") if isinstance(value, float) else str(value)

@@ -22,6 +22,7 @@ def pools(money: Money) -> list[Pool]:
             max_millicredits=cap.max_millicredits,
             since=None,
             end=None,
+            by_payer=True,
         )
         for cap in money.aggregates
     ]

@@ -28,8 +28,8 @@ class Lane(NamedTuple):
 class Pool:
     """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``.
 
-    ``since``: past charges count from then on (None: from the start of the envelope that paid them); ``end``: of its
-    window.
+    ``since``: charges count from then on (None: always), or with ``by_payer`` from the start of the envelope that paid
+    them; ``end``: of its window.
     """
 
     rule: str
@@ -41,6 +41,7 @@ class Pool:
     max_millicredits: int | None
     since: int | None
     end: int | None
+    by_payer: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,11 @@ class CapBook:
     def time_caps(self, envelope: int) -> list[int]:
         """The caps on hours or credits whose pool may hold payments of this envelope."""
         return self._timed.get(envelope, [])
+
+    def counts_from(self, cap: int, envelope: int) -> int | None:
+        """Since when what an envelope is charged counts against a cap on hours or credits; None: always."""
+        pool = self.caps[cap].pool
+        return self.money.envelopes[envelope].start if pool.by_payer else pool.since
 
 
 def span(money: Money, lane: Lane, pool_end: int | None) -> int:

@@ -24,6 +24,8 @@ UNFUNDED: Final = "unfunded"
 
 RunKey = tuple[str, str]
 """(namespace, name)."""
+LeaseKey = tuple[str, str]
+"""(namespace, name)."""
 
 
 class LeaseRow(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +61,16 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
         if not uid or not self.run_uid or uid == self.run_uid:
             return self
         return replace(self, run=f"{self.run} ({self.run_uid})")
+
+    def under(self, money: Money) -> "LeaseRow":
+        """The lease with its payer's index in another money, that of other Budgets."""
+        envelope = -1 if self.envelope == -1 else money.index.get((self.budget, self.envelope_name), -2)
+        return self if envelope == self.envelope else replace(self, envelope=envelope)
+
+    @property
+    def key(self) -> LeaseKey:
+        """What identifies it."""
+        return self.namespace, self.name
 
     @property
     def gpus(self) -> int:
@@ -126,7 +138,7 @@ def open_claims(
                 run=lease.run_key,
                 run_owner=lease.run_owner,
                 envelope=lease.envelope,
-                loan=is_loan(money, lease.envelope, lease.run_owner),
+                loan=on_loan(money, lease),
                 admitted=lease.start,
                 limit=None if end is None else max(0, end - money.at),
                 malleable=lease.run_key in malleable,
@@ -142,6 +154,15 @@ def is_loan(money: Money, envelope: int, run_owner: str) -> bool:
     if owner == run_owner:
         return False
     return money.family.rank(run_owner, owner) is None or not money.envelopes[envelope].shares
+
+
+def on_loan(money: Money, lease: LeaseRow) -> bool:
+    """Is what pays for a lease a loan? A relative that stopped sharing pays on as family for what it shared before."""
+    if not is_loan(money, lease.envelope, lease.run_owner):
+        return False
+    if money.family.rank(lease.run_owner, money.envelopes[lease.envelope].owner) is None:
+        return True
+    return next((entry[0] for entry in lease.segments if entry[0] != UNFUNDED), UNFUNDED) == "borrowed"
 
 
 def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> FundingClass:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from jobtree.api.lease import FundingClass
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
-from policies.ledger import Spent
+from policies.ledger import Spent, second_of
 from policies.money import Money
 
 FRESH_LOAN: Final = -1
@@ -158,11 +158,9 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
 
 def weigh(book: CapBook, lane: Lane, milli: int) -> tuple[Sums, Sums]:
     """What ``milli`` milli-GPUs on a lane weigh per cap, and what their next second is charged."""
-    rate = book.money.rate_milli(lane.envelope)
-    timed = [cap for cap in book.time_caps(lane.envelope) if book.caps[cap].pool.contains(lane)]
     return (
         {cap: weight * milli for cap, weight in book.touches(lane)},
-        {cap: book.caps[cap].measure.charged(milli, milli * rate) for cap in timed},
+        dict(second_of(book, lane, milli, book.money.rate_milli(lane.envelope), book.money.at)),
     )
 
 

@@ -7,12 +7,13 @@ envelope that paid it. Integers throughout: milli-GPU-seconds.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from policies.caps import CapBook, Lane
-from policies.claims import UNFUNDED, LeaseRow, is_loan
+from policies.claims import UNFUNDED, LeaseRow, on_loan
 from policies.money import Money
+from policies.scopes import GONE
 
 
 @dataclass
@@ -29,8 +30,7 @@ def spent(
 ) -> Spent:
     """Charges up to ``book.money.at``.
 
-    ``node_site``: node name → site; a node that is gone matches every subtree. ``ends``: (namespace, lease) → the end
-    of leases that this cycle closes.
+    ``node_site``: node name → site. ``ends``: (namespace, lease) → the end of leases that this cycle closes.
     """
     money = book.money
     total = Spent()
@@ -39,21 +39,28 @@ def spent(
             continue
         last = ends.get((lease.namespace, lease.name), money.at)
         start = money.envelopes[lease.envelope].start
-        charge, rated = _charge(money, lease, last, start)
+        charge, rated = charged(money, lease, last, start)
         total.envelope[lease.envelope] += charge
         total.credits[lease.envelope] += rated
-        loan = is_loan(money, lease.envelope, lease.run_owner)
-        lane = Lane(lease.envelope, loan, node_site.get(lease.node, -1), None)
-        for index in book.time_caps(lease.envelope):
-            pool = book.caps[index].pool
-            if lane.site < 0 or pool.contains(lane):
-                same = pool.since is None or pool.since == start
-                counted = (charge, rated) if same else _charge(money, lease, last, pool.since)
-                total.cap[index] += book.caps[index].measure.charged(*counted)
+        for cap in book.time_caps(lease.envelope):
+            lane = Lane(lease.envelope, on_loan(money, lease), node_site.get(lease.node, GONE), None)
+            if book.caps[cap].pool.contains(lane):
+                since = book.counts_from(cap, lease.envelope)
+                counted = (charge, rated) if since == start else charged(money, lease, last, since)
+                total.cap[cap] += book.caps[cap].measure.charged(*counted)
     return total
 
 
-def _charge(money: Money, lease: LeaseRow, last: int, start: int | None) -> tuple[int, int]:
+def second_of(book: CapBook, lane: Lane, milli: int, rate: int, at: int) -> Iterator[tuple[int, int]]:
+    """(cap on hours or credits, its charge) for the second ``at`` of ``milli`` milli-GPUs at ``rate`` on a lane."""
+    for cap in book.time_caps(lane.envelope):
+        if book.caps[cap].pool.contains(lane):
+            since = book.counts_from(cap, lane.envelope)
+            if since is None or since <= at:
+                yield cap, book.caps[cap].measure.charged(milli, milli * rate)
+
+
+def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tuple[int, int]:
     """Milli-GPU-seconds of a lease's funded segments from ``start`` up to ``last``, and the same times their rates."""
     seconds = rated = 0
     for funding_class, since, until, rate in lease.segments:

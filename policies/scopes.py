@@ -10,6 +10,8 @@ from policies.money import Money
 
 RULE_OWN = "envelope"
 RULE_SUBTREE = "subtree"
+GONE = -1
+"""The site of a node that is not there any more: it counts as matched, so that caps stay safe."""
 
 
 def pools(money: Money) -> list[Pool]:
@@ -17,19 +19,25 @@ def pools(money: Money) -> list[Pool]:
     return [_pool(money, i) for i in range(len(money.envelopes))]
 
 
+def below(money: Money, index: int) -> list[int]:
+    """Envelopes of descendants, of the same flavor: what a subtree's scope bounds beside the envelope itself."""
+    envelope = money.envelopes[index]
+    return [
+        i
+        for i, other in enumerate(money.envelopes)
+        if other.flavor == envelope.flavor and money.family.descends(other.owner, envelope.owner)
+    ]
+
+
 def _pool(money: Money, index: int) -> Pool:
     envelope = money.envelopes[index]
     members = [index]
     if envelope.subtree and envelope.open_at(money.at):
-        members += [
-            i
-            for i, other in enumerate(money.envelopes)
-            if other.flavor == envelope.flavor and money.family.descends(other.owner, envelope.owner)
-        ]
+        members += below(money, index)
     sites = money.sites[index]
 
     def contains(lane: Lane) -> bool:
-        return lane.envelope == index or lane.site in sites
+        return lane.envelope == index or lane.site in sites or lane.site == GONE
 
     return Pool(
         rule=RULE_SUBTREE if envelope.subtree else RULE_OWN,

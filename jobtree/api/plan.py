@@ -43,6 +43,13 @@ class PlanSpec(Strict, frozen=True, kw_only=True):
     version: Annotated[str, Meta(max_length=63, description="Version of Jobtree.")]
     solver: Annotated[Solver, Meta(description="The solver and its options.")]
     details: Annotated[tuple[Detail, ...], Meta(max_length=64, description="Files of the lake, by digest.")] = ()
+    budgets: Annotated[
+        Digest | None,
+        Meta(
+            description="Digest of the Budgets and rates as this cycle saw them, by which the next one charges what"
+            " ran in between; they are in the ConfigMap `jobtree-budgets`."
+        ),
+    ] = None
 
 
 class Stage(Tolerant, frozen=True, kw_only=True):

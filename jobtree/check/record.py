@@ -28,6 +28,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
 def _sources(case: Case) -> Iterator[Violation]:
     for name, given, true in (
         ("version", case.plan.version, PLAN_VERSION),
+        ("since", case.plan.since, case.snapshot.since),
         ("snapshot", case.plan.snapshot, case.snapshot.digest),
         ("policy", case.plan.policy, case.snapshot.policy_digest),
     ):

@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobtree.world import rows, schema, values
+from jobtree.api import Time
+from jobtree.world import rows, schema, seen, values
 from jobtree.world.columns import canonical, replaced
 from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.rows_runs import outcome_of, status_json
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.snapshot import Snapshot, seen_tables
 
 Name = tuple[str, str]
 Ledger = list[tuple[Any, ...]]
@@ -28,8 +29,23 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
             **snapshot.tables,
             "leases": _leases(snapshot.tables["leases"], plan),
             "runs": _runs(snapshot.tables["runs"], plan),
+            **_seen(snapshot, plan.at),
         }
-        return Snapshot(tables, snapshot.policy)
+        return Snapshot(tables, snapshot.policy, plan.at)
+
+
+def _seen(snapshot: Snapshot, at: int) -> dict[str, pa.Table]:
+    tables, policy = snapshot.tables, snapshot.policy.spec
+    told = tables["seen_discounts"]
+    history = zip(values.optional_ints(told, "since"), values.ints(told, "milli").tolist(), strict=True)
+    before = [seen.Discount(milli=milli, since=None if since is None else Time(since)) for since, milli in history]
+    return seen_tables(
+        tables["budgets"],
+        tables["envelopes"],
+        tables["aggregates"],
+        seen.rates_milli(policy),
+        seen.discounts(before, policy, at),
+    )
 
 
 def _places(table: pa.Table) -> dict[Name, int]:

@@ -32,9 +32,9 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import needs
+from jobtree.world import needs, seen
 
-CONFIG_MAPS: Final = frozenset({"jobtree-lottery", "jobtree-balances"})
+CONFIG_MAPS: Final = frozenset({"jobtree-lottery", "jobtree-balances", seen.RECORD})
 """Names of the ConfigMaps that a cycle reads (spec §3.6, §6)."""
 
 _CORE: Final = frozenset({"Node", "Pod", "ConfigMap"})
@@ -73,7 +73,7 @@ def key_of(api_version: str, kind: str, namespace: str, name: str) -> Key:
 
 
 def is_read(key: Key) -> bool:
-    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and two ConfigMaps.
+    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and three ConfigMaps.
 
     It also reads what has one of these kinds but the apiVersion of Kubernetes' core, or none: to say so.
     """
@@ -125,6 +125,22 @@ class Intake:
     config_maps: tuple[ConfigMap, ...] = ()
     quarantined: tuple[Notice, ...] = ()
     warnings: tuple[Notice, ...] = ()
+
+    def config_map(self, name: str) -> dict[str, str] | None:
+        """The data of the planner's ConfigMap of that name, None where it is not there."""
+        found = (each.data for each in self.config_maps if (each.namespace, each.name) == (seen.NAMESPACE, name))
+        return next(found, None)
+
+    @property
+    def last_cycle(self) -> Time | None:
+        """The time of the last Plan that was carried out, None where none was."""
+        plan = seen.last_plan(self.plans)
+        return None if plan is None else plan.spec.at
+
+    @property
+    def last_seen(self) -> seen.Seen | None:
+        """What the last cycle saw of the money; None where there was no cycle, or its record is lost."""
+        return seen.of(seen.last_plan(self.plans), self.config_map(seen.RECORD))
 
 
 def intake(objects: Iterable[tuple[Key, bytes | msgspec.Raw]], revision: str) -> Intake:

@@ -116,11 +116,14 @@ class Solver(Record, frozen=True, kw_only=True):
 
 
 class Plan(Record, frozen=True, kw_only=True):
-    """See the module. ``at``: the cycle's time in Unix seconds; ``snapshot`` and ``policy``: SHA-256 digests."""
+    """See the module. ``at``: the cycle's time in Unix seconds, ``since``: that of the last cycle that was carried out;
+    ``snapshot`` and ``policy``: SHA-256 digests.
+    """
 
     version: int = PLAN_VERSION
     jobtree: str
     at: int
+    since: int | None = None
     cycle: str
     snapshot: str
     policy: str

@@ -1,6 +1,6 @@
 """The rows of each table of the snapshot, from typed objects (spec §2; columns and units: `schema`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from jobtree.api.scalars import exact, milli_gpu_seconds
 from jobtree.world import needs, schema
 from jobtree.world.columns import table
 from jobtree.world.intake import Notice
+from jobtree.world.seen import Discount
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """The taint by which an operator declares a node dead."""
@@ -194,6 +195,19 @@ def leases(found: Sequence[Lease]) -> pa.Table:
 
 def _segment(segment: Segment) -> tuple[str, int, int | None, int | None]:
     return segment.class_, segment.from_, segment.to, maybe(milli, segment.rate)
+
+
+def seen_rates(rates: Mapping[str, int]) -> pa.Table:
+    """One row a flavor with a credit rate."""
+    flavors = sorted(rates)
+    return table(schema.SEEN_RATES, {"flavor": flavors, "rate_milli": [rates[flavor] for flavor in flavors]})
+
+
+def seen_discounts(found: Sequence[Discount]) -> pa.Table:
+    """One row a discount of spares."""
+    return table(
+        schema.SEEN_DISCOUNTS, {"since": [each.since for each in found], "milli": [each.milli for each in found]}
+    )
 
 
 def notices(found: Sequence[Notice]) -> pa.Table:

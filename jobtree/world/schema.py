@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
 
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -199,6 +199,15 @@ QUARANTINE: Final = pa.schema([("kind", _code), ("namespace", _text), ("name", _
 WARNINGS: Final = QUARANTINE
 """Key: kind, namespace, name, message. Objects that are used, each with something that a person should know."""
 
+SEEN_BUDGETS: Final = pa.schema([BUDGETS.field(name) for name in ("name", "owner", "namespaces", "parents")])
+"""Key: name. Budgets as the last cycle saw them (spec §3.6); envelopes and aggregates have the columns of today's."""
+
+SEEN_RATES: Final = pa.schema([("flavor", _text), ("rate_milli", _count)])  # millicredits per GPU-hour
+"""Key: flavor. Credit rates as the last cycle saw them; ``seen_discounts`` tells whether there is a record."""
+
+SEEN_DISCOUNTS: Final = pa.schema([("since", _time), ("milli", _count)])  # since: null = from the beginning
+"""Key: since. What a spare GPU cost of a whole one, from when on; no rows = what the last cycle saw is lost."""
+
 TABLES: Final[dict[str, pa.Schema]] = {
     "nodes": NODES,
     "pods": PODS,
@@ -209,6 +218,11 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "leases": LEASES,
     "quarantine": QUARANTINE,
     "warnings": WARNINGS,
+    "seen_budgets": SEEN_BUDGETS,
+    "seen_envelopes": ENVELOPES,
+    "seen_aggregates": AGGREGATES,
+    "seen_rates": SEEN_RATES,
+    "seen_discounts": SEEN_DISCOUNTS,
 }
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -221,4 +235,9 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "leases": ("namespace", "name"),
     "quarantine": ("kind", "namespace", "name"),
     "warnings": ("kind", "namespace", "name", "message"),
+    "seen_budgets": ("name",),
+    "seen_envelopes": ("budget", "name"),
+    "seen_aggregates": ("budget", "name"),
+    "seen_rates": ("flavor",),
+    "seen_discounts": ("since",),
 }

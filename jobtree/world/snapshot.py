@@ -1,7 +1,7 @@
 """Snapshot: what a cycle knows, as columns. With the time it is all that planner and checker see (spec §2, §4)."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,15 +12,21 @@ import pyarrow as pa
 from jobtree.api import Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
 from jobtree.world.intake import Intake, collector_paused
-from jobtree.world.schema import SCHEMA_VERSION
+from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
+from jobtree.world.seen import Discount, Seen
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Tables of `schema.TABLES`, each sorted by its key, and the Policy they were read by, which has a spec only."""
+    """Tables of `schema.TABLES`, each sorted by its key, and the Policy they were read by, which has a spec only.
+
+    ``since``: the time of the last cycle that was carried out, Unix seconds. Like the cycle's own time it is an input
+    of its own, in manifest and Plan, and in no digest: it moves with the clock alone.
+    """
 
     tables: Mapping[str, pa.Table]
     policy: Policy
+    since: int | None = None
 
     @cached_property
     def table_digests(self) -> Mapping[str, str]:
@@ -53,7 +59,8 @@ def take(intake: Intake) -> Snapshot:
     """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says."""
     policy = Policy(spec=intake.policy.spec) if intake.policy else Policy()  # its metadata and status rule nothing
     with collector_paused():
-        return Snapshot(_tables(intake, policy), policy)
+        since = intake.last_cycle
+        return Snapshot(_tables(intake, policy), policy, None if since is None else int(since))
 
 
 def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
@@ -67,4 +74,34 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "leases": rows.leases(intake.leases),
         "quarantine": rows.notices(intake.quarantined),
         "warnings": rows.notices(intake.warnings),
+        **_seen(intake.last_seen),
+    }
+
+
+def _seen(found: Seen | None) -> dict[str, pa.Table]:
+    if found is None:
+        return {name: schema.empty_table() for name, schema in TABLES.items() if name.startswith("seen_")}
+    return seen_tables(
+        rows.budgets(found.budgets),
+        rows.envelopes(found.budgets),
+        rows.aggregates(found.budgets),
+        found.credit_rates,
+        found.discounts,
+    )
+
+
+def seen_tables(
+    budgets: pa.Table,
+    envelopes: pa.Table,
+    aggregates: pa.Table,
+    credit_rates: Mapping[str, int],
+    discounts: Sequence[Discount],
+) -> dict[str, pa.Table]:
+    """The tables of what a cycle saw of the money, from the snapshot's own tables of it."""
+    return {
+        "seen_budgets": budgets.select(SEEN_BUDGETS.names),
+        "seen_envelopes": envelopes,
+        "seen_aggregates": aggregates,
+        "seen_rates": rows.seen_rates(credit_rates),
+        "seen_discounts": rows.seen_discounts(discounts),
     }

@@ -37,7 +37,7 @@ def manifest(world: World, at: str = T0) -> Path:
 def test_a_cycle_says_what_it_did_in_one_line(world: World) -> None:
     output = world.try_cycle().ok()
     assert (output.out, output.err) == (
-        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; 7 writes\n",
+        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; 8 writes\n",
         "",
     )
 
@@ -146,7 +146,7 @@ def test_two_cycles_at_once_are_one_after_the_other(world: World) -> None:
     said = sorted(each.communicate(timeout=120) for each in both)
     assert said == [
         ("", PAST.format(last=T0, at=T0, next=FORWARD) + "\n"),
-        (f"Plan 20260101T000000Z for {T0}: 1 run starts, 1 waits; 7 writes\n", ""),
+        (f"Plan 20260101T000000Z for {T0}: 1 run starts, 1 waits; 8 writes\n", ""),
     ]
     invariants.check(before, doc.read(world.path), unix(T0))
 
@@ -203,7 +203,7 @@ def test_a_plan_is_written_to_a_file_and_carried_out_from_it(world: World, tmp_p
     )
     assert state.read_bytes() == before
     assert jobtree("--state", state, "apply", out).ok().out == (
-        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; 7 writes\n"
+        "Plan 20260101T000000Z for 2026-01-01T00:00:00Z: 1 run starts, 1 waits; 8 writes\n"
     )
     assert world.state().phases == {"r": "Running", "s": "Pending"}
     assert jobtree("--state", state, "apply", out).refused() == (

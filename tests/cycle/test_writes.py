@@ -129,6 +129,7 @@ def test_the_plan_comes_first_and_last_and_closures_come_before_creations() -> N
         ("patch", "Lease default/old"),
         ("patch", "Lease default/kept"),
         ("create", "Lease default/new"),
+        ("create", "ConfigMap jobtree-system/jobtree-budgets"),
         ("patch", "Plan 20260101t000000z"),
     ]
     assert [dict(write.body) for write in writes[1:4]] == [
@@ -172,7 +173,12 @@ def test_the_oldest_plans_go_when_there_are_more_than_the_policy_keeps() -> None
 def test_a_second_plan_of_the_same_second_replaces_the_first() -> None:
     world = World().add(stored_plan("20260101t000000z", AT))
     verbs = [(write.verb, write.ref.name) for write in written(world, plan_of())]
-    assert verbs == [("delete", "20260101t000000z"), ("create", "20260101t000000z"), ("patch", "20260101t000000z")]
+    assert verbs == [
+        ("delete", "20260101t000000z"),
+        ("create", "20260101t000000z"),
+        ("create", "jobtree-budgets"),
+        ("patch", "20260101t000000z"),
+    ]
 
 
 def test_writing_the_same_again_writes_only_the_phase() -> None:

@@ -1,0 +1,231 @@
+"""The seconds since the last cycle, replayed: who was funded when (spec §3.6).
+
+Between two cycles a class changes at known events, each at its own second:
+
+    a cap on hours or credits is reached    the first second that what is charged now would overdraw:
+                                            t + ⌊(limit − spent) / charge per second⌋
+    a window opens or closes                start, end
+    a loan has aged                         admission + lending.maxDuration
+    a run's time limit                      start + limit
+
+At such a second the pass over claims (`policies.classes`) is asked again, under the Budgets as the last cycle saw them;
+what it says holds until the next event. Envelopes that share no cap have nothing to do with each other: each group of
+those that do has a clock of its own, and where nothing happens nothing is computed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import msgspec
+
+from jobtree.api.lease import FundingClass
+from policies.book import book_of
+from policies.caps import CapBook, Lane
+from policies.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, class_name, on_loan, open_claims
+from policies.classes import honour, parts_of
+from policies.ledger import Spent, second_of, spent
+from policies.money import Money
+from policies.scopes import GONE, below
+
+
+class Said(NamedTuple):
+    """What a pass says of a lease. ``rate``: millicredits per GPU-hour, 0 where it is unfunded."""
+
+    funding_class: FundingClass
+    rate: int
+
+
+class Turn(NamedTuple):
+    """A lease's class and rate from the second ``since`` on."""
+
+    since: int
+    said: Said
+
+
+@dataclass(frozen=True)
+class Past:
+    """The last cycle: its time, and the money as it saw it."""
+
+    since: int
+    money: Money
+
+
+@dataclass(frozen=True)
+class Fates:
+    """What became of open leases by now. ``limits``: the second at which a time limit ended a lease.
+
+    ``ends``: likewise, of all others that ended. They are charged no more from then on, and hold their quota until the
+    cycle that sees it: nobody else could have known.
+    """
+
+    limits: Mapping[LeaseKey, int]
+    ends: Mapping[LeaseKey, int]
+    malleable: frozenset[RunKey]
+
+
+def replay(
+    past: Past, leases: Iterable[LeaseRow], fates: Fates, sites: dict[str, int], at: int
+) -> dict[LeaseKey, list[Turn]]:
+    """How open leases turned in the seconds between ``past.since`` and ``at``. ``leases``: all, closed ones too."""
+    book = book_of(past.money)
+    held: dict[int, list[LeaseRow]] = {}
+    timed: dict[int, list[LeaseRow]] = {}
+    for each in leases:
+        lease = each.under(past.money)
+        if lease.envelope < 0:
+            continue
+        if not lease.closed and lease.start <= past.since:
+            held.setdefault(lease.envelope, []).append(lease)
+        if book.time_caps(lease.envelope):
+            timed.setdefault(lease.envelope, []).append(lease)
+    found: dict[LeaseKey, list[Turn]] = {}
+    for group in groups(past.money, book):
+        mine = [lease for envelope in group for lease in held.get(envelope, ())]
+        if mine:
+            charged = [lease for envelope in group for lease in timed.get(envelope, ())]
+            clock = _Clock(past, fates, sites, at, book, group, mine)
+            found.update(clock.run(spent(book, charged, sites, {}).cap))
+    return found
+
+
+def groups(money: Money, book: CapBook) -> list[list[int]]:
+    """Envelopes that share caps, directly or through others, whatever windows are open; in envelope order."""
+    first = list(range(len(money.envelopes)))
+
+    def root(envelope: int) -> int:
+        while first[envelope] != envelope:
+            first[envelope] = first[first[envelope]]
+            envelope = first[envelope]
+        return envelope
+
+    together = [cap.pool.envelopes for cap in book.caps if len(cap.pool.envelopes) > 1]
+    together += [(i, *below(money, i)) for i, envelope in enumerate(money.envelopes) if envelope.subtree]
+    for members in together:
+        for member in members[1:]:
+            one, other = sorted((root(members[0]), root(member)))
+            first[other] = one
+    found: dict[int, list[int]] = {}
+    for envelope in range(len(money.envelopes)):
+        found.setdefault(root(envelope), []).append(envelope)
+    return [found[key] for key in sorted(found)]
+
+
+@dataclass
+class _Clock:
+    """One group of envelopes with its open leases, while its seconds go by. ``now``: what is said of each lease."""
+
+    past: Past
+    fates: Fates
+    sites: dict[str, int]
+    until: int
+    book: CapBook
+    envelopes: list[int]
+    leases: list[LeaseRow]
+    now: dict[LeaseKey, Said] = field(default_factory=dict)
+    turns: dict[LeaseKey, list[Turn]] = field(default_factory=dict)
+
+    def run(self, used: dict[int, int]) -> dict[LeaseKey, list[Turn]]:
+        """The turns. ``used``: per cap on hours or credits, what is charged before the first second; counted on."""
+        self.now = {lease.key: said_of(lease) for lease in self.leases}
+        at = self.past.since
+        asked = self._asked()
+        limits, ends = set(self._mine(self.fates.limits)), set(self._mine(self.fates.ends))
+        known = sorted(when for when in asked | limits | ends if at < when < self.until)
+        while True:
+            burn = self._burn(at)
+            crossed = min((at + lasts for lasts in self._lasting(used, burn)), default=self.until)
+            then = min(crossed, next((when for when in known if when > at), self.until))
+            if then >= self.until:
+                return self.turns
+            for cap, charge in burn.items():
+                used[cap] = used.get(cap, 0) + charge * (then - at)
+            at = then
+            if at == crossed or at in asked or (at in limits and self._wanting(at)):
+                self._ask(at, used)
+
+    def _asked(self) -> set[int]:
+        """Seconds at which the pass is asked whatever was charged: windows, and loans that have aged."""
+        money = self.past.money
+        mine = [money.envelopes[index] for index in self.envelopes]
+        admitted: dict[tuple[RunKey, int], int] = {}
+        for lease in self.leases:
+            if on_loan(money, lease):
+                claim = (lease.run_key, lease.envelope)
+                admitted[claim] = min(lease.start, admitted.get(claim, lease.start))
+        return {
+            *(when for envelope in mine for when in (envelope.start, envelope.end) if when is not None),
+            *(start + money.envelopes[envelope].lending_duration for (_, envelope), start in admitted.items()),
+        }
+
+    def _mine(self, ends: Mapping[LeaseKey, int]) -> Iterator[int]:
+        return (ends[lease.key] for lease in self.leases if lease.key in ends)
+
+    def _lasting(self, used: Mapping[int, int], burn: Mapping[int, int]) -> Iterator[int]:
+        """For how many seconds caps bear what they are charged per second.
+
+        One that is overdrawn already was edited, and nobody knows when: that takes effect at the cycle that sees it.
+        """
+        for cap, charge in burn.items():
+            left = self.book.caps[cap].limit - used.get(cap, 0)
+            if left >= 0:
+                yield max(1, left // charge)
+
+    def _there(self, at: int) -> list[LeaseRow]:
+        """Leases that hold their quota in the second ``at``."""
+        limits = self.fates.limits
+        return [lease for lease in self.leases if limits.get(lease.key, self.until) > at]
+
+    def _wanting(self, at: int) -> bool:
+        """Could anybody be funded again where a run ended?"""
+        return any(self.now[lease.key].funding_class == UNFUNDED for lease in self._there(at))
+
+    def _burn(self, at: int) -> dict[int, int]:
+        """What the second ``at`` is charged to each cap on hours or credits, where that is anything."""
+        found: dict[int, int] = {}
+        money = self.past.money
+        for lease in self._there(at):
+            said = self.now[lease.key]
+            over = self.fates.ends.get(lease.key, self.until) <= at
+            if over or said.funding_class == UNFUNDED or not self.book.time_caps(lease.envelope):
+                continue
+            lane = Lane(lease.envelope, on_loan(money, lease), self.sites.get(lease.node, GONE), None)
+            for cap, charge in second_of(self.book, lane, lease.milli(money.policy), said.rate, at):
+                found[cap] = found.get(cap, 0) + charge
+        return {cap: charge for cap, charge in found.items() if charge}
+
+    def _ask(self, at: int, used: dict[int, int]) -> None:
+        """The pass at the second ``at``, and whom it turns."""
+        money = replace(self.past.money, at=at)
+        scopes = [money.envelopes[index] for index in self.envelopes if money.envelopes[index].subtree]
+        reshaped = any(at in (envelope.start, envelope.end) for envelope in scopes)
+        self.book = book_of(money) if reshaped else replace(self.book, money=money)
+        there = self._there(at)
+        parts = parts_of(self.book, open_claims(there, money, {}, self.fates.malleable), self.sites)
+        says = {lease.key: Said(UNFUNDED, 0) for lease in there}
+        for part, funded in zip(parts, honour(self.book, Spent(cap=used), parts).funded, strict=True):
+            if funded:
+                name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan)
+                said = Said(name, money.rate_milli(part.place.envelope))
+                says.update((lease.key, said) for lease in part.leases)
+        for key, said in says.items():
+            if said != self.now[key]:
+                self.now[key] = said
+                if self.fates.ends.get(key, self.until) > at:
+                    self.turns.setdefault(key, []).append(Turn(at, said))
+
+
+def said_of(lease: LeaseRow) -> Said:
+    """What is recorded of a lease."""
+    return Said(lease.funding_class, 0 if lease.funding_class == UNFUNDED else lease.rate_milli)
+
+
+def turned(lease: LeaseRow, turns: Iterable[Turn]) -> LeaseRow:
+    """A lease with its ledger continued."""
+    segments = list(lease.segments)
+    for turn in turns:
+        if segments and segments[-1][2] is None:
+            name, since, _, rate = segments[-1]
+            segments[-1] = (name, since, turn.since, rate)
+        segments.append((turn.said.funding_class, turn.since, None, turn.said.rate or None))
+    return msgspec.structs.replace(lease, segments=tuple(segments))

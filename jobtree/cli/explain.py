@@ -11,6 +11,7 @@ from jobtree.cli.args import Commands, Options, command, start_planner
 if TYPE_CHECKING:
     from jobtree.api import Run
     from jobtree.cli.fate import Fate
+    from jobtree.cli.remedies import Answer
     from jobtree.world.intake import Intake
 
 
@@ -60,25 +61,41 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
 
 
 def _explain(options: Options, given: argparse.Namespace) -> int:
+    from cronjobs.cycle import dry_run
     from exporters import plain
+    from jobtree.cli import fate, remedies
 
     intake, run = _read(options, given)
-    (found,) = next_cycle(options, intake, [run])
+    plan = dry_run(intake, options.time, start_planner())
+    found = fate.of(run, intake, plan)
+    answer = remedies.of(run, intake, plan, options)
     leases = [lease for lease in intake.leases if lookup.key_of(lease) == (run.namespace, run.name)]
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
-        show.data(show.listing(objects), options.output)
+        show.data(show.listing([*objects, _explanation(run, found, answer)]), options.output)
         return 0
     document = plain.document(run)
     show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
     conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
     show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
     show.say("", "Next cycle", *_indented(found.lines()))
+    if answer is not None:
+        show.say("", answer.title, *_indented(answer.lines()))
     if leases:
         from jobtree.cli.state import lease_table
 
         show.say("", "Leases", *_indented(lease_table(leases)))
     return 0
+
+
+def _explanation(run: Run, found: Fate, answer: Answer | None) -> dict[str, Any]:
+    """What was computed, beside the objects as they are: the next cycle as `plan` prints it, and the remedies."""
+    from jobtree.api import API_VERSION
+
+    head = {"apiVersion": API_VERSION, "kind": "Explanation"}
+    named = {"metadata": {"namespace": run.namespace, "name": run.name}}
+    said = {} if answer is None else {"remedies": answer.remedies, "taken": answer.taken}
+    return {**head, **named, "nextCycle": found, **said}
 
 
 def _why(reason: str, message: str) -> str:

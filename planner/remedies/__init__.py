@@ -40,10 +40,12 @@ MIXTURES: Final = (
 class Remedies:
     """``found``: confirmed, cheapest first. ``taken``: sentences on changes that other runs would profit from instead.
 
-    ``now``: each was confirmed in the world of now, too, and not only in the one that this cycle leaves.
+    ``now``: each was confirmed in the world of now, too, and not only in the one that this cycle leaves. ``weighed``:
+    whether the run waits for room or money at all, and not for other runs.
     """
 
     now: bool
+    weighed: bool = True
     found: list[Remedy] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
 
@@ -54,6 +56,8 @@ def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
         return Remedies(True)
     bench = Bench.of(snapshot, plan, key)
     result = Remedies(bench.few)
+    if bench.state.blocked.get(key, ("OwnerNotAllowed",))[0] != "OwnerNotAllowed":
+        return Remedies(bench.few, weighed=False)
     for remedy in (*submitting.remedies(bench), *times.wait(bench)):
         if remedy.at is not None or bench.instead(remedy.edits) is None:
             result.found.append(remedy)

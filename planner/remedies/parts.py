@@ -46,6 +46,7 @@ def together(parts: list[Remedy]) -> Remedy:
         words=" and ".join(part.words for part in parts),
         changes=tuple(change for part in parts for change in part.changes),
         command=" && ".join(part.command for part in parts) if all(part.command for part in parts) else "",
+        nodes=tuple(place for part in parts for place in part.nodes),
         edits=tuple(edit for part in parts for edit in part.edits),
     )
 
@@ -126,7 +127,6 @@ def _freed(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
     nodes = sorted(lift.subject for lift in lifts)
     domains = sorted({int(fleet.domain[node]) for node in nodes})
     where = ", ".join(fleet.domain_name(domain) for domain in domains)
-    named = ", ".join(f"{lifts[Lift('free', node)]} on {fleet.names[node]}" for node in nodes)
     edits: list[Edit] = [
         Cell("nodes", (fleet.names[node],), "gpus", int(fleet.gpus[node]) + lifts[Lift("free", node)]) for node in nodes
     ]
@@ -134,7 +134,8 @@ def _freed(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
         kind="free",
         who=Who.OTHERS,
         gpus=gpus,
-        words=f"{counted(gpus, 1, 'GPU')} freed in {where} ({named})",
+        words=f"{counted(gpus, 1, 'GPU')} freed in {where}",
+        nodes=tuple((fleet.names[node], lifts[Lift("free", node)]) for node in nodes),
         edits=tuple(edits),
     )
 

@@ -26,6 +26,20 @@ class Who(IntEnum):
     OPERATORS = 4
     TIME = 5
 
+    @property
+    def words(self) -> str:
+        """As people are called."""
+        return _WHO[self]
+
+
+_WHO: Final = {
+    Who.OWNER: "the run's owner",
+    Who.AGAIN: "the run's owner, submitting it again",
+    Who.BUDGETS: "owners of Budgets",
+    Who.OTHERS: "owners of other runs",
+    Who.OPERATORS: "operators",
+    Who.TIME: "nobody",
+}
 
 KINDS: Final = (
     "sponsor", "end", "spread", "groups", "pods", "borrow", "limit", "selector", "flavor", "spares", "narrower",
@@ -48,8 +62,8 @@ class Remedy:
     """A confirmed way to start a run.
 
     ``gpus``: what it costs (see the module); ``words``: a clause; ``changes``: fields to be written, where it is that;
-    ``command``: what to type, where there is a command for it; ``at``: when the run starts, if not at once (Unix
-    seconds); ``edits``: the same on the snapshot's tables, as it was planned.
+    ``command``: what to type, where there is a command for it; ``nodes``: where GPUs are to be freed, how many; ``at``:
+    when the run starts, if not at once (Unix seconds); ``edits``: the same on the snapshot's tables, as it was planned.
     """
 
     kind: str
@@ -58,6 +72,7 @@ class Remedy:
     words: str
     changes: tuple[Change, ...] = ()
     command: str = ""
+    nodes: tuple[tuple[str, int], ...] = ()
     at: int | None = None
     edits: tuple[Edit, ...] = field(default=(), repr=False)
 
@@ -75,7 +90,7 @@ class Remedy:
         for change in self.changes:
             fields.setdefault(change.subject, []).append(f"{change.field}: {plain(change.value)}")
         said = "; ".join(f"{subject}: {', '.join(found)}" for subject, found in fields.items())
-        return f"submit it again, {said}" if self.who is Who.AGAIN else said
+        return f"submit {said.replace(': ', ' again with ', 1)}" if self.who is Who.AGAIN else said
 
 
 def plain(value: Any) -> str:

@@ -128,7 +128,7 @@ def _selector(bench: Bench) -> Remedy | None:
     for part in parts:
         rest = tuple(pair for pair in selector if pair not in part)
         if _works(bench, selector=rest):
-            words = f"nodes without {', '.join(f'{key}={value}' for key, value in part)} too"
+            words = f"also nodes without {', '.join(f'{key}={value}' for key, value in part)}"
             said: dict[str, Any] = {f"spec.locality.selector.{key}": None for key, _ in part}
             return again(bench, "selector", words, {"selector": rest}, said)
     return None
@@ -184,6 +184,6 @@ def _narrowed(run: RunRow, width: int) -> dict[str, Any]:
 def _opportunistic(bench: Bench) -> Remedy | None:
     if bench.run.opportunistic or not _works(bench, opportunistic=True):
         return None
-    words = "unfunded, first to be cut"
+    words = "run it unfunded, first to be cut"
     fields = {"opportunistic": True, "requeue": True}  # the default of such a run
     return again(bench, "opportunistic", words, fields, {"spec.funding.opportunistic": True})

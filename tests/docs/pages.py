@@ -86,6 +86,13 @@ def _usage(world: World, at: str, envelope: str, fields: Mapping[str, Any]) -> d
     return {field: record.get(field, 0) for field in fields}
 
 
+def _remedies(world: World, run: str, at: str) -> list[str]:
+    """The lines that `explain` prints under its heading, for a cluster that needs no naming."""
+    printed = world.runs("explain", run, at=at).ok().out.replace(f" --state {world.path}", "")
+    _, _, after = printed.partition("\nRemedies")
+    return [line.strip() for line in after.partition("\n\n")[0].splitlines()[1:]]
+
+
 OF_A_RUN: Final[dict[str, Callable[[Cycle, str], Any]]] = {
     "phases": lambda cycle, run: cycle.phases[run],
     "payers": _payers,
@@ -110,6 +117,8 @@ def _seen(world: World, cycle: Cycle, at: str, what: str, said: Any) -> Any:
         return {envelope: _usage(world, at, envelope, fields) for envelope, fields in said.items()}
     if what == "stages":
         return {stage.name: [stage.value, stage.bound] for stage in cycle.plan.stages if stage.name in said}
+    if what == "remedies":
+        return {run: _remedies(world, run, at) for run in said}
     if what == "warnings":
         return {about: cycle.warnings.get(about, []) for about in said}
     return {run: OF_A_RUN[what](cycle, run) for run in said}

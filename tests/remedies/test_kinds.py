@@ -10,8 +10,8 @@ from tests.support.worlds import World
 Said = tuple[str, str, int, str, str]
 
 UNFUNDED: Said = (
-    "opportunistic", "AGAIN", 0, "unfunded, first to be cut",
-    "submit it again, Run default/r: spec.funding.opportunistic: true",
+    "opportunistic", "AGAIN", 0, "run it unfunded, first to be cut",
+    "submit Run default/r again with spec.funding.opportunistic: true",
 )  # fmt: skip
 LENDS = {"allow": True, "to": ["org:*"], "maxConcurrency": 2}
 BORROWS = {"allowBorrow": True, "sponsors": ["org:l"]}
@@ -20,13 +20,13 @@ BORROWS = {"allowBorrow": True, "sponsors": ["org:l"]}
 def narrower(fewer: int, total: int) -> Said:
     """The run with ``total`` GPUs, ``fewer`` than it asks for."""
     gpus = "1 GPU" if fewer == 1 else f"{fewer} GPUs"
-    how = f"submit it again, Run default/r: spec.resources.totalGPUs: {total}"
+    how = f"submit Run default/r again with spec.resources.totalGPUs: {total}"
     return "narrower", "AGAIN", fewer, f"{gpus} fewer", how
 
 
 def again(kind: str, words: str, fields: str, gpus: int = 0) -> Said:
     """The run submitted again with other fields."""
-    return kind, "AGAIN", gpus, words, f"submit it again, Run default/r: {fields}"
+    return kind, "AGAIN", gpus, words, f"submit Run default/r again with {fields}"
 
 
 def budget(kind: str, gpus: int, words: str, how: str) -> Said:
@@ -213,7 +213,7 @@ def test_the_quota_of_a_tree() -> None:  # L10
         ("end", "OWNER", 8, "run default/child suspended (8 GPUs)", "kubectl runs -n default suspend child"),
         (
             "cap", "AGAIN", 8, "8 GPUs more in the quota of run root",
-            "submit it again, Run default/root: spec.quota.maxGPUs: 24",
+            "submit Run default/root again with spec.quota.maxGPUs: 24",
         ),
     ]  # fmt: skip
 
@@ -233,7 +233,7 @@ def test_a_selector_that_matches_no_free_node() -> None:  # F24
     world = World().node("n").budget("org:a", 8).run("r", 4, locality={"selector": {"region": "us-east"}})
 
     assert answer(world) == [
-        again("selector", "nodes without region=us-east too", "spec.locality.selector.region: (left out)")
+        again("selector", "also nodes without region=us-east", "spec.locality.selector.region: (left out)")
     ]
 
 
@@ -308,7 +308,7 @@ def test_gpus_are_freed_and_by_whom() -> None:
     assert answer(world) == [
         narrower(4, 4),
         ("end", "OTHERS", 4, "run default/small suspended (4 GPUs)", "kubectl runs -n default suspend small"),
-        ("free", "OTHERS", 4, "4 GPUs freed in A (4 on a01)", ""),
+        ("free", "OTHERS", 4, "4 GPUs freed in A", ""),
         ("wait", "TIME", 0, "waiting until 2026-01-01T02:00:00Z", ""),
     ]
 
@@ -332,7 +332,7 @@ def test_money_and_room_are_both_short() -> None:
     assert answer(world) == [
         narrower(4, 4),
         (
-            "combination", "OTHERS", 8, "4 GPUs more at org-a/gpus and 4 GPUs freed in A (4 on a01)",
+            "combination", "OTHERS", 8, "4 GPUs more at org-a/gpus and 4 GPUs freed in A",
             "Budget org-a: spec.envelopes[gpus].concurrency: 8",
         ),
     ]  # fmt: skip
@@ -367,7 +367,7 @@ def test_what_others_would_take_is_said_and_is_no_remedy() -> None:
     assert found.found == []
     assert found.taken == [
         "run default/b suspended (8 GPUs): run default/first would start instead",
-        "8 GPUs freed in d1 (8 on n): run default/first would start instead",
+        "8 GPUs freed in d1: run default/first would start instead",
         "1 node more like n, in d1: run default/first would start instead",
     ]
 

@@ -1,0 +1,124 @@
+"""Remedies as `explain` prints them: cheapest first, each with what to type or which field to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from exporters.nodelist import compress, natural
+from jobtree.api import Run, Time
+
+if TYPE_CHECKING:
+    from jobtree.cli.args import Options
+    from jobtree.world.intake import Intake
+    from jobtree.world.plan import Plan
+    from planner.remedies import Change, Remedies, Remedy
+
+_SELECTOR = "spec.locality.selector."
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A field of an object with the value that it is to have; null: it is to be left out."""
+
+    object: str
+    field: str
+    value: Any
+
+
+class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A remedy as ``-o json`` prints it.
+
+    ``gpus``: what it costs; ``nodes``: GPUs to be freed there; ``at``: when the run starts, if not at once.
+    """
+
+    kind: str
+    who: str
+    words: str
+    gpus: int = 0
+    how: str = ""
+    nodes: dict[str, int] = {}
+    changes: list[Field] = []
+    at: Time | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """``remedies``: cheapest first; ``taken``: changes that other runs would profit from instead.
+
+    ``confirmed_now``: whether each was planned in the world of now, too, and not only in the one after this cycle.
+    """
+
+    remedies: list[Shown] = []
+    taken: list[str] = []
+    confirmed_now: bool = False
+
+    def lines(self) -> list[str]:
+        """One line a remedy; what is none, below."""
+        found = [f"{each.words}{f': {each.how}' if each.how else ''}" for each in self.remedies]
+        found = found or ["none: no change that was tried, alone or combined, starts it"]
+        return [*found, *(f"no remedy: {words}" for words in self.taken)]
+
+    @property
+    def title(self) -> str:
+        """What the lines are."""
+        when = "" if self.confirmed_now else ", after the next cycle"
+        return f"Remedies, cheapest first; each was planned and starts the run{when}"
+
+
+def of(run: Run, intake: Intake, plan: Plan, options: Options) -> Answer | None:
+    """Remedies for a run that waits under a plan made from ``intake``; None for one that does not."""
+    if not any((wait.namespace, wait.name) == (run.namespace, run.name) for wait in plan.waits):
+        return None
+    from jobtree.world.snapshot import take
+    from planner.remedies import remedies
+
+    found = remedies(take(intake), plan, (run.namespace, run.name))
+    return _answer(found, run, options.state) if found.weighed else None
+
+
+def _answer(found: Remedies, run: Run, state: Path | None) -> Answer:
+    return Answer(
+        remedies=[
+            Shown(
+                kind=each.kind,
+                who=each.who.words,
+                words=each.words,
+                gpus=each.gpus,
+                how=_how(each, run, state),
+                nodes=dict(each.nodes),
+                changes=[Field(change.subject, _path(change, run), change.value) for change in each.changes],
+                at=None if each.at is None else Time(each.at),
+            )
+            for each in found.found
+        ],
+        taken=found.taken,
+        confirmed_now=found.now,
+    )
+
+
+def _how(remedy: Remedy, run: Run, state: Path | None) -> str:
+    """The command on this cluster, or the fields as the run has them."""
+    if remedy.command:
+        return remedy.command.replace("kubectl runs ", f"kubectl runs --state {state} " if state else "kubectl runs ")
+    how = "; ".join(part for part in (remedy.how, _places(remedy.nodes)) if part)
+    for change in remedy.changes:
+        how = how.replace(change.field, _path(change, run))
+    return how
+
+
+def _places(nodes: Sequence[tuple[str, int]]) -> str:
+    """``8 on b01-b07, 4 on b08``."""
+    by_number: dict[int, list[str]] = {}
+    for name, gpus in sorted(nodes, key=lambda place: natural(place[0])):
+        by_number.setdefault(gpus, []).append(name)
+    return ", ".join(f"{gpus} on {compress(names)}" for gpus, names in by_number.items())
+
+
+def _path(change: Change, run: Run) -> str:
+    """Where the run asks for a label: its selector, or its template's."""
+    label = change.field.removeprefix(_SELECTOR)
+    if change.field.startswith(_SELECTOR) and label not in run.spec.locality.selector:
+        return f"spec.template.spec.nodeSelector.{label}"
+    return change.field

@@ -1,0 +1,113 @@
+"""`explain`: remedies as people and programs read them."""
+
+import msgspec
+
+from tests.support.times import T0
+from tests.support.worlds import World
+
+
+def waiting() -> World:
+    """A run that lacks 4 of its 8 GPUs, one that waits for another run, and one that starts."""
+    return (
+        World()
+        .domain("A", nodes=2)
+        .budget("org:a", 8)
+        .run("starts", 4, created="-4d")
+        .run(
+            "short",
+            8,
+            template={"spec": {"containers": [{"name": "main", "image": "i"}], "nodeSelector": {"region": "us-west"}}},
+        )
+        .run("follows", 4, follow={"after": ["starts"]})
+    )
+
+
+def explained(world: World, run: str, *more: str) -> str:
+    return world.runs("explain", run, *more, at=T0).ok().out
+
+
+def test_each_remedy_is_a_line_with_what_to_do() -> None:
+    world = waiting()
+    printed = explained(world, "short")
+
+    assert printed.endswith(
+        "  short: 4 GPUs of org-a/gpus (concurrency)\n"
+        "\n"
+        "Remedies, cheapest first; each was planned and starts the run\n"
+        "  run default/starts suspended (4 GPUs): "
+        f"kubectl runs --state {world.path} -n default suspend starts\n"
+        "  run it unfunded, first to be cut: submit Run default/short again with spec.funding.opportunistic: true\n"
+        "  4 GPUs fewer: submit Run default/short again with spec.resources.totalGPUs: 4\n"
+        "  4 GPUs more at org-a/gpus: Budget org-a: spec.envelopes[gpus].concurrency: 12\n"
+    )
+
+
+def test_the_command_of_a_remedy_does_it() -> None:
+    world = waiting()
+    explained(world, "short")
+    world.runs("-n", "default", "suspend", "starts").ok()
+
+    assert world.cycle(T0).running == ["short"]
+
+
+def test_what_is_computed_is_an_item_beside_the_objects() -> None:
+    world = waiting()
+    items = msgspec.json.decode(explained(world, "short", "-o", "json"))["items"]
+    *objects, computed = items
+
+    assert [each["kind"] for each in objects] == ["Run"]
+    assert {key: computed[key] for key in ("kind", "metadata", "taken")} == {
+        "kind": "Explanation",
+        "metadata": {"namespace": "default", "name": "short"},
+        "taken": [],
+    }
+    assert computed["nextCycle"]["shorts"] == [
+        {"rule": "concurrency", "subject": "org-a/gpus", "amount": 4, "unit": "GPU"}
+    ]
+    assert computed["remedies"][-1] == {
+        "kind": "cap",
+        "who": "owners of Budgets",
+        "words": "4 GPUs more at org-a/gpus",
+        "gpus": 4,
+        "how": "Budget org-a: spec.envelopes[gpus].concurrency: 12",
+        "changes": [{"object": "Budget org-a", "field": "spec.envelopes[gpus].concurrency", "value": 12}],
+    }
+
+
+def test_a_label_of_the_template_is_named_where_it_stands() -> None:
+    world = World().node("n").budget("org:a", 8)
+    world.run(
+        "r",
+        4,
+        template={"spec": {"containers": [{"name": "main", "image": "i"}], "nodeSelector": {"region": "us-east"}}},
+    )
+
+    assert (
+        "  also nodes without region=us-east: submit Run default/r again with "
+        "spec.template.spec.nodeSelector.region: (left out)\n"
+    ) in explained(world, "r")
+
+
+def test_nodes_on_which_gpus_are_freed_are_listed() -> None:
+    world = World().domain("A", nodes=3).budget("org:a", 24).budget("org:b", 24).run("b", 20, owner="org:b")
+    world.cycle(T0)
+    world.run("r", 16, limit="1h")
+
+    assert "  12 GPUs freed in A: 4 on a01, 8 on a02\n" in explained(world, "r")
+
+
+def test_where_nothing_helps_that_is_said() -> None:
+    world = World().node("n").run("r", 8)
+    assert explained(world, "r").endswith(
+        "\n\nRemedies, cheapest first; each was planned and starts the run\n"
+        "  run it unfunded, first to be cut: submit Run default/r again with spec.funding.opportunistic: true\n"
+    )
+    world = World().node("n", 4).run("r", 8, funding={"opportunistic": True}, locality={"selector": {"no": "node"}})
+    world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}})
+    assert "  none: no change that was tried, alone or combined, starts it\n" in explained(world, "r")
+
+
+def test_runs_that_start_or_wait_for_others_get_none() -> None:
+    world = waiting()
+    assert "Remedies" not in explained(world, "starts")
+    assert "Remedies" not in explained(world, "follows")

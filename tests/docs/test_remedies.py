@@ -1,0 +1,41 @@
+"""The page of remedies tells the truth: its examples, its kinds, its numbers."""
+
+import re
+
+import pytest
+
+from planner import lower, remedies
+from planner.remedies import record, relief, times
+from tests.docs import pages
+
+PAGE = pages.ROOT / "docs" / "remedies.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", range(len(pages.worlds(PAGE))))
+def test_an_example_becomes_what_the_page_says(number: int) -> None:
+    for said, seen in pages.play(pages.worlds(PAGE)[number]):
+        assert seen == said
+
+
+def test_every_kind_is_in_the_table_in_its_order() -> None:
+    assert tuple(re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE)) == record.KINDS
+
+
+def test_the_page_has_the_limits_of_the_code() -> None:
+    text = " ".join(TEXT.split())
+    said = [
+        f"more than {lower.EXACT} runs wait",
+        f"up to {remedies.WIDER} times what the run lacks",
+        f"more than {relief.SEATS:,} nodes",
+        f"at most {times.EVENTS}",
+    ]
+
+    assert [words for words in said if words not in text] == []
+
+
+def test_links_and_named_files_are_there() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#:]+)[)#]", TEXT) if not (PAGE.parent / link).exists()]
+    named = re.findall(r"`(planner/[\w/]+\.py)`", TEXT)
+
+    assert (links, [name for name in named if not (pages.ROOT / name).exists()]) == ([], [])

@@ -1,4 +1,4 @@
-"""The lake: every snapshot and plan, as Parquet and JSON in a folder (spec §11).
+"""The lake: every snapshot and plan, as Parquet and JSON in a folder or an object store (spec §11).
 
 ::
 
@@ -19,10 +19,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporters import planjson
+from exporters import planjson, storage
 from jobtree.api import Policy, Refusal, Time, dec_hook, enc_hook
 from jobtree.api.policy import PolicySpec
-from jobtree.cluster import disk
 from jobtree.world import columns, digest
 from jobtree.world.plan import Plan
 from jobtree.world.schema import SCHEMA_VERSION, TABLES
@@ -49,10 +48,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Lake:
-    """A lake in a folder, which is made when first written to."""
+    """A lake in a folder, which is made when first written to, or at an fsspec URL (see `storage.place`)."""
 
     def __init__(self, root: Path | str) -> None:
-        self.root = Path(root)
+        self.root = storage.place(root)
 
     def write_tables(self, snapshot: Snapshot) -> None:
         """Stores the tables that are not there yet. Raises Refusal naming the file that cannot be written."""
@@ -62,13 +61,13 @@ class Lake:
     def write_table(self, snapshot: Snapshot, name: str) -> None:
         """Stores one of the tables where it is not there yet; raises like `write_tables`."""
         path = self.table_path(name, snapshot.table_digests[name])
-        if not path.exists():
-            _put(path, _parquet(snapshot.tables[name]))
+        if not storage.exists(path):
+            storage.write(path, _parquet(snapshot.tables[name]))
 
     def refuse_other(self, at: int, snapshot: Snapshot, plan: Plan | None = None) -> None:
         """Raises Refusal where a record for ``at`` is there that was made from another snapshot, or is another plan."""
         path = self.manifest_path(at)
-        if not path.exists():
+        if not storage.exists(path):
             return
         there = read_manifest(path)
         same = (there.snapshot, there.policy_digest, there.since) == (
@@ -101,8 +100,8 @@ class Lake:
             plan=_plan_digest(data),
             timings=dict(timings or {}),
         )
-        _put(plan_path(path), data)
-        _put(path, msgspec.json.format(msgspec.json.encode(manifest, enc_hook=enc_hook), indent=1) + b"\n")
+        storage.write(plan_path(path), data)
+        storage.write(path, msgspec.json.format(msgspec.json.encode(manifest, enc_hook=enc_hook), indent=1) + b"\n")
         return path
 
     def table_path(self, name: str, table_digest: str) -> Path:
@@ -124,7 +123,7 @@ def plan_path(manifest: Path) -> Path:
 def read_manifest(path: Path) -> Manifest:
     """A cycle's manifest. Raises Refusal where it is missing, spoilt or of another schema."""
     try:
-        found = msgspec.json.decode(_get(path), type=Manifest, dec_hook=dec_hook)
+        found = msgspec.json.decode(storage.read(path), type=Manifest, dec_hook=dec_hook)
     except msgspec.DecodeError as error:
         raise Refusal(f"it is not the manifest of a cycle: {error}", subject=str(path)) from None
     if found.schema_version != SCHEMA_VERSION:
@@ -162,7 +161,7 @@ def _policy(manifest: Manifest, path: Path) -> PolicySpec:
 
 def read_plan(path: Path) -> bytes:
     """The canonical bytes of the plan of the cycle with that manifest. Raises Refusal where they were changed."""
-    data = _get(plan_path(path))
+    data = storage.read(plan_path(path))
     if _plan_digest(data) != read_manifest(path).plan:
         raise Refusal("it is not the plan that its manifest names: it was changed", subject=str(plan_path(path)))
     return data
@@ -190,7 +189,7 @@ def read_table(path: Path, name: str) -> pa.Table:
 def read_columns(path: Path, name: str) -> pa.Table:
     """The same as the file holds it, its content not compared with its name."""
     try:
-        found = pq.ParquetFile(io.BytesIO(_get(path))).read(use_threads=False).replace_schema_metadata(None)
+        found = pq.ParquetFile(io.BytesIO(storage.read(path))).read(use_threads=False).replace_schema_metadata(None)
     except (pa.ArrowException, OSError) as error:
         raise Refusal(f"it is no Parquet file, or was cut off: {_first_line(error)}", subject=str(path)) from None
     if found.schema != TABLES[name]:
@@ -200,23 +199,3 @@ def read_columns(path: Path, name: str) -> pa.Table:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
-
-
-def _put(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        disk.replace(path, data, alone=False)
-    except OSError as error:
-        raise Refusal(f"its folder cannot be made: {error.strerror}", subject=str(path)) from None
-    except Refusal as refusal:
-        raise refusal.about(str(path)) from None
-
-
-def _get(path: Path) -> bytes:
-    try:
-        data = disk.read(path)
-    except Refusal as refusal:
-        raise refusal.about(str(path)) from None
-    if data is None:
-        raise Refusal("there is no such file", subject=str(path))
-    return data

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from exporters.fold import Trouble
 from exporters.lake import Lake, read_manifest, read_table
+from exporters.storage import glob, place
 from jobtree.api import Refusal, Time
 from reports import definition
 from reports.definition import Definition
@@ -80,7 +81,7 @@ def query(lake_root: Path | str, report: str, manifest: Path | str | None = None
     Raises Refusal where the report, the lake or the manifest is missing, or a table of it cannot be read.
     """
     defined = definition.load(report)
-    with connect(lake_root, Path(manifest) if manifest is not None else newest_manifest(lake_root)) as database:
+    with connect(lake_root, place(manifest) if manifest is not None else newest_manifest(lake_root)) as database:
         rows: pd.DataFrame = _rows(database, defined).to_pandas()
     return rows
 
@@ -93,7 +94,7 @@ def frame(rows: pa.Table) -> pd.DataFrame:
 
 def newest_manifest(lake_root: Path | str) -> Path:
     """The manifest of the latest cycle. Raises Refusal where the lake has none."""
-    found = sorted(Path(lake_root).glob("cycles/date=*/*.json"), key=lambda path: path.name)
+    found = sorted(glob(place(lake_root), "cycles/date=*/*.json"), key=lambda path: path.name)
     if not found:
         raise Refusal(f"{lake_root} holds no cycle; `jobtree --state FILE cycle` writes one")
     return found[-1]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from exporters import storage
 from exporters.fold import Cycle, Fold, Trouble, fold
 from exporters.foldtables import FOLDS
 from exporters.lake import Lake, read_manifest
@@ -44,7 +45,7 @@ def of_period(root: Path | str, since: int | None = None, until: int | None = No
     """
     lake = Lake(root)
     troubles: list[Trouble] = []
-    days = [(date, sorted(paths)) for date, paths in groupby(_manifests(Path(root)), key=lambda path: path.parent.name)]
+    days = [(date, sorted(paths)) for date, paths in groupby(_manifests(lake.root), key=lambda path: path.parent.name)]
     folds = []
     for paths in _chosen(days, since, until):
         cycles = list(_read(paths, troubles))
@@ -56,7 +57,7 @@ def of_period(root: Path | str, since: int | None = None, until: int | None = No
 
 
 def _manifests(root: Path) -> list[Path]:
-    return sorted(root.glob("cycles/date=*/*.json"), key=lambda path: (path.parent.name, path.name))
+    return sorted(storage.glob(root, "cycles/date=*/*.json"), key=lambda path: (path.parent.name, path.name))
 
 
 def _chosen(days: Sequence[tuple[str, list[Path]]], since: int | None, until: int | None) -> Iterator[list[Path]]:

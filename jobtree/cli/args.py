@@ -109,6 +109,8 @@ def _scalar(parse: Callable[[object], int], text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+LAKE: Final = "the lake: a folder, or an fsspec URL such as s3://BUCKET/PATH (default: lake beside the state file)"
+"""The help of ``--lake``."""
 GLOBAL: Final[dict[str, tuple[list[str], dict[str, Any]]]] = {
     "state": (["--state"], {"type": Path, "metavar": "FILE", "help": "work on this state file"}),
     "namespace": (["-n", "--namespace"], {"metavar": "NAME", "help": "namespace (default: default)"}),

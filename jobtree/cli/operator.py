@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     cycle.add_argument("--every", type=args.span, metavar="SPAN", help="a cycle each SPAN, such as 10s")
     cycle.add_argument("--for", dest="span", type=args.span, metavar="SPAN", help="for so long, such as 50s")
-    cycle.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    cycle.add_argument("--lake", metavar="DIR", help=args.LAKE)
     snapshot = command(
         commands,
         "snapshot",
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         takes=_TAKES,
         example=f"{EXAMPLE} snapshot",
     )
-    snapshot.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    snapshot.add_argument("--lake", metavar="DIR", help=args.LAKE)
     plan = command(
         commands,
         "plan",
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     apply = command(
         commands, "apply", _apply, "carry out a plan file", takes=("state",), example=f"{EXAMPLE} apply p.yaml"
     )
-    apply.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    apply.add_argument("--lake", metavar="DIR", help=args.LAKE)
     apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
     replay = command(
         commands,
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         takes=(),
         example="jobtree replay lake/cycles/date=2026-01-01/20260101T000000Z.json",
     )
-    replay.add_argument("manifest", type=Path, metavar="MANIFEST", help="the cycle's manifest in the lake")
+    replay.add_argument("manifest", metavar="MANIFEST", help="the cycle's manifest in the lake")
     crds = command(
         commands, "crds", _crds, "print the CustomResourceDefinitions", takes=(), example="jobtree crds --out crds"
     )
@@ -162,8 +162,9 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
 def _replay(_options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.replay import replay
+    from exporters.storage import place
 
-    plan = replay(given.manifest, planner)
+    plan = replay(place(given.manifest), planner)
     show.say(f"Plan {plan.cycle} is the same again, byte for byte")
     return 0
 

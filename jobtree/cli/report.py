@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
         metavar="NAME",
         help="its name, or the file of your own SQL, as mine.sql (default: list them)",
     )
-    report.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    report.add_argument("--lake", metavar="DIR", help=args.LAKE)
     report.add_argument("--since", type=args.day, metavar="TIME", help="from this day or time on (default: all)")
     report.add_argument("--until", type=args.day, metavar="TIME", help="up to this day or time, itself left out")
     report.add_argument(
@@ -73,7 +73,9 @@ def _report(options: Options, given: argparse.Namespace) -> int:
 def _lake(options: Options, folder: str | None) -> Path:
     """The lake: as given, else beside the state file."""
     if folder is not None:
-        return Path(folder)
+        from exporters.storage import place
+
+        return place(folder)
     if options.state is None:
         raise Refusal("no lake is named; say `jobtree report --lake DIR ...`, or --state FILE for the one beside it")
     return options.state.parent / "lake"

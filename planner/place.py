@@ -100,7 +100,7 @@ class Domains:
         after = own - piece.shape.size
         for (other, pod, load), left in self._left[kind.index].items():
             if pod > max(1, piece.shape.pod) and load == NO_LOAD and other == part:
-                total += np.maximum(0, left - after // pod * pod)
+                total += np.minimum(left, own // pod * pod) - np.minimum(left, after // pod * pod)
         return total
 
     def accept(self, kind: Kind, position: int, piece: Piece) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from jobtree.api.errors import Refusal
 from jobtree.cli import lookup, show
 from jobtree.cli.args import Commands, Options, command, start_planner
 
@@ -33,6 +34,9 @@ def add(commands: Commands) -> None:
         example="kubectl runs --state cluster.yaml explain train-32",
     )
     explain.add_argument("run", metavar="RUN")
+    explain.add_argument(
+        "--versus", metavar="OTHER", help="say instead why one of RUN and OTHER is chosen and not the other"
+    )
 
 
 def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> list[Fate]:
@@ -66,6 +70,8 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     from jobtree.cli import fate, remedies
 
     intake, run = _read(options, given)
+    if given.versus is not None:
+        return _versus(options, intake, run, lookup.find_run(intake, given.versus, options.namespace))
     plan = dry_run(intake, options.time, start_planner())
     found = fate.of(run, intake, plan)
     answer = remedies.of(run, intake, plan, options)
@@ -85,6 +91,20 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
         from jobtree.cli.state import lease_table
 
         show.say("", "Leases", *_indented(lease_table(leases)))
+    return 0
+
+
+def _versus(options: Options, intake: Intake, run: Run, other: Run) -> int:
+    from cronjobs.cycle import dry_run
+    from jobtree.cli import versus
+
+    if run is other:
+        raise Refusal(f"{run.subject} is compared with itself; say another run after --versus")
+    found = versus.of(run, other, intake, dry_run(intake, options.time, start_planner()))
+    if options.output in {"json", "yaml"}:
+        show.data(found, options.output)
+    else:
+        show.say(*found.lines())
     return 0
 
 

@@ -183,16 +183,24 @@ class _Clock:
     def _burn(self, at: int) -> dict[int, int]:
         """What the second ``at`` is charged to each cap on hours or credits, where that is anything."""
         found: dict[int, int] = {}
-        money = self.past.money
         for lease in self._there(at):
             said = self.now[lease.key]
-            over = self.fates.ends.get(lease.key, self.until) <= at
-            if over or said.funding_class == UNFUNDED or not self.book.time_caps(lease.envelope):
-                continue
-            lane = Lane(lease.envelope, on_loan(money, lease), self.sites.get(lease.node, GONE), None)
-            for cap, charge in second_of(self.book, lane, lease.milli(money.policy), said.rate, at):
-                found[cap] = found.get(cap, 0) + charge
+            if said.funding_class != UNFUNDED and not self._over(lease, at):
+                for cap, charge in self._second(lease, at, said.rate):
+                    found[cap] = found.get(cap, 0) + charge
         return {cap: charge for cap, charge in found.items() if charge}
+
+    def _over(self, lease: LeaseRow, at: int) -> bool:
+        """Has a lease ended that still holds its quota?"""
+        return self.fates.ends.get(lease.key, self.until) <= at
+
+    def _second(self, lease: LeaseRow, at: int, rate: int) -> Iterable[tuple[int, int]]:
+        """What a lease is charged for the second ``at``, by cap on hours or credits."""
+        if not self.book.time_caps(lease.envelope):
+            return ()
+        money = self.past.money
+        lane = Lane(lease.envelope, on_loan(money, lease), self.sites.get(lease.node, GONE), None)
+        return second_of(self.book, lane, lease.milli(money.policy), rate, at)
 
     def _ask(self, at: int, used: dict[int, int]) -> None:
         """The pass at the second ``at``, and whom it turns."""
@@ -202,6 +210,11 @@ class _Clock:
         self.book = book_of(money) if reshaped else replace(self.book, money=money)
         there = self._there(at)
         parts = parts_of(self.book, open_claims(there, money, {}, self.fates.malleable), self.sites)
+        for part in parts:
+            for lease in part.leases:
+                if self._over(lease, at):
+                    for cap, charge in self._second(lease, at, money.rate_milli(lease.envelope)):
+                        part.second[cap] -= charge
         says = {lease.key: Said(UNFUNDED, 0) for lease in there}
         for part, funded in zip(parts, honour(self.book, Spent(cap=used), parts).funded, strict=True):
             if funded:
@@ -211,7 +224,7 @@ class _Clock:
         for key, said in says.items():
             if said != self.now[key]:
                 self.now[key] = said
-                if self.fates.ends.get(key, self.until) > at:
+                if self.fates.ends.get(key, self.until) > at:  # else it is over, and its ledger with it
                     self.turns.setdefault(key, []).append(Turn(at, said))
 
 

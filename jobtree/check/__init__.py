@@ -9,6 +9,7 @@ from typing import Final
 
 from jobtree.check import (
     ahead,
+    between,
     closures,
     eligibility,
     failures,
@@ -77,14 +78,14 @@ INVARIANTS: Final[dict[str, str]] = {
     "no-overdraft-subtree": "No new claim takes a subtree beyond its concurrency.",
     "no-overdraft-aggregate": "No new claim takes an aggregate cap beyond its concurrency.",
     "no-overdraft-lending": "No new loan takes an envelope beyond its lending cap.",
-    "no-overdraft-hours": "No new claim is charged to hours that are gone.",
-    "no-overdraft-credits": "No new claim is charged to credits that are gone.",
+    "no-overdraft-hours": "Nothing is charged to hours that are gone, in any second since the last cycle.",
+    "no-overdraft-credits": "Nothing is charged to credits that are gone, in any second since the last cycle.",
     "look-ahead-hours": "Hours that are left cover every funded claim of a period ahead.",
     "look-ahead-credits": "Credits that are left cover every funded claim of a period ahead.",
     "loan-recalls-nobody": "A loan that starts leaves every running claim its payer.",
     # classes and ledger
-    "class-derived": "Ledgers end in the class that the order of claims gives; segments say every change.",
-    "segments-append-only": "Segments are appended to open leases, each after the last, none repeating it.",
+    "class-derived": "Ledgers have at every second the class that the order of claims gives.",
+    "segments-append-only": "Segments are appended to open leases, each after the last, after the last cycle, and new.",
     "charges-are-ledger": "Charges in a Budget's usage are the integral of the ledger.",
     "usage-agrees": "GPUs in a Budget's usage are those of the leases.",
     # life
@@ -142,6 +143,7 @@ def _violations(case: Case) -> set[Violation]:
         *funded.violations(case, entered, present),
         *ahead.violations(case, caps, entered, present),
         *ledger.violations(case, entered),
+        *between.violations(case),
         *starts.violations(case),
         *closures.violations(case, failed),
         *failures.violations(case, failed),

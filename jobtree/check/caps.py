@@ -11,7 +11,7 @@ A *pool* bounds payments taken together, in GPUs at once, GPU-hours and credits:
 from collections import defaultdict
 from typing import NamedTuple
 
-from jobtree.check.case import Case
+from jobtree.check.moment import Moment
 from jobtree.check.rows import Envelope, EnvelopeKey, Held, LeaseKey
 
 CREDIT = 3_600_000
@@ -66,9 +66,9 @@ NO_LANE = Lane((), (), ())
 
 
 class Caps:
-    """Every pool of a case."""
+    """Every pool of a moment."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Moment) -> None:
         self.case = case
         self.pools: list[Pool] = []
         self._own: dict[EnvelopeKey, int] = {}
@@ -101,6 +101,11 @@ class Caps:
     def own(self, payer: EnvelopeKey) -> int:
         """The pool of an envelope itself."""
         return self._own[payer]
+
+    def reach(self, payer: EnvelopeKey) -> list[int]:
+        """The pools that payments of an envelope may count against, whenever and wherever."""
+        above = [touch.pool for _, touch in self._ancestors(payer)]
+        return [self._own[payer], self._lent[payer], *self._together.get(payer, ()), *above]
 
     def is_loan(self, lease: Held) -> bool:
         """Whether a sponsor pays: a stranger, or a relative whose ``sharing: none`` keeps it out of the family's pool

@@ -13,70 +13,38 @@ import msgspec
 from jobtree.api.lease import Lease
 from jobtree.api.run import RunStatus
 from jobtree.api.scalars import dec_hook, exact
-from jobtree.check.kin import Kin
-from jobtree.check.rows import Envelope, EnvelopeKey, Held, Labels, LeaseKey, Node, Rows, Run, RunKey
-from jobtree.world.plan import Closure, Plan
+from jobtree.check.moment import Moment
+from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey
+from jobtree.world.plan import Plan, Segment
 from jobtree.world.snapshot import Snapshot
 
 _STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
-class Case:
+class Case(Moment):
     """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
 
     def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan) -> None:
+        super().__init__(plan.at, rows, rows.budgets, rows.envelopes, rows.aggregates)
         self.snapshot = snapshot
+        self.rows = rows
         self.plan = plan
-        self.at = plan.at
         self.policy = snapshot.policy.spec
-        self.nodes = {node.name: node for node in rows.nodes}
         self.pods = rows.pods
         self.budgets = rows.budgets
-        self.owner_of = {budget.name: budget.owner for budget in rows.budgets}
-        self.kin = Kin(rows.budgets)
-        self.envelopes = {envelope.key: envelope for envelope in rows.envelopes}
-        self.aggregates = rows.aggregates
-        self.runs = {run.key: run for run in rows.runs}
-        self.leases = {lease.key: lease for lease in rows.leases}
-        self.quarantined = {(each.kind, each.namespace or "", each.name) for each in rows.quarantine}
-        self.closing: dict[LeaseKey, Closure] = {(each.namespace, each.name): each for each in plan.closures}
+        self.discount = int(exact(self.policy.spares.discount) * 1000)
+        self.rates = {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
+        self.closing = {(each.namespace, each.name): each for each in plan.closures}
         self.open = [lease for lease in self.leases.values() if not lease.closed]
         self.held = [lease for lease in self.open if lease.key not in self.closing]
         self.new = [as_held(lease) for lease in plan.leases]
-        self._matches: dict[tuple[EnvelopeKey, int], bool] = {}
+        appended: dict[LeaseKey, list[Segment]] = defaultdict(list)
+        for segment in plan.segments:
+            appended[segment.namespace, segment.name].append(segment)
+        self.appended = appended
         self._time_left: dict[RunKey, int | None] = {}
         self._stored: dict[str, RunStatus] = {}
         self._started: dict[RunKey, int | None] = {}
-
-    @cached_property
-    def discount(self) -> int:
-        """What a spare GPU weighs, in thousandths."""
-        return int(exact(self.policy.spares.discount) * 1000)
-
-    def milli(self, lease: Held) -> int:
-        """What a lease weighs against a cap (spec §3.4): 1000 per Active GPU, 1000 × discount per spare one."""
-        return lease.gpus * (1000 if lease.active else self.discount)
-
-    @cached_property
-    def _rates(self) -> Mapping[str, int]:
-        return {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
-
-    def rate(self, flavor: str) -> int:
-        """Millicredits per GPU-hour of a flavor; 0 where the Policy gives no rate."""
-        return self._rates.get(flavor, 0)
-
-    def is_frozen(self, lease: Held) -> bool:
-        """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
-        return lease.payer not in self.envelopes and ("Budget", "", lease.budget or "") in self.quarantined
-
-    def run_of(self, key: RunKey) -> Run | None:
-        """The Run that a lease names, an index of an array included."""
-        run = self.runs.get(key)
-        if run is None:
-            name, dash, index = key[1].rpartition("-")
-            array = self.runs.get((key[0], name)) if dash and index.isdecimal() else None
-            return array if array is not None and array.array else None
-        return run
 
     def is_of(self, lease: Held, run: Run) -> bool:
         """Whether a lease belongs to this very Run, not to an earlier one of its name."""
@@ -184,35 +152,6 @@ class Case:
             left = None if limit is None or started is None else max(0, started + limit - self.at)
             self._time_left[key] = left
         return self._time_left[key]
-
-    @cached_property
-    def sites(self) -> Mapping[str, int]:
-        """By node the number of its site: nodes that no envelope tells apart, by flavor or a label that it asks for."""
-        asked = sorted({key for envelope in self.envelopes.values() for key, _ in envelope.selector})
-        numbers: dict[tuple[str | None, ...], int] = {}
-        found = {}
-        for node in self.nodes.values():
-            labels = dict(node.labels)
-            alike = (node.flavor, *(labels.get(key) for key in asked))
-            found[node.name] = numbers.setdefault(alike, len(numbers))
-        return found
-
-    def matches(self, envelope: Envelope, node: str) -> bool:
-        """Whether an envelope's flavor and selector match a node; one that is gone counts, so that caps stay safe."""
-        site = self.sites.get(node)
-        if site is None:
-            return True
-        key = (envelope.key, site)
-        if key not in self._matches:
-            known = self.nodes[node]
-            self._matches[key] = known.flavor == envelope.flavor and has_labels(known, envelope.selector)
-        return self._matches[key]
-
-
-def has_labels(node: Node, selector: Labels) -> bool:
-    """Whether a node has every label that a selector asks for; the value ``*`` is any value or none (spec §1)."""
-    labels = dict(node.labels)
-    return all(value == "*" or labels.get(key) == value for key, value in selector)
 
 
 def split_slot(slot: str) -> tuple[str, int] | None:

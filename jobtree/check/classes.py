@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from jobtree.check.caps import Caps, Pool
-from jobtree.check.case import Case
 from jobtree.check.ledger import Ledger
+from jobtree.check.moment import Moment
 from jobtree.check.rows import EnvelopeKey, Held, LeaseKey, RunKey
 
 
@@ -41,7 +41,7 @@ class Refused(NamedTuple):
 class Present:
     """The outcome of the pass. ``classes``: by lease; ``refused``: of the unfunded ones what did not hold."""
 
-    def __init__(self, case: Case, caps: Caps, ledger: Ledger, counts: Counts = lambda _: True) -> None:
+    def __init__(self, case: Moment, caps: Caps, ledger: Ledger, counts: Counts = lambda _: True) -> None:
         """``counts``: whether a claim takes part; those that do not are unfunded."""
         self.classes: dict[LeaseKey, str] = {}
         self.refused: dict[LeaseKey, Refused] = {}
@@ -92,7 +92,7 @@ class Present:
             lane, milli = self._caps.lane(lease), self._case.milli(lease)
             for touch in lane.present:
                 width[touch.pool] += milli
-            for touch in lane.timed:
+            for touch in lane.timed if self._case.is_charged(lease) else ():
                 second[touch.pool] += milli
                 rated[touch.pool] += milli * self._case.rate(lease.flavor)
         for number, milli in width.items():
@@ -124,7 +124,7 @@ def _refused(rule: str, amount: str, limit: int, pool: Pool) -> Refused:
     return Refused(f"no-overdraft-{rule}", f"{amount} exceed {limit} of {pool.rule} {pool.subject}")
 
 
-def claims(case: Case, caps: Caps) -> list[Claim]:
+def claims(case: Moment, caps: Caps) -> list[Claim]:
     """Every claim after the plan whose envelope is there."""
     found: dict[tuple[RunKey, EnvelopeKey, bool], list[Held]] = defaultdict(list)
     for lease in (*case.held, *case.new):
@@ -138,7 +138,7 @@ def claims(case: Case, caps: Caps) -> list[Claim]:
     ]
 
 
-def parts(case: Case, claim: Claim) -> list[list[Held]]:
+def parts(case: Moment, claim: Claim) -> list[list[Held]]:
     """What is funded together: the whole claim of a fixed run, each group of a malleable one's, from 0."""
     run = case.run_of(claim.run)
     if run is None or not run.malleable:

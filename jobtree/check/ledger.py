@@ -11,30 +11,29 @@ from collections.abc import Iterable, Iterator
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
-from jobtree.check.rows import EnvelopeKey, Held, LeaseKey, LedgerEntry
+from jobtree.check.moment import Moment
+from jobtree.check.rows import EnvelopeKey, Held, LedgerEntry
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Segment
 
 
 class Ledger:
-    """Charges up to the case's time, once the plan's segments and closures are entered.
+    """Charges up to the moment, once the plan's segments and closures are entered.
 
     ``hours``, ``credits``: per pool of ``caps``; ``paid``, ``paid_credits``: per envelope, by itself.
     """
 
-    def __init__(self, case: Case, caps: Caps) -> None:
+    def __init__(self, case: Moment, caps: Caps) -> None:
         self.hours: dict[int, int] = defaultdict(int)
         self.credits: dict[int, int] = defaultdict(int)
         self.paid: dict[EnvelopeKey, int] = defaultdict(int)
         self.paid_credits: dict[EnvelopeKey, int] = defaultdict(int)
-        self.appended: dict[LeaseKey, list[Segment]] = defaultdict(list)
-        for segment in case.plan.segments:
-            self.appended[segment.namespace, segment.name].append(segment)
+        self.appended = case.appended
         for lease in case.leases.values():
             if lease.payer in case.envelopes:
                 self._enter(case, caps, lease)
 
-    def _enter(self, case: Case, caps: Caps, lease: Held) -> None:
+    def _enter(self, case: Moment, caps: Caps, lease: Held) -> None:
         closure = case.closing.get(lease.key)
         end = min(case.at, lease.ended if lease.ended is not None else closure.ended if closure else case.at)
         spans = [entry for entry in self.entries(lease, end) if entry[0] != "unfunded"]

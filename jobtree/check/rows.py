@@ -241,6 +241,30 @@ class Quarantined(NamedTuple):
     name: str
 
 
+class Rate(NamedTuple):
+    """A row of ``seen_rates``: millicredits per GPU-hour."""
+
+    flavor: str
+    rate_milli: int
+
+
+class Discount(NamedTuple):
+    """A row of ``seen_discounts``: thousandths of a GPU that a spare one weighs, from ``since`` on."""
+
+    since: int | None
+    milli: int
+
+
+class Seen(NamedTuple):
+    """The tables ``seen_…``: the money as the last cycle saw it."""
+
+    budgets: list[Budget]
+    envelopes: list[Envelope]
+    aggregates: list[Aggregate]
+    rates: list[Rate]
+    discounts: list[Discount]
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one."""
@@ -253,6 +277,7 @@ class Rows:
     runs: list[Run]
     leases: list[Held]
     quarantine: list[Quarantined]
+    seen: Seen
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
@@ -267,4 +292,11 @@ class Rows:
             runs=read(tables["runs"], Run),
             leases=read(tables["leases"], Held),
             quarantine=read(tables["quarantine"], Quarantined),
+            seen=Seen(
+                budgets=read(tables["seen_budgets"], Budget),
+                envelopes=read(tables["seen_envelopes"], Envelope),
+                aggregates=read(tables["seen_aggregates"], Aggregate),
+                rates=read(tables["seen_rates"], Rate),
+                discounts=read(tables["seen_discounts"], Discount),
+            ),
         )

@@ -161,7 +161,7 @@ TWISTS = [
     Spoil(
         "caps",
         "a closed window above",
-        lambda s: s.envelope("org-a", {"concurrency": 1, "end": moment("-1s")}).turns("own-0", "unfunded"),
+        lambda s: s.envelope("org-a", {"concurrency": 1, "end": moment("-1s")}).turns("own-0", "unfunded", ago("1s")),
         "",
     ),
     Spoil(

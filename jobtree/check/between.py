@@ -1,0 +1,193 @@
+"""The seconds between the last cycle and this one (spec §3.6): every change of class is due, and none is missing.
+
+Nothing is replayed here. Between two *turns*, which are the plan's segments and the seconds at which a window opens or
+closes, a loan has aged or a time limit ended a run, nothing but what is spent moves, and that only grows. So it is
+enough that
+
+    at each turn               the order of claims gives the classes that the ledgers say from then on
+    up to each turn, and now   no cap on hours or credits that was still being charged is exceeded
+
+all of it under the Budgets as the last cycle saw them, in each group of envelopes that share caps by itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from copy import copy
+from typing import NamedTuple, Self
+
+from jobtree.check.caps import Caps
+from jobtree.check.case import Case
+from jobtree.check.classes import Present
+from jobtree.check.ledger import Ledger
+from jobtree.check.moment import Moment
+from jobtree.check.rows import EnvelopeKey, Held, RunKey
+from jobtree.check.violation import Violation
+
+
+class Group(NamedTuple):
+    """Envelopes that share caps, all leases that they pay, and those of them that the last cycle left open."""
+
+    payers: set[EnvelopeKey]
+    leases: list[Held]
+    open: list[Held]
+
+
+class Past(Moment):
+    """A second since the last cycle, under the Budgets as it saw them; made as the second of that cycle itself."""
+
+    def __init__(self, case: Case, last: int) -> None:
+        seen = case.rows.seen
+        lost = case.snapshot.since is None or not seen.discounts
+        rows = case.rows
+        super().__init__(
+            last, rows, *((rows.budgets, rows.envelopes, rows.aggregates) if lost else (seen[0], seen[1], seen[2]))
+        )
+        self.discount = case.discount if lost else seen.discounts[-1].milli
+        self.rates = case.rates if lost else {rate.flavor: rate.rate_milli for rate in seen.rates}
+        self.closing, self.appended = case.closing, case.appended
+
+    def second(self, at: int, group: Group) -> Self:
+        """Another second, for one group: what was open then had not been ended by a time limit."""
+        other = copy(self)
+        other.at = at
+        other.leases = {lease.key: lease for lease in group.leases}
+        other.held = [lease for lease in group.open if not self.is_over(lease, at)]
+        return other
+
+    def is_over(self, lease: Held, at: int) -> bool:
+        """Whether a time limit had ended a lease: the one end that was known before."""
+        closure = self.closing.get(lease.key)
+        return closure is not None and closure.reason == "TimeLimit" and closure.ended <= at
+
+    def said(self, lease: Held, at: int) -> tuple[str, int]:
+        """(class, rate) that the ledger with the plan's segments gives a lease in the second ``at``."""
+        name, rate = "unfunded", 0
+        entries = [(entry[0], entry[1], entry[3]) for entry in lease.funding]
+        entries += [(new.funding_class, new.since, new.rate_milli) for new in self.appended.get(lease.key, ())]
+        for entry, since, per_hour in entries:
+            if since <= at:
+                name, rate = entry, per_hour or 0
+        return name, 0 if name == "unfunded" else rate
+
+    def groups(self, caps: Caps) -> Iterator[Group]:
+        """Groups of envelopes of which the last cycle left anything open, in order."""
+        first: dict[EnvelopeKey | int, EnvelopeKey | int] = {}
+
+        def root(member: EnvelopeKey | int) -> EnvelopeKey | int:
+            while first.setdefault(member, member) != member:
+                first[member] = first[first[member]]
+                member = first[member]
+            return member
+
+        for payer in self.envelopes:
+            for pool in caps.reach(payer):
+                first[root(pool)] = root(payer)
+        found: dict[EnvelopeKey | int, Group] = {}
+        for payer in self.envelopes:
+            found.setdefault(root(payer), Group(set(), [], [])).payers.add(payer)
+        for lease in self.leases.values():
+            if lease.payer in self.envelopes and lease.payer is not None:
+                group = found[root(lease.payer)]
+                group.leases.append(lease)
+                if not lease.closed and lease.start <= self.at:
+                    group.open.append(lease)
+        return (group for group in found.values() if group.open)
+
+
+def violations(case: Case) -> Iterator[Violation]:
+    """Segments in what was settled before, then what each group's ledgers say of the time since."""
+    last = _last_cycle(case)
+    for (namespace, name), segments in case.appended.items():
+        for segment in segments:
+            if segment.since < case.at and (last is None or segment.since <= last):
+                sentence = f"a segment from {segment.since} is in the time that the cycle at {last} has settled"
+                yield Violation("segments-append-only", f"Lease {namespace}/{name}", sentence)
+    if last is not None and case.at - last > 1:
+        past = Past(case, last)
+        caps = Caps(past)
+        for group in past.groups(caps):
+            yield from _group(past, caps, group, case.at)
+
+
+def _last_cycle(case: Case) -> int | None:
+    """When the last cycle was; where no Plan tells, the last second of which a ledger does."""
+    if case.snapshot.since is not None:
+        return case.snapshot.since
+    told = [
+        when
+        for lease in case.leases.values()
+        for when in (lease.start, lease.ended, *(edge for entry in lease.funding for edge in entry[1:3]))
+    ]
+    return max((when for when in told if isinstance(when, int) and when <= case.at), default=None)
+
+
+def _group(past: Past, caps: Caps, group: Group, now: int) -> Iterator[Violation]:
+    for at in sorted(_turns(past, caps, group)):
+        if past.at < at < now:
+            moment = past.second(at, group)
+            then = Caps(moment)
+            ledger = Ledger(moment, then)
+            yield from _overdrawn(past, group, at, then, ledger)
+            yield from _turned(past, moment, Present(moment, then, ledger))
+    if any(pool.on_time for pool in caps.pools):
+        end = past.second(now, group)
+        ends = Caps(end)
+        yield from _overdrawn(past, group, now, ends, Ledger(end, ends))
+
+
+def _turns(past: Past, caps: Caps, group: Group) -> set[int]:
+    """Seconds at which a class may change, or does."""
+    mine = [past.envelopes[payer] for payer in group.payers]
+    windows = {when for each in mine for when in (each.start, each.end) if when is not None}
+    admitted: dict[tuple[RunKey, EnvelopeKey], int] = {}
+    for lease in group.open:
+        if lease.payer is not None and caps.is_loan(lease):
+            claim = (lease.run_key, lease.payer)
+            admitted[claim] = min(lease.start, admitted.get(claim, lease.start))
+    aged = {start + past.envelopes[payer].lending_duration for (_, payer), start in admitted.items()}
+    told = {new.since for lease in group.open for new in past.appended.get(lease.key, ())}
+    ended: dict[int, list[Held]] = defaultdict(list)
+    for lease in group.open:
+        closure = past.closing.get(lease.key)
+        if closure is not None and closure.reason == "TimeLimit":
+            ended[closure.ended].append(lease)
+    freed = {at for at in ended if any(past.said(lease, at)[0] == "unfunded" for lease in group.open)}
+    return windows | aged | told | freed
+
+
+def _turned(past: Past, moment: Moment, present: Present) -> Iterator[Violation]:
+    """The order of claims gives what the ledgers say, but for what had ended and is only not known to have yet."""
+    for lease in moment.held:
+        if moment.is_charged(lease):
+            name = present.classes[lease.key]
+            wanted = (name, 0 if name == "unfunded" else moment.rate(lease.flavor))
+            given = past.said(lease, moment.at)
+            if given != wanted:
+                sentence = (
+                    f"from {moment.at} on its ledger says {given[0]} at {given[1]} millicredits; in the order of claims"
+                    f" it was {wanted[0]} at {wanted[1]}"
+                )
+                yield Violation("class-derived", f"Lease {lease.namespace}/{lease.name}", sentence)
+
+
+def _overdrawn(past: Past, group: Group, at: int, caps: Caps, ledger: Ledger) -> Iterator[Violation]:
+    """Caps that are exceeded at ``at``, were not right after the last cycle, and were charged in the second before."""
+    over = [
+        (number, measure, spent, limit)
+        for number, pool in enumerate(caps.pools)
+        for measure, spent, limit in (
+            ("hours", ledger.hours.get(number, 0), pool.hours),
+            ("credits", ledger.credits.get(number, 0), pool.credits),
+        )
+        if limit is not None and spent > limit
+    ]
+    if not over:
+        return
+    first, before = (past.second(when, group) for when in (past.at + 1, at - 1))
+    started, earlier = Ledger(first, Caps(first)), Ledger(before, Caps(before))
+    for number, measure, spent, limit in over:
+        was, then = (getattr(each, measure).get(number, 0) for each in (started, earlier))
+        if was <= limit and then < spent:
+            pool = caps.pools[number]
+            sentence = f"{spent} are charged by {at}, and {limit} is all there is"
+            yield Violation(f"no-overdraft-{measure}", f"{pool.rule.capitalize()} {pool.subject}", sentence)

@@ -1,0 +1,104 @@
+"""One second under one set of Budgets: all that caps, the order of claims and charges are worked out from.
+
+The present one is the `Case`; others lie between the last cycle and this one (`between`).
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from jobtree.check.kin import Kin
+from jobtree.check.rows import (
+    Aggregate,
+    Budget,
+    Envelope,
+    EnvelopeKey,
+    Held,
+    Labels,
+    LeaseKey,
+    Node,
+    Rows,
+    Run,
+    RunKey,
+)
+from jobtree.world.plan import Closure, Segment
+
+
+class Moment:
+    """``leases``: all; ``held``: open ones; ``new``: those that a plan creates then. ``discount``: what a spare GPU
+    weighs, in thousandths; ``rates``: millicredits per GPU-hour by flavor.
+    """
+
+    def __init__(
+        self, at: int, rows: Rows, budgets: list[Budget], envelopes: list[Envelope], aggregates: list[Aggregate]
+    ) -> None:
+        self.at = at
+        self.nodes: Mapping[str, Node] = {node.name: node for node in rows.nodes}
+        self.runs: Mapping[RunKey, Run] = {run.key: run for run in rows.runs}
+        self.quarantined = {(each.kind, each.namespace or "", each.name) for each in rows.quarantine}
+        self.owner_of = {budget.name: budget.owner for budget in budgets}
+        self.kin = Kin(budgets)
+        self.envelopes = {envelope.key: envelope for envelope in envelopes}
+        self.aggregates = aggregates
+        self.discount = 1000
+        self.rates: Mapping[str, int] = {}
+        self.leases: Mapping[LeaseKey, Held] = {lease.key: lease for lease in rows.leases}
+        self.held: list[Held] = []
+        self.new: list[Held] = []
+        self.closing: Mapping[LeaseKey, Closure] = {}
+        self.appended: Mapping[LeaseKey, list[Segment]] = {}
+        self._matches: dict[tuple[EnvelopeKey, int], bool] = {}
+
+    def milli(self, lease: Held) -> int:
+        """What a lease weighs against a cap (spec §3.4): 1000 per Active GPU, 1000 × discount per spare one."""
+        return lease.gpus * (1000 if lease.active else self.discount)
+
+    def rate(self, flavor: str) -> int:
+        """Millicredits per GPU-hour of a flavor; 0 where the Policy gives no rate."""
+        return self.rates.get(flavor, 0)
+
+    def is_frozen(self, lease: Held) -> bool:
+        """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
+        return lease.payer not in self.envelopes and ("Budget", "", lease.budget or "") in self.quarantined
+
+    def is_charged(self, lease: Held) -> bool:
+        """Whether a lease that holds its quota is charged for this second: one that ended already is not."""
+        closure = self.closing.get(lease.key)
+        return closure is None or self.at < closure.ended
+
+    def run_of(self, key: RunKey) -> Run | None:
+        """The Run that a lease names, an index of an array included."""
+        run = self.runs.get(key)
+        if run is None:
+            name, dash, index = key[1].rpartition("-")
+            array = self.runs.get((key[0], name)) if dash and index.isdecimal() else None
+            return array if array is not None and array.array else None
+        return run
+
+    @cached_property
+    def sites(self) -> Mapping[str, int]:
+        """By node the number of its site: nodes that no envelope tells apart, by flavor or a label that it asks for."""
+        asked = sorted({key for envelope in self.envelopes.values() for key, _ in envelope.selector})
+        numbers: dict[tuple[str | None, ...], int] = {}
+        found = {}
+        for node in self.nodes.values():
+            labels = dict(node.labels)
+            alike = (node.flavor, *(labels.get(key) for key in asked))
+            found[node.name] = numbers.setdefault(alike, len(numbers))
+        return found
+
+    def matches(self, envelope: Envelope, node: str) -> bool:
+        """Whether an envelope's flavor and selector match a node; one that is gone counts, so that caps stay safe."""
+        site = self.sites.get(node)
+        if site is None:
+            return True
+        key = (envelope.key, site)
+        if key not in self._matches:
+            known = self.nodes[node]
+            self._matches[key] = known.flavor == envelope.flavor and has_labels(known, envelope.selector)
+        return self._matches[key]
+
+
+def has_labels(node: Node, selector: Labels) -> bool:
+    """Whether a node has every label that a selector asks for; the value ``*`` is any value or none (spec §1)."""
+    labels = dict(node.labels)
+    return all(value == "*" or labels.get(key) == value for key, value in selector)

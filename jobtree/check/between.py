@@ -45,6 +45,7 @@ class Past(Moment):
         self.discount = case.discount if lost else seen.discounts[-1].milli
         self.rates = case.rates if lost else {rate.flavor: rate.rate_milli for rate in seen.rates}
         self.closing, self.appended = case.closing, case.appended
+        self._caps: dict[int, Caps] = {}
 
     def second(self, at: int, group: Group) -> Self:
         """Another second, for one group: what was open then had not been ended by a time limit."""
@@ -53,6 +54,28 @@ class Past(Moment):
         other.leases = {lease.key: lease for lease in group.leases}
         other.held = [lease for lease in group.open if not self.is_over(lease, at)]
         return other
+
+    def timed(self, groups: list[Group]) -> Group:
+        """All that is charged to caps on hours or credits, as one group."""
+        caps = self.caps(self.at)
+        found = Group(set(), [], [])
+        for group in groups:
+            if any(caps.pools[pool].on_time for payer in group.payers for pool in caps.reach(payer)):
+                found.leases.extend(group.leases)
+                found.open.extend(group.open)
+        return found
+
+    def caps(self, at: int) -> Caps:
+        """The caps in the second ``at``."""
+        if at not in self._caps:
+            moment = copy(self)
+            moment.at = at
+            self._caps[at] = Caps(moment)
+        return self._caps[at]
+
+    def ledger(self, at: int, group: Group) -> Ledger:
+        """What the group was charged before the second ``at``."""
+        return Ledger(self.second(at, group), self.caps(at))
 
     def is_over(self, lease: Held, at: int) -> bool:
         """Whether a time limit had ended a lease: the one end that was known before."""
@@ -69,8 +92,9 @@ class Past(Moment):
                 name, rate = entry, per_hour or 0
         return name, 0 if name == "unfunded" else rate
 
-    def groups(self, caps: Caps) -> Iterator[Group]:
+    def groups(self) -> list[Group]:
         """Groups of envelopes of which the last cycle left anything open, in order."""
+        caps = self.caps(self.at)
         first: dict[EnvelopeKey | int, EnvelopeKey | int] = {}
 
         def root(member: EnvelopeKey | int) -> EnvelopeKey | int:
@@ -91,7 +115,7 @@ class Past(Moment):
                 group.leases.append(lease)
                 if not lease.closed and lease.start <= self.at:
                     group.open.append(lease)
-        return (group for group in found.values() if group.open)
+        return [group for group in found.values() if group.open]
 
 
 def violations(case: Case) -> Iterator[Violation]:
@@ -104,9 +128,13 @@ def violations(case: Case) -> Iterator[Violation]:
                 yield Violation("segments-append-only", f"Lease {namespace}/{name}", sentence)
     if last is not None and case.at - last > 1:
         past = Past(case, last)
-        caps = Caps(past)
-        for group in past.groups(caps):
-            yield from _group(past, caps, group, case.at)
+        groups = past.groups()
+        for group in groups:
+            for at in sorted(_turns(past, group)):
+                if last < at < case.at:
+                    yield from _overdrawn(past, group, at)
+                    yield from _turned(past, group, at)
+        yield from _overdrawn(past, past.timed(groups), case.at)
 
 
 def _last_cycle(case: Case) -> int | None:
@@ -121,24 +149,11 @@ def _last_cycle(case: Case) -> int | None:
     return max((when for when in told if isinstance(when, int) and when <= case.at), default=None)
 
 
-def _group(past: Past, caps: Caps, group: Group, now: int) -> Iterator[Violation]:
-    for at in sorted(_turns(past, caps, group)):
-        if past.at < at < now:
-            moment = past.second(at, group)
-            then = Caps(moment)
-            ledger = Ledger(moment, then)
-            yield from _overdrawn(past, group, at, then, ledger)
-            yield from _turned(past, moment, Present(moment, then, ledger))
-    if any(pool.on_time for pool in caps.pools):
-        end = past.second(now, group)
-        ends = Caps(end)
-        yield from _overdrawn(past, group, now, ends, Ledger(end, ends))
-
-
-def _turns(past: Past, caps: Caps, group: Group) -> set[int]:
+def _turns(past: Past, group: Group) -> set[int]:
     """Seconds at which a class may change, or does."""
     mine = [past.envelopes[payer] for payer in group.payers]
     windows = {when for each in mine for when in (each.start, each.end) if when is not None}
+    caps = past.caps(past.at)
     admitted: dict[tuple[RunKey, EnvelopeKey], int] = {}
     for lease in group.open:
         if lease.payer is not None and caps.is_loan(lease):
@@ -155,39 +170,37 @@ def _turns(past: Past, caps: Caps, group: Group) -> set[int]:
     return windows | aged | told | freed
 
 
-def _turned(past: Past, moment: Moment, present: Present) -> Iterator[Violation]:
-    """The order of claims gives what the ledgers say, but for what had ended and is only not known to have yet."""
+def _turned(past: Past, group: Group, at: int) -> Iterator[Violation]:
+    """The order of claims gives what the ledgers say, but for what had ended and was only not known to have yet."""
+    moment = past.second(at, group)
+    present = Present(moment, past.caps(at), past.ledger(at, group))
     for lease in moment.held:
         if moment.is_charged(lease):
             name = present.classes[lease.key]
             wanted = (name, 0 if name == "unfunded" else moment.rate(lease.flavor))
-            given = past.said(lease, moment.at)
+            given = past.said(lease, at)
             if given != wanted:
                 sentence = (
-                    f"from {moment.at} on its ledger says {given[0]} at {given[1]} millicredits; in the order of claims"
-                    f" it was {wanted[0]} at {wanted[1]}"
+                    f"from {at} on its ledger says {given[0]} at {given[1]} millicredits; in the order of claims it was"
+                    f" {wanted[0]} at {wanted[1]}"
                 )
                 yield Violation("class-derived", f"Lease {lease.namespace}/{lease.name}", sentence)
 
 
-def _overdrawn(past: Past, group: Group, at: int, caps: Caps, ledger: Ledger) -> Iterator[Violation]:
+def _overdrawn(past: Past, group: Group, at: int) -> Iterator[Violation]:
     """Caps that are exceeded at ``at``, were not right after the last cycle, and were charged in the second before."""
+    ledger = past.ledger(at, group)
     over = [
-        (number, measure, spent, limit)
-        for number, pool in enumerate(caps.pools)
-        for measure, spent, limit in (
-            ("hours", ledger.hours.get(number, 0), pool.hours),
-            ("credits", ledger.credits.get(number, 0), pool.credits),
-        )
-        if limit is not None and spent > limit
+        (pool, measure, spent[number], limit, number)
+        for number, pool in enumerate(past.caps(at).pools)
+        for measure, spent, limit in (("hours", ledger.hours, pool.hours), ("credits", ledger.credits, pool.credits))
+        if limit is not None and spent[number] > limit
     ]
     if not over:
         return
-    first, before = (past.second(when, group) for when in (past.at + 1, at - 1))
-    started, earlier = Ledger(first, Caps(first)), Ledger(before, Caps(before))
-    for number, measure, spent, limit in over:
-        was, then = (getattr(each, measure).get(number, 0) for each in (started, earlier))
-        if was <= limit and then < spent:
-            pool = caps.pools[number]
+    first, before = (past.ledger(when, group) for when in (past.at + 1, at - 1))
+    for pool, measure, spent, limit, number in over:
+        began, then = (getattr(each, measure)[number] for each in (first, before))
+        if began <= limit and then < spent:
             sentence = f"{spent} are charged by {at}, and {limit} is all there is"
             yield Violation(f"no-overdraft-{measure}", f"{pool.rule.capitalize()} {pool.subject}", sentence)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -64,7 +65,11 @@ class State:
         return ends_of(self.closures)
 
     def room(self) -> Room:
-        """What is free before anything is started."""
+        """What is free before anything is started, to be filled."""
+        return self._room.copy()
+
+    @cached_property
+    def _room(self) -> Room:
         room = Room(self.fleet)
         room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
         return room

@@ -4,7 +4,10 @@ Heaviest (oldest) first; each takes the nearest payers that still have room, the
 a run type that once did not fit will not fit later in the same pass, and is skipped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +17,12 @@ from planner.purses import Demand, Paid, Purses
 from planner.room import Room
 from planner.vacancy import Vacancies
 from policies.problem import Problem, RunType
+
+_MANY: Final = 1 << 60
+"""More GPUs than anything asks for."""
+
+_Part = tuple[frozenset[int], int]
+"""Sites, and the Active GPUs that may lie there."""
 
 
 def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iterable[int]) -> None:
@@ -28,7 +37,7 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
         if candidate.run.key in started or candidate.run.key in in_gang:
             continue
         for steps in range(kind.lowered.steps, -1, -1):
-            case = (kind.index, steps, candidate.purse)
+            case = (kind.index, steps, candidate.purse if problem.exact else 0)  # only there does nearness recall
             if case in hopeless:
                 continue
             start = Start(index, steps)
@@ -44,6 +53,15 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
             break
 
 
+class _Need(NamedTuple):
+    """What asks for payers in one region beside its Active GPUs: whose money, how much of it lent, spare GPUs."""
+
+    purse: int
+    max_borrow: int | None
+    spares: int
+    region: int
+
+
 class _Filler:
     """Tries single starts against what is left."""
 
@@ -52,23 +70,23 @@ class _Filler:
         self.room = room
         self.purses = purses
         self.vacancies = Vacancies(room)
-        self.roomless: set[tuple[int, int]] = set()
+        self._unpaid: dict[_Need, int] = {}
+        """The least Active GPUs that found no payers."""
+        self._mixed: dict[frozenset[int], bool] = {}
 
     def try_start(self, kind: RunType, start: Start) -> tuple[list[Piece], Paid] | None:
         """Place and pay one start; None, with nothing taken, where either fails."""
-        gpus = kind.base_gpus + start.steps * kind.step_gpus
-        candidate = self.problem.candidates[start.candidate]
-        payable = kind.unfunded or self.purses.could_pay(kind, gpus)
-        if (kind.index, start.steps) in self.roomless or not self.purses.trees_allow(start):
+        if not self.purses.trees_allow(start):
             return None
-        if not payable and not self.purses.could_recall(candidate, kind.sites, gpus):
-            return None
-        for sites in self._parts(kind):
-            placed = self._settle(start, sites)
+        crowded: list[frozenset[int]] = []
+        for parts in self._ways(kind, start):
+            together = frozenset(site for sites, _ in parts for site in sites)
+            if any(together <= other for other in crowded):
+                continue  # less of the fleet will not hold it either
+            placed = self._settle(start, parts)
             if not placed:
-                if sites == kind.sites:
-                    self.roomless.add((kind.index, start.steps))
-                break  # less of the fleet will not hold it either
+                crowded += [together] if len(parts) == 1 else []
+                continue
             paid = self._pay(start, placed)
             if paid is not None:
                 self.purses.count_trees(start)
@@ -76,54 +94,127 @@ class _Filler:
             self._give_back(placed)
         return None
 
-    def _parts(self, kind: RunType) -> list[frozenset[int]]:
-        """Where to try: anywhere it may be, then in each region of money alone (nodes do not know who pays)."""
-        region = self.problem.book.money.region
-        regions = sorted({region[site] for site in kind.sites})
-        if kind.unfunded or len(regions) == 1:
-            return [kind.sites]
-        return [kind.sites, *(frozenset(s for s in kind.sites if region[s] == r) for r in regions)]
+    def _ways(self, kind: RunType, start: Start) -> Iterator[list[_Part]]:
+        """Where to try, as parts of the fleet to be filled one after the other.
 
-    def _settle(self, start: Start, sites: frozenset[int]) -> list[Piece]:
+        Wherever one region's money may be enough for all of it: together, then one by one, since nodes do not know who
+        pays. Then region by region, richest first, each as far as its money may go. Last where farther claims may give
+        way.
+        """
+        gpus = kind.base_gpus + start.steps * kind.step_gpus
+        if kind.unfunded:
+            yield [(kind.sites, gpus)]
+            return
+        ceilings = self.purses.ceilings.by_region(kind)
+        rich = [r for r, most in ceilings.items() if most >= gpus and not self._is_unpaid(start, r, gpus)]
+        if rich:
+            yield [(self._sites(kind, rich), gpus)]
+        if len(rich) > 1:
+            yield from ([(self._sites(kind, [r]), gpus)] for r in rich)
+        if len(ceilings) > 1 and self.purses.could_pay(kind, gpus):
+            order = sorted(ceilings, key=lambda r: (-ceilings[r], r))
+            yield [(self._sites(kind, [r]), ceilings[r]) for r in order if ceilings[r]]
+            if self._mixes(kind.sites):
+                yield [(kind.sites, gpus)]
+        if self.purses.could_recall(self.problem.candidates[start.candidate], kind.sites, gpus):
+            yield [(kind.sites, gpus)]
+            yield from ([(self._sites(kind, [r]), gpus)] for r in ceilings)
+
+    def _sites(self, kind: RunType, regions: list[int]) -> frozenset[int]:
+        region = self.problem.book.money.region
+        return frozenset(site for site in kind.sites if region[site] in regions)
+
+    def _mixes(self, sites: frozenset[int]) -> bool:
+        """Has some domain nodes of several regions of money, so that a single group may need them all?"""
+        if sites not in self._mixed:
+            fleet = self.room.fleet
+            region = np.asarray(self.problem.book.money.region, dtype=np.int64)[fleet.site]
+            here = np.isin(fleet.site, sorted(sites))
+            pairs = np.unique(np.stack([fleet.domain[here], region[here]], axis=1), axis=0)
+            self._mixed[sites] = len(np.unique(pairs[:, 0])) < len(pairs)
+        return self._mixed[sites]
+
+    def _settle(self, start: Start, parts: list[_Part]) -> list[Piece]:
         """Slots for every piece of a start; an empty list, with nothing taken, where one finds none."""
-        pieces = pieces_of(self.problem, start)
         placed: list[Piece] = []
-        mine: set[int] = set()
-        for i, piece in enumerate(pieces):
-            piece.sites = sites
-            if not self._place(piece, mine, len(pieces) - i):
-                self._give_back(placed)
-                return []
-            placed.append(piece)
-            mine.add(piece.domain)
-        return placed
+        rest = pieces_of(self.problem, start)
+        for sites, most in parts:
+            left, waiting, rest = most, rest, []
+            while waiting:
+                shape = waiting[0].shape
+                alike = next(list(same) for _, same in groupby(waiting, key=attrgetter("shape")))
+                here = self._place(alike[: left // shape.gpus], sites, {piece.domain for piece in placed})
+                placed += here
+                left -= len(here) * shape.gpus
+                rest += [] if here else alike
+                waiting = waiting[len(here or alike) :]
+            if not rest:
+                return placed
+        self._give_back(placed)
+        return []
 
     def _give_back(self, pieces: list[Piece]) -> None:
         for piece in pieces:
             self.room.give_back(piece.chunks, piece.load)
             self.vacancies.changed(piece.domain)
 
-    def _place(self, piece: Piece, mine: set[int], rest: int) -> bool:
-        """The run's own domains first, then one that takes most of the rest, then the tightest fit."""
-        left = self.vacancies.of(piece.sites, piece.shape.pod, piece.load)
-        options = np.flatnonzero(left >= piece.shape.size)
-        here = left[options]
-        most = -np.minimum(rest, here // piece.shape.size)
+    def _place(self, pieces: list[Piece], sites: frozenset[int], mine: set[int]) -> list[Piece]:
+        """Settle as many of some equal pieces as one domain takes, and return them; none where no domain takes any.
+
+        The run's own domains first, then one that takes most of them, then the tightest fit.
+        """
+        if not pieces:
+            return []
+        shape, load = pieces[0].shape, pieces[0].load
+        left = self.vacancies.of(sites, shape.pod, load)
+        fits = np.minimum(left // shape.size, len(pieces))
+        options = np.flatnonzero(fits > 0)
         others = np.asarray([domain not in mine for domain in options.tolist()], dtype=np.bool_)
-        for domain in options[np.lexsort((options, here, most, others))].tolist():
-            chunks = self.room.settle(domain, piece.sites, list(piece.groups), piece.load)
-            if chunks is not None:
-                piece.domain, piece.chunks = domain, chunks
-                self.vacancies.changed(domain)
-                return True
-        return False
+        for domain in options[np.lexsort((options, left[options], -fits[options], others))].tolist():
+            for many in sorted({int(fits[domain]), 1}, reverse=True):
+                if self._settle_in(domain, sites, pieces[:many]):
+                    return pieces[:many]
+        return []
+
+    def _settle_in(self, domain: int, sites: frozenset[int], pieces: list[Piece]) -> bool:
+        groups = [group for piece in pieces for group in piece.groups]
+        chunks = self.room.settle(domain, sites, groups, pieces[0].load)
+        if chunks is None:
+            return False
+        owner = {group: piece for piece in pieces for group, _ in piece.groups}
+        for piece in pieces:
+            piece.domain, piece.sites = domain, sites
+        for chunk in chunks:
+            owner[chunk.group].chunks.append(chunk)
+        self.vacancies.changed(domain)
+        return True
 
     def _pay(self, start: Start, pieces: list[Piece]) -> Paid | None:
         candidate = self.problem.candidates[start.candidate]
         if self.problem.types[candidate.type].unfunded:
             return {}
-        wanted = demand(self.problem, self.room, pieces)
-        return self.purses.pay(candidate, wanted) or self.purses.recall(candidate, wanted)
+        needed = demand(self.problem, self.room, pieces)
+        paid = self.purses.pay(candidate, needed)
+        if paid is not None:
+            return paid
+        regions = {region for _, region in needed}
+        if len(regions) == 1:
+            key = self._need(start, *regions)
+            self._unpaid[key] = min(needed[True, key.region], self._unpaid.get(key, _MANY))
+        paid = self.purses.recall(candidate, needed)
+        if paid is not None:
+            self._unpaid.clear()  # who gave way may have left more than was needed
+        return paid
+
+    def _is_unpaid(self, start: Start, region: int, gpus: int) -> bool:
+        """Did so many GPUs, or fewer, of a run like this find no payers there before? Money only ever gets less."""
+        return gpus >= self._unpaid.get(self._need(start, region), _MANY)
+
+    def _need(self, start: Start, region: int) -> _Need:
+        candidate = self.problem.candidates[start.candidate]
+        lowered = self.problem.types[candidate.type].lowered
+        spares = lowered.spares * (lowered.pod or 1) * len(lowered.groups(start.steps))
+        return _Need(candidate.purse, candidate.run.max_borrow, spares, region)
 
 
 def demand(problem: Problem, room: Room, pieces: Iterable[Piece]) -> Demand:

@@ -1,11 +1,14 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from planner.ceilings import Ceilings
 from planner.draft import Draft, Payments
 from planner.place import Start
 from policies import recall
 from policies.caps import Lane
+from policies.claims import RunKey
 from policies.classes import OLD_LOAN
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
@@ -20,8 +23,7 @@ Paid = dict[tuple[bool, int], Payments]
 class Purses:
     """``used``: per cap of the book; ``trees``: per quota, what it still leaves; ``stays``: by part of running claims.
 
-    ``bills``: what starts pay so far; ``_ceiling``: (pool, sites) → Active GPUs that its payers could hold when last
-    asked; it only ever falls.
+    ``bills``: what starts pay so far.
     """
 
     problem: Problem
@@ -29,7 +31,6 @@ class Purses:
     trees: list[int]
     stays: list[bool]
     bills: list[Bill] = field(default_factory=list)
-    _ceiling: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)
     _loose: dict[int, list[int]] | None = None
 
     @classmethod
@@ -41,6 +42,17 @@ class Purses:
         for start in draft.starts:
             purses.count_trees(start)
         return purses
+
+    @cached_property
+    def ceilings(self) -> Ceilings:
+        """A quick look at what is left."""
+        return Ceilings(self.problem, self.used)
+
+    def count(self, cap: int, weight: int) -> None:
+        """Something more, or with a minus less, is taken of a cap."""
+        self.used[cap] += weight
+        if "ceilings" in self.__dict__:
+            self.ceilings.changed(cap)
 
     def count_trees(self, start: Start) -> None:
         """Take a start out of the quotas of its trees."""
@@ -57,10 +69,18 @@ class Purses:
         gpus = kind.base_gpus + start.steps * kind.step_gpus
         period = int(self.problem.book.money.policy.accounting_period)
         return [
-            (i, tree.weight(candidate.run, period) * gpus)
-            for i, tree in enumerate(self.problem.trees)
-            if candidate.run.key in tree.members
+            (i, self.problem.trees[i].weight(candidate.run, period) * gpus)
+            for i in self._trees_above.get(candidate.run.key, ())
         ]
+
+    @cached_property
+    def _trees_above(self) -> dict[RunKey, list[int]]:
+        """Run → the quotas that it counts against."""
+        found: dict[RunKey, list[int]] = {}
+        for i, tree in enumerate(self.problem.trees):
+            for key in tree.members:
+                found.setdefault(key, []).append(i)
+        return found
 
     def most(self, lane: Lane, milli: int, above: int | None = None) -> int:
         """GPUs that every cap on ``lane`` still leaves; ``milli``: what one GPU weighs.
@@ -104,18 +124,7 @@ class Purses:
 
     def could_pay(self, kind: RunType, gpus: int) -> bool:
         """A quick look: could the payers, each alone, together hold so many Active GPUs at all?"""
-        key = (kind.pool, kind.sites)
-        if gpus > self._ceiling.get(key, gpus):
-            return False
-        total = 0
-        for source in kind.sources:
-            sites = self.problem.book.money.pays_on[source.envelope] & kind.sites
-            lanes = {self.problem.lane(source, site) for site in sites}
-            total += max((self.most(lane, 1000) for lane in lanes), default=0)
-            if total >= gpus:
-                return True
-        self._ceiling[key] = total
-        return False
+        return self.ceilings.anywhere(kind) >= gpus
 
     def pay(self, candidate: Candidate, demand: Demand) -> Paid | None:
         """Nearest payers first for every role and region; all of it is counted, or nothing and None."""
@@ -135,6 +144,7 @@ class Purses:
             bill.cancel()
             return None
         self.used, self.stays, self._loose = now.used, now.stays, None
+        self.__dict__.pop("ceilings", None)
         return paid
 
     def _pay(self, bill: "_Bill", demand: Demand) -> Paid | None:
@@ -178,7 +188,7 @@ class _Bill:
         if here <= 0:
             return 0
         for cap, weight in problem.book.touches(lane):
-            self.purses.used[cap] += weight * milli * here
+            self.purses.count(cap, weight * milli * here)
             self._taken.append((cap, weight * milli * here))
         self._borrowed += here if payer.loan and active else 0
         self._of_envelope[payer.envelope] = self._of_envelope.get(payer.envelope, 0) + here * milli
@@ -198,4 +208,4 @@ class _Bill:
     def cancel(self) -> None:
         """Give everything back."""
         for cap, weight in self._taken:
-            self.purses.used[cap] -= weight
+            self.purses.count(cap, -weight)

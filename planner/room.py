@@ -4,7 +4,9 @@ Exact where the master is not: pods on single nodes, CPU, memory and pod counts,
 Every choice is made in a fixed order, so equal worlds fill equally.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +33,8 @@ class Room:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.slots: list[list[int]] = [list(range(int(gpus) - 1, -1, -1)) for gpus in fleet.gpus]
+        sizes = {gpus: tuple(range(gpus - 1, -1, -1)) for gpus in set(fleet.gpus.tolist())}
+        self.slots: list[Sequence[int]] = [sizes[gpus] for gpus in fleet.gpus.tolist()]
         self.free: list[int] = [0] * len(fleet.names)
         self.cpu: list[int] = fleet.cpu_milli.tolist()
         self.memory: list[int] = fleet.memory.tolist()
@@ -63,9 +66,9 @@ class Room:
                 pods = -(-gpus // run.pod) if run.pod else 1
                 self._load(node, pods, PodLoad(run.pod_cpu_milli, run.pod_memory))
         for node, ordinals in taken.items():
-            gone = sum(1 for ordinal in ordinals if ordinal >= int(self.fleet.gpus[node]))
             left = [slot for slot in self.slots[node] if slot not in ordinals]
-            self.slots[node] = left[min(gone, len(left)) :]  # a GPU that vanished under a lease blocks another
+            gone = len(ordinals) - (len(self.slots[node]) - len(left))
+            self.slots[node] = left[gone:]  # a GPU that vanished under a lease blocks another
         for name, other in foreign.items():
             node = self.fleet.index.get(name)
             if node is not None:
@@ -73,6 +76,13 @@ class Room:
                 self._load(node, other.pods, PodLoad(other.cpu_milli, other.memory), each=False)
         open_for_work = self.fleet.takes_work.tolist()
         self.free = [len(slots) if takes else 0 for slots, takes in zip(self.slots, open_for_work, strict=True)]
+
+    def copy(self) -> "Room":
+        """The same room, to be filled apart."""
+        other = copy(self)
+        other.free, other.cpu, other.memory, other.pods = [*self.free], [*self.cpu], [*self.memory], [*self.pods]
+        other.wanted = [*self.wanted]
+        return other  # slots are only ever read once they are counted
 
     def _load(self, node: int, pods: int, load: PodLoad, *, each: bool = True) -> None:
         times = pods if each else 1
@@ -112,12 +122,15 @@ class Room:
         Active pods first, with their load; spares are slots only, whole pods of them where pods have a size.
         """
         taken: list[Chunk] = []
+        shelves: dict[tuple[int, bool], _Shelf] = {}
         for group, shape in groups:
             for gpus, active in ((shape.gpus, True), (shape.spare_gpus, False)):
                 if not gpus:
                     continue
-                nodes = self.eligible(domain, sites)
-                chosen = self._choose(nodes, shape.pod, gpus, load if active else None)
+                if (shape.pod, active) not in shelves:
+                    nodes = self.eligible(domain, sites)
+                    shelves[shape.pod, active] = _Shelf(self, nodes, shape.pod, load if active else None)
+                chosen = shelves[shape.pod, active].choose(gpus)
                 if chosen is None:
                     self.give_back(taken, load)
                     return None
@@ -127,37 +140,9 @@ class Room:
                 ]
                 self.take(chunks, load)
                 taken += chunks
+                for shelf in shelves.values():
+                    shelf.refresh(node for node, _ in chosen)
         return taken
-
-    def _choose(self, nodes: list[int], pod: int, gpus: int, load: PodLoad | None) -> list[tuple[int, int]] | None:
-        """(node, GPUs) for ``gpus`` GPUs in pods of ``pod``; ``load`` None: slots without pods.
-
-        Pods go to the fullest nodes, where the least room is lost to bigger ones. Without a size a group takes as few
-        chunks as possible: the one node that fits it best, else the emptiest nodes and a best fit last. Nodes that few
-        types of waiting runs may use come first.
-        """
-        unit = pod or 1
-        room = [
-            (self._wanted(n), self.free[n], n, unit * count)
-            for n in nodes
-            if (count := self.free[n] // unit if load is None else self.pods_that_fit(n, pod, load))
-        ]
-        if sum(fits for *_, fits in room) < gpus:
-            return None
-        room.sort()
-        chosen: list[tuple[int, int]] = []
-        while gpus:
-            best = next((item for item in room if item[3] >= gpus), None)
-            if best is None:
-                best = room[0] if pod else max(room, key=lambda item: (-item[0], item[3], item[2]))
-            here = min(best[3], gpus)
-            chosen.append((best[2], here))
-            gpus -= here
-            room.remove(best)
-        return chosen
-
-    def _wanted(self, node: int) -> int:
-        return self.wanted[self._sites[node]]
 
     def take(self, chunks: Iterable[Chunk], load: PodLoad) -> None:
         """Use up the slots."""
@@ -176,6 +161,64 @@ class Room:
         total = np.zeros(len(self.fleet.domains), dtype=np.int64)
         np.add.at(total, self.fleet.domain, np.asarray(self.free, dtype=np.int64))
         return total
+
+    def rank(self, node: int) -> tuple[int, int, int]:
+        """The order in which nodes are filled: those that few types of waiting runs may use, then the fullest."""
+        return self.wanted[self._sites[node]], self.free[node], node
+
+
+class _Shelf:
+    """Nodes of one domain that still take pods of a size, in the order in which they are filled.
+
+    ``load`` None: slots without pods.
+    """
+
+    def __init__(self, room: Room, nodes: list[int], pod: int, load: PodLoad | None) -> None:
+        self._room = room
+        self._pod = pod
+        self._load = load
+        self._items = sorted(filter(None, map(self._item, nodes)))
+
+    def _item(self, node: int) -> tuple[tuple[int, int, int], int] | None:
+        """(rank, GPUs that fit in pods) of a node, None where none does."""
+        unit = self._pod or 1
+        count = self._room.free[node] // unit
+        if self._load is not None:
+            count = self._room.pods_that_fit(node, self._pod, self._load)
+        return (self._room.rank(node), unit * count) if count else None
+
+    def refresh(self, nodes: Iterable[int]) -> None:
+        """Something of these nodes was taken."""
+        changed = {*nodes}
+        self._items = [item for item in self._items if item[0][2] not in changed]
+        for item in filter(None, map(self._item, changed)):
+            insort(self._items, item)
+
+    def choose(self, gpus: int) -> list[tuple[int, int]] | None:
+        """(node, GPUs) for ``gpus`` GPUs; None where there is no room for all.
+
+        Pods go to the fullest nodes, where the least room is lost to bigger ones. Without a size a group takes as few
+        chunks as possible: the one node that fits it best, else the emptiest nodes and a best fit last.
+        """
+        room = [*self._items]
+        if sum(fits for _, fits in room) < gpus:
+            return None
+        chosen: list[tuple[int, int]] = []
+        while gpus:
+            best = next((item for item in room if item[1] >= gpus), None)
+            if best is None:
+                best = room[0] if self._pod else max(room, key=_emptiest)
+            rank, fits = best
+            here = min(fits, gpus)
+            chosen.append((rank[2], here))
+            gpus -= here
+            room.remove(best)
+        return chosen
+
+
+def _emptiest(item: tuple[tuple[int, int, int], int]) -> tuple[int, int, int]:
+    (wanted, _, node), fits = item
+    return -wanted, fits, node
 
 
 @dataclass

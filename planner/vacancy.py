@@ -16,24 +16,24 @@ class Vacancies:
     def __init__(self, room: Room) -> None:
         self._room = room
         self._known: dict[Need, Ints] = {}
-        self._stale: dict[Need, set[int]] = {}
+        self._log: list[int] = []  # domains, as they changed
+        self._seen: dict[Need, int] = {}  # how much of the log each answer knows of
 
     def of(self, sites: frozenset[int], pod: int, load: PodLoad) -> Ints:
         """One value per domain, in domain order. Pods without a size count as pods of one GPU."""
         need = (sites, max(1, pod), load)
-        if need not in self._known:
-            self._known[need] = self._everywhere(need)
-            self._stale[need] = set()
-        known = self._known[need]
-        for domain in self._stale[need]:
-            known[domain] = self._room.capacity(domain, *need)
-        self._stale[need].clear()
+        known = self._known.get(need)
+        if known is None:
+            known = self._known[need] = self._everywhere(need)
+        else:
+            for domain in {*self._log[self._seen[need] :]}:
+                known[domain] = self._room.capacity(domain, *need)
+        self._seen[need] = len(self._log)
         return known
 
     def changed(self, domain: int) -> None:
         """Slots of ``domain`` were taken or given back."""
-        for stale in self._stale.values():
-            stale.add(domain)
+        self._log.append(domain)
 
     def _everywhere(self, need: Need) -> Ints:
         sites, pod, load = need

@@ -4,6 +4,7 @@ A fold keeps what cannot be told from its neighbours. Leases carry their own his
 enough; a run's last form, with the cycles that had it first and last; every other row with the time that it stood.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from exporters.foldtables import CYCLES, FOLDS, LEASES, RUNS, STANDING, WAITS
-from exporters.lake import Lake, Manifest, read_columns, read_plan, read_table
+from exporters.foldtables import CYCLES, FOLDS, FOREIGN, LEASES, RUNS, STANDING, WAITS
+from exporters.lake import Lake, Manifest, read_columns, read_manifest, read_plan, read_table
 from jobtree.api import Refusal, dec_hook
 from jobtree.api.policy import PolicySpec
 from jobtree.world.plan import Wait
@@ -42,10 +43,13 @@ class Cycle(NamedTuple):
         """The cycle's time, Unix seconds."""
         return int(self.manifest.at)
 
-    @property
-    def stamp(self) -> str:
-        """The name that belongs to the time, as `20260101T000000Z`."""
-        return str(self.manifest.at).replace("-", "").replace(":", "")
+
+def read_cycle(path: Path) -> Cycle:
+    """A cycle by its manifest. Raises Refusal where it cannot be read, or its name is not that of its time."""
+    manifest = read_manifest(path)
+    if str(manifest.at).replace("-", "").replace(":", "") != path.stem:
+        raise Refusal(f"its name and its time, {manifest.at}, disagree", subject=str(path))
+    return Cycle(path, manifest)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
         columns = FOLDS[name].names[:-2]
         versions = ((at, _keyed(table.select(columns), key)) for at, table in reader.versions(name, cycles))
         tables[name] = spans(FOLDS[name], versions)
+    tables["foreign"] = spans(FOREIGN, ((at, _foreign(table)) for at, table in reader.versions("pods", cycles)))
     tables["waits"] = spans(WAITS, _waits(cycles, reader.troubles))
     return Fold({name: tables[name] for name in FOLDS}, reader.troubles)
 
@@ -132,7 +137,8 @@ def _cycles(cycles: Sequence[Cycle]) -> pa.Table:
         if digest not in policies:
             policy = msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
             policies[digest] = bytes(manifest.policy).decode(), policy.spares.discount_milli
-        values = (int(manifest.at), path.stem, manifest.snapshot, manifest.plan, *policies[digest])
+        leases = manifest.tables.get("leases")
+        values = (int(manifest.at), path.stem, manifest.snapshot, manifest.plan, leases, *policies[digest])
         rows.append(dict(zip(CYCLES.names, values, strict=True)))
     return pa.Table.from_pylist(rows, CYCLES)
 
@@ -168,13 +174,21 @@ def _runs(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
     )
 
 
+def _foreign(pods: pa.Table) -> Rows:
+    gpus: dict[str, int] = defaultdict(int)
+    for pod in pods.select(["node", "run", "gpus"]).to_pylist():
+        if pod["run"] is None and pod["node"] is not None and pod["gpus"]:
+            gpus[pod["node"]] += pod["gpus"]
+    return {(node,): {"node": node, "gpus": count} for node, count in gpus.items()}
+
+
 def _waits(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[int, Rows]]:
     before: str | None = None
     for cycle in cycles:
         if cycle.manifest.plan == before:
             continue
         try:
-            plan = msgspec.json.decode(read_plan(cycle.path), type=_Waits)
+            plan = msgspec.json.decode(read_plan(cycle.path, cycle.manifest), type=_Waits)
         except (Refusal, msgspec.DecodeError) as error:
             problem = error.problem if isinstance(error, Refusal) else f"it is no plan: {error}"
             troubles.append(

@@ -12,6 +12,9 @@ import pyarrow as pa
 
 from jobtree.world import schema
 
+FOLD_VERSION: Final = 1
+"""Raised whenever a column changes its name, type or meaning."""
+
 _SPAN: Final = [("since", pa.int64()), ("until", pa.int64())]
 _NODE: Final = (
     "name", "region", "cluster", "domain", "rack", "flavor", "gpus", "unschedulable", "ready", "out_of_service",
@@ -32,6 +35,7 @@ CYCLES: Final = pa.schema(
         ("cycle", pa.string()),  # the manifest's name
         ("snapshot", pa.string()),  # digests, SHA-256 in hex
         ("plan", pa.string()),
+        ("leases", pa.string()),
         ("policy", pa.string()),  # the Policy's spec as JSON
         ("spare_milli", pa.int64()),  # what a spare GPU costs of a whole one, in thousandths
     ]
@@ -51,6 +55,9 @@ BUDGETS: Final = pa.schema([*_plain(schema.BUDGETS), *_SPAN])
 ENVELOPES: Final = pa.schema([*_plain(schema.ENVELOPES), *_SPAN])
 AGGREGATES: Final = pa.schema([*_plain(schema.AGGREGATES), *_SPAN])
 QUARANTINE: Final = pa.schema([*_plain(schema.QUARANTINE), *_SPAN])
+
+FOREIGN: Final = pa.schema([("node", pa.string()), ("gpus", pa.int64()), *_SPAN])
+"""GPUs of a node that pods hold which are no run's."""
 
 WAITS: Final = pa.schema(
     [
@@ -82,6 +89,7 @@ FOLDS: Final[dict[str, pa.Schema]] = {
     "envelopes": ENVELOPES,
     "aggregates": AGGREGATES,
     "quarantine": QUARANTINE,
+    "foreign": FOREIGN,
     "waits": WAITS,
 }
 

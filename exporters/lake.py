@@ -6,6 +6,8 @@
     cycles/date=YYYY-MM-DD/STAMP.json         a cycle's manifest: its time, Policy, tables by digest, version
     cycles/date=YYYY-MM-DD/STAMP/plan.json    its plan, canonical bytes
 
+Days that have been compacted hold their manifests and plans elsewhere (`exporters.days`); they are found there.
+
 STAMP is the cycle's time as 20260101T000000Z. A record is never replaced by one of another decision.
 """
 
@@ -19,7 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporters import planjson, storage
+from exporters import planjson, records, storage
 from jobtree.api import Policy, Refusal, Time, dec_hook, enc_hook
 from jobtree.api.policy import PolicySpec
 from jobtree.world import columns, digest
@@ -67,7 +69,7 @@ class Lake:
     def refuse_other(self, at: int, snapshot: Snapshot, plan: Plan | None = None) -> None:
         """Raises Refusal where a record for ``at`` is there that was made from another snapshot, or is another plan."""
         path = self.manifest_path(at)
-        if not storage.exists(path):
+        if not storage.exists(path) and records.find(path) is None:
             return
         there = read_manifest(path)
         same = (there.snapshot, there.policy_digest, there.since) == (
@@ -122,8 +124,13 @@ def plan_path(manifest: Path) -> Path:
 
 def read_manifest(path: Path) -> Manifest:
     """A cycle's manifest. Raises Refusal where it is missing, spoilt or of another schema."""
+    return decode_manifest(_get(path), path)
+
+
+def decode_manifest(data: bytes, path: Path) -> Manifest:
+    """The manifest in these bytes of the file ``path``. Raises Refusal where they are spoilt or of another schema."""
     try:
-        found = msgspec.json.decode(storage.read(path), type=Manifest, dec_hook=dec_hook)
+        found = msgspec.json.decode(data, type=Manifest, dec_hook=dec_hook)
     except msgspec.DecodeError as error:
         raise Refusal(f"it is not the manifest of a cycle: {error}", subject=str(path)) from None
     if found.schema_version != SCHEMA_VERSION:
@@ -159,10 +166,10 @@ def _policy(manifest: Manifest, path: Path) -> PolicySpec:
         raise Refusal(f"its Policy cannot be read: {error}", subject=str(path)) from None
 
 
-def read_plan(path: Path) -> bytes:
+def read_plan(path: Path, manifest: Manifest | None = None) -> bytes:
     """The canonical bytes of the plan of the cycle with that manifest. Raises Refusal where they were changed."""
-    data = storage.read(plan_path(path))
-    if _plan_digest(data) != read_manifest(path).plan:
+    data = _get(plan_path(path))
+    if _plan_digest(data) != (manifest or read_manifest(path)).plan:
         raise Refusal("it is not the plan that its manifest names: it was changed", subject=str(plan_path(path)))
     return data
 
@@ -199,3 +206,14 @@ def read_columns(path: Path, name: str) -> pa.Table:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+def _get(path: Path) -> bytes:
+    """A file's bytes, those of a manifest or plan wherever they are. Raises Refusal where there are none."""
+    try:
+        return storage.read(path)
+    except Refusal:
+        found = records.find(path) if path.suffix == ".json" else None
+        if found is None:
+            raise
+        return found

@@ -21,7 +21,7 @@ from jobtree.cluster import disk
 
 _NOTE: Final = re.compile(r"@(\w+)\s+(.*)")
 _CHART: Final = re.compile(r"(bars|lines) x=(\w+) y=(\w+)(?: by=(\w+))?")
-_CHECK: Final = re.compile(r"(\w+) = (\w+)(?: by (\w+(?:, ?\w+)*))?")
+_CHECK: Final = re.compile(r"(\w+) = (\w+)(?: by ([\w:]+(?:, ?[\w:]+)*))?")
 INNER: Final = {"views", "notices"}
 """SQL files that are no reports."""
 
@@ -38,11 +38,15 @@ class Chart:
 
 @dataclass(frozen=True)
 class Check:
-    """The sums of ``column`` per ``by`` must be those of ``figure`` as `reports.reconcile` counts it."""
+    """The sums of ``column`` per ``by`` must be those of ``figure`` as `reports.reconcile` counts it.
+
+    ``keys``: what the ledger calls the columns of ``by``.
+    """
 
     column: str
     figure: str
     by: tuple[str, ...]
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,9 @@ def parse(name: str, sql: str, subject: str) -> Definition:
         elif note[1] == "chart" and (found := _CHART.fullmatch(note[2])):
             charts.append(Chart(found[1], found[2], found[3], found[4]))
         elif note[1] == "check" and (found := _CHECK.fullmatch(note[2])):
-            checks.append(Check(found[1], found[2], tuple(re.split(", ?", found[3])) if found[3] else ()))
+            parts = [part.partition(":") for part in re.split(", ?", found[3])] if found[3] else []
+            keys = tuple(key or column for column, _, key in parts)
+            checks.append(Check(found[1], found[2], tuple(column for column, _, _ in parts), keys))
         elif note[1] == "reads" and note[2] == "everything":
             everything = True
         elif note[1] == "needs" and note[2].isidentifier():

@@ -71,7 +71,7 @@ def build(
         starts = dict(database.sql("SELECT (budget, name), start FROM envelopes").fetchall())
         rows = _rows(database, defined)
         troubles = [*source.troubles, *notices(database, source, until)]
-    outcomes = reconcile(frame(rows), defined.checks, Ledger(leases, terms, starts))
+    outcomes = reconcile(frame(rows), defined.checks, Ledger(leases, terms, starts, source.tables, source.last))
     return Report(defined, terms, _cycles(source, terms), rows, troubles, outcomes)
 
 

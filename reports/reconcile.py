@@ -4,11 +4,14 @@
     credits = the same times the segment's rate                                 3.6e9 of it are a credit
     window  = as charges, but from the start of each envelope's present window, as caps count it
     held    = Σ over all segments of GPUs × seconds in the period               GPU-seconds, whoever pays
+    active  = the same of Active leases alone
+    starts  = runs whose first Active lease began in the period
+    waited  = Σ over the waits of GPUs asked for × seconds in the period        GPU-seconds, not per anything
 
 Each figure can be asked per month, class and any column of the leases.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,11 +69,21 @@ class Outcome:
 class Ledger:
     """The segments of leases, one array per column, cut to the period: what the second way counts over.
 
-    ``starts``: (budget, envelope) of every envelope that is there → the start of its window, None where it has none.
+    ``opened``: (budget, envelope) of every envelope that is there → the start of its window, None where it has none.
+    ``tables``: those of a fold, whose last cycle is ``known``.
     """
 
-    def __init__(self, leases: pa.Table, terms: Terms, starts: Mapping[tuple[str, str], int | None]) -> None:
+    def __init__(
+        self,
+        leases: pa.Table,
+        terms: Terms,
+        opened: Mapping[tuple[str, str], int | None],
+        tables: Mapping[str, pa.Table],
+        known: int,
+    ) -> None:
         self._leases = leases
+        self._tables = tables
+        self._known = known
         self._terms = terms
         funding = leases["funding"].combine_chunks()
         lengths = pc.list_value_length(funding).fill_null(0).to_numpy(zero_copy_only=False)
@@ -86,18 +99,24 @@ class Ledger:
         self._ends = np.minimum(ends, terms.until)
         self._begins = np.maximum(begins, terms.since)
         payers = zip(_texts(leases["budget"]), _texts(leases["envelope"]), strict=True)
-        opened = np.array([starts.get(payer, terms.until) or 0 for payer in payers], np.int64)[self._rows]
-        self._since_start = np.maximum(self._ends - np.maximum(begins, opened), 0)
+        windows = np.array([opened.get(payer, terms.until) or 0 for payer in payers], np.int64)[self._rows]
+        self._since_start = np.maximum(self._ends - np.maximum(begins, windows), 0)
         self._gpus = _integers(pc.list_value_length(leases["ordinals"]), 0)[self._rows]
         spare = _texts(leases["role"])[self._rows] == "Spare"
+        self._active = ~spare
         self._weights = self._gpus * np.where(spare, terms.spare_milli, 1000)
         paid = leases["budget"].is_valid().to_numpy()[self._rows]
         self._funded = (self._classes != "unfunded") & paid
 
     def sums(self, figure: str, by: Sequence[str]) -> dict[Key, int]:
         """A figure's sums by key; keys whose sum is 0 are left out. Raises Refusal for a figure that there is not."""
+        if figure == "starts":
+            return self.starts(by)
+        if figure == "waited" and not by:
+            return {(): self.waited()}
         if figure not in FIGURES:
-            raise Refusal(f"@check names the figure {figure!r}; allowed are {', '.join(FIGURES)}")
+            allowed = f"{', '.join(FIGURES)}, starts, and waited without a key"
+            raise Refusal(f"@check names the figure {figure!r}; allowed are {allowed}")
         found: dict[Key, int] = defaultdict(int)
         for month, begin, end in self._months() if "month" in by else [("", self._terms.since, self._terms.until)]:
             inside = np.maximum(np.minimum(self._ends, end) - np.maximum(self._begins, begin), 0)
@@ -107,6 +126,30 @@ class Ledger:
             for key, group in _groups(keys, np.flatnonzero(seconds * factors[0])):
                 found[key] += _dot([seconds[group], *(factor[group] for factor in factors)])
         return dict(found)
+
+    def starts(self, by: Sequence[str]) -> dict[Key, int]:
+        """Runs that started in the period, by key."""
+        firsts: dict[str, tuple[int, Key]] = {}
+        columns = ["run_uid", "start", "role", *by]
+        for uid, start, role, *key in zip(*(self._leases[name].to_pylist() for name in columns), strict=True):
+            if role == "Active" and start < firsts.get(uid, (start + 1, ()))[0]:
+                firsts[uid] = start, tuple(key)
+        inside = (key for start, key in firsts.values() if self._terms.since <= start < self._terms.until)
+        return dict(Counter(inside))
+
+    def waited(self) -> int:
+        """GPU-seconds that runs waited in the period."""
+        asked: dict[tuple[str, str], tuple[int, int]] = {}
+        for run in self._tables["runs"].select(["namespace", "name", "total", "last_seen"]).to_pylist():
+            key = run["namespace"], run["name"]
+            asked[key] = max(asked.get(key, (-1, 0)), (run["last_seen"], run["total"]))
+        waits = self._tables["waits"].select(["namespace", "name", "since", "until"]).to_pylist()
+        total = 0
+        for wait in waits:
+            stop = min(self._known if wait["until"] is None else wait["until"], self._terms.until)
+            gpus = asked.get((wait["namespace"], wait["name"]), (0, 0))[1]
+            total += gpus * max(0, stop - max(wait["since"], self._terms.since))
+        return total
 
     def _months(self) -> Iterator[tuple[str, int, int]]:
         inside = self._begins < self._ends
@@ -132,12 +175,17 @@ class Ledger:
         """Factors of GPU-seconds held."""
         return [self._gpus]
 
+    def active(self) -> list[Integers]:
+        """Factors of GPU-seconds of Active leases."""
+        return [np.where(self._active, self._gpus, 0)]
+
 
 FIGURES: Final[dict[str, Callable[[Ledger], list[Integers]]]] = {
     "charges": Ledger.charges,
     "credits": Ledger.credits,
     "window": Ledger.charges,
     "held": Ledger.held,
+    "active": Ledger.active,
 }
 SCALE: Final = {"credits": CREDIT}
 
@@ -152,7 +200,9 @@ def _outcome(frame: pd.DataFrame, check: Check, ledger: Ledger) -> Outcome:
     if missing:
         raise Refusal(f"@check needs the column {missing[0]}, which the report's rows do not have")
     scale = SCALE.get(check.figure, 1)
-    counted = {key: total / scale if scale > 1 else total for key, total in ledger.sums(check.figure, check.by).items()}
+    counted = {
+        key: total / scale if scale > 1 else total for key, total in ledger.sums(check.figure, check.keys).items()
+    }
     reported: dict[Key, float] = defaultdict(int)
     for values in frame[[*check.by, check.column]].itertuples(index=False, name=None):
         *key, value = values

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 
-from exporters import storage
-from exporters.fold import Cycle, Fold, Trouble, fold
+from exporters import days
+from exporters.fold import Cycle, Fold, Trouble, fold, read_cycle
 from exporters.foldtables import FOLDS
 from exporters.lake import Lake, read_manifest
 from jobtree.api import Refusal, Time
@@ -45,46 +44,51 @@ def of_period(root: Path | str, since: int | None = None, until: int | None = No
     """
     lake = Lake(root)
     troubles: list[Trouble] = []
-    days = [(date, sorted(paths)) for date, paths in groupby(_manifests(lake.root), key=lambda path: path.parent.name)]
     folds = []
-    for paths in _chosen(days, since, until):
-        cycles = list(_read(paths, troubles))
-        if cycles:
-            folds.append(fold(lake, cycles))
+    for date, part in _chosen(days.dates(lake.root), since, until):
+        found = (
+            _compacted(lake, date, troubles) if days.is_done(lake.root, date) else _loose(lake, date, part, troubles)
+        )
+        if found.tables["cycles"].num_rows:
+            folds.append(found)
     if not folds:
         raise Refusal(f"{root} holds no cycle that can be read; `jobtree --state FILE cycle` writes one")
     return _stitched(folds, troubles)
 
 
-def _manifests(root: Path) -> list[Path]:
-    return sorted(storage.glob(root, "cycles/date=*/*.json"), key=lambda path: (path.parent.name, path.name))
+def _chosen(dates: Sequence[str], since: int | None, until: int | None) -> Iterator[tuple[str, slice]]:
+    """The days to read, and which of their cycles: of the days before and after the period the nearest one only."""
+    begin = "" if since is None else str(Time(since))[:10]
+    end = "9999" if until is None else str(Time(until))[:10]
+    yield from ((date, slice(-1, None)) for date in [date for date in dates if date < begin][-1:])
+    yield from ((date, slice(None)) for date in dates if begin <= date <= end)
+    yield from ((date, slice(1)) for date in [date for date in dates if date > end][:1])
 
 
-def _chosen(days: Sequence[tuple[str, list[Path]]], since: int | None, until: int | None) -> Iterator[list[Path]]:
-    """The manifests to read, day by day; of the days before and after the period the nearest cycle only."""
-    begin = None if since is None else f"date={str(Time(since))[:10]}"
-    end = None if until is None else f"date={str(Time(until))[:10]}"
-    before = [paths for date, paths in days if begin is not None and date < begin]
-    after = [paths for date, paths in days if end is not None and date > end]
-    if before:
-        yield before[-1][-1:]
-    yield from (p for date, p in days if (begin is None or date >= begin) and (end is None or date <= end))
-    if after:
-        yield after[0][:1]
+def _compacted(lake: Lake, date: str, troubles: list[Trouble]) -> Fold:
+    """A compacted day; one with a spoilt file is folded again from its records."""
+    try:
+        return Fold(days.read(lake.root, date), [])
+    except Refusal as refusal:
+        troubles.append(Trouble(refusal.subject, f"{refusal.problem}; the day is read from its records instead"))
+    try:
+        return fold(lake, days.cycles(lake.root, date))
+    except Refusal as refusal:
+        troubles.append(Trouble(refusal.subject, f"{refusal.problem}; the day {date} is left out"))
+        return fold(lake, [])
+
+
+def _loose(lake: Lake, date: str, part: slice, troubles: list[Trouble]) -> Fold:
+    """A day whose cycles are files of their own."""
+    return fold(lake, list(_read(days.manifests(lake.root, date)[part], troubles)))
 
 
 def _read(paths: Sequence[Path], troubles: list[Trouble]) -> Iterator[Cycle]:
     for path in paths:
         try:
-            cycle = Cycle(path, read_manifest(path))
+            yield read_cycle(path)
         except Refusal as refusal:
             troubles.append(Trouble(str(path), f"{refusal.problem}; this cycle is left out"))
-            continue
-        if cycle.stamp != path.stem:
-            said = f"its name and its time, {cycle.manifest.at}, disagree"
-            troubles.append(Trouble(str(path), f"{said}; this cycle is left out"))
-            continue
-        yield cycle
 
 
 def _stitched(folds: Sequence[Fold], troubles: list[Trouble]) -> Source:

@@ -77,6 +77,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     crds.add_argument("--out", type=Path, metavar="DIR", help="one file per kind in this folder")
     report.add(commands)
+    compact = command(
+        commands,
+        "compact",
+        _compact,
+        "pack the days of a lake that are over into a few files each",
+        takes=("state",),
+        example=f"{EXAMPLE} compact",
+    )
+    compact.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
     return args.run(parser, argv)
 
 
@@ -178,6 +187,19 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
     for name, text in generate().items():
         files.write_text(given.out / name, text)
         show.say(str(given.out / name))
+    return 0
+
+
+def _compact(options: Options, given: argparse.Namespace) -> int:
+    from exporters.days import compact
+    from exporters.summary import counted
+
+    def say(date: str, cycles: int) -> None:
+        show.say(f"{date}: {counted(cycles, 'cycle', 'cycles')}")
+        show.flush()
+
+    for subject, message in compact(_lake(options, given.lake), say):
+        show.warn([f"{subject}: {message}"])
     return 0
 
 

@@ -19,7 +19,7 @@ def test_every_command_is_on_the_page() -> None:
     commands = [name for name in candidates([""]) if name not in {"budgets", "sponsors"}]
     commands += [f"budgets {name}" for name in candidates(["budgets", ""])]
     commands += [f"sponsors {name}" for name in candidates(["sponsors", ""])]
-    operators = ["cycle", "snapshot", "plan", "apply", "replay", "crds", "report"]
+    operators = ["cycle", "snapshot", "plan", "apply", "replay", "crds", "report", "compact"]
     missing = [name for name in commands if f"`{name}" not in text]
     missing += [name for name in operators if f"`jobtree {name}" not in text]
     assert missing == []

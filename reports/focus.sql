@@ -1,0 +1,82 @@
+-- FOCUS: charges in the columns of the FinOps Open Cost and Usage Specification, version 1.2.
+--
+-- A row per month, payer, envelope, run, flavor, class and role. All columns that FOCUS 1.2 makes mandatory are there, and
+-- those conditional ones that Jobtree has something to say in; columns of its own begin with x_. Jobtree prices in credits;
+-- FOCUS wants costs in a national currency, so say what a credit costs: --set currency=USD --set credit_price=1.50.
+-- Charges without a credit rate cost nothing. There are no discounts: list, contracted, effective and billed cost are one.
+-- @needs currency
+-- @needs credit_price
+-- @check x_MilliGpuSeconds = charges by x_Month:month, BillingAccountId:owner, SubAccountId:run_owner
+-- @check PricingCurrencyEffectiveCost = credits by x_Month:month, BillingAccountId:owner, SubAccountId:run_owner
+WITH lines AS (
+    SELECT
+        month,
+        min(began) AS began,
+        max(ended) AS ended,
+        namespace,
+        run,
+        run_uid,
+        run_owner,
+        owner,
+        budget,
+        envelope,
+        flavor,
+        class,
+        role,
+        coalesce(rate_milli, 0) / 1000 AS rate,
+        sum(milli_gpu_seconds)::BIGINT AS milli_gpu_seconds,
+        sum(milli_gpu_seconds_rated)::DOUBLE / 3.6e9 AS credits,
+        getvariable('credit_price')::DOUBLE AS price
+    FROM charges
+    GROUP BY ALL
+)
+SELECT
+    credits * price AS "BilledCost",
+    owner AS "BillingAccountId",
+    owner AS "BillingAccountName",
+    CASE
+        WHEN regexp_full_match(getvariable('currency'), '[A-Z]{3}') THEN getvariable('currency')
+        ELSE error('currency is ' || getvariable('currency') || '; allowed is a code of ISO 4217 such as USD')
+    END AS "BillingCurrency",
+    iso(epoch(strptime(month, '%Y-%m') + INTERVAL 1 MONTH)::BIGINT) AS "BillingPeriodEnd",
+    iso(epoch(strptime(month, '%Y-%m'))::BIGINT) AS "BillingPeriodStart",
+    'Usage' AS "ChargeCategory",
+    NULL::VARCHAR AS "ChargeClass",
+    lower(role) || ' GPUs of run ' || namespace || '/' || run || ', ' || class || ', from ' || budget || '/' || envelope
+        AS "ChargeDescription",
+    'Usage-Based' AS "ChargeFrequency",
+    iso(ended) AS "ChargePeriodEnd",
+    iso(began) AS "ChargePeriodStart",
+    milli_gpu_seconds::DOUBLE / 3600000 AS "ConsumedQuantity",
+    'GPU-Hours' AS "ConsumedUnit",
+    credits * price AS "ContractedCost",
+    rate * price AS "ContractedUnitPrice",
+    credits * price AS "EffectiveCost",
+    'Jobtree' AS "InvoiceIssuerName",
+    credits * price AS "ListCost",
+    rate * price AS "ListUnitPrice",
+    'Standard' AS "PricingCategory",
+    'Credits' AS "PricingCurrency",
+    rate AS "PricingCurrencyContractedUnitPrice",
+    credits AS "PricingCurrencyEffectiveCost",
+    rate AS "PricingCurrencyListUnitPrice",
+    milli_gpu_seconds::DOUBLE / 3600000 AS "PricingQuantity",
+    'GPU-Hours' AS "PricingUnit",
+    'Jobtree' AS "ProviderName",
+    'Jobtree' AS "PublisherName",
+    run_uid AS "ResourceId",
+    namespace || '/' || run AS "ResourceName",
+    'Run' AS "ResourceType",
+    'Compute' AS "ServiceCategory",
+    'GPU fleet' AS "ServiceName",
+    run_owner AS "SubAccountId",
+    run_owner AS "SubAccountName",
+    budget AS "x_Budget",
+    envelope AS "x_Envelope",
+    flavor AS "x_Flavor",
+    class AS "x_FundingClass",
+    milli_gpu_seconds AS "x_MilliGpuSeconds",
+    month AS "x_Month",
+    role AS "x_Role"
+FROM lines
+ORDER BY month, owner, budget, envelope, namespace, run, flavor, class, role, rate

@@ -1,0 +1,54 @@
+-- Waits: how long runs waited before they started, and what waits now.
+--
+-- A run's wait is from its creation to its first Active lease; counted are runs that started in the period. waiting are
+-- those that hold nothing at its end. Runs that no cycle has seen have no known creation, and no known wait.
+-- @reads everything
+-- @chart bars x=owner y=wait_hours by=flavor
+-- @check started = starts by owner:run_owner, flavor
+WITH firsts AS (
+    SELECT run_uid, any_value(run_owner) AS run_owner, any_value(flavor) AS flavor, min(start) AS started,
+        sum(len(ordinals)) FILTER (start = first_start) AS gpus
+    FROM (SELECT *, min(start) OVER (PARTITION BY run_uid) AS first_start FROM leases WHERE role = 'Active')
+    GROUP BY run_uid
+),
+starts AS (
+    SELECT f.run_owner AS owner, f.flavor, f.gpus, f.started - r.created AS wait
+    FROM firsts AS f
+    LEFT JOIN (SELECT uid, min(created) AS created FROM runs GROUP BY uid) AS r ON r.uid = f.run_uid
+    WHERE f.started >= getvariable('since') AND f.started < getvariable('until')
+),
+waiting AS (
+    SELECT owner, flavor, total AS gpus, getvariable('until') - created AS wait
+    FROM runs
+    WHERE state = 'Active' AND outcome IS NULL AND flavor IS NOT NULL
+    AND created < getvariable('until') AND last_seen >= getvariable('until')
+    AND uid NOT IN (SELECT run_uid FROM ledger WHERE is_open)
+),
+groups AS (
+    SELECT owner, flavor FROM starts UNION SELECT owner, flavor FROM waiting
+),
+past AS (
+    SELECT owner, flavor, count(*) AS started, sum(gpus) AS started_gpus,
+        quantile_disc(wait, 0.5) AS p50, quantile_disc(wait, 0.9) AS p90, max(wait) AS longest, sum(wait) AS total
+    FROM starts GROUP BY owner, flavor
+),
+present AS (
+    SELECT owner, flavor, count(*) AS waiting, sum(gpus) AS waiting_gpus, max(wait) AS oldest
+    FROM waiting GROUP BY owner, flavor
+)
+SELECT
+    g.owner,
+    g.flavor,
+    coalesce(p.started, 0) AS started,
+    coalesce(p.started_gpus, 0)::BIGINT AS started_gpus,
+    p.p50 AS wait_seconds_p50,
+    p.p90 AS wait_seconds_p90,
+    p.longest AS wait_seconds_longest,
+    coalesce(p.total, 0)::BIGINT / 3600 AS wait_hours,
+    coalesce(n.waiting, 0) AS waiting,
+    coalesce(n.waiting_gpus, 0)::BIGINT AS waiting_gpus,
+    n.oldest AS waiting_seconds_oldest
+FROM groups AS g
+LEFT JOIN past AS p ON p.owner = g.owner AND p.flavor = g.flavor
+LEFT JOIN present AS n ON n.owner = g.owner AND n.flavor = g.flavor
+ORDER BY g.owner, g.flavor

@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test nightly lint format bench wheel lock clean
+.PHONY: help env browser demo test nightly lint format bench wheel lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +20,15 @@ env: $(STAMP) ## make the environment in .venv, 220 MB and one to two minutes (t
 demo: $(STAMP) ## a cycle on real jobs of Microsoft's Philly cluster, explained, with a picture
 	@$(BIN)/python examples/demo.py
 
-test: lint ## lint, then all tests in random order (ARGS="tests/cycle -k replay": lint, then a part of them)
+browser: ## Debian's Chromium for the tests of the reports' pages (as root; elsewhere those tests are skipped)
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "==> chromium and chromium-driver (about 130 MB)" && apt-get update -q && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium chromium-driver; \
+	elif [ "$$CI" = true ]; then echo "CI needs chromium and chromedriver on PATH, or root and apt-get to install them"; exit 1; \
+	else echo "==> no Chromium: the pages of reports are not tested; install chromium and chromium-driver to test them"; fi
+
+test: lint browser ## lint, then all tests in random order (ARGS="tests/cycle -k replay": lint, then a part of them)
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 nightly: $(STAMP) ## the planner against the reference on a hundred thousand random worlds (hours)

@@ -129,12 +129,13 @@ class Ledger:
 
     def starts(self, by: Sequence[str]) -> dict[Key, int]:
         """Runs that started in the period, by key."""
-        firsts: dict[str, tuple[int, Key]] = {}
-        columns = ["run_uid", "start", "role", *by]
-        for uid, start, role, *key in zip(*(self._leases[name].to_pylist() for name in columns), strict=True):
-            if role == "Active" and start < firsts.get(uid, (start + 1, ()))[0]:
-                firsts[uid] = start, tuple(key)
-        inside = (key for start, key in firsts.values() if self._terms.since <= start < self._terms.until)
+        firsts: dict[str, tuple[tuple[int, str, str], Key]] = {}
+        columns = ["run_uid", "role", "start", "namespace", "name", *by]
+        for uid, role, *rest in zip(*(self._leases[name].to_pylist() for name in columns), strict=True):
+            place, key = tuple(rest[:3]), tuple(rest[3:])
+            if role == "Active" and (uid not in firsts or place < firsts[uid][0]):
+                firsts[uid] = place, key
+        inside = (key for (start, _, _), key in firsts.values() if self._terms.since <= start < self._terms.until)
         return dict(Counter(inside))
 
     def waited(self) -> int:

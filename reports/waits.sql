@@ -6,8 +6,8 @@
 -- @chart bars x=owner y=wait_hours by=flavor
 -- @check started = starts by owner:run_owner, flavor
 WITH firsts AS (
-    SELECT run_uid, any_value(run_owner) AS run_owner, any_value(flavor) AS flavor, min(start) AS started,
-        sum(len(ordinals)) FILTER (start = first_start) AS gpus
+    SELECT run_uid, min(start) AS started, arg_min(run_owner, (start, namespace, name)) AS run_owner,
+        arg_min(flavor, (start, namespace, name)) AS flavor, sum(len(ordinals)) FILTER (start = first_start) AS gpus
     FROM (SELECT *, min(start) OVER (PARTITION BY run_uid) AS first_start FROM leases WHERE role = 'Active')
     GROUP BY run_uid
 ),

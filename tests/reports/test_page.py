@@ -1,0 +1,164 @@
+"""Pages of reports in a real browser: on a desk, on a phone, on paper, in the dark, and read aloud."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobtree.world.plan import Short, Wait
+from reports.definition import names
+from tests.reports.worlds import lease, record
+from tests.support import documents as doc
+from tests.support.browser import Browser, chromium
+from tests.support.commands import jobtree
+
+PHONE, DESK = 375, 1280
+OWNERS = [f"org:a-rather-long-name-of-a-department:team-{number}" for number in range(11)]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two months, eleven owners with long names, something odd to be told of, text that a page must not run."""
+    lake = tmp_path_factory.mktemp("page") / "lake"
+    nodes = [doc.node(f"a{number:02d}", domain=f"<b>d{number}</b>") for number in range(11)]
+    budgets = [doc.budget(owner, [doc.envelope(8, maxGPUHours=900)], name=f"b{n}") for n, owner in enumerate(OWNERS)]
+    leases = [
+        lease(
+            f"l{number}", f"r{number}", [f"a{number:02d}#{gpu}" for gpu in range(1 + number % 8)], f"b{number}/gpus",
+            ("owned", "-30h", "+2h"), ("unfunded", "+2h", None), owner=owner, rate=1.25,
+        )
+        for number, owner in enumerate(OWNERS)
+    ]  # fmt: skip
+    orphan = lease("o", "r", ["a10#7"], "gone/gpus", ("owned", "-1h", "+1h"), owner=OWNERS[0])
+    short = Short(rule="concurrency", subject="b0/gpus", amount=4, unit="GPU")
+    wait = Wait(
+        namespace="default", name="w", reason="BudgetShort", message="<script>alert(1)</script>", shorts=[short]
+    )
+    documents = [*nodes, *budgets, *leases, orphan, doc.run("w", 4, OWNERS[0])]
+    record(lake, "+1h", documents, [wait])
+    record(lake, "+5h", documents, [wait])
+    return lake
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=names())
+def page(request: pytest.FixtureRequest, lake: Path) -> Path:
+    """The page of a report, and its JSON beside it."""
+    path = lake.with_name(f"{request.param}.html")
+    for form in ("json", "html"):
+        path.with_suffix(f".{form}").write_text(made(lake, request.param, form), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def chargeback(lake: Path) -> Path:
+    """The page of one report, for what is the same on all of them."""
+    path = lake.with_name("one.html")
+    path.write_text(made(lake, "chargeback", "html"), encoding="utf-8")
+    return path
+
+
+def made(lake: Path, report: str, form: str) -> str:
+    settings = ("--set", "currency=USD", "--set", "credit_price=2")
+    return jobtree("report", report, "--lake", lake, "-o", form, *settings).ok().out
+
+
+def test_a_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, page: Path) -> None:
+    browser.open(page)
+
+    assert (browser.requests(), browser.log()) == ([], [])
+
+
+@pytest.mark.parametrize("width", [320, PHONE, DESK])
+def test_nothing_of_a_page_lies_beyond_its_sides(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width=width)
+
+    beyond = browser.ask("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    outside = browser.ask(
+        "[...document.querySelectorAll('h1, p, li, caption, figcaption, svg')].filter(e => "
+        "e.getBoundingClientRect().left < 0 || e.getBoundingClientRect().right > innerWidth + 1 || "
+        "e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert (beyond, outside) == (0, [])
+
+
+def test_on_a_phone_every_cell_is_in_sight(browser: Browser, chargeback: Path) -> None:
+    browser.open(chargeback, width=PHONE)
+
+    cells = browser.ask("[...document.querySelectorAll('td')].map(e => e.getBoundingClientRect().right)")
+    assert cells
+    assert max(cells) <= PHONE
+
+
+def test_a_page_prints(browser: Browser, page: Path) -> None:
+    browser.open(page)
+
+    pdf = browser.pdf()
+
+    assert pdf.startswith(b"%PDF-")
+    assert len(pdf) > 10_000
+
+
+def test_figures_on_the_page_are_those_of_the_json(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    shown = browser.ask(
+        "[...document.querySelectorAll('tbody tr')].map(row => [...row.cells].map(cell => "
+        "cell.querySelector('data') ? Number(cell.querySelector('data').value) : cell.textContent))"
+    )
+
+    rows: list[dict[str, Any]] = json.loads(page.with_suffix(".json").read_text())["rows"]
+    assert shown == [["-" if value is None else value for value in row.values()] for row in rows]
+
+
+def test_a_table_and_its_charts_can_be_read_aloud(browser: Browser, chargeback: Path) -> None:
+    browser.open(chargeback, width=PHONE)
+    tree = browser.tree()
+    roles = {role for role, _ in tree}
+
+    assert {"main", "heading", "table", "row", "cell", "columnheader"} <= roles
+    named = {"table", "image", "figure", "region", "columnheader"}
+    assert [role for role, name in tree if role in named and not name] == []
+    charts = browser.ask("[...document.querySelectorAll('svg')].map(e => e.querySelector('desc').textContent)")
+    assert all("summed up" in text for text in charts)
+
+
+def test_ink_and_paper_follow_the_reader_s_scheme(browser: Browser, chargeback: Path) -> None:
+    colours = {}
+    for dark in (False, True):
+        browser.open(chargeback, dark=dark)
+        style = "getComputedStyle(document.body)"
+        colours[dark] = [contrast(browser, f"{style}.color", f"{style}.backgroundColor"), brightness(browser)]
+
+    assert min(colours[False][0], colours[True][0]) >= 7  # WCAG AAA
+    assert colours[False][1] > 0.9
+    assert colours[True][1] < 0.1
+
+
+def test_what_is_odd_in_the_lake_stands_on_the_page(browser: Browser, chargeback: Path) -> None:
+    browser.open(chargeback)
+
+    said = browser.ask("document.querySelector('.notices').innerText")
+    assert "Envelope gone/gpus: it pays for 1 lease(s) and is in no cycle of the period" in said
+
+
+def luminance(rgb: str) -> float:
+    """WCAG's relative luminance of ``rgb(r, g, b)``."""
+    parts = [int(part) / 255 for part in rgb.removeprefix("rgb(").removesuffix(")").split(", ")]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(browser: Browser, ink: str, paper: str) -> float:
+    low, high = sorted((luminance(browser.ask(ink)), luminance(browser.ask(paper))))
+    return (high + 0.05) / (low + 0.05)
+
+
+def brightness(browser: Browser) -> float:
+    return luminance(browser.ask("getComputedStyle(document.body).backgroundColor"))

@@ -28,7 +28,7 @@ class Record(NamedTuple):
 def path_for(file: Path) -> Path:
     """Where the records of the day are that a manifest or plan in ``cycles/`` belongs to."""
     day = file.parent.parent if file.name == PLAN else file.parent
-    return day.parents[1] / "days" / day.name / "records.parquet"
+    return day.parent.parent / "days" / day.name / "records.parquet"
 
 
 def find(file: Path) -> bytes | None:

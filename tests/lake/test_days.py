@@ -210,3 +210,9 @@ def test_plans_that_say_almost_the_same_pack_small() -> None:
     packed = records.encode([records.Record(f"{minute}", b"{}", plan) for minute, plan in enumerate(plans)])
 
     assert len(packed) < sum(map(len, plans)) / 100
+
+
+def test_a_manifest_that_is_nowhere_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert jobtree("replay", "none.json").refused() == "error: none.json: there is no such file"

@@ -28,6 +28,7 @@ from jobtree.check import (
 )
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
+from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.failures import Failures
 from jobtree.check.ledger import Ledger
@@ -132,7 +133,8 @@ def _violations(case: Case) -> set[Violation]:
         return clashes
     caps = Caps(case)
     entered = Ledger(case, caps)
-    present = Present(case, caps, entered)
+    claims = Claims(case, caps)
+    present = Present(claims, entered)
     failed = Failures(case)
     return {
         *slots.violations(case, present),
@@ -150,6 +152,6 @@ def _violations(case: Case) -> set[Violation]:
         *fates.violations(case),
         *statuses.violations(case, present),
         *usage.violations(case, entered, present),
-        *recall.violations(case, caps, entered, present),
-        *record.violations(case, caps, entered, present),
+        *recall.violations(claims, entered, present),
+        *record.violations(case, claims, entered, present),
     }

@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
+from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
 from jobtree.check.moment import Moment
@@ -173,7 +174,7 @@ def _turns(past: Past, group: Group) -> set[int]:
 def _turned(past: Past, group: Group, at: int) -> Iterator[Violation]:
     """The order of claims gives what the ledgers say, but for what had ended and was only not known to have yet."""
     moment = past.second(at, group)
-    present = Present(moment, past.caps(at), past.ledger(at, group))
+    present = Present(Claims(moment, past.caps(at)), past.ledger(at, group))
     for lease in moment.held:
         if moment.is_charged(lease):
             name = present.classes[lease.key]

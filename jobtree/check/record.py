@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
+from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.kin import SPONSOR
 from jobtree.check.ledger import Ledger
@@ -16,12 +17,12 @@ from jobtree.check.violation import Violation
 from jobtree.world.plan import PLAN_VERSION, Stage
 
 
-def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
+def violations(case: Case, claims: Claims, ledger: Ledger, present: Present) -> Iterator[Violation]:
     """Digests and order, then stages, then waits."""
     yield from _sources(case)
     yield from _order(case)
     for stage in case.plan.stages:
-        yield from _stage(_Books(case, caps, ledger, present), stage)
+        yield from _stage(_Books(case, claims, ledger, present), stage)
     yield from _waits(case)
 
 
@@ -54,7 +55,7 @@ def _order(case: Case) -> Iterator[Violation]:
 
 class _Books(NamedTuple):
     case: Case
-    caps: Caps
+    claims: Claims
     ledger: Ledger
     present: Present
 
@@ -105,9 +106,9 @@ def _domains(case: Case) -> int:
 
 STAGES: Mapping[str, Callable[[_Books], int]] = {
     "starts": lambda books: _starts(books.case, funded=True),
-    "recalled": lambda books: recalled(*books),
+    "recalled": lambda books: recalled(books.claims, books.ledger, books.present),
     "opportunistic": lambda books: _starts(books.case, funded=False),
-    "payers": lambda books: _payers(books.case, books.caps),
+    "payers": lambda books: _payers(books.case, books.claims.caps),
     "domains": lambda books: _domains(books.case),
 }
 """Stages whose value follows from the plan's leases; the others are stated, not recomputed."""

@@ -38,8 +38,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         if run.total:
             leases = case.after(key)
             yield from _holding(key, len(leases), status, told.true)
-            active = [lease for lease in leases if lease.active]
-            yield from _width(key, run, width(active), status)
+            yield from _width(key, run, width(leases), status)
             yield from _funding(case, present, key, leases, status)
         if key in case.starting:
             yield from _started(case, key, status)
@@ -108,10 +107,9 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
 
 def _funding(case: Case, present: Present, key: RunKey, leases: list[Held], status: RunStatus) -> Iterator[Violation]:
     """Classes of the Active GPUs; lenders of the spares too, which are lent as well."""
-    active = [lease for lease in leases if lease.active]
     if status.funding is None:
-        if active:
-            yield _of(key, "classes-partition-width", f"it holds {width(active)} GPUs, and its status tells no classes")
+        if any(lease.active for lease in leases):
+            yield _of(key, "classes-partition-width", f"it holds {width(leases)} GPUs, and its status tells no classes")
         return
     held = dict.fromkeys(_CLASSES, 0)
     lenders = set()

@@ -6,6 +6,7 @@ import pytest
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
+from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.kin import Kin
 from jobtree.check.ledger import Ledger
@@ -20,7 +21,7 @@ def classes(scene: Scene) -> dict[str, str]:
     snapshot = scene.snapshot()
     case = Case(snapshot, Rows.of(snapshot), plan_of(scene, snapshot))
     caps = Caps(case)
-    found = Present(case, caps, Ledger(case, caps)).classes
+    found = Present(Claims(case, caps), Ledger(case, caps)).classes
     return {name: found["default", name] for name in sorted(lease.name for lease in scene.old)}
 
 

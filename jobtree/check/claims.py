@@ -1,0 +1,96 @@
+"""Every claim of a moment, such as once the plan is carried out, in the order in which they are funded (spec §3.5).
+
+A claim is one run's GPUs at one envelope. Order: loans within ``lending.maxDuration``, then by the claimant's standing
+with the payer (owner, children, siblings, parents, the rest), older loans last; within these by admission, run name,
+envelope. Fixed claims are funded whole or not at all; malleable ones group by group from 0.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from jobtree.check.caps import Caps
+from jobtree.check.moment import Moment
+from jobtree.check.rows import EnvelopeKey, Held, RunKey
+
+Amounts = Mapping[int, int]
+"""By pool."""
+NOTHING: Final[Amounts] = {}
+
+
+class Part(NamedTuple):
+    """What is funded together, and what it takes of each pool that it touches.
+
+    ``width``: milli-GPUs; ``second``: milli-GPU-seconds of one more second, where the pool bounds hours or credits;
+    ``rated``: these × millicredits per GPU-hour.
+    """
+
+    leases: list[Held]
+    width: Amounts
+    second: Amounts
+    rated: Amounts
+
+
+class Claim(NamedTuple):
+    """``admitted``: start of its oldest lease. What a running run grows by is a claim of its own, admitted now.
+
+    ``name``: its class while it is funded; ``starts``: whether this plan makes it.
+    """
+
+    run: RunKey
+    payer: EnvelopeKey
+    loan: bool
+    admitted: int
+    name: str
+    starts: bool
+    parts: list[Part]
+
+
+class Claims:
+    """Every claim whose envelope is there; ``ordered`` as above."""
+
+    def __init__(self, case: Moment, caps: Caps) -> None:
+        self.case = case
+        self.caps = caps
+        found: dict[tuple[RunKey, EnvelopeKey, bool], list[Held]] = defaultdict(list)
+        for lease in (*case.held, *case.new):
+            payer = lease.payer
+            if payer is not None and payer in case.envelopes:
+                grown = lease.reason == "Grow" and lease.key not in case.leases
+                found[lease.run_key, payer, grown].append(lease)
+        placed = [self._claim(run, payer, leases) for (run, payer, _), leases in found.items()]
+        placed.sort(key=lambda each: (each[0], each[1].admitted, each[1].run, each[1].payer))
+        self.ordered = [claim for _, claim in placed]
+
+    def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> tuple[int, Claim]:
+        """A claim, and its place in the order before all else."""
+        case, owner, claimant = self.case, self.case.owner_of[payer[0]], leases[0].run_owner
+        loan = self.caps.is_loan(leases[0])
+        admitted = min([lease.start for lease in leases])
+        if loan:
+            name, place = "borrowed", -1 if case.at - admitted < case.envelopes[payer].lending_duration else 5
+        else:
+            name, place = "owned" if claimant == owner else "shared", case.kin.standing(claimant, owner)
+        starts = all(lease.key not in case.leases for lease in leases)
+        return place, Claim(run, payer, loan, admitted, name, starts, self._parts(run, leases))
+
+    def _parts(self, key: RunKey, leases: list[Held]) -> list[Part]:
+        run = self.case.run_of(key)
+        if run is None or not run.malleable:
+            return [self._part(leases)]
+        ordered = sorted(leases, key=lambda lease: lease.group)
+        return [self._part(list(group)) for _, group in groupby(ordered, key=lambda lease: lease.group)]
+
+    def _part(self, leases: list[Held]) -> Part:
+        width: dict[int, int] = defaultdict(int)
+        second: dict[int, int] = defaultdict(int)
+        rated: dict[int, int] = defaultdict(int)
+        for lease in leases:
+            lane, milli = self.caps.lane(lease), self.case.milli(lease)
+            for touch in lane.present:
+                width[touch.pool] += milli
+            for touch in lane.timed if self.case.is_charged(lease) else ():
+                second[touch.pool] += milli
+                rated[touch.pool] += milli * self.case.rate(lease.flavor)
+        return Part(leases, width, second or NOTHING, rated or NOTHING)

@@ -145,7 +145,7 @@ def _violations(case: Case) -> set[Violation]:
         *funded.violations(case, entered, present),
         *ahead.violations(case, caps, entered, present),
         *ledger.violations(case, entered),
-        *between.violations(case),
+        *between.violations(case, entered),
         *starts.violations(case),
         *closures.violations(case, failed),
         *failures.violations(case, failed),

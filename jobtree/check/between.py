@@ -34,7 +34,10 @@ class Group(NamedTuple):
 
 
 class Past(Moment):
-    """A second since the last cycle, under the Budgets as it saw them; made as the second of that cycle itself."""
+    """A second since the last cycle, under the Budgets as it saw them; made as the second of that cycle itself.
+
+    ``goes_on``: whether they are still the same, so that what caps and charges were they are.
+    """
 
     def __init__(self, case: Case, last: int) -> None:
         seen = case.rows.seen
@@ -46,6 +49,9 @@ class Past(Moment):
         self.discount = case.discount if lost else seen.discounts[-1].milli
         self.rates = case.rates if lost else {rate.flavor: rate.rate_milli for rate in seen.rates}
         self.closing, self.appended = case.closing, case.appended
+        then = (seen.budgets, seen.envelopes, seen.aggregates, self.discount, self.rates)
+        now = (rows.budgets, rows.envelopes, rows.aggregates, case.discount, case.rates)
+        self.goes_on = lost or then == now
         self._caps: dict[int, Caps] = {}
 
     def second(self, at: int, group: Group) -> Self:
@@ -62,6 +68,7 @@ class Past(Moment):
         found = Group(set(), [], [])
         for group in groups:
             if any(caps.pools[pool].on_time for payer in group.payers for pool in caps.reach(payer)):
+                found.payers.update(group.payers)
                 found.leases.extend(group.leases)
                 found.open.extend(group.open)
         return found
@@ -119,8 +126,11 @@ class Past(Moment):
         return [group for group in found.values() if group.open]
 
 
-def violations(case: Case) -> Iterator[Violation]:
-    """Segments in what was settled before, then what each group's ledgers say of the time since."""
+def violations(case: Case, entered: Ledger) -> Iterator[Violation]:
+    """Segments in what was settled before, then what each group's ledgers say of the time since.
+
+    ``entered``: what is charged by now under the present Budgets.
+    """
     last = _last_cycle(case)
     for (namespace, name), segments in case.appended.items():
         for segment in segments:
@@ -133,9 +143,10 @@ def violations(case: Case) -> Iterator[Violation]:
         for group in groups:
             for at in sorted(_turns(past, group)):
                 if last < at < case.at:
-                    yield from _overdrawn(past, group, at)
+                    yield from _overdrawn(past, group, at, past.ledger(at, group))
                     yield from _turned(past, group, at)
-        yield from _overdrawn(past, past.timed(groups), case.at)
+        timed = past.timed(groups)
+        yield from _overdrawn(past, timed, case.at, entered if past.goes_on else past.ledger(case.at, timed))
 
 
 def _last_cycle(case: Case) -> int | None:
@@ -188,12 +199,17 @@ def _turned(past: Past, group: Group, at: int) -> Iterator[Violation]:
                 yield Violation("class-derived", f"Lease {lease.namespace}/{lease.name}", sentence)
 
 
-def _overdrawn(past: Past, group: Group, at: int) -> Iterator[Violation]:
-    """Caps that are exceeded at ``at``, were not right after the last cycle, and were charged in the second before."""
-    ledger = past.ledger(at, group)
+def _overdrawn(past: Past, group: Group, at: int, ledger: Ledger) -> Iterator[Violation]:
+    """Caps that are exceeded at ``at``, were not right after the last cycle, and were charged in the second before.
+
+    ``ledger``: what is charged by ``at``, at least to the group.
+    """
+    caps = past.caps(at)
+    mine = {pool for payer in group.payers for pool in caps.reach(payer)}
     over = [
         (pool, measure, spent[number], limit, number)
-        for number, pool in enumerate(past.caps(at).pools)
+        for number, pool in enumerate(caps.pools)
+        if number in mine
         for measure, spent, limit in (("hours", ledger.hours, pool.hours), ("credits", ledger.credits, pool.credits))
         if limit is not None and spent[number] > limit
     ]

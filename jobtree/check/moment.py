@@ -4,7 +4,6 @@ The present one is the `Case`; others lie between the last cycle and this one (`
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from jobtree.check.kin import Kin
 from jobtree.check.rows import (
@@ -25,7 +24,7 @@ from jobtree.world.plan import Closure, Segment
 
 class Moment:
     """``leases``: all; ``held``: open ones; ``new``: those that a plan creates then. ``discount``: what a spare GPU
-    weighs, in thousandths; ``rates``: millicredits per GPU-hour by flavor.
+    weighs, in thousandths; ``rates``: millicredits per GPU-hour by flavor; ``sites``: see `Rows.sites`.
     """
 
     def __init__(
@@ -46,6 +45,7 @@ class Moment:
         self.new: list[Held] = []
         self.closing: Mapping[LeaseKey, Closure] = {}
         self.appended: Mapping[LeaseKey, list[Segment]] = {}
+        self.sites = rows.sites(envelopes)
         self._matches: dict[tuple[EnvelopeKey, int], bool] = {}
 
     def milli(self, lease: Held) -> int:
@@ -73,18 +73,6 @@ class Moment:
             array = self.runs.get((key[0], name)) if dash and index.isdecimal() else None
             return array if array is not None and array.array else None
         return run
-
-    @cached_property
-    def sites(self) -> Mapping[str, int]:
-        """By node the number of its site: nodes that no envelope tells apart, by flavor or a label that it asks for."""
-        asked = sorted({key for envelope in self.envelopes.values() for key, _ in envelope.selector})
-        numbers: dict[tuple[str | None, ...], int] = {}
-        found = {}
-        for node in self.nodes.values():
-            labels = dict(node.labels)
-            alike = (node.flavor, *(labels.get(key) for key in asked))
-            found[node.name] = numbers.setdefault(alike, len(numbers))
-        return found
 
     def matches(self, envelope: Envelope, node: str) -> bool:
         """Whether an envelope's flavor and selector match a node; one that is gone counts, so that caps stay safe."""

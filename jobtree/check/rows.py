@@ -3,7 +3,8 @@
 Lists are tuples, a null is None. Units are those of the schema.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from jobtree.world.records import read
@@ -278,12 +279,13 @@ class Rows:
     leases: list[Held]
     quarantine: list[Quarantined]
     seen: Seen
+    _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         """The rows of a snapshot, each list in the order of its table."""
         tables = snapshot.tables
-        return cls(
+        rows = cls(
             nodes=read(tables["nodes"], Node),
             pods=read(tables["pods"], Pod),
             budgets=read(tables["budgets"], Budget),
@@ -300,3 +302,20 @@ class Rows:
                 discounts=read(tables["seen_discounts"], Discount),
             ),
         )
+        rows.sites(rows.envelopes)
+        return rows
+
+    def sites(self, envelopes: Iterable[Envelope]) -> Mapping[str, int]:
+        """By node the number of its site: nodes that none of the envelopes tells apart, by flavor or a label that it
+        asks for.
+        """
+        asked = tuple(sorted({key for envelope in envelopes for key, _ in envelope.selector}))
+        if asked not in self._sites:
+            numbers: dict[tuple[str | None, ...], int] = {}
+            found = {}
+            for node in self.nodes:
+                labels = dict(node.labels)
+                alike = (node.flavor, *(labels.get(key) for key in asked))
+                found[node.name] = numbers.setdefault(alike, len(numbers))
+            self._sites[asked] = found
+        return self._sites[asked]

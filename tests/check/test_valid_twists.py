@@ -13,7 +13,7 @@ from tests.check.spoils import (
     taint,
     template,
 )
-from tests.support.documents import foreign_pod
+from tests.support.documents import envelope, foreign_pod
 from tests.support.times import moment
 
 MAINTENANCE = [{"selector": {"fabric.domain": "A"}, "start": moment("+2h"), "end": moment("+4h")}]
@@ -21,6 +21,19 @@ LENDS = {"lending": {"allow": True, "to": ["team:z", "team:a"], "maxConcurrency"
 
 
 TWISTS = [
+    Spoil(
+        "simple",
+        "hours that were overspent by what has ended, beside others that run on",
+        lambda s: (
+            s.budget("team:over", envelope(1, maxGPUHours=1))
+            .run("x", 1, owner="team:over", created="-9h")
+            .had("x", "a01#7", ago("8h"), ago("2h"), payer="team-over/gpus")
+            .remove("Run", "x")
+            .run("y", 1, created="-3h")
+            .holds("y", "a01#6", start=ago("2h"))
+        ),
+        "",
+    ),
     Spoil("simple", "a foreign pod beside it", lambda s: s.add(foreign_pod("other", "a01", 4)), ""),
     Spoil(
         "simple",

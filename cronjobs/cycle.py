@@ -116,7 +116,11 @@ def dry_run(intake: Intake, at: int, planner: Planner) -> Plan:
     ``at`` may be the very second of the last cycle, to look at what it left. Raises Refusal where it is earlier.
     """
     refuse_past(intake, at, same=True)
-    snapshot = take(intake)
+    return checked_plan(take(intake), at, planner)
+
+
+def checked_plan(snapshot: Snapshot, at: int, planner: Planner) -> Plan:
+    """The plan of a snapshot, checked. Raises Refusal where the checker does not pass it."""
     plan = planner.plan(snapshot, at, deadline=_deadline(snapshot))
     refuse_violations(snapshot, plan)
     return plan

@@ -78,7 +78,8 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     leases = [lease for lease in intake.leases if lookup.key_of(lease) == (run.namespace, run.name)]
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
-        show.data(show.listing([*objects, _explanation(run, found, answer)]), options.output)
+        computed = [] if answer is None else [_explanation(run, found, answer)]
+        show.data(show.listing([*objects, *computed]), options.output)
         return 0
     document = plain.document(run)
     show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
@@ -108,14 +109,13 @@ def _versus(options: Options, intake: Intake, run: Run, other: Run) -> int:
     return 0
 
 
-def _explanation(run: Run, found: Fate, answer: Answer | None) -> dict[str, Any]:
+def _explanation(run: Run, found: Fate, answer: Answer) -> dict[str, Any]:
     """What was computed, beside the objects as they are: the next cycle as `plan` prints it, and the remedies."""
     from jobtree.api import API_VERSION
 
     head = {"apiVersion": API_VERSION, "kind": "Explanation"}
     named = {"metadata": {"namespace": run.namespace, "name": run.name}}
-    said = {} if answer is None else {"remedies": answer.remedies, "taken": answer.taken}
-    return {**head, **named, "nextCycle": found, **said}
+    return {**head, **named, "nextCycle": found, "remedies": answer.remedies, "taken": answer.taken}
 
 
 def _why(reason: str, message: str) -> str:

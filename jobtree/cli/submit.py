@@ -44,8 +44,8 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Run
 
     cluster = options.cluster(create=True)
-    manifests = [each for file in given.filenames for each in _manifests(file, options.namespace, given.follow)]
-    items = [item for _, item in manifests]
+    given_objects = [each for file in given.filenames for each in manifests(file, options.namespace, given.follow)]
+    items = [item for _, item in given_objects]
     if not items:
         raise Refusal(f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
     structured = options.output in {"json", "yaml"}
@@ -53,10 +53,10 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
         start_planner()
     with cluster.hold():
         intake = cluster.read()
-        show.warn([*_check(intake, items), *_strange_flavors(intake, items)])
+        show.warn([*check(intake, items), *_strange_flavors(intake, items)])
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
-        outcomes = [_outcome(stored.get(item.subject), value, item) for value, item in manifests]
+        outcomes = [_outcome(stored.get(item.subject), value, item) for value, item in given_objects]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
     if structured:
         from exporters.plain import document
@@ -69,7 +69,7 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     return 0
 
 
-def _manifests(file: str, namespace: str | None, follow: str | None) -> list[Manifest]:
+def manifests(file: str, namespace: str | None, follow: str | None = None) -> list[Manifest]:
     """The objects of one file, in its order. Raises Refusal, naming the file, for what cannot be submitted."""
     from jobtree.api import API_VERSION, GROUP, decode
     from jobtree.api.core import Node, Pod
@@ -121,7 +121,7 @@ def _add_follow(value: dict[str, Any], upstream: str) -> None:
             follow["after"] = [*(each for each in follow.get("after", []) if each != upstream), upstream]
 
 
-def _check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
+def check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
     """Warnings. Raises Refusal where an object, or the set with what is there already, breaks a rule."""
     from jobtree.api import Budget, Run
     from jobtree.api.rules import check_object, check_set

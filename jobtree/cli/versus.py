@@ -11,6 +11,7 @@ from exporters.summary import counted, table
 from jobtree.api import Run, Time
 from jobtree.api.scalars import DAY
 from jobtree.cli import lookup
+from jobtree.cli.numbers import plain, unit_of, worth
 
 if TYPE_CHECKING:
     from jobtree.world.intake import Intake
@@ -35,8 +36,8 @@ class Worth(msgspec.Struct, frozen=True):
 
     def row(self) -> tuple[str, str, str, str]:
         """For people."""
-        values = [_plain(_worth(value, self.unit)) for value in (self.planned, self.instead)]
-        return self.stage, values[0], values[1], _unit(self.unit)
+        values = [plain(worth(value, self.unit)) for value in (self.planned, self.instead)]
+        return self.stage, values[0], values[1], unit_of(self.unit)
 
 
 class Shown(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -135,16 +136,16 @@ def _because(found: Versus, runs: tuple[Run, Run]) -> str:
         rule = "the heavier, then the older, then the first by name is started"
         return f"Both plans are worth the same in every stage; among equals {rule}.{third}"
     before, after = found.differs
-    unit = _unit(before.unit)
-    planned, instead = _worth(before.value, before.unit), _worth(after.value, after.unit)
-    more = _plain(abs(planned - instead))
+    unit = unit_of(before.unit)
+    planned, instead = worth(before.value, before.unit), worth(after.value, after.unit)
+    more = plain(abs(planned - instead))
     better = (before.value > after.value) == (before.sense == "max")
     if not better:
-        worth = f"starting {waits.name} instead would be worth {more} {unit} more in stage {before.name}"
-        return f"The plan is not the best one, within the gap that it states: {worth}.{third}"
+        said = f"starting {waits.name} instead would be worth {more} {unit} more in stage {before.name}"
+        return f"The plan is not the best one, within the gap that it states: {said}.{third}"
     word = "more" if before.sense == "max" else "less"
-    worth = f"starting {placed.name} is worth {more} {unit} {word}"
-    return f"Because {worth} in stage {before.name}: {_plain(planned)} against {_plain(instead)}.{third}"
+    said = f"starting {placed.name} is worth {more} {unit} {word}"
+    return f"Because {said} in stage {before.name}: {plain(planned)} against {plain(instead)}.{third}"
 
 
 def _no_choice(found: Versus, runs: tuple[Run, Run]) -> str:
@@ -162,18 +163,5 @@ def _no_choice(found: Versus, runs: tuple[Run, Run]) -> str:
     return " ".join(out)
 
 
-def _worth(value: int, unit: str) -> float:
-    """A stage's value for people: weight in GPU-days, payers in GPUs × rank."""
-    return value / (DAY if unit.startswith("GPU-seconds") else 1000 if unit.startswith("milli") else 1)
-
-
-def _unit(unit: str) -> str:
-    return unit.replace("GPU-seconds", "GPU-days").replace("milli-GPUs", "GPUs")
-
-
 def _cell(value: Any) -> str:
-    return _plain(value) if isinstance(value, float) else str(value)
-
-
-def _plain(number: float) -> str:
-    return f"{number:.2f}".rstrip("0").rstrip(".")
+    return plain(value) if isinstance(value, float) else str(value)

@@ -50,7 +50,7 @@ def status_patch(old: msgspec.Struct, new: msgspec.Struct) -> Plain:
         elif isinstance(after, msgspec.Struct) and isinstance(before, msgspec.Struct):
             if inner := status_patch(before, after):
                 patch[name] = inner
-        elif isinstance(after, Mapping) and isinstance(before, Mapping):
+        elif isinstance(after, dict) and isinstance(before, dict):
             patch[name] = merge_patch(_value(before), _value(after))
         else:
             patch[name] = _value(after)

@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         takes=("state",),
         example=f"{EXAMPLE} compact",
     )
-    compact.add_argument("--lake", metavar="DIR", help="the lake (default: lake beside the state file)")
+    compact.add_argument("--lake", metavar="DIR", help=args.LAKE)
     return args.run(parser, argv)
 
 

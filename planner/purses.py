@@ -88,13 +88,13 @@ class Purses:
         ``above``: what claims of a farther standing hold counts as left.
         """
         rooms = [
-            max(0, self.problem.book.caps[cap].limit - self.used[cap] + self._loose_at(cap, above)) // (milli * weight)
+            max(0, self.problem.book.caps[cap].limit - self.used[cap] + self.loose(cap, above)) // (milli * weight)
             for cap, weight in self.problem.book.touches(lane)
         ]
         return min(rooms, default=0)
 
-    def _loose_at(self, cap: int, above: int | None) -> int:
-        """What running claims that stand farther than ``above`` hold of a cap."""
+    def loose(self, cap: int, above: int | None) -> int:
+        """What running claims that stand farther than ``above`` hold of a cap: a start there may come before them."""
         if above is None:
             return 0
         if self._loose is None:

@@ -16,6 +16,7 @@ from planner.missing import (
 )
 from planner.purses import Purses
 from planner.solver import options, solve
+from policies import recall
 from policies.caps import amount
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem, RunType
@@ -28,6 +29,7 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
 
     A small integer model: least Σ rises with every GPU paid; a rise of hours or credits counts as the GPUs it provides
     for one accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer.
+    What farther claims hold counts as left, for they would give way.
     """
     kind = problem.types[candidate.type]
     near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
@@ -35,7 +37,8 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
     base = kind.lowered.pieces()
     needs = {True: kind.base_gpus, False: sum(shape.spare_gpus for shape in base)}
     rises = _Rises(problem, purses, model)
-    caps: dict[int, list[tuple[int, float]]] = {}
+    standing = {p.envelope: None if p.loan else recall.standing(p.rank) for p in candidate.payers}
+    caps: dict[int, dict[int | None, list[tuple[int, float]]]] = {}
     pays: dict[tuple[bool, int], list[int]] = {}
     for active, gpus in needs.items():
         columns = []
@@ -48,7 +51,8 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
                 for cap, weight in touched:
-                    caps.setdefault(cap, []).append((column, float(weight * problem.milli(active))))
+                    mine = caps.setdefault(cap, {}).setdefault(standing[payer.envelope], [])
+                    mine.append((column, float(weight * problem.milli(active))))
         model.row(("paid", active), columns, float(gpus), float(gpus))
     for cap, terms in sorted(caps.items()):
         rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
@@ -68,16 +72,22 @@ class _Rises:
         self.model = model
         self._found: list[tuple[int, Callable[[float], Missing]]] = []
 
-    def cap(self, index: int, terms: list[tuple[int, float]], near: int) -> None:
-        """Σ weight × pay − rise ≤ what is left, in the unit that people read. ``near``: place of its nearest payer."""
+    def cap(self, index: int, terms: dict[int | None, list[tuple[int, float]]], near: int) -> None:
+        """Σ weight × pay − rise ≤ what is left, in the unit that people read. ``near``: place of its nearest payer.
+
+        ``terms``: by standing, None for loans; those that stand so far or farther have what is left to them.
+        """
         cap = self.problem.book.caps[index]
         scale = cap.measure.scale
-        left = max(0, cap.limit - self.purses.used[index]) / scale
+        used = self.purses.used[index]
         period = int(self.problem.book.money.policy.accounting_period) / 3600
         price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
-        self.model.row(("cap", index), [*((c, w / scale) for c, w in terms), (column, -1.0)], -INF, left)
-        used = self.purses.used[index]
+        far: list[tuple[int, float]] = []
+        for standing in sorted(terms, key=lambda s: (s is not None, -1 if s is None else -s)):  # the farthest first
+            far += [(pay, weight / scale) for pay, weight in terms[standing]]
+            left = max(0, cap.limit - used + self.purses.loose(index, standing)) / scale
+            self.model.row(("cap", index, standing), [*far, (column, -1.0)], -INF, left)
         self._found.append((column, lambda rise: missing_at(cap, round(rise * scale), used)))
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:

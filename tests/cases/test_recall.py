@@ -1,0 +1,118 @@
+"""A nearer claimant's start takes back what farther claims hold (spec §3.8, stage 4)."""
+
+from tests.support.worlds import Cycle, World
+
+LOAN = {"allowBorrow": True, "sponsors": ["org:a"]}
+
+
+def held(*runs: tuple[str, int, str], cap: int = 12) -> World:
+    """``runs`` (name, GPUs, owner) at org:a's envelope of ``cap`` GPUs since an hour, on a fleet with room for all."""
+    world = World().domain("A", nodes=4).budget("org:a", cap, lending={"allow": True})
+    for name, gpus, owner in runs:
+        world.run(name, gpus, owner=owner)
+    world.cycle("-1h")
+    return world
+
+
+def recalled(cycle: Cycle) -> tuple[int, int]:
+    """Value and bound of stage 4."""
+    (stage,) = (stage for stage in cycle.plan.stages if stage.name == "recalled")
+    return stage.value, stage.bound
+
+
+def test_the_farthest_claim_gives_way_and_keeps_running() -> None:
+    world = held(("child", 6, "org:a:x"), ("cousin", 6, "org:a:x:y"))
+    cycle = world.run("own", 4, owner="org:a").cycle()
+
+    assert cycle.running == ["child", "cousin", "own"]
+    assert [cycle.funding(run) for run in cycle.running] == [{"shared": 6}, {"unfunded": 6}, {"owned": 4}]
+    assert recalled(cycle) == (6, 6)
+    assert cycle.segments("cousin") == [
+        [("shared", "2025-12-31T23:00:00Z", "2026-01-01T00:00:00Z"), ("unfunded", "2026-01-01T00:00:00Z", None)]
+    ]
+
+
+def test_nobody_gives_way_while_quota_is_left() -> None:
+    world = held(("cousin", 6, "org:a:x:y"))
+    cycle = world.run("own", 6, owner="org:a").cycle()
+
+    assert [cycle.funding(run) for run in cycle.running] == [{"shared": 6}, {"owned": 6}]
+    assert recalled(cycle) == (0, 0)
+
+
+def test_of_equal_claimants_the_running_one_stays() -> None:
+    world = held(("first", 8, "org:a:x"))
+    cycle = world.run("late", 8, owner="org:a:y").cycle()
+
+    assert (cycle.running, cycle.waiting) == (["first"], ["late"])
+    assert cycle.shorts("late") == [("concurrency", "org-a/gpus", 4, "GPU")]
+
+
+def test_a_loan_recalls_nobody() -> None:
+    world = held(("cousin", 8, "org:a:x:y"))
+    cycle = world.run("loan", 6, owner="team", funding=LOAN).cycle()
+
+    assert (cycle.running, cycle.waiting) == (["cousin"], ["loan"])
+    assert cycle.funding("cousin") == {"shared": 8}
+
+
+def test_a_young_loan_is_not_recalled_and_an_old_one_is() -> None:
+    def world() -> World:
+        made = World().domain("A", nodes=4).budget("org:a", 8, lending={"allow": True, "maxDuration": "2h"})
+        made.run("loan", 7, owner="team", funding=LOAN)
+        made.cycle("-1h")
+        return made.run("own", 8, owner="org:a")
+
+    young, old = world().cycle("+0s"), world().cycle("+1h")
+
+    assert (young.running, young.funding("loan")) == (["loan"], {"borrowed": 7, "lenders": ["org:a"]})
+    assert (old.running, old.funding("loan")) == (["loan", "own"], {"unfunded": 7})
+
+
+def test_a_malleable_claim_gives_way_group_by_group() -> None:
+    world = World().domain("A", nodes=4).budget("org:a", 12)
+    wide = {"minTotalGPUs": 2, "maxTotalGPUs": 12, "stepGPUs": 2}
+    world.run("wide", 12, owner="org:a:x:y", by=2, malleable=wide)
+    world.cycle("-1h")
+    cycle = world.run("own", 5, owner="org:a").cycle()
+
+    assert cycle.funding("wide") == {"shared": 6, "unfunded": 6}
+    assert cycle.funding("own") == {"owned": 5}
+    assert recalled(cycle) == (6, 6)
+
+
+def test_the_payer_with_the_fewest_gpus_to_recall_is_taken() -> None:
+    world = World().domain("A", nodes=4)
+    world.budget("org:a", envelopes=[_envelope("one"), _envelope("two")])
+    world.run("big", 8, owner="org:a:x:y").run("small", 6, owner="org:a:x:z")
+    world.cycle("-1h")
+    cycle = world.run("own", 4, owner="org:a").cycle()
+
+    assert [cycle.funding(run) for run in ("big", "own", "small")] == [{"shared": 8}, {"owned": 4}, {"unfunded": 6}]
+    assert recalled(cycle) == (6, 6)
+
+
+def _envelope(name: str) -> dict[str, object]:
+    return {"name": name, "flavor": "H100-80GB", "selector": {"region": "*"}, "concurrency": 8}
+
+
+def test_what_is_short_counts_farther_claims_as_left() -> None:
+    world = held(("cousin", 6, "org:a:x:y"), cap=8)
+    cycle = world.run("own", 10, owner="org:a").cycle()
+
+    assert cycle.shorts("own") == [("concurrency", "org-a/gpus", 2, "GPU")]
+
+
+def test_quota_that_returns_funds_the_recalled_claim_again() -> None:
+    world = held(("cousin", 8, "org:a:x:y"))
+    world.run("own", 6, owner="org:a", limit="1h").cycle()
+    cycle = world.cycle("+2h")
+
+    assert cycle.running == ["cousin"]
+    assert cycle.segments("cousin") == [
+        [
+            ("shared", "2025-12-31T23:00:00Z", "2026-01-01T00:00:00Z"),
+            ("unfunded", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"),
+            ("shared", "2026-01-01T01:00:00Z", None),
+        ]
+    ]

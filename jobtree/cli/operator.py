@@ -96,12 +96,14 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import run_cycle
     from cronjobs.schedule import times
     from exporters.summary import counted, headline
+    from jobtree.api import Time
     from jobtree.world.intake import collector_paused
 
     lake = _lake(options, given.lake)
     with collector_paused():  # to its end: the collector would begin with a walk over all that a cycle leaves behind
+        cluster = options.cluster()
         for at in times(options.at, given.every, given.span):
-            cluster = options.cluster(at=at)
+            cluster.at = Time(at)
             with cluster.hold(), _progress() as on_phase:
                 result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
             _warn(result.plan)

@@ -12,11 +12,11 @@ from jobtree.api import Refusal, Time
 from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
-from jobtree.world.intake import Intake, collector_paused, intake, is_read
+from jobtree.world.intake import Intake, Known, collector_paused, intake, is_read
 
 
 class _Read(NamedTuple):
-    """What was read last: the writer finds it parsed where the file is still the same."""
+    """What was read last, or written (then without a revision), so that the same bytes are not parsed again."""
 
     data: bytes
     revision: str
@@ -28,7 +28,8 @@ class StateFile:
 
     ``at``: the time, in Unix seconds, that objects without uid or creation time are first seen at. Reading tells what
     they get, the next write puts it into the file. ``create``: a missing file is an empty cluster; else a Refusal.
-    ``wait``: seconds to wait for another writer.
+    ``wait``: seconds to wait for another writer. What was read once is not parsed or decoded again while it stays as it
+    is, so several cycles had better use one of these, its ``at`` set to each cycle's time.
     """
 
     def __init__(self, path: Path | str, at: int, *, create: bool = False, wait: float = disk.LOCK_WAIT) -> None:
@@ -38,15 +39,14 @@ class StateFile:
         self._wait = wait
         self._held = 0
         self._last: _Read | None = None
+        self._known = Known()
 
     def read(self) -> Intake:
         """Everything in the file, at one revision: files are replaced in one step, so no lock is needed."""
         with self._named(), collector_paused():
-            data = self._bytes()
-            text = self._parse(data)
-            found = [(each.key, self._first_seen(each)) for each in text.documents() if is_read(each.key)]
-            self._last = _Read(data, revision_of(data), text)
-        return intake(found, self._last.revision)
+            self._last = last = self._read()
+            found = [(each.key, self._first_seen(each)) for each in last.text.documents() if is_read(each.key)]
+            return intake(found, last.revision, self._known)
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
         """Applies all of the writes on top of ``revision``, or raises Refusal and leaves the file untouched.
@@ -54,17 +54,14 @@ class StateFile:
         The first writer also puts what `read` said of objects seen for the first time into the file.
         """
         with self.hold(), self._named(), collector_paused():
-            data = self._bytes()
-            last = self._last if self._last is not None and self._last.data == data else None
-            if (last.revision if last else revision_of(data)) != revision:
-                raise Refusal("it was changed by somebody else in the meantime; run the command again")
-            text = last.text if last else self._parse(data)
+            before = self._read(revision)
             self._last = None  # its text is changed from here on
-            edits.first_sight(text, self.at)
-            edits.apply(text, writes, self.at)
-            after = text.render()
-            if after != data:
+            edits.first_sight(before.text, self.at)
+            edits.apply(before.text, writes, self.at)
+            after = before.text.render()
+            if after != before.data:
                 disk.replace(self._target(), after)
+            self._last = _Read(after, "", before.text)
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -93,8 +90,15 @@ class StateFile:
             raise Refusal(f"there is no such file{hint}")
         return data or b""
 
-    def _parse(self, data: bytes) -> StateText:
-        return document.parse(data, json=self.path.suffix == ".json")
+    def _read(self, wanted: str | None = None) -> "_Read":
+        """The file as it is now. Raises Refusal where that is not the wanted revision."""
+        data = self._bytes()
+        last = self._last if self._last is not None and self._last.data == data else None
+        revision = (last.revision if last else "") or revision_of(data)
+        if wanted not in {None, revision}:
+            raise Refusal("it was changed by somebody else in the meantime; run the command again")
+        text = last.text if last else document.parse(data, json=self.path.suffix == ".json")
+        return _Read(data, revision, text)
 
     def _first_seen(self, each: document.Document) -> bytes | msgspec.Raw:
         value = edits.seen(each, self.at)

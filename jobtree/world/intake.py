@@ -5,7 +5,7 @@ broken Policy refuses the whole, since nothing may be planned by other rules tha
 """
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -143,18 +143,45 @@ class Intake:
         return seen.of(seen.last_plan(self.plans), self.config_map(seen.RECORD))
 
 
-def intake(objects: Iterable[tuple[Key, bytes | msgspec.Raw]], revision: str) -> Intake:
+class Known:
+    """What the last intake made of each document.
+
+    That follows from the document's JSON and the Policy's resource names alone, so the next intake takes it as it is
+    where both are still the same.
+    """
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._made: dict[Key, _Made] = {}
+
+    def of(self, names: tuple[str, ...]) -> "dict[Key, _Made]":
+        """What holds under these resource names."""
+        return self._made if names == self._names else {}
+
+    def keep(self, names: tuple[str, ...], made: "dict[Key, _Made]") -> None:
+        """Remembers this in place of all before."""
+        self._names, self._made = names, made
+
+
+def intake(objects: Iterable[tuple[Key, bytes | msgspec.Raw]], revision: str, known: Known | None = None) -> Intake:
     """Decodes objects given as (key, JSON). Keys are unique; those that `is_read` does not know are passed over.
 
-    Raises Refusal when the Policy is broken.
+    ``known``: of the intake before, if there was one; it is brought up to date. Raises Refusal for a broken Policy.
     """
     with collector_paused():
-        ordered = sorted(objects, key=lambda pair: pair[0])
         reading = _Reading(revision)
-        for policies_first in (True, False):  # what a resource or label means is the Policy's to say
-            for key, raw in ordered:
-                if (key.group == GROUP and key.kind == "Policy") is policies_first:
-                    reading.take(key, raw)
+        others = []
+        for key, raw in sorted(objects, key=lambda pair: pair[0]):
+            if key.group == GROUP and key.kind == "Policy":  # what a resource or label means is the Policy's to say
+                reading.take(key, raw, {})
+            else:
+                others.append((key, raw))
+        names = reading.resource_names()
+        before = known.of(names) if known else {}
+        for key, raw in others:
+            reading.take(key, raw, before)
+        if known:
+            known.keep(names, reading.made)
         return reading.done()
 
 
@@ -170,11 +197,20 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+class _Made(NamedTuple):
+    """The object that a document's JSON says, with sentences about it."""
+
+    raw: bytes | msgspec.Raw
+    item: Any
+    warnings: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class _Reading:
-    """An Intake that is being filled."""
+    """An Intake that is being filled; ``made``: of each document that can be used."""
 
     revision: str
+    made: dict[Key, _Made] = field(default_factory=dict)
     found: dict[str, dict[Key, Any]] = field(
         default_factory=lambda: {kind: {} for kind in (*KINDS, "Node", "Pod", "ConfigMap")}
     )
@@ -188,19 +224,24 @@ class _Reading:
     def resource_names(self) -> tuple[str, ...]:
         return (self.policy() or Policy()).spec.resource_names
 
-    def take(self, key: Key, raw: bytes | msgspec.Raw) -> None:
+    def take(self, key: Key, raw: bytes | msgspec.Raw, before: Mapping[Key, _Made]) -> None:
         if not is_read(key):
             return
-        try:
-            item = self._decode(key, raw)
-        except Refusal as refusal:
-            if key.kind.lower() == "policy" and key.name == POLICY_NAME:
-                raise refusal if refusal.subject else refusal.about(str(key)) from None
-            self.quarantined[key] = refusal.problem
-        else:
-            self.found[key.kind][key] = item
+        made = before.get(key)
+        if made is None or (made.raw is not raw and made.raw != raw):
+            try:
+                made = self._decode(key, raw)
+            except Refusal as refusal:
+                if key.kind.lower() == "policy" and key.name == POLICY_NAME:
+                    raise refusal if refusal.subject else refusal.about(str(key)) from None
+                self.quarantined[key] = refusal.problem
+                return
+        self.made[key] = made
+        self.found[key.kind][key] = made.item
+        if made.warnings:
+            self._warn(key, made.warnings)
 
-    def _decode(self, key: Key, raw: bytes | msgspec.Raw) -> Any:
+    def _decode(self, key: Key, raw: bytes | msgspec.Raw) -> _Made:
         kind = key.kind
         if key.group == GROUP and kind not in KINDS:
             raise Refusal(f"{kind} is not a kind of {GROUP}; allowed are {', '.join(sorted(KINDS))}")
@@ -209,29 +250,22 @@ class _Reading:
         if kind == "Policy" and key != _POLICY:
             raise Refusal("only the Policy named default is read; rename this one or remove it")
         if kind == "ConfigMap":
-            return _config_map(key, raw)
+            return _Made(raw, _config_map(key, raw), ())
         item = decode(kind, raw)
+        warnings: list[str] = []
         if isinstance(item, Node):
             needs.of_node(item, self.resource_names())
         elif isinstance(item, Pod):
             needs.of_pod(item.spec, self.resource_names())
         else:
-            for message in check_object(item):
-                self._warn(key, [message.removeprefix(f"{key}: ")])
+            warnings += [message.removeprefix(f"{key}: ") for message in check_object(item)]
         if isinstance(item, Run):
             needs.of_template(item, self.resource_names())
-            self._check_annotations(key, item)
-        return item
+            warnings += _odd_annotations(item)
+        return _Made(raw, item, tuple(warnings))
 
     def _warn(self, key: Key, messages: Iterable[str]) -> None:
         self.warnings.extend(Notice(*key[1:], message) for message in messages)
-
-    def _check_annotations(self, key: Key, run: Run) -> None:
-        """What a running program reports must not stop its run: an annotation that cannot be read is left out."""
-        for annotation in (ANNOTATION_COMPLETED, ANNOTATION_ETA):
-            text = run.metadata.annotations.get(annotation)
-            if text is not None and time_or_none(text) is None:
-                self._warn(key, [f"its annotation {annotation} is {text!r} and is left out; allowed is a time"])
 
     def done(self) -> Intake:
         while problems := set_problems([*self.found["Budget"].values(), *self.found["Run"].values()]):
@@ -262,6 +296,14 @@ class _Reading:
             key = Key(GROUP, kind, namespace, name)
             self.found[kind].pop(key, None)
             self.quarantined.setdefault(key, refusal.problem)
+
+
+def _odd_annotations(run: Run) -> Iterator[str]:
+    """What a running program reports must not stop its run: an annotation that cannot be read is left out."""
+    for annotation in (ANNOTATION_COMPLETED, ANNOTATION_ETA):
+        text = run.metadata.annotations.get(annotation)
+        if text is not None and time_or_none(text) is None:
+            yield f"its annotation {annotation} is {text!r} and is left out; allowed is a time"
 
 
 def time_or_none(text: str) -> Time | None:

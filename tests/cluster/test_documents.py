@@ -145,6 +145,26 @@ def test_every_form_takes_a_patch_a_create_and_a_delete(path: Path) -> None:
     assert intake.quarantined == ()
 
 
+def test_one_that_remembers_the_file_reads_and_writes_as_one_that_sees_it_first(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(path.read_bytes())
+    remembers = StateFile(path, AT)
+    rounds = [
+        [suspend("r"), Write("create", Ref("Run", "default", "new"), doc.run("new", 4))],
+        [],
+        [Write("patch", Ref("Run", "default", "new"), {"status": {"phase": "Pending"}}, "status")],
+        [Write("delete", Ref("Run", "default", "r"))],
+        [Write("create", Ref("Run", "default", "r"), doc.run("r", 2))],
+    ]
+    for writes in rounds:
+        remembers.write(writes, remembers.read().revision)
+        write(other, *writes)
+        assert path.read_bytes() == other.read_bytes()
+        assert remembers.read() == StateFile(other, AT).read()
+    path.write_text(doc.dump([doc.run("r", 8), doc.node("n", 0)]), encoding="utf-8")
+    assert remembers.read() == StateFile(path, AT).read()
+
+
 def test_untouched_yaml_documents_stay_to_the_byte(tmp_path: Path) -> None:
     path = tmp_path / "state.yaml"
     path.write_text(yaml_file(), encoding="utf-8")

@@ -6,21 +6,26 @@ import msgspec
 import pytest
 
 from jobtree.api import GROUP, Refusal
-from jobtree.world.intake import Intake, Notice, intake, key_of
+from jobtree.world.intake import Intake, Key, Known, Notice, intake, key_of
 from tests.support import documents as doc
 from tests.support.documents import Document
 
 NO_POLICY = Notice("Policy", "", "default", "there is none: the built-in defaults hold")
 
 
-def intake_of(documents: list[Document]) -> Intake:
-    """The intake of documents as a cluster would hand them over."""
+def pairs(documents: list[Document]) -> list[tuple[Key, bytes]]:
+    """Documents as a cluster would hand them over."""
     found = []
     for each in documents:
         metadata = each["metadata"]
         key = key_of(each.get("apiVersion", ""), each["kind"], metadata.get("namespace", ""), metadata["name"])
         found.append((key, msgspec.json.encode(each)))
-    return intake(found, "r1")
+    return found
+
+
+def intake_of(documents: list[Document]) -> Intake:
+    """The intake of documents."""
+    return intake(pairs(documents), "r1")
 
 
 def run(name: str, **spec: Any) -> Document:
@@ -159,6 +164,23 @@ def test_a_node_claims_at_most_as_many_gpus_as_a_lease_can_name() -> None:
     assert quarantined([policy, both]) == {
         "Node both": "allocatable nvidia.com/gpu and amd.com/gpu is 1200; allowed is at most 1000 GPUs on one node"
     }
+
+
+def test_what_is_known_is_taken_only_while_document_and_resource_names_are_the_same() -> None:
+    known = Known()
+
+    def again(gpus: str, *names: str) -> Intake:
+        node = doc.merge(doc.node("n"), {"status": {"allocatable": {"nvidia.com/gpu": gpus, "other/gpu": "many"}}})
+        world = [doc.policy(resourceNames=list(names)), node, run("r", funding={"maxBorrowGPUs": 1})]
+        found = intake(pairs(world), "r1", known)
+        assert found == intake_of(world)
+        return found
+
+    first, same = (again("8", "nvidia.com/gpu") for _ in range(2))
+    assert [one is other for one, other in zip(first.nodes, same.nodes, strict=True)] == [True]
+    assert (first.runs[0] is same.runs[0], len(same.warnings)) == (True, 1)
+    assert again("4", "nvidia.com/gpu").nodes[0].status.allocatable["nvidia.com/gpu"] == "4"
+    assert len(again("4", "nvidia.com/gpu", "other/gpu").quarantined) == 1
 
 
 def test_objects_of_other_groups_are_passed_over_whatever_they_say() -> None:

@@ -3,7 +3,8 @@
 An edit is data, so it can be kept, combined and shown. Columns and units are those of `jobtree.world.schema`.
 """
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,12 @@ class Drop:
 
 
 Edit = Cell | Copy | Drop
+
+
+def copies(node: str, count: int, names: Collection[str]) -> list[Copy]:
+    """``count`` more nodes like ``node``, named as none of ``names``."""
+    fresh = (name for number in itertools.count(1) if (name := f"{node}-more-{number}") not in names)
+    return [Copy(node, name) for name in itertools.islice(fresh, count)]
 
 
 def edited(snapshot: Snapshot, edits: Iterable[Edit]) -> Snapshot:

@@ -98,7 +98,7 @@ def span(text: str) -> int:
 def count(text: str) -> int:
     """argparse type: a whole number above zero."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs; allowed is a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number; allowed is a whole number above 0")
     return int(text)
 
 

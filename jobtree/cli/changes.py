@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -89,13 +88,12 @@ def _sponsor(intake: Intake, options: Options, text: str) -> tuple[str, list[Edi
 
 
 def _add_nodes(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
-    from planner.edits import Copy
+    from planner.edits import copies
 
     name, count = _split("add-nodes", text)
     there = {node.metadata.name for node in intake.nodes}
-    fresh = (new for number in itertools.count(1) if (new := f"{name}-more-{number}") not in there)
-    edits: list[Edit] = [Copy(name, new) for new in itertools.islice(fresh, count)]
-    return f"there {'is' if count == 1 else 'are'} {counted(count, 'node', 'nodes')} more like {name}", edits
+    words = f"there {'is' if count == 1 else 'are'} {counted(count, 'node', 'nodes')} more like {name}"
+    return words, [*copies(name, count, there)]
 
 
 def _remove_node(_intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:

@@ -106,7 +106,7 @@ class Bench:
 
     @cached_property
     def _planned(self) -> set[RunKey]:
-        return {(lease.namespace, lease.spec.run_ref.run_name) for lease in self.plan.leases}
+        return {lease.run_key for lease in self.plan.leases}
 
 
 def alone(state: State, key: RunKey) -> State:
@@ -165,10 +165,9 @@ def _fits(kind: RunType, vacancies: Vacancies) -> bool:
 
 def largest(most: int, works: Callable[[int], bool]) -> int:
     """The largest number from 1 to ``most`` that works, 0 where none does; whatever is smaller than one works too."""
-    low, high = 0, most + 1
     if most >= 1 and works(most):
         return most
-    high = most
+    low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if works(middle) else (low, middle)

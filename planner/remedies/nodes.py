@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from planner.edits import Copy
+from planner.edits import copies
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import Remedy, Who
 from policies.caps import counted
@@ -43,17 +43,15 @@ def _copies(bench: Bench, node: int) -> Remedy | None:
         return None
     most = -(-gpus // usable)
 
-    def edits(count: int) -> tuple[Copy, ...]:
-        return tuple(Copy(name, f"{name}-more-{number}") for number in range(1, count + 1))
-
-    if not bench.within(edits(most)).starts():
+    fresh = copies(name, most, set(fleet.names))
+    if not bench.within(fresh).starts():
         return None
-    count = most - largest(most - 1, lambda fewer: bench.within(edits(most - fewer)).starts())
+    count = most - largest(most - 1, lambda fewer: bench.within(fresh[: most - fewer]).starts())
     nodes = counted(count, 1, "node")
     return Remedy(
         kind="node",
         who=Who.OPERATORS,
         gpus=count * size,
         words=f"{nodes} more like {name}, in {fleet.domain_name(int(fleet.domain[node]))}",
-        edits=edits(count),
+        edits=tuple(fresh[:count]),
     )

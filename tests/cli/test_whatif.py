@@ -145,7 +145,7 @@ def test_a_width_that_no_run_may_have_is_refused() -> None:
     ("options", "words"),
     [
         ([], "nothing is changed; say what is to be otherwise, with -f FILE or one of the options"),
-        (["--cap", "org-a/gpus"], "argument --cap: 'org-a/gpus' is to be BUDGET/NAME=N: '' is not a number of GPUs"),
+        (["--cap", "org-a/gpus"], "argument --cap: 'org-a/gpus' is to be BUDGET/NAME=N: '' is no number"),
         (["--sponsor", "second"], "argument --sponsor: 'second' is to be RUN=OWNER"),
     ],
 )

@@ -259,6 +259,12 @@ def test_smaller_groups() -> None:  # P7
     ]
 
 
+def test_more_nodes_take_names_that_nobody_has() -> None:
+    world = World().node("n", 4).node("n-more-1", 2).budget("org:a", 64).run("r", 8)
+
+    assert answer(world)[-1] == ("node", "OPERATORS", 4, "1 node more like n, in d1", "")
+
+
 def test_groups_in_several_domains() -> None:  # P13
     world = World().domain("A", nodes=3).domain("B", nodes=2).budget("org:a", 64)
     world.run("r", 32, locality={"groupGPUs": 8, "allowCrossGroupSpread": False})

@@ -62,7 +62,7 @@ def _counts(intake: Intake, plan: Plan) -> api.Counts:
     closed = [leases[closure.namespace, closure.name] for closure in plan.closures]
 
     def runs(reason: str) -> int:
-        return len({(each.namespace, each.spec.run_ref.run_name) for each in plan.leases if each.spec.reason == reason})
+        return len({each.run_key for each in plan.leases if each.spec.reason == reason})
 
     return api.Counts(
         started=runs("Start"),

@@ -21,7 +21,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def headline(plan: Plan) -> str:
     """One sentence with the numbers that matter."""
-    started = len({_run(lease) for lease in plan.leases if lease.spec.reason == "Start"})
+    started = len({lease.run_key for lease in plan.leases if lease.spec.reason == "Start"})
     parts = [counted(started, "run starts", "runs start"), counted(len(plan.waits), "waits", "wait")]
     if plan.closures:
         parts.append(counted(len(plan.closures), "lease ends", "leases end"))
@@ -51,14 +51,10 @@ def payer(lease: Lease) -> str:
     return f"{paid.budget}/{paid.envelope}" if paid else "-"
 
 
-def _run(lease: Lease) -> tuple[str, str]:
-    return lease.namespace, lease.spec.run_ref.run_name
-
-
 def _starts(plan: Plan) -> list[str]:
     by_run: dict[tuple[str, str], list[Lease]] = defaultdict(list)
     for lease in plan.leases:
-        by_run[_run(lease)].append(lease)
+        by_run[lease.run_key].append(lease)
     if not by_run:
         return []
     rows = []

@@ -7,7 +7,6 @@ all of them land at once, and the two states of the Plan are one.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ from jobtree.cluster.protocol import Ref, Write
 from jobtree.world import seen
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Closure, Plan, Segment
+from policies.usage import plain as plain_number
 
 USAGE_PERIOD: Final = 600
 """Seconds between two writes of a Budget's usage where only the clock moved it (spec §1)."""
@@ -86,7 +86,7 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None)
     funding = list(lease.status.funding)
     for segment in segments:
         _end_last(funding, segment.since)
-        rate = None if segment.rate_milli is None else _decimal(segment.rate_milli)
+        rate = None if segment.rate_milli is None else plain_number(segment.rate_milli, 1000)
         funding.append(LedgerSegment(class_=segment.funding_class, from_=Time(segment.since), rate=rate))
     status = msgspec.structs.replace(lease.status, funding=tuple(funding))
     if closure is not None:
@@ -104,11 +104,6 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None)
 def _end_last(funding: list[LedgerSegment], at: int) -> None:
     if funding and funding[-1].to is None:
         funding[-1] = msgspec.structs.replace(funding[-1], to=Time(at))
-
-
-def _decimal(milli: int) -> int | float:
-    exact = Fraction(milli, 1000)
-    return int(exact) if exact.denominator == 1 else float(exact)
 
 
 def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:

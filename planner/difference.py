@@ -1,13 +1,12 @@
 """Two plans of two worlds side by side: what would be otherwise."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from jobtree.world import values
 from jobtree.world.after import after
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
-from planner.stages import Sense
 from policies.claims import RunKey
 
 Payers = dict[str, int]
@@ -28,7 +27,6 @@ class StagePair:
 
     name: str
     unit: str
-    sense: Sense
     present: int | None
     otherwise: int | None
 
@@ -46,12 +44,7 @@ class Difference:
     change: dict[RunKey, tuple[Payers, Payers]]
     gpus: dict[str, Pair]
     held: dict[str, Pair]
-    stages: list[StagePair] = field(default_factory=list)
-
-    @property
-    def nothing(self) -> bool:
-        """Does every run fare the same?"""
-        return not (self.gain or self.lose or self.change)
+    stages: list[StagePair]
 
 
 def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan]) -> Difference:
@@ -125,7 +118,6 @@ def _stages(now: Plan, then: Plan) -> list[StagePair]:
         StagePair(
             name,
             known[name].unit,
-            known[name].sense,
             first[name].value if name in first else None,
             second[name].value if name in second else None,
         )

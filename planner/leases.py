@@ -12,6 +12,7 @@ from planner.room import Room
 from policies.claims import UNFUNDED, class_name, is_loan
 from policies.money import Money
 from policies.problem import Problem
+from policies.usage import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,4 @@ def first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
         return Segment(class_=UNFUNDED, from_=Time(money.at))
     name: FundingClass = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
     rate = money.rate_milli(envelope)
-    return Segment(class_=name, from_=Time(money.at), rate=_plain(rate) if rate else None)
-
-
-def _plain(milli: int) -> int | float:
-    return milli // 1000 if milli % 1000 == 0 else milli / 1000
+    return Segment(class_=name, from_=Time(money.at), rate=plain(rate, 1000) if rate else None)

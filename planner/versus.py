@@ -118,7 +118,7 @@ def _side(now: State, plan: Plan, key: RunKey) -> Side:
     run = now.runs[key]
     wait = next((each for each in plan.waits if (each.namespace, each.name) == key), None)
     fate, words = OUT, ""
-    if any((lease.namespace, lease.spec.run_ref.run_name) == key for lease in plan.leases):
+    if any(lease.run_key == key for lease in plan.leases):
         fate = RUNS if key in now.held else STARTS
     elif key in now.held:
         fate = RUNS
@@ -129,7 +129,7 @@ def _side(now: State, plan: Plan, key: RunKey) -> Side:
 
 def _without(plan: Plan, key: RunKey) -> Plan:
     """The plan without what it does for one run."""
-    leases = [lease for lease in plan.leases if (lease.namespace, lease.spec.run_ref.run_name) != key]
+    leases = [lease for lease in plan.leases if lease.run_key != key]
     runs = [update for update in plan.runs if (update.namespace, update.name) != key]
     return structs.replace(plan, leases=leases, runs=runs)
 

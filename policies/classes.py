@@ -17,6 +17,7 @@ from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
 from policies.ledger import Spent, second_of
 from policies.money import Money
+from policies.scopes import GONE
 
 FRESH_LOAN: Final = -1
 OLD_LOAN: Final = 5
@@ -149,7 +150,7 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
     touched: Sums = {}
     second: Sums = {}
     for lease in leases:
-        lane = Lane(claim.envelope, claim.loan, sites.get(lease.node, -1), claim.limit)
+        lane = Lane(claim.envelope, claim.loan, sites.get(lease.node, GONE), claim.limit)
         for total, more in zip((touched, second), weigh(book, lane, lease.milli(book.money.policy)), strict=True):
             for cap, weight in more.items():
                 total[cap] = total.get(cap, 0) + weight

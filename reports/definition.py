@@ -11,7 +11,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -61,7 +61,7 @@ class Definition:
     charts: tuple[Chart, ...] = ()
     checks: tuple[Check, ...] = ()
     everything: bool = False
-    needs: tuple[str, ...] = field(default=())
+    needs: tuple[str, ...] = ()
 
 
 def names() -> list[str]:

@@ -84,7 +84,7 @@ FORMATS: Final[dict[str, Callable[[Report], str]]] = {
 
 
 def records(report: Report) -> list[dict[str, Any]]:
-    """The rows as Python values; what is no number is null."""
+    """The rows as Python values, each by the name of its column."""
     rows: list[dict[str, Any]] = report.rows.to_pylist()
     return rows
 

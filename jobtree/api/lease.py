@@ -134,3 +134,8 @@ class Lease(Object, frozen=True, kw_only=True):
     spec: LeaseSpec
     kind: Literal["Lease"] = "Lease"
     status: LeaseStatus = LeaseStatus()
+
+    @property
+    def run_key(self) -> tuple[str, str]:
+        """Namespace and name of the run that holds it."""
+        return self.namespace, self.spec.run_ref.run_name

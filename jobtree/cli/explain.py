@@ -75,7 +75,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     plan = dry_run(intake, options.time, start_planner())
     found = fate.of(run, intake, plan)
     answer = remedies.of(run, intake, plan, options)
-    leases = [lease for lease in intake.leases if lookup.key_of(lease) == (run.namespace, run.name)]
+    leases = [lease for lease in intake.leases if lease.run_key == (run.namespace, run.name)]
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
         computed = [] if answer is None else [_explanation(run, found, answer)]

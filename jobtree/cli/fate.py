@@ -101,7 +101,7 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
     held = [
         lease for lease in lookup.open_leases(intake.leases).get(key, []) if (lease.namespace, lease.name) not in closed
     ]
-    opened = [lease for lease in plan.leases if lookup.key_of(lease) == key]
+    opened = [lease for lease in plan.leases if lease.run_key == key]
     update = next((each for each in plan.runs if (each.namespace, each.name) == key), None)
     after = run if update is None else msgspec.structs.replace(run, status=update.status)
     phase = lookup.phase(after)

@@ -48,7 +48,7 @@ def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
 
 def find_holder(intake: Intake, name: str, namespace: str | None) -> RunKey:
     """Like `find_run`, and also a run that is gone, since leases outlive their run. Raises Refusal."""
-    gone = {key_of(lease) for lease in intake.leases} - {(run.namespace, run.name) for run in intake.runs}
+    gone = {lease.run_key for lease in intake.leases} - {(run.namespace, run.name) for run in intake.runs}
     places = [key for key in sorted(gone) if key[1] == name and namespace in {None, key[0]}]
     if len(places) == 1 and not any(run.name == name for run in intake.runs):
         return places[0]
@@ -56,17 +56,12 @@ def find_holder(intake: Intake, name: str, namespace: str | None) -> RunKey:
     return run.namespace, run.name
 
 
-def key_of(lease: Lease) -> RunKey:
-    """Namespace and name of the run that holds a lease."""
-    return lease.namespace, lease.spec.run_ref.run_name
-
-
 def open_leases(leases: Iterable[Lease]) -> dict[RunKey, list[Lease]]:
     """The leases that are open now, by run."""
     found: dict[RunKey, list[Lease]] = defaultdict(list)
     for lease in leases:
         if not lease.status.closed:
-            found[key_of(lease)].append(lease)
+            found[lease.run_key].append(lease)
     return found
 
 

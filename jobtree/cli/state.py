@@ -107,7 +107,7 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     leases = list(intake.leases)
     if given.run is not None:
         key = lookup.find_holder(intake, given.run, options.namespace)
-        leases = [lease for lease in leases if lookup.key_of(lease) == key]
+        leases = [lease for lease in leases if lease.run_key == key]
     elif options.namespace is not None:
         leases = [lease for lease in leases if lease.namespace == options.namespace]
     if given.owner is not None:

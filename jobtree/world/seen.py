@@ -7,7 +7,6 @@ record that is missing, unreadable or not the one that the Plan names is lost: `
 """
 
 import base64
-import binascii
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping
@@ -95,7 +94,7 @@ def of(plan: Plan | None, data: Mapping[str, str] | None) -> Seen | None:
         text = data[_BUDGETS].encode() if packed is None else zlib.decompress(base64.b64decode(packed))
         specs = msgspec.json.decode(text, type=dict[str, BudgetSpec], dec_hook=dec_hook)
         rates = msgspec.json.decode(data[_POLICY], type=_Rates, dec_hook=dec_hook)
-    except (KeyError, msgspec.DecodeError, zlib.error, binascii.Error):
+    except (KeyError, ValueError, msgspec.DecodeError, zlib.error):  # ValueError: not base64, or not UTF-8
         return None
     budgets = tuple(Budget(metadata=ObjectMeta(name=name), spec=specs[name]) for name in sorted(specs))
     return Seen(budgets=budgets, credit_rates=rates.credit_rates, discounts=rates.discounts)

@@ -18,8 +18,9 @@ from planner.remedies.bench import HOUR_MILLI, Bench
 from planner.room import Room
 from planner.solver import Floats
 from policies.caps import Lane
-from policies.claims import UNFUNDED, LeaseRow, RunKey, is_loan
+from policies.claims import UNFUNDED, LeaseRow, RunKey, on_loan
 from policies.model import INF
+from policies.scopes import GONE
 from policies.seats import Seating
 
 TIES: Final = 1e-3
@@ -168,8 +169,7 @@ class Lifts:
             if node is not None and state.fleet.takes_work[node]:
                 yield from self._row(("node", "gpus", node), lease.gpus)
             if lease.envelope >= 0 and state.funded.classes[lease.namespace, lease.name] != UNFUNDED:
-                loan = is_loan(state.money, lease.envelope, lease.run_owner)
-                lane = Lane(lease.envelope, loan, state.node_site.get(lease.node, -1), left)
+                lane = Lane(lease.envelope, on_loan(state.money, lease), state.node_site.get(lease.node, GONE), left)
                 for cap, weight in book.touches(lane):
                     amount = weight * lease.milli(state.policy) / book.caps[cap].measure.scale
                     yield from self._row(("cap", cap), amount)

@@ -1,8 +1,7 @@
 """Lifts as remedies: the objects, fields and commands that they stand for."""
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from planner.edits import Cell, Edit, field
 from planner.remedies.bench import HOUR_MILLI, Bench
@@ -11,6 +10,7 @@ from planner.remedies.lifts import Lift
 from planner.remedies.record import Change, Remedy, Who
 from policies.caps import POOL_WORDS, counted
 from policies.claims import RunKey
+from policies.usage import plain
 
 _FIELDS: Final = {
     ("envelope", "concurrency"): ("concurrency", "concurrency", 1),
@@ -68,14 +68,9 @@ def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
         who=Who.BUDGETS,
         gpus=gpus,
         words=f"{counted(rise, 1, cap.measure.unit)} more at {POOL_WORDS[cap.rule].format(cap.subject)}",
-        changes=(Change(f"Budget {budget}", f"spec.{part}[{name}].{path}", _number(value, unit)),),
+        changes=(Change(f"Budget {budget}", f"spec.{part}[{name}].{path}", plain(value, unit)),),
         edits=(Cell(table, (budget, name), column, value),),
     )
-
-
-def _number(value: int, unit: int) -> int | float:
-    exact = Fraction(value, unit)
-    return int(exact) if exact.denominator == 1 else float(exact)
 
 
 def _per_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
@@ -103,7 +98,7 @@ def _tree(bench: Bench, lift: Lift, rise: int) -> Remedy:
         who=Who.OTHERS if bench.state.runs[root].owner != bench.run.owner else Who.AGAIN,
         gpus=-(-rise * 3600 // period) if hours else rise,
         words=f"{counted(rise, 1, 'GPU-hour' if hours else 'GPU')} more in the quota of run {name}",
-        changes=(Change(f"Run {namespace}/{name}", f"spec.quota.{path}", _number(value, unit)),),
+        changes=(Change(f"Run {namespace}/{name}", f"spec.quota.{path}", plain(value, unit)),),
         edits=(Cell("runs", root, column, value),),
     )
 
@@ -175,7 +170,7 @@ def _end(bench: Bench, lift: Lift, _: int) -> Remedy:
     )
 
 
-_PARTS: Final[dict[str, Callable[[Any, Any, Any], Remedy]]] = {
+_PARTS: Final[dict[str, Callable[[Bench, Lift, int], Remedy]]] = {
     "cap": _cap,
     "per-run": _per_run,
     "tree": _tree,

@@ -34,7 +34,7 @@ def wait(bench: Bench) -> Iterator[Remedy]:
         state = state_of(world, at)
         idle = {run.key for run in state.pending} - contenders(state)  # planned or not, they wait; unplanned is faster
         found = plan(_set(world, idle, "Suspended"), at)
-        if any((lease.namespace, lease.spec.run_ref.run_name) == bench.key for lease in found.leases):
+        if any(lease.run_key == bench.key for lease in found.leases):
             yield Remedy("wait", Who.TIME, 0, f"waiting until {Time(at)}", at=at)
             return
         world = after(world, found)

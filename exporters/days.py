@@ -13,7 +13,7 @@ stay, so every decision can still be replayed.
 import contextlib
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -52,11 +52,17 @@ def is_done(root: Path, date: str) -> bool:
     return storage.exists(_folder(root, date) / "done.json")
 
 
-def read(root: Path, date: str) -> dict[str, pa.Table]:
-    """The tables of a compacted day. Raises Refusal naming the file that is missing, or is not the one written."""
+def read(root: Path, date: str, names: Collection[str] = FOLDS.keys()) -> dict[str, pa.Table]:
+    """The tables of a compacted day, those not in ``names`` empty.
+
+    Raises Refusal naming the file that is missing, or is not the one written.
+    """
     place = _folder(root, date)
-    done = _done(place / "done.json")
-    return {name: _table(place / f"{name}.parquet", done.files.get(f"{name}.parquet", ""), name) for name in FOLDS}
+    files = _done(place / "done.json").files
+    return {
+        name: _table(place / f"{name}.parquet", files.get(f"{name}.parquet", ""), name) if name in names else empty
+        for name, empty in ((name, schema.empty_table()) for name, schema in FOLDS.items())
+    }
 
 
 def cycles(root: Path, date: str) -> list[Cycle]:

@@ -130,15 +130,15 @@ def _keyed(table: pa.Table, key: tuple[str, ...]) -> Rows:
 
 
 def _cycles(cycles: Sequence[Cycle]) -> pa.Table:
-    policies: dict[str, tuple[str, int]] = {}
+    spares: dict[str, int] = {}
     rows = []
     for path, manifest in cycles:
-        digest = manifest.policy_digest
-        if digest not in policies:
-            policy = msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
-            policies[digest] = bytes(manifest.policy).decode(), policy.spares.discount_milli
+        policy = manifest.policy_digest
+        if policy not in spares:
+            spec = msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
+            spares[policy] = spec.spares.discount_milli
         leases = manifest.tables.get("leases")
-        values = (int(manifest.at), path.stem, manifest.snapshot, manifest.plan, leases, *policies[digest])
+        values = (int(manifest.at), path.stem, manifest.snapshot, manifest.plan, leases, policy, spares[policy])
         rows.append(dict(zip(CYCLES.names, values, strict=True)))
     return pa.Table.from_pylist(rows, CYCLES)
 

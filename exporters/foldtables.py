@@ -36,7 +36,7 @@ CYCLES: Final = pa.schema(
         ("snapshot", pa.string()),  # digests, SHA-256 in hex
         ("plan", pa.string()),
         ("leases", pa.string()),
-        ("policy", pa.string()),  # the Policy's spec as JSON
+        ("policy", pa.string()),
         ("spare_milli", pa.int64()),  # what a spare GPU costs of a whole one, in thousandths
     ]
 )

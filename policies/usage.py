@@ -79,7 +79,7 @@ def _envelope(
     return EnvelopeUsage(
         name=envelope.name,
         **gpus,
-        headroom_gpus=_headroom(book, index, used),
+        headroom_gpus=headroom(book, index, used),
         gpu_seconds_consumed=plain(charged, 1000),
         gpu_hours_consumed=plain(charged, HOUR_MILLI),
         gpu_hours_committed=plain(ahead, HOUR_MILLI),
@@ -92,13 +92,16 @@ def _envelope(
     )
 
 
-def _headroom(book: CapBook, index: int, used: list[int]) -> int | float:
-    """GPUs that every concurrency cap still leaves to the owner, on the site where that is most."""
+def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) -> int | float:
+    """GPUs that every concurrency cap of an envelope still leaves to its owner, or with ``loan`` to a borrower.
+
+    That is on the site where it is most. ``used``: milli-GPUs per cap of the book.
+    """
     if not book.money.envelopes[index].pays_at(book.money.at):
         return 0
     rooms = []
     for site in sorted(book.money.pays_on[index]) or [-1]:
-        touched = [cap for cap, _ in book.touches(Lane(index, False, site, None)) if not book.caps[cap].ahead]
+        touched = [cap for cap, _ in book.touches(Lane(index, loan, site, None)) if not book.caps[cap].ahead]
         rooms.append(min(book.caps[cap].limit - used[cap] for cap in touched))
     return plain(max(0, *rooms), 1000)
 

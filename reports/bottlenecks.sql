@@ -6,13 +6,15 @@
 -- What a bound is worth (the price of one GPU more) is in no plan yet, so it is not here.
 -- @check gpu_seconds = waited
 -- @chart bars x=bound y=gpu_hours by=subject
-WITH levels AS (
+WITH stretches_of_free AS MATERIALIZED (
+    SELECT flavor, began, began + seconds AS ended, free FROM room WHERE flavor IS NOT NULL AND free > 0
+),
+levels AS (
     SELECT flavor, moment, sum(sum(change)) OVER (PARTITION BY flavor ORDER BY moment) AS free
     FROM (
-        SELECT flavor, began AS moment, free AS change FROM room
-        UNION ALL SELECT flavor, began + seconds, -free FROM room
+        SELECT flavor, began AS moment, free AS change FROM stretches_of_free
+        UNION ALL SELECT flavor, ended, -free FROM stretches_of_free
     )
-    WHERE flavor IS NOT NULL
     GROUP BY flavor, moment
 ),
 asked AS (

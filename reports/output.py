@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import resources
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ from reports.query import Report, frame
 
 PAGE_ROWS: Final = 500
 """Rows that a page shows: more are for a spreadsheet."""
+_BATCH: Final = 10_000
+"""Rows that are Python values at the same time, where they are written one by one."""
 
 
 def as_table(report: Report) -> str:
@@ -60,15 +62,14 @@ def as_html(report: Report) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["shown"] = shown
     template = environment.from_string(resources.files("reports").joinpath("page.html.j2").read_text(encoding="utf-8"))
-    rows = records(report)
-    frames = frame(report.rows)
-    drawings = [drawing for chart in report.definition.charts if (drawing := draw(frames, chart)) is not None]
+    rows = list(records(report, PAGE_ROWS))
+    drawings = [draw(frame(report.rows), chart) for chart in report.definition.charts]
     return template.render(
         report=report,
         columns=[name.replace("_", " ") for name in report.rows.column_names],
-        rows=[[(_plain(value), _is_number(value)) for value in row.values()] for row in rows[:PAGE_ROWS]],
-        left_out=max(0, len(rows) - PAGE_ROWS),
-        drawings=drawings,
+        rows=[[(_plain(value), _is_number(value)) for value in row.values()] for row in rows],
+        left_out=report.rows.num_rows - len(rows),
+        drawings=[drawing for drawing in drawings if drawing is not None],
         palette=PALETTE,
         period=period(report),
         reconciled=reconciled(report),
@@ -83,10 +84,10 @@ FORMATS: Final[dict[str, Callable[[Report], str]]] = {
 }
 
 
-def records(report: Report) -> list[dict[str, Any]]:
-    """The rows as Python values, each by the name of its column."""
-    rows: list[dict[str, Any]] = report.rows.to_pylist()
-    return rows
+def records(report: Report, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The rows as Python values, each by the name of its column: all of them, or the first ``most``."""
+    for batch in report.rows.slice(0, most).to_batches(_BATCH):
+        yield from batch.to_pylist()
 
 
 def period(report: Report) -> str:

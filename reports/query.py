@@ -7,7 +7,6 @@ Whole reports, with their checks and troubles, are made by `make`; `query` gives
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import duckdb
@@ -19,14 +18,12 @@ from exporters.lake import Lake, read_manifest, read_table
 from exporters.storage import glob, place
 from jobtree.api import Refusal, Time
 from reports import definition
+from reports.database import last_forms, open_database, tables_for, terms_for
 from reports.definition import Definition
+from reports.ledger import Ledger, Terms
 from reports.notices import notices
-from reports.reconcile import Ledger, Outcome, Terms, reconcile
+from reports.reconcile import Outcome, reconcile
 from reports.source import Source, of_cycle, of_period
-
-STEPS = (60, 300, 900, 3600, 14_400, 86_400, 604_800)
-"""Lengths of a chart's step, in seconds; the first one is taken that gives at most `MOST_STEPS` of them."""
-MOST_STEPS = 120
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def make(
             raise Refusal(f"the report {defined.name} needs a setting; say --set {name}=VALUE")
     if since is not None and until is not None and since >= until:
         raise Refusal(f"--since is {Time(since)}; allowed is a time before --until, {Time(until)}")
-    source = of_period(root, None if defined.everything else since, until)
+    source = of_period(root, None if defined.everything else since, until, tables_for(defined.sql))
     return build(source, defined, since, until, settings)
 
 
@@ -65,14 +62,16 @@ def build(
     source: Source, defined: Definition, since: int | None, until: int | None, settings: Mapping[str, str] = {}
 ) -> Report:
     """The report over what was read for it. Raises Refusal where its SQL is wrong."""
-    with _database(source, since, until, settings) as database:
-        terms = _terms(database)
-        leases = database.sql("FROM leases").to_arrow_table()
-        starts = dict(database.sql("SELECT (budget, name), start FROM envelopes").fetchall())
+    terms = terms_for(source, since, until)
+    leases = last_forms(source.tables["leases"])
+    with open_database(source, leases, terms, settings) as database:
+        opened = dict(database.sql("SELECT budget || '/' || name, start FROM envelopes").fetchall())
         rows = _rows(database, defined)
         troubles = [*source.troubles, *notices(database, source, until)]
-    outcomes = reconcile(frame(rows), defined.checks, Ledger(leases, terms, starts, source.tables, source.last))
-    return Report(defined, terms, _cycles(source, terms), rows, troubles, outcomes)
+    outcomes = reconcile(rows, defined.checks, Ledger(leases, terms, opened, source.tables, source.last))
+    times: list[int] = source.tables["cycles"]["time"].to_pylist()
+    cycles = len([at for at in times if terms.since <= at <= terms.until])
+    return Report(defined, terms, cycles, rows, troubles, outcomes)
 
 
 def query(lake_root: Path | str, report: str, manifest: Path | str | None = None) -> pd.DataFrame:
@@ -111,34 +110,9 @@ def connect(lake_root: Path | str, manifest: Path) -> duckdb.DuckDBPyConnection:
         raise Refusal(message, subject=subject)
     others = {name: digest for name, digest in read_manifest(manifest).tables.items() if name not in source.tables}
     tables = {name: read_table(lake.table_path(name, digest), name) for name, digest in others.items()}
-    database = _database(source, None, None, {})
+    database = open_database(source, last_forms(source.tables["leases"]), terms_for(source, None, None), {})
     for name, table in tables.items():
         database.register(name, table)
-    return database
-
-
-def _database(
-    source: Source, since: int | None, until: int | None, settings: Mapping[str, str]
-) -> duckdb.DuckDBPyConnection:
-    database = duckdb.connect()
-    for name, table in source.tables.items():
-        history = "until" in table.column_names
-        database.register("lease_forms" if name == "leases" else f"{name}_history" if history else name, table)
-    end = source.last if until is None else min(until, source.last)
-    first = _begin(source)
-    begin = first if since is None else since
-    values: dict[str, int | str] = {
-        **settings,
-        "since": min(begin, end),
-        "until": end,
-        "begin": first,
-        "known": source.last,
-        "spare_milli": _spare_milli(source, end),
-        "bucket": _bucket(end - begin),
-    }
-    for name, value in values.items():
-        database.execute(f'SET VARIABLE "{name}" = ?', [value])
-    database.execute(resources.files("reports").joinpath("views.sql").read_text(encoding="utf-8"))
     return database
 
 
@@ -148,31 +122,3 @@ def _rows(database: duckdb.DuckDBPyConnection, defined: Definition) -> pa.Table:
     except duckdb.Error as error:
         line = re.sub(r"\s+", " ", str(error).partition("\n\n")[0])
         raise Refusal(f"its SQL does not run: {line}", subject=f"the report {defined.name}") from None
-
-
-def _begin(source: Source) -> int:
-    """The first second that anything is known of."""
-    starts: list[int] = source.tables["leases"]["start"].to_pylist()
-    return min([source.first, *starts])
-
-
-def _spare_milli(source: Source, at: int) -> int:
-    """By the Policy of the last cycle up to ``at``: the ledger weighs all spares as today's does."""
-    cycles = source.tables["cycles"].select(["time", "spare_milli"]).to_pylist()
-    found: int = next((row for row in reversed(cycles) if row["time"] <= at), cycles[0])["spare_milli"]
-    return found
-
-
-def _bucket(span: int) -> int:
-    return next((step for step in STEPS if span <= step * MOST_STEPS), STEPS[-1])
-
-
-def _terms(database: duckdb.DuckDBPyConnection) -> Terms:
-    query = "SELECT getvariable('since'), getvariable('until'), getvariable('spare_milli')"
-    since, until, spare_milli = database.execute(query).fetchall()[0]
-    return Terms(since, until, spare_milli)
-
-
-def _cycles(source: Source, terms: Terms) -> int:
-    times: list[int] = source.tables["cycles"]["time"].to_pylist()
-    return len([at for at in times if terms.since <= at <= terms.until])

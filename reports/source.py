@@ -1,16 +1,23 @@
 """What a report reads: the lake's cycles of a period, stitched into tables (`exporters.foldtables`)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exporters import days
 from exporters.fold import Cycle, Fold, Trouble, fold, read_cycle
 from exporters.foldtables import FOLDS
 from exporters.lake import Lake, read_manifest
 from jobtree.api import Refusal, Time
+
+_READERS: Final = 4
+"""Days that are read at the same time."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,12 @@ class Source:
 
     tables: dict[str, pa.Table]
     troubles: list[Trouble]
+
+    @cached_property
+    def begin(self) -> int:
+        """The first second that anything is known of."""
+        begun = pc.min(self.tables["leases"]["start"]).as_py()
+        return self.first if begun is None else min(self.first, int(begun))
 
     @property
     def first(self) -> int:
@@ -36,21 +49,28 @@ def of_cycle(lake: Lake, manifest: Path) -> Source:
     return _stitched([fold(lake, [Cycle(manifest, read_manifest(manifest))])], [])
 
 
-def of_period(root: Path | str, since: int | None = None, until: int | None = None) -> Source:
+def of_period(root: Path | str, since: int | None, until: int | None, names: Collection[str] = FOLDS.keys()) -> Source:
     """Every cycle that says something of [since, until), Unix seconds; None is the lake's own begin or end.
+
+    ``names``: the tables to read; the others are empty.
 
     Those are also the last one before the period, for what stood as it began, and the first one after it, which saw
     what ended in it. Raises Refusal where the lake holds no cycle that can be read.
     """
     lake = Lake(root)
-    troubles: list[Trouble] = []
-    folds = []
-    for date, part in _chosen(days.dates(lake.root), since, until):
-        found = (
-            _compacted(lake, date, troubles) if days.is_done(lake.root, date) else _loose(lake, date, part, troubles)
-        )
-        if found.tables["cycles"].num_rows:
-            folds.append(found)
+    chosen = list(_chosen(days.dates(lake.root), since, until))
+
+    def read(each: tuple[str, slice]) -> tuple[Fold, list[Trouble]]:
+        date, part = each
+        said: list[Trouble] = []
+        done = days.is_done(lake.root, date)
+        found = _compacted(lake, date, names, said) if done else _loose(lake, date, part, said)
+        return found, said
+
+    with ThreadPoolExecutor(_READERS) as pool:  # decompressing leaves Python to others
+        read_folds = list(pool.map(read, chosen))
+    troubles = [trouble for _, said in read_folds for trouble in said]
+    folds = [found for found, _ in read_folds if found.tables["cycles"].num_rows]
     if not folds:
         raise Refusal(f"{root} holds no cycle that can be read; `jobtree --state FILE cycle` writes one")
     return _stitched(folds, troubles)
@@ -65,10 +85,10 @@ def _chosen(dates: Sequence[str], since: int | None, until: int | None) -> Itera
     yield from ((date, slice(1)) for date in [date for date in dates if date > end][:1])
 
 
-def _compacted(lake: Lake, date: str, troubles: list[Trouble]) -> Fold:
+def _compacted(lake: Lake, date: str, names: Collection[str], troubles: list[Trouble]) -> Fold:
     """A compacted day; one with a spoilt file is folded again from its records."""
     try:
-        return Fold(days.read(lake.root, date), [])
+        return Fold(days.read(lake.root, date, names), [])
     except Refusal as refusal:
         troubles.append(Trouble(refusal.subject, f"{refusal.problem}; the day is read from its records instead"))
     try:

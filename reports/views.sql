@@ -7,7 +7,8 @@
 --   spare_milli    what a spare GPU costs of a whole one, in thousandths
 --   bucket         the length of a step of charts over time, in seconds
 --
--- Tables: cycles, runs (columns: exporters/foldtables.py), and those below.
+-- Tables: cycles, runs, leases (columns: exporters/foldtables.py), and those below. Every lease is there once, in its last
+-- form; lease_forms has all that the days' last cycles saw.
 
 -- iso: a time as people and FOCUS write it.
 CREATE MACRO iso(seconds) AS strftime(make_timestamp(seconds * 1000000), '%Y-%m-%dT%H:%M:%SZ');
@@ -34,15 +35,10 @@ CREATE VIEW quarantine AS FROM quarantine_history WHERE stands(since, until);
 CREATE VIEW foreign_gpus AS FROM foreign_history WHERE stands(since, until);
 CREATE VIEW waits AS FROM waits_history WHERE stands(since, until);
 
--- leases: every lease in its last form. A closed lease stays closed, whatever a cycle with another clock says.
-CREATE TABLE leases AS
-SELECT * FROM lease_forms
-QUALIFY row_number() OVER (PARTITION BY namespace, name ORDER BY closed DESC, seen DESC, len(funding) DESC) = 1;
-
 -- ledger: a row per segment of a lease (spec §3.6), up to the period's end. seconds: its length.
 -- milli_gpus: what its GPUs weigh together, 1000 a GPU, a spare less. class: owned, shared, borrowed or unfunded.
 -- is_open: the lease held it at the period's end. An open lease lasts until the last cycle that had it.
-CREATE TABLE ledger AS
+CREATE VIEW ledger AS
 WITH entries AS (
     SELECT
         * EXCLUDE (funding, name),
@@ -125,18 +121,21 @@ WITH steps AS (
         getvariable('bucket')
     )) AS step
 ),
+held AS MATERIALIZED (
+    SELECT node, began, ended, role, gpus FROM segments
+),
 spares AS (
     -- A spare's slots on which somebody's Active lease sits for a while.
     SELECT s.node, greatest(s.began, a.began) AS began, least(s.ended, a.ended) AS ended,
         len(list_intersect(s.ordinals, a.ordinals)) AS gpus
-    FROM segments AS s
-    JOIN segments AS a ON a.node = s.node AND a.began < s.ended AND s.began < a.ended
-    WHERE s.role = 'Spare' AND a.role = 'Active' AND len(list_intersect(s.ordinals, a.ordinals)) > 0
+    FROM (FROM segments WHERE role = 'Spare') AS s
+    JOIN (FROM segments WHERE role = 'Active') AS a ON a.node = s.node AND a.began < s.ended AND s.began < a.ended
+    WHERE len(list_intersect(s.ordinals, a.ordinals)) > 0
 ),
 stretches AS (
     SELECT node, began, ended, gpus AS active, 0 AS standby, 0 AS foreign_pods, 0 AS gpus, 0 AS stopped
-    FROM segments WHERE role = 'Active'
-    UNION ALL SELECT node, began, ended, 0, gpus, 0, 0, 0 FROM segments WHERE role = 'Spare'
+    FROM held WHERE role = 'Active'
+    UNION ALL SELECT node, began, ended, 0, gpus, 0, 0, 0 FROM held WHERE role = 'Spare'
     UNION ALL SELECT node, began, ended, 0, -gpus, 0, 0, 0 FROM spares
     UNION ALL SELECT node, since, coalesce(until, getvariable('known')), 0, 0, gpus, 0, 0 FROM foreign_history
     UNION ALL
@@ -158,23 +157,19 @@ changes AS (
     SELECT node, greatest(step, getvariable('since')), 0, 0, 0, 0, 0
     FROM (SELECT DISTINCT node FROM inside) CROSS JOIN steps
 ),
-moments AS (
-    SELECT node, moment, sum(active) AS active, sum(standby) AS standby, sum(foreign_pods) AS foreign_pods,
-        sum(gpus) AS gpus, sum(stopped) AS stopped
-    FROM changes GROUP BY node, moment
-),
 levels AS (
+    -- Changes of one moment follow each other here; what lies between them has no length, and is left out below.
     SELECT
         node,
         moment AS began,
-        lead(moment, 1, getvariable('until')) OVER later AS ended,
-        (sum(active) OVER later)::BIGINT AS active,
-        (sum(standby) OVER later)::BIGINT AS standby,
-        (sum(foreign_pods) OVER later)::BIGINT AS foreign_pods,
-        (sum(gpus) OVER later)::BIGINT AS gpus,
-        sum(stopped) OVER later > 0 AS stops
-    FROM moments
-    WINDOW later AS (PARTITION BY node ORDER BY moment)
+        lead(moment, 1, getvariable('until')) OVER (PARTITION BY node ORDER BY moment) AS ended,
+        (sum(active) OVER sofar)::BIGINT AS active,
+        (sum(standby) OVER sofar)::BIGINT AS standby,
+        (sum(foreign_pods) OVER sofar)::BIGINT AS foreign_pods,
+        (sum(gpus) OVER sofar)::BIGINT AS gpus,
+        sum(stopped) OVER sofar > 0 AS stops
+    FROM changes
+    WINDOW sofar AS (PARTITION BY node ORDER BY moment ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 ),
 idle AS (
     SELECT *, greatest(0, gpus - active - standby - foreign_pods) AS idle FROM levels WHERE ended > began

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from jobtree.cli import show
@@ -12,7 +12,7 @@ from jobtree.cli.args import Commands, Options, command
 if TYPE_CHECKING:
     from jobtree.api.budget import BudgetStatus
     from jobtree.world.intake import Intake
-    from jobtree.world.snapshot import Snapshot
+    from planner.derive import State
 
 _COLUMNS = (
     ("OWNED", "ownedGPUs"),
@@ -45,8 +45,9 @@ def add(commands: Commands) -> None:
 
 def _usage(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
-    records = [record for record in _records(intake, options.time) if given.owner in {None, record["owner"]}]
-    loans = _loans(intake, given.owner) if given.owner is not None else []
+    state = _state(intake, options.time)
+    records = [record for record in _records(intake, state) if given.owner in {None, record["owner"]}]
+    loans = _loans(state, given.owner) if given.owner is not None else []
     if options.output in {"json", "yaml"}:
         show.data([*records, *loans], options.output)
         return 0
@@ -61,17 +62,26 @@ def _usage(options: Options, given: argparse.Namespace) -> int:
     ]  # fmt: skip
     show.say(*(table(header, rows) if rows else ["No budgets found."]))
     if loans:
-        rows = [(loan["lender"], str(loan["borrowedGPUs"])) for loan in loans]
-        show.say("", f"Borrowed by {given.owner}", *table(("LENDER", "GPUS"), rows))
+        rows = [
+            (loan["lender"], f"{loan['budget']}/{loan['name']}", str(loan["borrowedGPUs"]), str(loan["spareGPUs"]))
+            for loan in loans
+        ]
+        show.say("", f"Borrowed by {given.owner}", *table(("LENDER", "BUDGET/ENVELOPE", "GPUS", "SPARE"), rows))
     return 0
 
 
-def _records(intake: Intake, at: int) -> list[dict[str, Any]]:
+def _state(intake: Intake, at: int) -> State:
+    from jobtree.world.snapshot import take
+    from planner.derive import state_of
+
+    return state_of(take(intake), at)
+
+
+def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
     """A record per envelope and aggregate cap, by budget, in the order of its spec."""
     from exporters import plain
-    from jobtree.world.snapshot import take
 
-    found = _statuses(take(intake), at)
+    found = _statuses(state)
     records = []
     for budget in intake.budgets:
         status = found[budget.name]
@@ -81,30 +91,36 @@ def _records(intake: Intake, at: int) -> list[dict[str, Any]]:
     return records
 
 
-def _statuses(snapshot: Snapshot, at: int) -> dict[str, BudgetStatus]:
-    """The usage of what is there at ``at``, before anything is planned."""
-    from planner.derive import state_of
+def _statuses(state: State) -> dict[str, BudgetStatus]:
+    """The usage of what is there, before anything is planned."""
     from policies.usage import budget_statuses
 
-    state = state_of(snapshot, at)
     leases = [lease for held in state.held.values() for lease in held]
     left = {
-        key: None if (limit := state.runs[key].limit) is None else min(lease.start for lease in held) + limit - at
+        key: None if (limit := state.runs[key].limit) is None else min(lease.start for lease in held) + limit - state.at
         for key, held in state.held.items()
     }
     return budget_statuses(state.book, leases, state.funded.classes, state.funded.used, state.spent, left)
 
 
-def _loans(intake: Intake, owner: str) -> list[dict[str, Any]]:
-    """What the owner's runs hold on loan now, per lender."""
-    gpus = Counter[str]()
-    for lease in intake.leases:
-        borrowed = lease.status.funding and lease.status.funding[-1].class_ == "borrowed"
-        if lease.spec.run_owner == owner and borrowed and not lease.status.closed:
-            gpus[lease.spec.owner] += len(lease.spec.slice.nodes)
+def _loans(state: State, owner: str) -> list[dict[str, Any]]:
+    """What the owner's runs hold on loan, per lender and envelope; spares apart, as in a Budget's status."""
+    gpus: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    for lease in (lease for held in state.held.values() for lease in held):
+        if lease.run_owner == owner and state.funded.classes.get((lease.namespace, lease.name)) == "borrowed":
+            key = lease.owner, lease.budget, lease.envelope_name
+            gpus[key]["borrowedGPUs" if lease.active else "spareGPUs"] += lease.gpus
     return [
-        {"kind": "Loan", "owner": owner, "lender": lender, "borrowedGPUs": count}
-        for lender, count in sorted(gpus.items())
+        {
+            "kind": "Loan",
+            "owner": owner,
+            "lender": lender,
+            "budget": budget,
+            "name": envelope,
+            "borrowedGPUs": count["borrowedGPUs"],
+            "spareGPUs": count["spareGPUs"],
+        }
+        for (lender, budget, envelope), count in sorted(gpus.items())
     ]
 
 

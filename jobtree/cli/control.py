@@ -1,4 +1,4 @@
-"""Commands that change one run: `cancel`, `complete`, `suspend`, `resume`, `shrink`, `sponsors add`."""
+"""Commands that change one run: `cancel`, `complete`, `suspend`, `resume`, `shrink`."""
 
 from __future__ import annotations
 
@@ -39,25 +39,6 @@ def add(commands: Commands) -> None:
     )
     shrink.add_argument("run", metavar="RUN")
     shrink.add_argument("--by", type=args.count, required=True, metavar="N", help="GPUs fewer than it holds now")
-    sponsors = commands.add_parser("sponsors", help="list or add the owners that may lend to a run")
-    kinds = sponsors.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listed = command(
-        kinds,
-        "list",
-        _sponsors,
-        "list a run's sponsors",
-        example="kubectl runs --state cluster.yaml sponsors list sweep",
-    )
-    listed.add_argument("run", metavar="RUN")
-    added = command(
-        kinds,
-        "add",
-        _add_sponsor,
-        "add a sponsor, last in preference",
-        example="kubectl runs --state cluster.yaml sponsors add sweep org:ai:mm",
-    )
-    added.add_argument("run", metavar="RUN")
-    added.add_argument("owner", metavar="OWNER")
 
 
 def _cancel(options: Options, given: argparse.Namespace) -> int:
@@ -73,28 +54,28 @@ def _resume(options: Options, given: argparse.Namespace) -> int:
 
 
 def _set_state(options: Options, name: str, state: str, word: str) -> int:
-    def change(run: Run, _intake: Intake) -> Change:
-        _refuse_terminal(run)
+    def made(run: Run, _intake: Intake) -> Change:
+        refuse_terminal(run)
         return (None if run.spec.state == state else {"spec": {"state": state}}), word
 
-    return _change(options, name, change)
+    return change(options, name, made)
 
 
 def _complete(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import ANNOTATION_COMPLETED, Time
 
-    def change(run: Run, _intake: Intake) -> Change:
-        _refuse_terminal(run)
+    def made(run: Run, _intake: Intake) -> Change:
+        refuse_terminal(run)
         if lookup.phase(run) != "Running":
             raise Refusal(f"{run.subject} is {lookup.phase(run)}; only a Running run can be complete")
         now = str(Time(options.time))
         return {"metadata": {"annotations": {ANNOTATION_COMPLETED: now}}}, f"complete at {now}, from the next cycle on"
 
-    return _change(options, given.run, change)
+    return change(options, given.run, made)
 
 
 def _shrink(options: Options, given: argparse.Namespace) -> int:
-    def change(run: Run, intake: Intake) -> Change:
+    def made(run: Run, intake: Intake) -> Change:
         malleable = run.spec.malleable
         if malleable is None:
             raise Refusal(f"{run.subject} has a fixed width; only a run with spec.malleable can shrink")
@@ -108,40 +89,10 @@ def _shrink(options: Options, given: argparse.Namespace) -> int:
             )
         return {"spec": {"malleable": {"desiredTotalGPUs": desired}}}, f"shrinks from {width} to {desired} GPUs"
 
-    return _change(options, given.run, change)
+    return change(options, given.run, made)
 
 
-def _sponsors(options: Options, given: argparse.Namespace) -> int:
-    run = lookup.find_run(options.cluster().read(), given.run, options.namespace)
-    sponsors = [str(owner) for owner in run.spec.funding.sponsors]
-    if options.output in {"json", "yaml"}:
-        show.data(sponsors, options.output)
-    else:
-        show.say(*(sponsors or [f"{run.subject} has no sponsors."]))
-    return 0
-
-
-def _add_sponsor(options: Options, given: argparse.Namespace) -> int:
-    from jobtree.api import OwnerPath
-
-    try:
-        owner = OwnerPath.parse(given.owner)
-    except ValueError as error:
-        raise Refusal(str(error)) from None
-
-    def change(run: Run, _intake: Intake) -> Change:
-        _refuse_terminal(run)
-        funding = run.spec.funding
-        if not funding.allow_borrow:
-            show.warn([f"{run.subject}: sponsors pay nothing, since its funding.allowBorrow is false"])
-        known = owner in funding.sponsors
-        patch = {"spec": {"funding": {"sponsors": [str(each) for each in (*funding.sponsors, owner)]}}}
-        return (None if known else patch), f"lists {owner} as a sponsor"
-
-    return _change(options, given.run, change)
-
-
-def _change(options: Options, name: str, change: Callable[[Run, Intake], Change]) -> int:
+def change(options: Options, name: str, make: Callable[[Run, Intake], Change]) -> int:
     """Reads, makes the patch of the run as it is now (None: nothing to do), writes it, and says so or prints it."""
     from jobtree.cluster.protocol import Ref, Write
 
@@ -149,7 +100,7 @@ def _change(options: Options, name: str, change: Callable[[Run, Intake], Change]
     with cluster.hold():
         intake = cluster.read()
         run = lookup.find_run(intake, name, options.namespace)
-        patch, word = change(run, intake)
+        patch, word = make(run, intake)
         if patch is not None:
             cluster.write([Write("patch", Ref("Run", run.namespace, run.name), patch)], intake.revision)
     if options.output in {"json", "yaml"}:
@@ -161,6 +112,7 @@ def _change(options: Options, name: str, change: Callable[[Run, Intake], Change]
     return 0
 
 
-def _refuse_terminal(run: Run) -> None:
+def refuse_terminal(run: Run) -> None:
+    """Raises Refusal where the run has come to its end."""
     if lookup.phase(run) in _TERMINAL:
         raise Refusal(f"{run.subject} is {lookup.phase(run)} already; submit it again under another name")

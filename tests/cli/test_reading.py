@@ -1,4 +1,4 @@
-"""`state`, `leases`, `fleet`, `watch`, `sponsors list`: what they print, and that they leave the file as it is."""
+"""`state`, `leases`, `fleet`, `watch`: what they print, and that they leave the file as it is."""
 
 import json
 from pathlib import Path
@@ -205,14 +205,6 @@ def test_watch_prints_the_block_once_into_a_pipe(world: World) -> None:
         "width: 0 of 8 GPUs\n"
         "earliestStart: 2026-01-01T01:00:00Z\n"
     )
-
-
-def test_sponsors_are_listed_in_the_runs_order() -> None:
-    funding = {"allowBorrow": True, "sponsors": ["org:z", "org:b"]}
-    world = World().run("r", 1, funding=funding).run("s", 1)
-    assert world.runs("sponsors", "list", "r").ok().out == "org:z\norg:b\n"
-    assert json.loads(world.runs("sponsors", "list", "r", "-o", "json").ok().out) == ["org:z", "org:b"]
-    assert world.runs("sponsors", "list", "s").ok().out == "Run default/s has no sponsors.\n"
 
 
 def test_a_runs_name_is_looked_for_here_and_then_anywhere() -> None:

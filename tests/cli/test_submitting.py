@@ -263,9 +263,14 @@ def test_usage_is_computed_at_the_time_that_is_asked_for(world: World) -> None:
         "gpuHoursConsumed": 6, "gpuHoursCommitted": 96,
     }  # fmt: skip
     records = json.loads(world.runs("budgets", "usage", "--owner", "org:c", "-o", "json", at="+90m").ok().out)
-    assert records == [{"kind": "Loan", "owner": "org:c", "lender": "org:b", "borrowedGPUs": 2}]
+    loan = {"kind": "Loan", "owner": "org:c", "lender": "org:b", "budget": "org-b", "name": "gpus"}
+    assert records == [{**loan, "borrowedGPUs": 2, "spareGPUs": 0}]
     assert world.runs("budgets", "usage", "--owner", "org:c", at="+90m").ok().out == (
-        "No budgets found.\n\nBorrowed by org:c\nLENDER   GPUS\norg:b    2\n"
+        "No budgets found.\n"
+        "\n"
+        "Borrowed by org:c\n"
+        "LENDER   BUDGET/ENVELOPE   GPUS   SPARE\n"
+        "org:b    org-b/gpus        2      0\n"
     )
 
 

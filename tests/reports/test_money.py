@@ -17,8 +17,8 @@ from jobtree.api import Refusal
 from jobtree.world.intake import intake, key_of
 from jobtree.world.snapshot import take
 from reports.definition import load
+from reports.ledger import months
 from reports.query import build, make
-from reports.reconcile import months
 from reports.source import Source
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc

@@ -68,6 +68,11 @@ def edited(snapshot: Snapshot, edits: Iterable[Edit]) -> Snapshot:
     return Snapshot(tables, snapshot.policy, snapshot.since)
 
 
+def suspended(snapshot: Snapshot, runs: Iterable[Key]) -> Snapshot:
+    """The snapshot with some runs suspended: they start nothing, and end what they hold."""
+    return edited(snapshot, [Cell("runs", key, "state", "Suspended") for key in sorted(runs)])
+
+
 def field(snapshot: Snapshot, table: str, key: Key, column: str) -> Any:
     """The value of one field. Raises Refusal where there is no such row."""
     found = snapshot.tables[table]

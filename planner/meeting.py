@@ -81,8 +81,7 @@ def _caps(state: State, run: RunRow) -> dict[int, int]:
     if run.is_cpu:
         return {}
     found: dict[int, int] = {}
-    spares = sum(shape.spare_gpus for shape in run.lowered().pieces())
-    milli = 1000 * run.width_min + state.policy.spares.discount_milli * spares
+    milli = 1000 * run.width_min + state.policy.spares.discount_milli * run.lowered().spare_gpus
     for payer in payers(state.money, run)[0]:
         for site in sorted(_sites(state, run) & state.money.pays_on[payer.envelope]):
             lane = Lane(payer.envelope, payer.loan, state.money.region[site], payer.limit)

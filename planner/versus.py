@@ -16,7 +16,7 @@ from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.cycle import plan as plan_of
 from planner.derive import State, state_of
-from planner.edits import Cell, edited
+from planner.edits import suspended
 from planner.lower import EXACT
 from planner.meeting import Meeting, meeting
 from planner.remedies.bench import contenders
@@ -106,7 +106,7 @@ def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus
         return found
     placed, waits = found.chosen
     base = snapshot if whole else after(snapshot, _without(plan, placed.key))
-    held = edited(base, [Cell("runs", placed.key, "state", "Suspended")])
+    held = suspended(base, [placed.key])
     present = _scenario(_weighed(base, plan.at, (key, other), whole=whole), None)
     instead = _scenario(_weighed(held, plan.at, (key, other), whole=whole), waits.key)
     if waits.key in instead.started:
@@ -185,7 +185,7 @@ def _lacks(world: Snapshot, at: int, key: RunKey, *, whole: bool) -> str:
     if not whole:
         state = state_of(world, at)
         idle = {run.key for run in state.pending} - contenders(state) - {key}
-        world = edited(world, [Cell("runs", each, "state", "Suspended") for each in sorted(idle)])
+        world = suspended(world, idle)
     return next(
         (wait.message for wait in plan_of(world, at).waits if (wait.namespace, wait.name) == key),
         "it could start, but not at its least width",

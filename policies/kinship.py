@@ -16,6 +16,9 @@ GRANDPARENT: Final = 4
 COUSIN: Final = 5
 SPONSOR: Final = 6
 
+REST: Final = 4
+"""Standing of all that are farther than a payer's parents."""
+
 RANK_NAMES: Final = ("own", "parent", "sibling", "child", "grandparent", "cousin", "sponsor")
 
 
@@ -95,11 +98,5 @@ class Family:
 
         The owner itself 0, its children 1, its siblings 2, its parents 3, the rest 4.
         """
-        if claimant == payer:
-            return 0
-        above, of_payer = self.parents(claimant), self.parents(payer)
-        if payer in above:
-            return 1
-        if set(above) & set(of_payer):
-            return 2
-        return 3 if claimant in of_payer else 4
+        rank = self.rank(claimant, payer)
+        return REST if rank is None else min(rank, REST)

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from policies.classes import Part, Place, Sums, honour, weigh
+from policies.kinship import REST
 from policies.problem import Candidate, Problem
-
-REST = 4
-"""Standing of grandparents, cousins and all further relatives."""
 
 Bill = tuple[Candidate, Mapping[tuple[bool, int], Mapping[int, int]]]
 """A start, and per (active, region) the GPUs that each envelope pays."""

@@ -56,6 +56,11 @@ class Lowered:
     spares: int
     together: bool
 
+    @property
+    def spare_gpus(self) -> int:
+        """Spare GPUs of the base."""
+        return sum(shape.spare_gpus for shape in self.pieces())
+
     def pieces(self) -> list[Shape]:
         """What the base asks of domains: a shape per group, or one for all where they must lie together."""
         return self._shapes(self.base)

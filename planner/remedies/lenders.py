@@ -189,9 +189,7 @@ def _spent_terms(bench: Bench, envelope: Envelope) -> _Terms:
     """An envelope of 0 GPU-hours or credits pays for nobody; what the run needs for one accounting period is given."""
     run, period = bench.run, int(bench.state.policy.accounting_period)
     seconds = period if run.limit is None else min(period, run.limit)
-    milli = 1000 * run.width_min + bench.state.policy.spares.discount_milli * sum(
-        shape.spare_gpus for shape in run.lowered().pieces()
-    )
+    milli = 1000 * run.width_min + bench.state.policy.spares.discount_milli * run.lowered().spare_gpus
     said, columns = dict[str, Any](), dict[str, Any]()
     if envelope.max_gpu_milliseconds == 0:
         hours = -(-milli * seconds // HOUR_MILLI)

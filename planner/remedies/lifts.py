@@ -7,7 +7,7 @@ own, end  a run that holds GPUs is suspended: one of the same owner, or of anoth
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from planner.solver import Floats
 from policies.caps import Lane
 from policies.claims import UNFUNDED, LeaseRow, RunKey, on_loan
 from policies.model import INF
+from policies.payers import Payer
 from policies.scopes import GONE
 from policies.seats import Seating
 
@@ -184,7 +185,7 @@ class Lifts:
             yield self._rows[key], float(amount)
 
 
-def _places(payers: Any) -> dict[int, float]:
+def _places(payers: Iterable[Sequence[Payer]]) -> dict[int, float]:
     """Envelope → how far it stands in the run's order of payers, from 0 to 1."""
     found: dict[int, float] = {}
     for order in payers:

@@ -5,18 +5,16 @@ them in turn, each on what the one before has left, until the run starts. Nothin
 where it takes more than `EVENTS` cycles: this is no forecast, only an exact date.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from jobtree.api.scalars import Time
 from jobtree.world.after import after
-from jobtree.world.snapshot import Snapshot
 from planner.cycle import plan
 from planner.derive import State, state_of
-from planner.edits import Cell, edited
+from planner.edits import suspended
 from planner.remedies.bench import Bench, contenders
 from planner.remedies.record import Remedy, Who
-from policies.claims import RunKey
 
 EVENTS: Final = 12
 """Most cycles ahead."""
@@ -33,15 +31,11 @@ def wait(bench: Bench) -> Iterator[Remedy]:
         at = min(known)
         state = state_of(world, at)
         idle = {run.key for run in state.pending} - contenders(state)  # planned or not, they wait; unplanned is faster
-        found = plan(_set(world, idle, "Suspended"), at)
+        found = plan(suspended(world, idle), at)
         if any(lease.run_key == bench.key for lease in found.leases):
             yield Remedy("wait", Who.TIME, 0, f"waiting until {Time(at)}", at=at)
             return
         world = after(world, found)
-
-
-def _set(world: Snapshot, runs: Iterable[RunKey], state: str) -> Snapshot:
-    return edited(world, [Cell("runs", key, "state", state) for key in sorted(runs)])
 
 
 def _known(state: State) -> Iterator[int]:

@@ -1,5 +1,6 @@
 """Lowering: waiting runs become candidates, and candidates that only age tells apart become one type."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -76,7 +77,7 @@ class _Lowering:
         """What the run asks of a node, were it to start now."""
         return run.access(self.book.money.policy.maintenance, self.book.money.at)
 
-    def type(self, run: RunRow, purse: _Purse, *, unfunded: bool, tied: bool) -> RunType:
+    def type(self, run: RunRow, purse: _Purse, recalls: int, *, unfunded: bool, tied: bool) -> RunType:
         """The run's type; runs that are tied to others are types of their own.
 
         Where the model is exact, so are runs with limits of their own, which a type would only hold on average, and
@@ -89,7 +90,7 @@ class _Lowering:
         limited = not unfunded and limits_runs(purse.sources, borrows)
         grows = run.malleable and not run.spread
         alone = tied or (self.exact and (limited or grows))
-        key = (access, run.lowered(), pool, load, borrows, run.key if alone else None)
+        key = (access, run.lowered(), pool, load, borrows, recalls, run.key if alone else None)
         found = self.types.get(key)
         if found is None:
             sites = self.fleet.sites_for(access)
@@ -121,6 +122,7 @@ def lower_runs(
     money = book.money
     exact = len(runs) <= EXACT
     lowering = _Lowering(fleet, book, exact)
+    admitted = sorted(part.place.admitted for part in running.parts)
     tied = {key for tree in trees for key in tree.members} | {key for gang in gangs for key in gang}
     candidates: list[Candidate] = []
     ways: dict[RunKey, list[int]] = {}
@@ -129,14 +131,15 @@ def lower_runs(
         purse = lowering.purse(run)
         refused[run.key] = purse.refused
         weight = run.weight(money.policy, money.at)
+        recalls = bisect_left(admitted, run.created) if exact else 0
         fills = run.opportunistic and "opportunistic" in money.policy.stages
         for unfunded in (False, True) if fills else (False,):
             if unfunded or purse.payers:
-                kind = lowering.type(run, purse, unfunded=unfunded, tied=run.key in tied)
+                kind = lowering.type(run, purse, recalls, unfunded=unfunded, tied=run.key in tied)
                 kind.members.append(len(candidates))
                 ways.setdefault(run.key, []).append(len(candidates))
                 near = () if unfunded else purse.payers
-                candidates.append(Candidate(run, weight, kind.index, near, purse.number))
+                candidates.append(Candidate(run, weight, kind.index, near, purse.number, recalls))
     types = list(lowering.types.values())
     for kind in types:
         kind.members.sort(key=lambda c: candidates[c].order)

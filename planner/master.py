@@ -46,8 +46,9 @@ def purse_index(problem: Problem) -> dict[int, int]:
         if kind.unfunded:
             continue
         own = payments.limits_runs(kind.sources, kind.max_borrow)
-        payers = problem.candidates[kind.members[0]].payers if problem.exact else kind.sources
-        key = (payers, kind.index if own else -1)
+        example = problem.candidates[kind.members[0]]
+        payers = example.payers if problem.exact else kind.sources
+        key = (payers, example.recalls, kind.index if own else -1)
         index[kind.index] = found.setdefault(key, len(found))
     return index
 

@@ -80,7 +80,7 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
             continue
         sources = tuple(payer.source for payer in candidate.payers)
         own = limits_runs(sources, candidate.run.max_borrow)
-        number = numbers.setdefault((candidate.payers, start.candidate if own else -1), len(numbers))
+        number = numbers.setdefault((candidate.payers, candidate.recalls, start.candidate if own else -1), len(numbers))
         if number == len(built.purses):
             built.purses.append(Purse(number, start.candidate, sources, candidate.run.max_borrow))
         column = model.column(("keep", start.candidate), upper=1.0, integer=True)

@@ -9,7 +9,6 @@ from planner.place import Start
 from policies import recall
 from policies.caps import Lane
 from policies.claims import RunKey
-from policies.classes import OLD_LOAN
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
 from policies.recall import Bill
@@ -17,6 +16,13 @@ from policies.recall import Bill
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
 Paid = dict[tuple[bool, int], Payments]
+Recalls = tuple[int, int]
+"""(standing, waiting since) of a start at a payer: what says which claims may give way to it."""
+
+
+def recalls_of(candidate: Candidate, payer: Payer) -> Recalls | None:
+    """What a start may recall at one of its payers; None for a loan, which recalls nothing."""
+    return None if payer.loan else (recall.standing(payer.rank), candidate.run.created)
 
 
 @dataclass
@@ -31,7 +37,6 @@ class Purses:
     trees: list[int]
     stays: list[bool]
     bills: list[Bill] = field(default_factory=list)
-    _loose: dict[int, list[int]] | None = None
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
@@ -82,29 +87,23 @@ class Purses:
                 found.setdefault(key, []).append(i)
         return found
 
-    def most(self, lane: Lane, milli: int, above: int | None = None) -> int:
+    def most(self, lane: Lane, milli: int, recalls: Recalls | None = None) -> int:
         """GPUs that every cap on ``lane`` still leaves; ``milli``: what one GPU weighs.
 
-        ``above``: what claims of a farther standing hold counts as left.
+        ``recalls``: of a start; what may give way to it counts as left.
         """
         rooms = [
-            max(0, self.problem.book.caps[cap].limit - self.used[cap] + self.loose(cap, above)) // (milli * weight)
+            max(0, self.problem.book.caps[cap].limit - self.used[cap] + self.loose(cap, recalls)) // (milli * weight)
             for cap, weight in self.problem.book.touches(lane)
         ]
         return min(rooms, default=0)
 
-    def loose(self, cap: int, above: int | None) -> int:
-        """What running claims that stand farther than ``above`` hold of a cap: a start there may come before them."""
-        if above is None:
+    def loose(self, cap: int, recalls: Recalls | None) -> int:
+        """What running claims hold of a cap that may give way to such a start."""
+        if recalls is None:
             return 0
-        if self._loose is None:
-            self._loose = {}
-            for part, stays in zip(self.problem.running.parts, self.stays, strict=True):
-                for touched, weight in part.touched.items() if stays else ():
-                    by_standing = self._loose.setdefault(touched, [0] * (OLD_LOAN + 1))
-                    for nearer in range(part.place.standing):
-                        by_standing[nearer] += weight
-        return self._loose[cap][above] if cap in self._loose else 0
+        parts = zip(self.problem.running.parts, self.stays, strict=True)
+        return sum(part.touched.get(cap, 0) for part, stays in parts if stays and recall.may_recall(*recalls, part))
 
     def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:
         """A quick look: might its payers hold so many Active GPUs if farther claims gave way?"""
@@ -114,7 +113,7 @@ class Purses:
         recalls = False
         for payer in candidate.payers:
             lanes = {self.problem.lane(payer, site) for site in self.problem.book.money.pays_on[payer.envelope] & sites}
-            near = None if payer.loan else recall.standing(payer.rank)
+            near = recalls_of(candidate, payer)
             most = max((self.most(lane, 1000, near) for lane in lanes), default=0)
             recalls = recalls or (near is not None and most > max((self.most(lane, 1000) for lane in lanes), default=0))
             total += most
@@ -143,7 +142,7 @@ class Purses:
             self.bills.pop()
             bill.cancel()
             return None
-        self.used, self.stays, self._loose = now.used, now.stays, None
+        self.used, self.stays = now.used, now.stays
         self.__dict__.pop("ceilings", None)
         return paid
 
@@ -182,8 +181,8 @@ class _Bill:
         problem = self.purses.problem
         milli = problem.milli(active)
         lane = problem.lane(payer, region)
-        above = recall.standing(payer.rank) if self._recalls and not payer.loan else None
-        most = self.purses.most(lane, milli, above) if milli else wanted
+        recalls = recalls_of(self.candidate, payer) if self._recalls else None
+        most = self.purses.most(lane, milli, recalls) if milli else wanted
         here = min(wanted, most, self._own_limits(payer, active, milli))
         if here <= 0:
             return 0

@@ -14,9 +14,8 @@ from planner.missing import (
     over_borrow_limit,
     over_run_limit,
 )
-from planner.purses import Purses
+from planner.purses import Purses, Recalls, recalls_of
 from planner.solver import options, solve
-from policies import recall
 from policies.caps import amount
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem, RunType
@@ -37,8 +36,8 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
     base = kind.lowered.pieces()
     needs = {True: kind.base_gpus, False: sum(shape.spare_gpus for shape in base)}
     rises = _Rises(problem, purses, model)
-    standing = {p.envelope: None if p.loan else recall.standing(p.rank) for p in candidate.payers}
-    caps: dict[int, dict[int | None, list[tuple[int, float]]]] = {}
+    recalls = {payer.envelope: recalls_of(candidate, payer) for payer in candidate.payers}
+    caps: dict[int, dict[Recalls | None, list[tuple[int, float]]]] = {}
     pays: dict[tuple[bool, int], list[int]] = {}
     for active, gpus in needs.items():
         columns = []
@@ -51,7 +50,7 @@ def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missin
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
                 for cap, weight in touched:
-                    mine = caps.setdefault(cap, {}).setdefault(standing[payer.envelope], [])
+                    mine = caps.setdefault(cap, {}).setdefault(recalls[payer.envelope], [])
                     mine.append((column, float(weight * problem.milli(active))))
         model.row(("paid", active), columns, float(gpus), float(gpus))
     for cap, terms in sorted(caps.items()):
@@ -72,10 +71,10 @@ class _Rises:
         self.model = model
         self._found: list[tuple[int, Callable[[float], Missing]]] = []
 
-    def cap(self, index: int, terms: dict[int | None, list[tuple[int, float]]], near: int) -> None:
+    def cap(self, index: int, terms: dict[Recalls | None, list[tuple[int, float]]], near: int) -> None:
         """Σ weight × pay − rise ≤ what is left, in the unit that people read. ``near``: place of its nearest payer.
 
-        ``terms``: by standing, None for loans; those that stand so far or farther have what is left to them.
+        ``terms``: by what they recall, None for loans; those that stand so far or farther have what is left to them.
         """
         cap = self.problem.book.caps[index]
         scale = cap.measure.scale
@@ -84,10 +83,10 @@ class _Rises:
         price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         far: list[tuple[int, float]] = []
-        for standing in sorted(terms, key=lambda s: (s is not None, -1 if s is None else -s)):  # the farthest first
-            far += [(pay, weight / scale) for pay, weight in terms[standing]]
-            left = max(0, cap.limit - used + self.purses.loose(index, standing)) / scale
-            self.model.row(("cap", index, standing), [*far, (column, -1.0)], -INF, left)
+        for recalls in sorted(terms, key=lambda r: (r is not None, 0 if r is None else -r[0])):  # the farthest first
+            far += [(pay, weight / scale) for pay, weight in terms[recalls]]
+            left = max(0, cap.limit - used + self.purses.loose(index, recalls)) / scale
+            self.model.row(("cap", index, recalls), [*far, (column, -1.0)], -INF, left)
         self._found.append((column, lambda rise: missing_at(cap, round(rise * scale), used)))
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:

@@ -17,7 +17,8 @@ from policies.trees import Tree
 class Candidate:
     """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first.
 
-    ``purse``: the same number for the same payers in the same order.
+    ``purse``: the same number for the same payers in the same order; ``recalls``: how many of the running claims were
+    admitted before the run was there, so that they may give way to it (0 where claims are not told apart).
     """
 
     run: RunRow
@@ -25,6 +26,7 @@ class Candidate:
     type: int
     payers: tuple[Payer, ...]
     purse: int
+    recalls: int
 
     @property
     def order(self) -> tuple[int, int, RunKey]:

@@ -1,15 +1,15 @@
 """Recall: a nearer claimant's start may use quota that farther claims hold (spec §3.8).
 
 Starts are claims admitted now. They stand in the pass of spec §3.5 after the running claims of their own nearness and
-before all farther ones, which turn unfunded where they no longer fit. A loan that starts recalls nobody: it has to fit
-beside all that stays.
+before all farther ones, which turn unfunded where they no longer fit. A loan that starts recalls nobody, and no run
+recalls a claim at whose admission it waited already: they have to fit beside all that stays.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from policies.classes import Part, Place, Sums, honour, weigh
+from policies.classes import Part, Place, Sums, weigh
 from policies.kinship import REST
 from policies.problem import Candidate, Problem
 
@@ -45,29 +45,79 @@ def takes_of(problem: Problem, touched: Sums, second: Sums) -> dict[Limit, int]:
     return now | {Limit(cap, True): weight for cap, weight in second.items()}
 
 
+def may_recall(standing: int, created: int, part: Part) -> bool:
+    """May a part give way to a start that stands there, of a run that waits since ``created``?
+
+    Only to a nearer one that came after it: a run that waited already when the claim was admitted lost to it then, and
+    an unchanged world is to be planned to nothing.
+    """
+    return standing < part.place.standing and created > part.place.admitted
+
+
 def after(problem: Problem, bills: Sequence[Bill]) -> After:
-    """The pass with starts in it."""
+    """The pass with starts in it. A running part that no start may recall stays, and then the starts do not hold."""
     running = problem.running
     starts, loans = _parts(problem, bills)
     if not starts and not loans:
         return After(list(running.used), running.outcome.funded, holds=True)
-    both = sorted([*running.parts, *starts], key=lambda part: part.place)  # stable: groups of a claim keep their order
-    outcome = honour(problem.book, problem.spent, both)
-    used = outcome.used
-    for loan in loans:
-        for cap, weight in loan.items():
+    taken = _Taken(problem, list(starts))
+    for part in running.parts:
+        taken.add(part)
+    used, seconds = taken.used, taken.seconds
+    caps = problem.book.caps
+    for start in (*(start.part for start in starts), *loans):
+        for cap, weight in start.touched.items():
             used[cap] += weight
-    new = {id(part) for part in starts}
-    stays = [funded for part, funded in zip(both, outcome.funded, strict=True) if id(part) not in new]
-    admitted = all(funded for part, funded in zip(both, outcome.funded, strict=True) if id(part) in new)
-    touched = {cap for part in starts for cap in part.touched}.union(*loans)
-    return After(used, stays, admitted and all(used[cap] <= problem.book.caps[cap].limit for cap in touched))
+        for cap, weight in start.second.items():
+            seconds[cap] = seconds.get(cap, 0) + weight
+    touched = {cap for start in (*(start.part for start in starts), *loans) for cap in start.touched}
+    fits = all(used[cap] <= caps[cap].limit for cap in touched)
+    lasts = all(problem.spent.cap.get(cap, 0) + charge <= caps[cap].limit for cap, charge in seconds.items())
+    return After(used, taken.stays, fits and lasts)
 
 
-def _parts(problem: Problem, bills: Sequence[Bill]) -> tuple[list[Part], list[Sums]]:
-    """Family payments as claims, and what loans take per cap."""
-    starts: list[Part] = []
-    loans: list[Sums] = []
+class _Start(NamedTuple):
+    part: Part
+    created: int
+
+
+class _Taken:
+    """The pass over running parts, each after the starts that may recall it."""
+
+    def __init__(self, problem: Problem, starts: list[_Start]) -> None:
+        self.problem = problem
+        self.starts = starts
+        self.used = [problem.spent.cap.get(cap, 0) for cap in range(len(problem.book.caps))]
+        self.seconds: Sums = {}
+        self.stays: list[bool] = []
+
+    def add(self, part: Part) -> None:
+        fits = (not part.follows or self.stays[-1]) and self._fits(part)
+        self.stays.append(fits)
+        if fits:
+            for cap, weight in part.touched.items():
+                self.used[cap] += weight
+            for cap, weight in part.second.items():
+                self.seconds[cap] = self.seconds.get(cap, 0) + weight
+
+    def _fits(self, part: Part) -> bool:
+        caps, spent = self.problem.book.caps, self.problem.spent.cap
+        near = [s.part for s in self.starts if may_recall(s.part.place.standing, s.created, part)]
+        for cap, weight in part.touched.items():
+            before = self.used[cap] + sum(start.touched.get(cap, 0) for start in near)
+            if not caps[cap].ahead and before + weight > caps[cap].limit:
+                return False
+        for cap, charge in part.second.items():
+            before = self.seconds.get(cap, 0) + sum(start.second.get(cap, 0) for start in near)
+            if spent.get(cap, 0) + before + charge > caps[cap].limit:
+                return False
+        return True
+
+
+def _parts(problem: Problem, bills: Sequence[Bill]) -> tuple[list[_Start], list[Part]]:
+    """What starts take, as claims: of the family, and loans."""
+    starts: list[_Start] = []
+    loans: list[Part] = []
     for candidate, paid in bills:
         ranks = {payer.envelope: payer for payer in candidate.payers}
         claims: dict[int, tuple[Sums, Sums]] = {}
@@ -78,10 +128,10 @@ def _parts(problem: Problem, bills: Sequence[Bill]) -> tuple[list[Part], list[Su
                     for cap, weight in mine.items():
                         total[cap] = total.get(cap, 0) + weight
         for envelope, (touched, second) in claims.items():
-            if ranks[envelope].loan:
-                loans.append(touched)
+            place = Place(standing(ranks[envelope].rank), problem.book.money.at, candidate.run.key, envelope)
+            part = Part(place, False, touched, second, (), ranks[envelope].loan)
+            if part.loan:
+                loans.append(part)
             else:
-                level = standing(ranks[envelope].rank)
-                place = Place(level, problem.book.money.at, candidate.run.key, envelope)
-                starts.append(Part(place, False, touched, second, (), False))
+                starts.append(_Start(part, candidate.run.created))
     return starts, loans

@@ -5,7 +5,7 @@ that a start may touch, with stays ∈ {0, 1}, and per limit c that it is held t
 or credits):
 
     Σ weight × pay + Σ_p weight × stays_p ≤ limit
-    Σ_nearer weight × pay + Σ_q before p weight × stays_q ≥ (limit + 1 − weight of p) × full_pc
+    Σ_may recall p weight × pay + Σ_q before p weight × stays_q ≥ (limit + 1 − weight of p) × full_pc
     1 − stays_p ≤ Σ_c full_pc              it stays, unless some limit is full without it
     stays_p ≤ stays of the group before    malleable claims, group by group; that one's going is a reason too
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from policies.classes import OLD_LOAN, Part, Sums, weigh
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem
-from policies.recall import Limit, standing, takes_of
+from policies.recall import Limit, may_recall, standing, takes_of
 
 PayKey = tuple[int, bool, int, int]
 """(purse, active, region, envelope)."""
@@ -32,11 +32,16 @@ Terms = dict[int, list[tuple[int, float]]]
 
 
 class Payment(NamedTuple):
-    """A payment column of a start: what one GPU takes per limit, and where it stands; None for a loan."""
+    """A payment column of a start: what one GPU takes per limit, where it stands (None: a loan), when it was made."""
 
     column: int
     takes: Mapping[Limit, int]
     standing: int | None
+    created: int
+
+    def recalls(self, part: Part) -> bool:
+        """May this part give way to it?"""
+        return self.standing is not None and may_recall(self.standing, self.created, part)
 
 
 def affected(problem: Problem) -> list[int]:
@@ -140,7 +145,7 @@ def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
             continue
         reasons = []
         for limit, weight in takes[i].items():
-            near = [(p.column, p.takes[limit]) for p in payments if _comes_before(p, part) and limit in p.takes]
+            near = [(p.column, p.takes[limit]) for p in payments if p.recalls(part) and limit in p.takes]
             most = _limit(problem, limit) - fixed[limit] - weight
             if most < sum(w for _, w in before[limit]) + whole * max((w for _, w in near), default=0):
                 reasons.append((_full(model, (i, limit), [*near, *before[limit]], most), 1.0))
@@ -154,10 +159,6 @@ def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
             new = [(p.column, p.takes[limit]) for p in payments if limit in p.takes]
             terms = [(column, weight / 1000) for column, weight in (*new, *stay)]
             model.row(("second", limit.cap), terms, -INF, (_limit(problem, limit) - fixed[limit]) / 1000)
-
-
-def _comes_before(payment: Payment, part: Part) -> bool:
-    return payment.standing is not None and payment.standing < part.place.standing
 
 
 def _limit(problem: Problem, limit: Limit) -> int:
@@ -179,4 +180,5 @@ def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) ->
     _, active, region, envelope = key
     payer = next(payer for payer in candidate.payers if payer.envelope == envelope)
     touched, second = weigh(problem.book, problem.lane(payer, region), problem.milli(active))
-    return Payment(column, takes_of(problem, touched, second), None if payer.loan else standing(payer.rank))
+    level = None if payer.loan else standing(payer.rank)
+    return Payment(column, takes_of(problem, touched, second), level, candidate.run.created)

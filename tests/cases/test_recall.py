@@ -48,6 +48,15 @@ def test_of_equal_claimants_the_running_one_stays() -> None:
     assert cycle.shorts("late") == [("concurrency", "org-a/gpus", 4, "GPU")]
 
 
+def test_a_run_that_waited_at_the_admission_already_recalls_nobody_and_the_world_stays_as_it_is() -> None:
+    world = World().domain("A", nodes=4).budget("org:a", 12)
+    world.run("cousin", 12, owner="org:a:x:y", created="-50h").run("own", 4, owner="org:a")
+    first, second = world.cycle("+0s"), world.cycle("+1m")
+
+    assert (first.running, first.waiting) == (["cousin"], ["own"])
+    assert (second.running, second.funding("cousin"), second.plan.segments) == (["cousin"], {"shared": 12}, [])
+
+
 def test_a_loan_recalls_nobody() -> None:
     world = held(("cousin", 8, "org:a:x:y"))
     cycle = world.run("loan", 6, owner="team", funding=LOAN).cycle()

@@ -9,6 +9,7 @@ from tests.check.spoils import (
     slots,
 )
 from tests.support.documents import envelope
+from tests.support.times import moment
 
 SPOILS = [
     Spoil(
@@ -131,7 +132,13 @@ SPOILS = [
             .edit("Run", "loan", {"spec": {"resources": {"totalGPUs": 2}}})
             .respec(0, slice=slots("a02#0-1"))
         ),
-        "loan-recalls-nobody",
+        "recall-justified",
+    ),
+    Spoil(
+        "lender",
+        "a recall for a run that waited already when the claim was admitted",
+        lambda s: s.edit("Run", "own", {"metadata": {"creationTimestamp": moment("-4h")}}),
+        "recall-justified",
     ),
     Spoil(
         "lender",

@@ -7,13 +7,13 @@ plain: it is what the planner's answers are held against, and shares no code wit
 
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.rules import Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, spent_of
+from tests.reference.standing import Part, honoured, level_of, parts_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
 
@@ -45,6 +45,15 @@ class Way:
     def active(self) -> Expression:
         """Active GPUs."""
         return pulp.lpSum(sum(groups) * at for groups, at in zip(self.run.widths, self.at, strict=True))
+
+
+class _Paid(NamedTuple):
+    """A payment: what one GPU of it is, where it stands in the pass, whose it is, and GPUs."""
+
+    one: Payment
+    level: int
+    run: Run
+    gpus: Expression
 
 
 class Reference:
@@ -176,11 +185,11 @@ class Reference:
                 for nodes in places.values():
                     for active in (True, False):
                         self._paid(way, nodes, active)
-        self._caps([(paid, level_of(rank), gpus) for way in self.ways for paid, rank, gpus in way.pays])
+        self._caps([_Paid(each, level_of(rank), way.run, gpus) for way in self.ways for each, rank, gpus in way.pays])
         for way in self.ways:
             self._limits_of_run(way)
 
-    def _caps(self, payments: list[tuple[Payment, int, Expression]]) -> None:
+    def _caps(self, payments: list[_Paid]) -> None:
         """§3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps", with the look-ahead.
 
         §3.8: the claims that run are funded or not as the pass of §3.5 has it with the starts in it.
@@ -191,7 +200,7 @@ class Reference:
         stays = [self._binary() if part.can else 0 for part in parts]
         for number, cap in enumerate(book):
             scale = 3_600_000 if cap.ahead else 1000
-            new = pulp.lpSum(cap.weigh(paid) / scale * gpus for paid, _, gpus in payments)
+            new = pulp.lpSum(cap.weigh(paid.one) / scale * paid.gpus for paid in payments)
             held = pulp.lpSum(part.takes[number] / scale * stay for part, stay in zip(parts, stays, strict=True))
             most = sum(part.takes[number] for part in parts if part.can) / scale
             left = (cap.limit - spent[number]) / scale
@@ -202,17 +211,15 @@ class Reference:
             else:
                 self._add(new + held <= left)
         self._pass(parts, stays, payments)
-        before = honoured(parts, book, spent, {})
+        before = honoured(parts, book, spent, [])
         self.recalled = pulp.lpSum(
             part.gpus * (1 - stay) for part, stay, was in zip(parts, stays, before, strict=True) if was
         )
 
-    def _pass(
-        self, parts: list[Part], stays: list[Expression], payments: list[tuple[Payment, int, Expression]]
-    ) -> None:
+    def _pass(self, parts: list[Part], stays: list[Expression], payments: list[_Paid]) -> None:
         """§3.5 "a claim is funded iff every cap it touches still holds with it": not, only if one would not hold.
 
-        Before it come the claims before it in the pass and nearer starts; a loan that starts recalls nobody (§3.8).
+        Before it come the claims before it in the pass, and the starts that it gives way to (§3.8).
         """
         book = caps(self.world)
         spent = spent_of(self.world, book)
@@ -222,8 +229,8 @@ class Reference:
             reasons = []
             for number, cap in enumerate(book):
                 if part.takes[number] and not cap.ahead:
-                    near = [(p, gpus) for p, level, gpus in payments if level < part.level and level != OLD_LOAN]
-                    before = pulp.lpSum(cap.weigh(paid) / 1000 * gpus for paid, gpus in near)
+                    near = [paid for paid in payments if part.gives_way(paid.level, paid.run.row["created"])]
+                    before = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in near)
                     before += pulp.lpSum(parts[j].takes[number] / 1000 * stays[j] for j in range(i))
                     full = self._binary()
                     most = cap.limit - spent[number] - part.takes[number]

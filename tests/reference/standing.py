@@ -15,14 +15,20 @@ FRESH_LOAN, OLD_LOAN = -1, 5
 class Part:
     """``level``: its place among the nearnesses; ``takes``: per cap; ``follows``: the group before it is of its claim.
 
-    ``can``: its envelope pays now, and no cap on hours or credits that it touches is used up.
+    ``admitted``: when its oldest lease began; ``can``: its envelope pays now, and no cap on hours or credits that it
+    touches is used up.
     """
 
     level: int
+    admitted: int
     gpus: int
     takes: list[int]
     follows: bool
     can: bool
+
+    def gives_way(self, level: int, created: int) -> bool:
+        """Spec §3.8: to a nearer claimant's start, unless that run waited already when this was admitted."""
+        return level < self.level and level != OLD_LOAN and created > self.admitted
 
 
 def level_of(rank_of_payer: int) -> int:
@@ -43,7 +49,7 @@ def parts_of(world: World, book: list[Cap], spent: list[int]) -> list[Part]:
             )
             open_ = world.envelopes[part[0].payer or ("", "")].pays_at(world.at)
             gpus = sum(lease.gpus for lease in part)
-            found.append(Part(_order(world, claim)[0], gpus, takes, number > 0, open_ and not used_up))
+            found.append(Part(*_order(world, claim)[:2], gpus, takes, number > 0, open_ and not used_up))
     return found
 
 
@@ -52,21 +58,23 @@ def spent_of(world: World, book: list[Cap]) -> list[int]:
     return [sum(_charged(world, cap, lease) for lease in world.leases) for cap in book]
 
 
-def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: dict[int, list[int]]) -> list[bool]:
+New = tuple[int, int, list[int]]
+"""(level, when the run was created, what it takes per cap) of a start."""
+
+
+def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New]) -> list[bool]:
     """Spec §3.5: one pass over all claims; one is funded iff every cap it touches still holds with it.
 
-    ``new``: what starts take per cap, by level; within a level they come last, being admitted now. Running work is held
-    to the caps on GPUs (§3.4); what is left of hours and credits is looked at in ``Part.can``.
+    Before it come the claims before it in the pass, and ``new`` ones that it gives way to. Running work is held to the
+    caps on GPUs (§3.4); what is left of hours and credits is looked at in ``Part.can``.
     """
     used = list(spent)
     found: list[bool] = []
-    levels = list(new)
     for part in parts:
-        while levels and levels[0] < part.level:
-            used = [mine + extra for mine, extra in zip(used, new[levels.pop(0)], strict=True)]
+        near = [takes for level, created, takes in new if part.gives_way(level, created)]
         fits = all(
-            cap.ahead or not take or mine + take <= cap.limit
-            for cap, mine, take in zip(book, used, part.takes, strict=True)
+            cap.ahead or not take or used[i] + sum(takes[i] for takes in near) + take <= cap.limit
+            for i, (cap, take) in enumerate(zip(book, part.takes, strict=True))
         )
         found.append(part.can and fits and (not part.follows or found[-1]))
         if found[-1]:

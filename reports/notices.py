@@ -1,6 +1,7 @@
 """What is odd in a lake (`notices.sql`), as the troubles that every report on it names."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from itertools import groupby
 from typing import Final
@@ -16,13 +17,26 @@ SHOWN: Final = 3
 
 
 def notices(database: duckdb.DuckDBPyConnection, source: Source, until: int | None) -> Iterator[Trouble]:
-    """Everything odd in the period. ``until``: the end that was asked for, Unix seconds."""
+    """Everything odd in the period, what could not be read included. ``until``: the end asked for, Unix seconds."""
     if until is not None and until > source.last:
         last = f"the lake's last cycle is of {Time(source.last)}: figures are up to that one"
         yield Trouble("The period", f"it was asked for until {Time(until)}, and {last}")
+    yield from _fewer(source.troubles)
     sql = resources.files("reports").joinpath("notices.sql").read_text(encoding="utf-8")
     for (_, kind), group in groupby(database.sql(sql).fetchall(), key=lambda row: row[:2]):
         rows = list(group)
         yield from (Trouble(f"{kind} {name}", message) for _, _, name, message in rows[:SHOWN])
         if len(rows) > SHOWN:
             yield Trouble(f"{kind}s", f"{len(rows) - SHOWN} more like the last one")
+
+
+def _fewer(troubles: Iterable[Trouble]) -> Iterator[Trouble]:
+    """The first few of each kind: a lake of another version may have the same trouble with thousands of files."""
+    counts = Counter[str]()
+    for trouble in troubles:
+        counts[trouble.message] += 1
+        if counts[trouble.message] <= SHOWN:
+            yield trouble
+    for message, count in counts.items():
+        if count > SHOWN:
+            yield Trouble("Files", f"{count - SHOWN} more of which is to be said: {message}")

@@ -67,7 +67,7 @@ def build(
     with open_database(source, leases, terms, settings) as database:
         opened = dict(database.sql("SELECT budget || '/' || name, start FROM envelopes").fetchall())
         rows = _rows(database, defined)
-        troubles = [*source.troubles, *notices(database, source, until)]
+        troubles = list(notices(database, source, until))
     outcomes = reconcile(rows, defined.checks, Ledger(leases, terms, opened, source.tables, source.last))
     times: list[int] = source.tables["cycles"]["time"].to_pylist()
     cycles = len([at for at in times if terms.since <= at <= terms.until])

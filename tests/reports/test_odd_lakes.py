@@ -196,6 +196,19 @@ def test_many_of_a_kind_are_counted(lake: Path) -> None:
     assert found[-1] == "Envelopes: 6 more like the last one"
 
 
+def test_the_same_trouble_with_many_files_is_counted(lake: Path) -> None:
+    for minute in range(8):
+        manifest = record(lake, f"+{60 + minute}m", [*BASE, held(None)])
+        if minute < 7:
+            manifest.write_text(manifest.read_text().replace('"schemaVersion": ', '"schemaVersion": 9'))
+
+    found = notices(make(lake, "chargeback"))
+
+    said = "it was written with schema version 9"
+    assert [said in notice for notice in found] == [True] * 4
+    assert found[-1].startswith("Files: 4 more of which is to be said: it was written with schema version 9")
+
+
 def test_notices_are_warnings_on_stderr_and_part_of_every_page(lake: Path) -> None:
     record(lake, "+1h", [doc.node("a01"), held("+30m")])
     command = ("report", "chargeback", "--lake", lake, "-o")

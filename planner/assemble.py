@@ -7,7 +7,7 @@ from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
 from jobtree.world import seen
 from jobtree.world import values as col
-from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Segment, Wait
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Wait
 from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
@@ -15,9 +15,9 @@ from planner.derive import State
 from planner.draft import Draft
 from planner.incumbent import Incumbent
 from planner.purses import Purses
-from planner.replay import said_of
+from planner.segments import segments
 from planner.statuses import After, run_updates
-from policies.claims import UNFUNDED, LeaseRow, RunKey
+from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.problem import Problem
 from policies.usage import budget_statuses
@@ -52,7 +52,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
         solver=incumbent.solver,
         stages=incumbent.stages,
         closures=state.closures,
-        segments=_segments(state, after),
+        segments=segments(state, after.classes),
         leases=created,
         runs=run_updates(state, after),
         budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
@@ -112,39 +112,6 @@ def _row(state: State, lease: Lease) -> LeaseRow:
         ended=None,
         segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),
     )
-
-
-def _segments(state: State, after: After) -> list[Segment]:
-    """How leases turned since the last cycle, and those whose class is no longer the recorded one now.
-
-    Leases that nobody pays are never charged.
-    """
-    found = [
-        Segment(
-            namespace=key[0],
-            name=key[1],
-            funding_class=turn.said.funding_class,
-            since=turn.since,
-            rate_milli=turn.said.rate or None,
-        )
-        for key, turns in state.turns.items()
-        for turn in turns
-    ]
-    for held in state.held.values():
-        for lease in held:
-            now = after.classes[lease.key]
-            rate = state.money.rate_milli(lease.envelope) if now != UNFUNDED and lease.envelope >= 0 else 0
-            if lease.envelope != -1 and (now, rate) != said_of(lease):
-                found.append(
-                    Segment(
-                        namespace=lease.namespace,
-                        name=lease.name,
-                        funding_class=now,
-                        since=state.at,
-                        rate_milli=rate or None,
-                    )
-                )
-    return sorted(found, key=lambda s: (s.namespace, s.name, s.since))
 
 
 def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:

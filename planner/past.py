@@ -7,7 +7,8 @@ from jobtree.world.snapshot import Snapshot
 from planner.replay import Past
 from policies.claims import LeaseRow
 from policies.fleet import Fleet
-from policies.money import Money, read_seen_money
+from policies.money import Money
+from policies.seen import read_seen_money
 
 _FIRST = "no cycle before this one is on record"
 _LOST = "the record of the Budgets as the last cycle saw them is lost"

@@ -181,14 +181,14 @@ class _Clock:
         return any(self.now[lease.key].funding_class == UNFUNDED for lease in self._there(at))
 
     def _burn(self, at: int) -> dict[int, int]:
-        """What the second ``at`` is charged to each cap on hours or credits, where that is anything."""
+        """What the second ``at`` is charged to each cap on hours or credits."""
         found: dict[int, int] = {}
         for lease in self._there(at):
             said = self.now[lease.key]
             if said.funding_class != UNFUNDED and not self._over(lease, at):
                 for cap, charge in self._second(lease, at, said.rate):
                     found[cap] = found.get(cap, 0) + charge
-        return {cap: charge for cap, charge in found.items() if charge}
+        return found
 
     def _over(self, lease: LeaseRow, at: int) -> bool:
         """Has a lease ended that still holds its quota?"""

@@ -56,7 +56,7 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> En
     if run.outcome:
         return Ending(run.outcome, run.outcome_reason or run.outcome, at, "") if leases else None
     limit_at = None if start is None or run.limit is None else start + run.limit
-    completed = run.completed_at if run.completed_at is not None and (leases or run.is_cpu) else None
+    completed = run.completed_at
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
         return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")
     if limit_at is not None and run.limit is not None and limit_at <= at:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, LeaseRow, on_loan
-from policies.money import Money
+from policies.money import Discounts, Money
 from policies.scopes import GONE
 
 
@@ -56,17 +56,27 @@ def second_of(book: CapBook, lane: Lane, milli: int, rate: int, at: int) -> Iter
     for cap in book.time_caps(lane.envelope):
         if book.caps[cap].pool.contains(lane):
             since = book.counts_from(cap, lane.envelope)
-            if since is None or since <= at:
-                yield cap, book.caps[cap].measure.charged(milli, milli * rate)
+            charge = book.caps[cap].measure.charged(milli, milli * rate)
+            if charge and (since is None or since <= at):
+                yield cap, charge
 
 
 def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tuple[int, int]:
     """Milli-GPU-seconds of a lease's funded segments from ``start`` up to ``last``, and the same times their rates."""
-    seconds = rated = 0
+    total = rated = 0
     for funding_class, since, until, rate in lease.segments:
-        if funding_class != UNFUNDED:
-            length = (last if until is None else until) - (since if start is None else max(since, start))
-            seconds += max(0, length)
-            rated += max(0, length) * (rate or 0)
-    weight = lease.milli(money.policy)
-    return weight * seconds, weight * rated
+        low, high = since if start is None else max(since, start), last if until is None else until
+        if funding_class != UNFUNDED and low < high:
+            weighed = 1000 * (high - low) if lease.active else _discounted(money.discounts, low, high)
+            total += lease.gpus * weighed
+            rated += lease.gpus * weighed * (rate or 0)
+    return total, rated
+
+
+def _discounted(discounts: Discounts, low: int, high: int) -> int:
+    """What a spare GPU is charged in [low, high): each second at the discount of its time."""
+    edges = [low if since is None else max(low, since) for since, _ in discounts] + [high]
+    return sum(
+        milli * max(0, min(high, then) - now)
+        for (_, milli), now, then in zip(discounts, edges, edges[1:], strict=False)
+    )

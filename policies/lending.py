@@ -10,7 +10,7 @@ RULE = "lending"
 
 
 def pools(money: Money) -> list[Pool]:
-    """One pool per envelope that lends, in envelope order."""
+    """One pool per envelope, in envelope order: what one that lends no more has out on loan stays bounded."""
     return [
         Pool(
             rule=RULE,
@@ -24,5 +24,4 @@ def pools(money: Money) -> list[Pool]:
             end=envelope.end,
         )
         for index, envelope in enumerate(money.envelopes)
-        if envelope.lends
     ]

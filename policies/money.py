@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import msgspec
 import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
@@ -75,13 +74,17 @@ class Aggregate:
     max_millicredits: int | None
 
 
+Discounts = tuple[tuple[int | None, int], ...]
+"""What a spare GPU weighs in thousandths, from which second on (None: from the beginning), in order."""
+
+
 @dataclass(frozen=True)
 class Money:
     """All envelopes in (budget, name) order and the family of owners.
 
     ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
     ``funding.crossLocation`` allows everywhere (spec §3.2); ``region``: per site, the first site that the very same
-    envelopes match, which money cannot tell from it.
+    envelopes match, which money cannot tell from it; ``discounts``: of spares, the last one is in force.
     """
 
     at: int
@@ -94,6 +97,7 @@ class Money:
     pays_on: list[frozenset[int]]
     region: list[int]
     quarantined: frozenset[str]
+    discounts: Discounts
     namespaces: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     @cached_property
@@ -145,31 +149,18 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
         pays_on=pays_on,
         region=_regions(fleet.site_count, [*sites, *pays_on]),
         quarantined=broken,
+        discounts=_discounts(tables["seen_discounts"], policy, at),
         namespaces=_namespaces(budgets, owners),
     )
 
 
-def read_seen_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, since: int) -> Money | None:
-    """Money as the last cycle, at ``since``, saw it (spec §3.6); None where that is lost.
-
-    ``fleet``: as it is now, with the selectors of both.
-    """
-    discounts = col.ints(tables["seen_discounts"], "milli").tolist()
-    if not discounts:
-        return None
-    rates = tables["seen_rates"]
-    millis = zip(col.texts(rates, "flavor"), col.ints(rates, "rate_milli").tolist(), strict=True)
-    then = msgspec.structs.replace(
-        policy,
-        credit_rates={flavor: _decimal(milli) for flavor, milli in millis},
-        spares=msgspec.structs.replace(policy.spares, discount=_decimal(discounts[-1])),
-    )
-    seen = {name: tables[f"seen_{name}"] for name in ("budgets", "envelopes", "aggregates")}
-    return read_money({**seen, "quarantine": tables["quarantine"].slice(0, 0)}, then, fleet, since)
-
-
-def _decimal(milli: int) -> int | float:
-    return milli // 1000 if milli % 1000 == 0 else milli / 1000
+def _discounts(seen: pa.Table, policy: PolicySpec, at: int) -> Discounts:
+    """Those that cycles have seen, and the Policy's own from now on where it is another one."""
+    known = tuple(zip(col.optional_ints(seen, "since"), col.ints(seen, "milli").tolist(), strict=True))
+    now = policy.spares.discount_milli
+    if not known:
+        return ((None, now),)
+    return known if known[-1][1] == now else (*known, (at, now))
 
 
 def _regions(site_count: int, matches: list[frozenset[int]]) -> list[int]:

@@ -17,12 +17,14 @@ from jobtree.check.violation import Violation
 
 
 def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
-    """Remaining hours and credits cover what is funded ahead."""
+    """Remaining hours and credits cover what is funded ahead, where a new claim needs any of them."""
     touched = {touch.pool for lease in case.new for touch in caps.lane(lease).present if caps.pools[touch.pool].on_time}
     if not touched:
         return
     ahead: dict[int, int] = defaultdict(int)
     rated: dict[int, int] = defaultdict(int)
+    asked: set[tuple[str, int]] = set()
+    fresh = {lease.key for lease in case.new}
     for lease in (*case.held, *case.new):
         if present.classes[lease.key] == "unfunded":
             continue
@@ -31,13 +33,15 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
                 charge = case.milli(lease) * span(case, lease, touch)
                 ahead[touch.pool] += charge
                 rated[touch.pool] += charge * case.rate(lease.flavor)
+                if lease.key in fresh and charge:
+                    asked |= {("hours", touch.pool), *([("credits", touch.pool)] if case.rate(lease.flavor) else [])}
     for number in sorted(touched):
         pool = caps.pools[number]
         for measure, limit, spent, more in (
             ("hours", pool.hours, ledger.hours[number], ahead[number]),
             ("credits", pool.credits, ledger.credits[number], rated[number]),
         ):
-            if limit is not None and spent + more > limit:
+            if limit is not None and (measure, number) in asked and spent + more > limit:
                 yield Violation(
                     f"look-ahead-{measure}",
                     f"{pool.rule.capitalize()} {pool.subject}",

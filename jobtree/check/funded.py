@@ -20,7 +20,7 @@ def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violati
             yield Violation(refused.invariant, f"Lease {lease.namespace}/{lease.name}", sentence)
     for lease in case.held:
         if case.is_frozen(lease):
-            yield from _frozen(ledger, lease)
+            yield from _frozen(case, ledger, lease)
         else:
             yield from _recorded(case, ledger, lease, present.classes[lease.key])
 
@@ -51,8 +51,9 @@ def _recorded(case: Case, ledger: Ledger, lease: Held, expected: str) -> Iterato
         )
 
 
-def _frozen(ledger: Ledger, lease: Held) -> Iterator[Violation]:
-    if ledger.appended.get(lease.key):
+def _frozen(case: Case, ledger: Ledger, lease: Held) -> Iterator[Violation]:
+    """From now on: before, its Budget was as the last cycle saw it."""
+    if any(segment.since == case.at for segment in ledger.appended.get(lease.key, ())):
         yield Violation(
             "class-derived",
             f"Lease {lease.namespace}/{lease.name}",

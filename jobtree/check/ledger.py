@@ -1,6 +1,7 @@
 """The ledger: what has been charged, recomputed from segments (spec §3.6).
 
-    charge = Σ over funded segments of  weight × seconds,   weight = 1000 per Active GPU, 1000 × discount per spare one
+    charge = Σ over funded segments of  weight × seconds
+    weight = 1000 per Active GPU, 1000 × the discount of the time per spare one
 
 A charge counts against a cap where it falls at or after the present ``start`` of the cap's envelope (for an aggregate,
 of the envelope that paid). Integers: milli-GPU-seconds, for credits times millicredits per GPU-hour.
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.moment import Moment
-from jobtree.check.rows import EnvelopeKey, Held, LedgerEntry
+from jobtree.check.rows import Discount, EnvelopeKey, Held, LedgerEntry
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Segment
 
@@ -37,14 +38,16 @@ class Ledger:
         closure = case.closing.get(lease.key)
         end = min(case.at, lease.ended if lease.ended is not None else closure.ended if closure else case.at)
         spans = [entry for entry in self.entries(lease, end) if entry[0] != "unfunded"]
-        payer, weight = lease.payer, case.milli(lease)
+        payer = lease.payer
         if payer is None or not spans:
             return
         own = caps.own(payer)
         for pool, opens, closes, _ in caps.lane(lease).charged:
             charged = rated = 0
             for _, since, until, rate in spans:
-                charge = weight * _overlap(since, end if until is None else until, opens, closes)
+                last = end if until is None else until
+                parts = _weighed(case, lease, since, last)
+                charge = sum(weight * _overlap(low, high, opens, closes) for weight, low, high in parts)
                 charged += charge
                 rated += charge * (rate or 0)
             self.hours[pool] += charged
@@ -66,6 +69,20 @@ class Ledger:
             following = found[index + 1][1] if index + 1 < len(found) else end
             closed.append((name, since, min(end, following if until is None else until), rate))
         return closed
+
+
+def _weighed(case: Moment, lease: Held, since: int, until: int) -> Iterator[tuple[int, int, int]]:
+    """(milli-GPUs, from, to): an Active GPU weighs 1000, a spare one the discount that was in force."""
+    if lease.active:
+        yield 1000 * lease.gpus, since, until
+        return
+    known = [*case.discounts]
+    if not known or known[-1].milli != case.discount:
+        known.append(Discount(case.at if known else None, case.discount))
+    for each, following in zip(known, [*known[1:], None], strict=True):
+        low = since if each.since is None else max(since, each.since)
+        high = until if following is None or following.since is None else min(until, following.since)
+        yield lease.gpus * each.milli, low, high
 
 
 def _overlap(start: int, end: int, since: int | None, until: int | None) -> int:

@@ -24,7 +24,8 @@ from jobtree.world.plan import Closure, Segment
 
 class Moment:
     """``leases``: all; ``held``: open ones; ``new``: those that a plan creates then. ``discount``: what a spare GPU
-    weighs, in thousandths; ``rates``: millicredits per GPU-hour by flavor; ``sites``: see `Rows.sites`.
+    weighs, in thousandths, and ``discounts`` what it did before; ``rates``: millicredits per GPU-hour by flavor;
+    ``sites``: see `Rows.sites`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Moment:
         self.envelopes = {envelope.key: envelope for envelope in envelopes}
         self.aggregates = aggregates
         self.discount = 1000
+        self.discounts = rows.seen.discounts
         self.rates: Mapping[str, int] = {}
         self.leases: Mapping[LeaseKey, Held] = {lease.key: lease for lease in rows.leases}
         self.held: list[Held] = []

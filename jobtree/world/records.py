@@ -6,7 +6,7 @@ value from an empty one.
 
 from collections.abc import Sequence
 from itertools import starmap
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 
@@ -23,11 +23,18 @@ def read(table: pa.Table, record: type[Record], **given: Sequence[Any]) -> list[
     """
     columns = [
         given[field] if field in given else values.column(table, field, nullable=nullable)
-        for field, nullable in _fields(record).items()
+        for field, nullable in _fields(record)
     ]
     return list(starmap(record, zip(*columns, strict=True)))
 
 
-def _fields(record: type[Any]) -> dict[str, bool]:
-    """Which of its fields may be None, by name and in order."""
-    return {name: type(None) in get_args(hint) for name, hint in get_type_hints(record).items()}
+def _fields(record: type[Any]) -> list[tuple[str, bool]]:
+    """Its fields in order, and which of them may be None."""
+    if record not in _KNOWN:
+        hints = get_type_hints(record)
+        _KNOWN[record] = [(name, type(None) in get_args(hint)) for name, hint in hints.items()]
+    return _KNOWN[record]
+
+
+_KNOWN: Final[dict[type[Any], list[tuple[str, bool]]]] = {}
+"""Fields of the records read so far: annotations are slow to resolve."""

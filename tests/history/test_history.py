@@ -1,0 +1,91 @@
+"""Money is exact to the second (spec §3.5, §3.6): on random histories ledgers are what a slow reading makes."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import msgspec
+from hypothesis import given, settings
+
+from jobtree.check import Rows, check
+from jobtree.world.plan import Plan, Segment
+from tests.history.facts import history, kind
+from tests.history.histories import histories
+from tests.history.play import Played, Step, play, snapshot_of
+from tests.support.times import unix
+
+HISTORIES: Final = int(os.environ.get("JOBTREE_WORLDS", "540")) // 6
+"""How many in all; `make nightly` asks for sixteen thousand."""
+CHARGES: Final = (Path(__file__).parent / "charges.sql").read_text(encoding="utf-8")
+
+
+@settings(max_examples=max(1, HISTORIES))
+@given(histories())
+def test_every_second_is_as_a_slow_reading_has_it(steps: list[Step]) -> None:
+    cycles = play(steps)
+    slow = history(cycles)
+    slow.live()
+
+    paid = [lease.name for lease in slow.leases if lease.payer is not None]
+    assert told(cycles) == {name: slow.said.get(name, []) for name in paid}
+    assert usage(cycles[-1]) == counted(cycles[-1])
+
+
+@settings(max_examples=max(1, HISTORIES // 4))
+@given(histories())
+def test_the_checker_misses_no_second(steps: list[Step]) -> None:
+    for cycle in play(steps):
+        rows = Rows.of(cycle.snapshot)
+        for spoilt in in_other_seconds(cycle.plan):
+            assert check(cycle.snapshot, spoilt, rows) != []
+
+
+def told(cycles: Sequence[Played]) -> dict[str, list[tuple[str, int]]]:
+    """What the ledgers say: lease → (class, rate) in every second from its start to its end, or the last cycle's."""
+    found = {}
+    for lease in kind(cycles[-1].after, "Lease"):
+        status = lease["status"]
+        end = unix(status["ended"]) if status.get("closed") else cycles[-1].at + 1
+        seconds: list[tuple[str, int]] = []
+        for segment in status["funding"]:
+            last = min(end, unix(segment["to"])) if "to" in segment else end
+            rate = 0 if segment["class"] == "unfunded" else round(1000 * segment.get("rate", 0))
+            seconds += [(segment["class"], rate)] * (last - unix(segment["from"]))
+        if lease["spec"].get("paidBy"):
+            found[lease["metadata"]["name"]] = seconds
+    return found
+
+
+def usage(cycle: Played) -> dict[tuple[str, str], float]:
+    """GPU-seconds consumed in the present window, by envelope, as the plan says of the moment of the cycle."""
+    return {
+        (update.name, each.name): each.gpu_seconds_consumed
+        for update in cycle.plan.budgets
+        for each in update.status.envelopes
+    }
+
+
+def counted(cycle: Played) -> dict[tuple[str, str], float]:
+    """The same, by SQL over the leases as they are after the cycle."""
+    tables = snapshot_of(cycle.after).tables
+    with duckdb.connect() as database:
+        for name in ("leases", "envelopes", "seen_discounts"):
+            database.register(name, tables[name])
+        rows = database.execute(CHARGES, {"now": cycle.at}).fetchall()
+    return {(budget, envelope): milli / 1000 for budget, envelope, milli in rows}
+
+
+def in_other_seconds(plan: Plan) -> Iterator[Plan]:
+    """The plan without, or with at another second, one change of class since the last cycle."""
+    for number, segment in enumerate(plan.segments):
+        if segment.since < plan.at:
+            for others in ((), (moved(segment, -1),), (moved(segment, 1),)):
+                segments = [*plan.segments[:number], *others, *plan.segments[number + 1 :]]
+                yield msgspec.structs.replace(plan, segments=segments)
+
+
+def moved(segment: Segment, by: int) -> Segment:
+    """The same change some seconds later."""
+    return msgspec.structs.replace(segment, since=segment.since + by)

@@ -4,7 +4,7 @@ An edit is data, so it can be kept, combined and shown. Columns and units are th
 """
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,17 @@ def copies(node: str, count: int, names: Collection[str]) -> list[Copy]:
 def edited(snapshot: Snapshot, edits: Iterable[Edit]) -> Snapshot:
     """The snapshot with all ``edits``. Raises Refusal for a row that is not there, or a node that is."""
     tables = dict(snapshot.tables)
-    cells: dict[tuple[str, str], dict[Key, Any]] = {}
+    cells: dict[str, dict[str, dict[Key, Any]]] = {}
     for edit in edits:
         if isinstance(edit, Cell):
-            cells.setdefault((edit.table, edit.column), {})[edit.key] = edit.value
+            cells.setdefault(edit.table, {}).setdefault(edit.column, {})[edit.key] = edit.value
         else:
             tables["nodes"] = _nodes(tables["nodes"], edit)
-    for (name, column), found in cells.items():
-        tables[name] = replaced(tables[name], column, {_row(tables[name], name, key): v for key, v in found.items()})
+    for table, columns in cells.items():
+        places = _places(tables[table], table)
+        for column, found in columns.items():
+            rows = {_row(places, table, key): value for key, value in found.items()}
+            tables[table] = replaced(tables[table], column, rows)
     return Snapshot(tables, snapshot.policy, snapshot.since)
 
 
@@ -76,22 +79,22 @@ def suspended(snapshot: Snapshot, runs: Iterable[Key]) -> Snapshot:
 def field(snapshot: Snapshot, table: str, key: Key, column: str) -> Any:
     """The value of one field. Raises Refusal where there is no such row."""
     found = snapshot.tables[table]
-    return found.column(column)[_row(found, table, key)].as_py()
+    return found.column(column)[_row(_places(found, table), table, key)].as_py()
 
 
-def _row(found: pa.Table, table: str, key: Key) -> int:
-    columns = [values.texts(found, name) for name in schema.KEYS[table]]
-    if len(columns) == 1:
-        matches = [row for row, name in enumerate(columns[0]) if name == key[0]]
-    else:
-        matches = [row for row, names in enumerate(zip(*columns, strict=True)) if names == key]
-    if not matches:
+def _places(found: pa.Table, table: str) -> dict[Key, int]:
+    keys = zip(*(values.texts(found, name) for name in schema.KEYS[table]), strict=True)
+    return {key: place for place, key in enumerate(keys)}
+
+
+def _row(places: Mapping[Key, int], table: str, key: Key) -> int:
+    if key not in places:
         raise Refusal(f"there is no {table.removesuffix('s')} {'/'.join(key)}")
-    return matches[0]
+    return places[key]
 
 
 def _nodes(nodes: pa.Table, edit: Copy | Drop) -> pa.Table:
-    place = _row(nodes, "nodes", (edit.node,))
+    place = _row(_places(nodes, "nodes"), "nodes", (edit.node,))
     if isinstance(edit, Drop):
         return canonical(nodes.filter(pa.array(np.arange(len(nodes)) != place)), schema.NODES)
     if edit.name in values.texts(nodes, "name"):

@@ -24,6 +24,8 @@ __all__ = ["Change", "Remedies", "Remedy", "Who", "remedies"]
 WIDER: Final = 16
 """How many times as large a rise may become where others that wait take what it gives."""
 LIMITS: Final = ("cap", "tree", "per-run")
+SINGLES: Final = (("own", True), ("end", True), ("back", True), ("free", False))
+"""Kinds of lifts beside rises, and whether one of them is to do."""
 MIXTURES: Final = (
     LIMITS,
     (*LIMITS, "borrow"),
@@ -73,20 +75,20 @@ def _around(bench: Bench, result: Remedies) -> Iterator[Remedy | None]:
     money = [*lenders.sponsors(bench), *([opened] if opened else [])]
     singles = [_confirmed(bench, each, result) for each in money]
     relief = Relief(bench)
-    singles.append(_raised(bench, relief.least(*LIMITS, one=True), result))
-    for kinds, one in ((("own",), True), (("end",), True), (("back",), True), (("free",), False)):
-        lifts = relief.least(*kinds, one=one)
-        singles.append(_confirmed(bench, remedy_of(bench, lifts), result) if lifts else None)
-    if not any(each for each in singles if each is not None and each.kind in ("free", "node", "end")):
+    rise = relief.least(*LIMITS, one=True)
+    singles.append(_raised(bench, rise, result))
+    lifted = [relief.least(kind, one=one) for kind, one in SINGLES]
+    singles += [_confirmed(bench, remedy_of(bench, lifts), result) for lifts in lifted if lifts]
+    if not any(each is not None and each.kind in ("free", "node", "end") for each in singles):
         singles += [_confirmed(bench, each, result) for each in nodes.more(bench)]
     yield from singles
     if not any(singles):
-        yield next((remedy for remedy in _mixtures(bench, relief, terms) if bench.instead(remedy.edits) is None), None)
+        mixed = _mixtures(bench, relief, terms, [rise, *lifted])
+        yield next((remedy for remedy in mixed if bench.instead(remedy.edits) is None), None)
 
 
-def _mixtures(bench: Bench, relief: Relief, terms: list[Remedy]) -> Iterator[Remedy]:
-    """Combinations of lifts, then of other terms and lifts."""
-    tried = []
+def _mixtures(bench: Bench, relief: Relief, terms: list[Remedy], tried: list[dict[Lift, int]]) -> Iterator[Remedy]:
+    """Combinations of lifts that have not been ``tried``, then of other terms and lifts."""
     for kinds in MIXTURES:
         lifts = relief.least(*kinds)
         if lifts and lifts not in tried:

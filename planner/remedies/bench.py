@@ -36,19 +36,26 @@ HOUR_MILLI: Final = 3_600_000
 
 @dataclass(frozen=True)
 class Bench:
-    """See the module. ``state``: of ``kept``, in which the run (``key``) waits alone, with its gang."""
+    """See the module.
+
+    ``state``: of ``kept``, in which the run (``key``) waits alone, with its gang, without the ``others`` that wait.
+    """
 
     snapshot: Snapshot
     plan: Plan
     key: RunKey
     kept: Snapshot = field(repr=False)
     state: State = field(repr=False)
+    others: frozenset[RunKey] = field(repr=False)
 
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey) -> "Bench":
         """For a run that waits under ``plan``, which was made from ``snapshot``."""
         kept = after(snapshot, plan)
-        return cls(snapshot, plan, key, kept, alone(state_of(kept, plan.at), key))
+        whole = state_of(kept, plan.at)
+        state = alone(whole, key)
+        others = {run.key for run in whole.pending} - {run.key for run in state.pending}
+        return cls(snapshot, plan, key, kept, state, frozenset(others))
 
     @property
     def at(self) -> int:
@@ -68,9 +75,7 @@ class Bench:
     @cached_property
     def focus(self) -> Snapshot:
         """The kept world without anything else that waits."""
-        state = state_of(self.kept, self.at)
-        others = {run.key for run in state.pending} - {run.key for run in self.state.pending}
-        return edited(self.kept, [Cell("runs", key, "state", "Suspended") for key in sorted(others)])
+        return edited(self.kept, [Cell("runs", key, "state", "Suspended") for key in sorted(self.others)])
 
     def with_run(self, **fields: Any) -> State:
         """The run alone, with other fields (of `RunRow`)."""
@@ -83,11 +88,14 @@ class Bench:
         """The bench of the same run in an edited world."""
         changes = list(edits)
         state = alone(state_of(edited(self.focus, changes), self.at), self.key)
-        return Bench(edited(self.snapshot, changes), self.plan, self.key, edited(self.kept, changes), state)
+        return Bench(
+            edited(self.snapshot, changes), self.plan, self.key, edited(self.kept, changes), state, self.others
+        )
 
     def starts(self, state: State | None = None) -> bool:
         """Would the run start, alone, in this state (None: as it stands)?"""
-        return self.key in _started(state or self.state, self.key)
+        found = state or self.state
+        return self.key in contenders(found) and self.key in _started(found, self.key)
 
     def instead(self, edits: Iterable[Edit]) -> list[RunKey] | None:
         """None where the run starts when the edited world is planned again, with all that waits.
@@ -165,9 +173,11 @@ def _fits(kind: RunType, vacancies: Vacancies) -> bool:
 
 def largest(most: int, works: Callable[[int], bool]) -> int:
     """The largest number from 1 to ``most`` that works, 0 where none does; whatever is smaller than one works too."""
-    if most >= 1 and works(most):
-        return most
-    low, high = 0, most
+    if most < 1 or works(most):
+        return max(0, most)
+    if most == 1 or not works(1):
+        return 0
+    low, high = 1, most
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if works(middle) else (low, middle)

@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 
 from planner.master import Master
-from planner.solver import Floats, Settings, Solution, new_highs, solve, to_highs
+from planner.solver import Floats, Settings, Solution, new_highs, pass_model, solve, to_highs
 from policies.model import INF
 
 BANDS: Final = (64, 16, 8, 0)
@@ -79,7 +79,7 @@ def _sizes(master: Master) -> dict[int, int]:
 def _branch(master: Master, settings: Settings) -> tuple[Node | None, float]:
     """The first node without a fractional big count, best bound first, and the bound of all that is open then."""
     highs = new_highs(settings)
-    highs.passModel(to_highs(master.model, relaxed=True))
+    pass_model(highs, to_highs(master.model, relaxed=True))
     root = _relax(highs, master, (), INF)
     if root is None:
         return None, INF

@@ -73,7 +73,7 @@ def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:
     if master is None:
         room = planning.state.room()
         places = kinds(problem.fleet, room.free, frozenset())
-        master = build(problem, places, room.capacity, merged=not problem.exact)
+        master = build(problem, places, room.capacity)
     for row, (what, *_) in enumerate(master.model.row_keys):
         if what == "stage":  # what was reached is no rule
             master.model.row_lower[row] = -INF

@@ -82,7 +82,8 @@ class State:
         ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
         period = int(self.policy.accounting_period)
         quotas = trees.trees(self.runs, self.leases, self.ends, self.at, period)
-        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, whole, quotas)
+        free = self.room().free_by_site()
+        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, free, whole, quotas)
 
 
 def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:

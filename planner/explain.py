@@ -18,7 +18,7 @@ from planner.routes import Routes
 from planner.space import Space, Spaces
 from policies.caps import counted
 from policies.payers import Refused
-from policies.problem import Problem, RunType
+from policies.problem import Candidate, Problem
 from policies.runs import RunRow
 from policies.shapes import NO_LOAD
 
@@ -31,7 +31,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
     spaces = Spaces(fleet, np.asarray(room.free, dtype=np.int64), _movable(state))
     ever = Spaces(fleet, fleet.gpus, fleet.gpus)
     routes = Routes(problem, purses)
-    known: dict[tuple[int, int], list[Missing]] = {}
+    known: dict[tuple[int, int, int | None], list[Missing]] = {}
     found = []
     for run in state.pending:
         if run.key in started or run.is_cpu:
@@ -47,12 +47,12 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
             continue
         candidate = problem.candidates[(funded or ways)[0]]
         kind = problem.types[candidate.type]
-        case = (kind.index, candidate.purse)
+        case = (kind.index, candidate.purse, run.max_borrow)
         if case not in known:
             exact = partial(shortage.money, problem, purses) if problem.exact else routes.money
             known[case] = [] if kind.unfunded else exact(candidate)
         lacking = known[case] + shortage.tree_shortages(problem, purses, candidate)
-        found.append(_weighed(state, problem, run, kind, lacking, spaces.of(kind), ever.of(kind)))
+        found.append(_weighed(state, problem, candidate, lacking, spaces.of(kind), ever.of(kind)))
     return found
 
 
@@ -99,16 +99,17 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
 
 
 def _weighed(
-    state: State, problem: Problem, run: RunRow, kind: RunType, lacking: list[Missing], space: Space, ever: Space
+    state: State, problem: Problem, candidate: Candidate, lacking: list[Missing], space: Space, ever: Space
 ) -> Wait:
     """``space``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work."""
+    run, kind = candidate.run, problem.types[candidate.type]
     access = run.access(state.policy.maintenance, state.at)
     if not state.fleet.sites_for(access):
         later = bool(state.fleet.sites_for(replace(access, shuns=())))
         return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not later)
     if not kind.sites:
         later = any(refused.later for refused in problem.refused.get(run.key, []))
-        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, kind)}.", never=not later)
+        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, candidate)}.", never=not later)
     if ever.missing:
         return _wait(run, "NeverFits", _never_fits(run, ever), _room_short(run.flavor, ever.missing), 0, never=True)
     if space.missing:
@@ -159,8 +160,8 @@ def _no_nodes(state: State, run: RunRow) -> str:
     return f"Every matching node of flavor {run.flavor} has a taint that the run does not tolerate"
 
 
-def _no_paid_nodes(state: State, kind: RunType) -> str:
-    payers = [state.money.envelopes[source.envelope] for source in kind.sources]
+def _no_paid_nodes(state: State, candidate: Candidate) -> str:
+    payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
     named = ", ".join(f"{e.label} ({', '.join(f'{k}={v}' for k, v in e.selector)})" for e in payers[:3])
     return f"No node that it may use is matched by an envelope that pays for it: {named}"
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from planner.place import Piece, Start, pieces_of
 from planner.solver import Floats
-from policies import capacity, demand, payments, recall_rows, seats, trees
+from policies import capacity, demand, flows, payments, recall_rows, seats, trees
 from policies.claims import RunKey
 from policies.demand import Starts
 from policies.model import Model
@@ -21,7 +21,10 @@ from policies.shapes import Shape
 
 @dataclass
 class Master:
-    """The model and its columns by meaning. ``seats``: pods on nodes, where the model goes down to them."""
+    """The model and its columns by meaning.
+
+    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them.
+    """
 
     problem: Problem
     kinds: list[Kind]
@@ -53,12 +56,10 @@ def purse_index(problem: Problem) -> dict[int, int]:
     return index
 
 
-def build(
-    problem: Problem, kinds: list[Kind], room: Capacity, *, merged: bool = False, seatings: Sequence[Seating] = ()
-) -> Master:
+def build(problem: Problem, kinds: list[Kind], room: Capacity, *, seatings: Sequence[Seating] = ()) -> Master:
     """Columns and rows of all rule families, in a fixed order; no objective yet.
 
-    ``merged``: see payments.rows. ``seatings``: the nodes, where the model is to say which pod lies on which.
+    ``seatings``: the nodes, where the model is to say which pod lies on which.
     """
     model = Model()
     starts = demand.columns(model, problem, kinds)
@@ -68,7 +69,11 @@ def build(
     seated = seats.columns(model, problem, kinds, starts, seatings) if seatings else {}
     purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
     held = recall_rows.columns(model, problem) if problem.exact else Held(problem)
-    pay = payments.rows(model, problem, purses, held, merged=merged, whole=bool(seated))
+    pay: dict[PayKey, int] = {}
+    if problem.exact:
+        pay = payments.rows(model, problem, purses, held, whole=bool(seated))
+    else:
+        flows.rows(model, problem, purses)
     trees.rows(model, problem, starts)
     return Master(problem, kinds, model, starts, purses, pay, seated, held)
 

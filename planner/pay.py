@@ -90,7 +90,7 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
         needs = built.needs[start.candidate] = demand(problem, room, pieces[start.candidate])
         for (active, region), gpus in needs.items():
             purse.add_start(active, region, gpus, column)
-    built.pay = payments.rows(model, problem, built.purses, held, merged=False, whole=True)
+    built.pay = payments.rows(model, problem, built.purses, held, whole=True)
     return built
 
 

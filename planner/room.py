@@ -156,6 +156,11 @@ class Room:
             self.free[chunk.node] += chunk.count
             self._load(chunk.node, -chunk.pods, load)
 
+    def free_by_site(self) -> dict[int, int]:
+        """Free GPUs per site, sites without any left out."""
+        total = np.bincount(self.fleet.site, weights=self.free, minlength=self.fleet.site_count)
+        return {site: int(gpus) for site, gpus in enumerate(total) if gpus}
+
     def domain_free(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Free GPUs per domain."""
         total = np.zeros(len(self.fleet.domains), dtype=np.int64)

@@ -56,11 +56,12 @@ class Routes:
         kind = self._problem.types[candidate.type]
         spares = sum(shape.spare_gpus for shape in kind.lowered.pieces())
         need = 1000 * kind.base_gpus + self._problem.milli(active=False) * spares
-        key = (candidate.purse, kind.sites, kind.max_borrow)
+        most = candidate.run.max_borrow
+        key = (candidate.purse, kind.sites, most)
         if (key, need) not in self._known:
             if key not in self._profiles:
-                self._profiles[key] = self._profile(candidate.payers, kind.sites, kind.max_borrow)
-            self._known[key, need] = self._cheapest(self._profiles[key], need, kind.max_borrow)
+                self._profiles[key] = self._profile(candidate.payers, kind.sites, most)
+            self._known[key, need] = self._cheapest(self._profiles[key], need, most)
         return self._known[key, need]
 
     def _profile(self, payers: tuple[Payer, ...], sites: frozenset[int], max_borrow: int | None) -> _Profile:

@@ -75,10 +75,16 @@ def new_highs(settings: Settings) -> highspy.Highs:
     return highs
 
 
+def pass_model(highs: highspy.Highs, lp: highspy.HighsLp) -> None:
+    """Hand a model over. HiGHS solves something else where it refuses one, say for a column twice in a row."""
+    if highs.passModel(lp) != highspy.HighsStatus.kOk:
+        raise ArithmeticError("the solver refuses the model")
+
+
 def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
     """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
     highs = new_highs(settings)
-    highs.passModel(to_highs(model, relaxed=relaxed))
+    pass_model(highs, to_highs(model, relaxed=relaxed))
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = list(start)

@@ -26,7 +26,7 @@ from policies.seats import Seating
 
 SMALL = 400
 """Most integer columns of a master that is solved whole at once, and again with kinds split."""
-MIDDLE = 12000
+MIDDLE = 3_000
 """Most integer columns of a master that is solved whole from where its bands ended."""
 ROUNDS = 8
 """Most times that a master is solved, each time with more kinds split."""
@@ -131,7 +131,7 @@ class Search:
         for _ in range(ROUNDS):
             room = self._room()
             places = kinds(problem.fleet, room.free, split)
-            master = build(problem, places, room.capacity, merged=not problem.exact, seatings=nodes)
+            master = build(problem, places, room.capacity, seatings=nodes)
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time

@@ -44,6 +44,10 @@ class Payer:
         """Is it a sponsor?"""
         return self.rank == SPONSOR
 
+    def within(self, limit: int | None) -> Payer:
+        """The same payer under another time limit."""
+        return self if limit == self.limit else Payer(self.envelope, self.rank, self.order, limit, self.run_gpus)
+
     @property
     def source(self) -> Source:
         """The payer without its nearness."""

@@ -26,6 +26,9 @@ from policies.recall_rows import Held, PayKey
 from policies.seats import Seat
 from policies.shapes import Shape
 
+Terms = list[tuple[int, float]]
+"""(column, coefficient)."""
+
 
 @dataclass
 class Purse:
@@ -40,7 +43,7 @@ class Purse:
     sources: tuple[Source, ...]
     max_borrow: int | None
     starts: list[int] = field(default_factory=list)
-    demand: dict[tuple[bool, int, frozenset[int]], list[tuple[int, float]]] = field(default_factory=dict)
+    demand: dict[tuple[bool, int, frozenset[int]], Terms] = field(default_factory=dict)
 
     def add(self, kind: Kind, part: frozenset[int], shape: Shape, column: int) -> None:
         """Groups counted by ``column`` have to be paid for in ``kind``; ``part``: regions of money there."""
@@ -65,32 +68,24 @@ def limits_runs(sources: Iterable[Source], max_borrow: int | None) -> bool:
     return any(source.run_gpus is not None or (max_borrow is not None and source.loan) for source in sources)
 
 
-def rows(
-    model: Model, problem: Problem, purses: list[Purse], held: Held, *, merged: bool, whole: bool = False
-) -> dict[PayKey, int]:
+def rows(model: Model, problem: Problem, purses: list[Purse], held: Held, *, whole: bool = False) -> dict[PayKey, int]:
     """Payment columns and all their rows; ``held``: what running work holds beside them, and may lose.
 
-    ``merged``: envelopes that no row can tell apart pay as one (see wallets); ``whole``: every payment is an integer.
+    ``whole``: every payment is an integer.
     """
     pay: dict[PayKey, int] = {}
-    caps: dict[int, list[tuple[int, float]]] = {}
-    wallet = wallets(problem, purses) if merged else {}
+    caps: dict[int, Terms] = {}
     for purse in purses:
-        _balance(model, problem, purse, wallet, pay, caps)
+        _balance(model, problem, purse, pay, caps)
         _run_limits(model, problem, purse, pay)
     _whole_gpus(model, pay, caps, held, everywhere=whole)
-    together: dict[int, list[int]] = {}
-    for envelope, first in wallet.items():
-        together.setdefault(first, []).append(envelope)
     for cap in sorted({*caps, *held.terms}):
         terms = caps.get(cap, [])
         if cap in held.terms:
             held.cap_row(model, cap, terms)
             continue
         scale = problem.book.caps[cap].measure.scale
-        members = problem.book.caps[cap].pool.envelopes
-        alike = together.get(members[0], [members[0]]) if len(members) == 1 else [members[0]]
-        left = sum(max(0, problem.room_of(c)) for c in _alike(problem, cap, alike)) / scale
+        left = max(0, problem.room_of(cap)) / scale
         model.row(("cap", cap), [(column, weight / scale) for column, weight in terms], -INF, left)
     if held.stays:
         example = {purse.index: problem.candidates[purse.example] for purse in purses}
@@ -100,9 +95,7 @@ def rows(
     return pay
 
 
-def _whole_gpus(
-    model: Model, pay: dict[PayKey, int], caps: dict[int, list[tuple[int, float]]], held: Held, *, everywhere: bool
-) -> None:
+def _whole_gpus(model: Model, pay: dict[PayKey, int], caps: dict[int, Terms], held: Held, *, everywhere: bool) -> None:
     if everywhere:
         for column in pay.values():
             model.integer[column] = True
@@ -114,66 +107,35 @@ def _whole_gpus(
                 model.integer[column] = True
 
 
-def wallets(problem: Problem, purses: list[Purse]) -> dict[int, int]:
-    """Envelope → the first of those that differ from it only in how much they hold.
-
-    They are sources of the very same purses on the same terms, pay in the same regions, and touch the same caps beside
-    one cap of their own; then Σ of their payments ≤ Σ of what is left says all that their single rows say.
-    """
-    terms: dict[int, list[tuple[object, ...]]] = {}
-    for purse in purses:
-        for source in purse.sources:
-            terms.setdefault(source.envelope, []).append((purse.index, source.loan, source.limit, source.run_gpus))
-    first: dict[object, int] = {}
-    found: dict[int, int] = {}
-    for envelope, signature in sorted(terms.items()):
-        own = [i for i in problem.book.of_envelope(envelope) if problem.book.caps[i].pool.envelopes == (envelope,)]
-        shared = tuple(i for i in problem.book.of_envelope(envelope) if i not in own)
-        key = (tuple(signature), problem.book.money.pays_on[envelope], shared)
-        lone = len(own) != 1 or problem.book.caps[own[0]].ahead
-        found[envelope] = envelope if lone else first.setdefault(key, envelope)
-    return found
-
-
-def _alike(problem: Problem, cap: int, envelopes: list[int]) -> list[int]:
-    """The single-envelope caps that stand in one row with ``cap``."""
-    if len(envelopes) == 1:
-        return [cap]
-    return [i for e in envelopes for i in problem.book.of_envelope(e) if problem.book.caps[i].pool.envelopes == (e,)]
-
-
-def _balance(
-    model: Model,
-    problem: Problem,
-    purse: Purse,
-    wallet: dict[int, int],
-    pay: dict[PayKey, int],
-    caps: dict[int, list[tuple[int, float]]],
-) -> None:
-    """Σ_envelopes pay − Σ GPUs = 0 per role and site; a group on several sites first says how it lies on them."""
-    per_site: dict[tuple[bool, int], list[tuple[int, float]]] = {}
+def per_region(model: Model, purse: Purse) -> dict[tuple[bool, int], Terms]:
+    """(active, region) → GPUs to be paid there; a group on several sites first says how it lies on them."""
+    found: dict[tuple[bool, int], Terms] = {}
     for (active, kind, part), terms in sorted(purse.demand.items(), key=lambda d: (d[0][0], d[0][1], sorted(d[0][2]))):
         if len(part) == 1:
-            per_site.setdefault((active, min(part)), []).extend((column, -gpus) for column, gpus in terms)
+            found.setdefault((active, min(part)), []).extend(terms)
             continue
         lies = [model.column(("lies", purse.index, active, kind, site)) for site in sorted(part)]
         lie = ("lie", purse.index, active, kind, tuple(sorted(part)))
         model.row(lie, [*((c, 1.0) for c in lies), *((column, -gpus) for column, gpus in terms)], 0.0, 0.0)
         for site, column in zip(sorted(part), lies, strict=True):
-            per_site.setdefault((active, site), []).append((column, -1.0))
-    for (active, site), terms in sorted(per_site.items()):
+            found.setdefault((active, site), []).append((column, 1.0))
+    return found
+
+
+def _balance(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int], caps: dict[int, Terms]) -> None:
+    """Σ_envelopes pay − Σ GPUs = 0 per role and region."""
+    for (active, site), terms in sorted(per_region(model, purse).items()):
         columns = []
         for source in purse.sources:
             if site not in problem.book.money.pays_on[source.envelope]:
-                continue
-            if wallet.get(source.envelope, source.envelope) != source.envelope:
                 continue
             key = (purse.index, active, site, source.envelope)
             column = pay[key] = model.column(("pay", *key))
             columns.append((column, 1.0))
             for cap, weight in problem.book.touches(problem.lane(source, site)):
                 caps.setdefault(cap, []).append((column, float(weight * problem.milli(active))))
-        model.row(("paid", purse.index, active, site), [*columns, *terms], 0.0, 0.0)
+        demand = [(column, -gpus) for column, gpus in terms]
+        model.row(("paid", purse.index, active, site), [*columns, *demand], 0.0, 0.0)
 
 
 def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int]) -> None:

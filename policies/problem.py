@@ -1,12 +1,14 @@
 """What waits, as the rule families see it: types of runs that only age tells apart (ARCHITECTURE.md, the model)."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from policies.caps import CapBook, Lane
 from policies.claims import RunKey
 from policies.classes import Funded
 from policies.fleet import Fleet
 from policies.ledger import Spent
+from policies.leeway import Leeway
 from policies.payers import Payer, Refused, Source
 from policies.runs import RunRow
 from policies.shapes import Lowered, PodLoad, Shape
@@ -78,14 +80,16 @@ class Problem:
     """Everything the model needs, in a fixed order.
 
     ``running``: the claims that run, as they are funded before anything starts; ``spent``: what has been charged;
-    ``ways``: a run's candidates (funded, and unfunded by its own choice); ``exact``: few enough runs that types keep
-    their payers' order, so that every stage is solved on the master.
+    ``leeway``: which caps matter to what may start; ``ways``: a run's candidates (funded, and unfunded by its own
+    choice); ``exact``: few enough runs that types keep their payers' order, so that every stage is solved on the
+    master.
     """
 
     fleet: Fleet
     book: CapBook
     running: Funded
     spent: Spent
+    leeway: Leeway
     candidates: list[Candidate]
     types: list[RunType]
     ways: dict[RunKey, list[int]]
@@ -103,9 +107,13 @@ class Problem:
         """What a cap still leaves, in its own unit; negative where it is overdrawn."""
         return self.book.caps[cap].limit - self.used[cap]
 
+    @cached_property
+    def _discount(self) -> int:
+        return self.book.money.policy.spares.discount_milli
+
     def milli(self, active: bool) -> int:
         """What one GPU weighs: 1000, or the discount of a spare in thousandths."""
-        return 1000 if active else self.book.money.policy.spares.discount_milli
+        return 1000 if active else self._discount
 
     def lane(self, source: Source | Payer, site: int) -> Lane:
         """How this payer's money flows to a site."""

@@ -101,6 +101,12 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         """The run without the limit that was enforced on it: that is fixed anew at each start."""
         return self if self.enforced_limit is None else msgspec.structs.replace(self, enforced_limit=None)
 
+    @property
+    def spare_gpus(self) -> int:
+        """GPUs of the spares at its full width."""
+        lowered = self.lowered()
+        return len(lowered.groups(lowered.steps)) * lowered.spares * (lowered.pod or 1)
+
     def lowered(self) -> Lowered:
         """Its groups and pods."""
         return lower(self.total, self.width_min, self.step or 0, self.group, self.pod, self.spares, self.spread)

@@ -35,9 +35,9 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
     room = state.room()
     for piece in draft.pieces:
         room.take(piece.chunks, piece.load)
-    waits = explain.waits(state, problem, draft, room)
-    created = lease_objects.new_leases(problem, room, draft, cycle)
     purses = Purses.after(problem, draft)
+    waits = explain.waits(state, problem, draft, room, purses)
+    created = lease_objects.new_leases(problem, room, draft, cycle)
     after = _after(state, purses, draft, created, waits)
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}

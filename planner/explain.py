@@ -2,36 +2,41 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
+import msgspec
 import numpy as np
 
+from jobtree.api.scalars import Memory
 from jobtree.world.plan import Short, Wait
 from jobtree.world.values import Ints
-from planner import shortage
 from planner.derive import State
 from planner.draft import Draft
-from planner.missing import Missing
+from planner.lacking import Lack, Lacking
+from planner.loads import Loads, Tenant, pods_of
 from planner.purses import Purses
 from planner.room import Room
 from planner.routes import Routes
+from planner.shortage import Shortages, tree_shortages
 from planner.space import Space, Spaces
 from policies.caps import counted
+from policies.claims import RunKey
 from policies.payers import Refused
-from policies.problem import Candidate, Problem
+from policies.problem import Candidate, Problem, RunType
 from policies.runs import RunRow
-from policies.shapes import NO_LOAD
+from policies.shapes import NO_LOAD, PodLoad
 
 
-def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait]:
-    """One Wait per run that stays pending, in (namespace, name) order. Runs of one type share the computation."""
-    purses = Purses.after(problem, draft)
+def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purses) -> list[Wait]:
+    """One Wait per run that stays pending, in (namespace, name) order.
+
+    ``room``, ``purses``: what ``draft`` leaves. Runs that ask for the same are told the same.
+    """
     started = draft.started(problem)
     fleet = state.fleet
-    spaces = Spaces(fleet, np.asarray(room.free, dtype=np.int64), _movable(state))
-    ever = Spaces(fleet, fleet.gpus, fleet.gpus)
-    routes = Routes(problem, purses)
-    known: dict[tuple[int, int, int | None], list[Missing]] = {}
+    spaces = Spaces(fleet, np.asarray(room.free, dtype=np.int64), _movable(state), _loads(state, draft, room))
+    ever = Spaces(fleet, fleet.gpus, fleet.gpus, Loads.empty(fleet))
+    lacking = Lacking(problem, Shortages(problem, purses) if problem.exact else Routes(problem, purses), spaces)
+    told: dict[object, Wait] = {}
     found = []
     for run in state.pending:
         if run.key in started or run.is_cpu:
@@ -43,16 +48,19 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room) -> list[Wait
         ways = problem.ways.get(run.key, [])
         funded = [c for c in ways if not problem.types[problem.candidates[c].type].unfunded]
         if not ways or (not funded and not run.opportunistic):
-            found.append(_unfundable(run, problem.refused.get(run.key, [])))
-            continue
-        candidate = problem.candidates[(funded or ways)[0]]
-        kind = problem.types[candidate.type]
-        case = (kind.index, candidate.purse, run.max_borrow)
-        if case not in known:
-            exact = partial(shortage.money, problem, purses) if problem.exact else routes.money
-            known[case] = [] if kind.unfunded else exact(candidate)
-        lacking = known[case] + shortage.tree_shortages(problem, purses, candidate)
-        found.append(_weighed(state, problem, candidate, lacking, spaces.of(kind), ever.of(kind)))
+            refused = problem.refused.get(run.key, [])
+            case: object = (id(refused), run.owner, run.sponsors, run.flavor, run.width_min)
+            if case not in told:
+                told[case] = _unfundable(run, refused)
+        else:
+            candidate = problem.candidates[(funded or ways)[0]]
+            quotas = tree_shortages(problem, purses, candidate)
+            case = (candidate.type, candidate.purse, run.max_borrow, run.group, run.gang, run.gang_size, *quotas)
+            if case not in told:
+                lack = lacking.of(candidate)
+                lack = replace(lack, missing=lack.missing + quotas)
+                told[case] = _weighed(state, problem, run, problem.types[candidate.type], lack, spaces, ever)
+        found.append(msgspec.structs.replace(told[case], namespace=run.namespace, name=run.name))
     return found
 
 
@@ -63,6 +71,27 @@ def _movable(state: State) -> Ints:
         if name in state.fleet.index:
             movable[state.fleet.index[name]] -= other.gpus
     return np.maximum(0, movable)
+
+
+def _loads(state: State, draft: Draft, room: Room) -> Loads:
+    """What is left on nodes beside GPUs, and the pods that hold the rest."""
+    nodes = state.fleet.index
+    held: dict[tuple[RunKey, int, int], int] = {}
+    for key, leases in state.held.items():
+        for lease in leases:
+            if lease.active and lease.node in nodes:
+                place = (key, lease.group, nodes[lease.node])
+                held[place] = held.get(place, 0) + lease.gpus
+    tenants: list[Tenant] = []
+    for (key, _, node), gpus in held.items():
+        run = state.runs.get(key)
+        if run is not None:
+            tenants += pods_of(node, gpus, run.pod, PodLoad(run.pod_cpu_milli, run.pod_memory))
+    for piece in draft.pieces:
+        for chunk in piece.chunks:
+            if chunk.active:
+                tenants += pods_of(chunk.node, chunk.count, piece.shape.pod, piece.load)
+    return Loads(np.asarray([room.cpu, room.memory, room.pods], dtype=np.int64).T, tenants)
 
 
 def sentence(words: str) -> str:
@@ -99,38 +128,43 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
 
 
 def _weighed(
-    state: State, problem: Problem, candidate: Candidate, lacking: list[Missing], space: Space, ever: Space
+    state: State, problem: Problem, run: RunRow, kind: RunType, lack: Lack, spaces: Spaces, ever: Spaces
 ) -> Wait:
-    """``space``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work."""
-    run, kind = candidate.run, problem.types[candidate.type]
+    """``spaces``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work."""
     access = run.access(state.policy.maintenance, state.at)
     if not state.fleet.sites_for(access):
         later = bool(state.fleet.sites_for(replace(access, shuns=())))
         return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not later)
     if not kind.sites:
         later = any(refused.later for refused in problem.refused.get(run.key, []))
-        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, candidate)}.", never=not later)
-    if ever.missing:
-        return _wait(run, "NeverFits", _never_fits(run, ever), _room_short(run.flavor, ever.missing), 0, never=True)
-    if space.missing:
-        message = f"{_asks(run)}: {counted(space.missing, 1, 'GPU')} short, whoever else may end"
+        return _wait(
+            run, "NoFunding", f"{_no_paid_nodes(state, problem.candidates[problem.ways[run.key][0]])}.", never=not later
+        )
+    if not ever.fits(kind):
+        most = ever.of(kind)
+        words = _never_fits(run, most, ever.of(kind, load=NO_LOAD))
+        return _wait(run, "NeverFits", words, _room_short(run.flavor, most.missing), 0, never=True)
+    if not spaces.fits(kind):
+        missing = spaces.of(kind).missing
+        message = f"{_asks(run)}: {counted(missing, 1, 'GPU')} short, whoever else may end"
         more = "nodes are cordoned or not Ready, or pods that are not Jobtree's hold them"
-        return _wait(run, "CapacityShort", f"{message}: {more}.", _room_short(run.flavor, space.missing))
-    deficit = space.deficit
-    shorts = [m.short for m in lacking]
-    clauses = [m.words for m in lacking]
-    refused = problem.refused.get(run.key, []) if lacking else []
+        return _wait(run, "CapacityShort", f"{message}: {more}.", _room_short(run.flavor, missing))
+    deficit = lack.deficit
+    shorts = [m.short for m in lack.missing]
+    clauses = [m.words for m in lack.missing]
+    refused = problem.refused.get(run.key, []) if lack.missing else []
     if deficit:
+        space = spaces.of(kind, lack.sites)
         where = ", ".join(state.fleet.domain_name(d) for d in space.domains)
         clauses.append(f"{counted(deficit, 1, 'GPU')} would have to be freed in {where}")
         shorts += _room_short(_scope(state, run, space), deficit)
     shorts.sort(key=lambda s: (-s.amount, s.subject, s.rule))
     why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
-    reason = "BudgetShort" if lacking else "CapacityShort"
+    if deficit and kind.load != NO_LOAD and deficit > spaces.of(kind, load=NO_LOAD).deficit:
+        why.append(f"nodes with free GPUs lack what each pod asks for, {_load(kind.load)}")
+    reason = "BudgetShort" if lack.missing else "CapacityShort"
     if not clauses:
-        clauses = ["GPUs and money are there, but not in the same place or not for all of it at once"]
-        if kind.load != NO_LOAD:
-            clauses = ["GPUs and money are there; nodes lack the CPU or memory that its pods ask for"]
+        clauses = ["GPUs and money are there, but not for all of it at once"]
         reason = "Contended"
     if run.selector and deficit:
         why.append(f"only nodes with {_labels(run)} are looked at")
@@ -175,8 +209,19 @@ def _room_short(subject: str, gpus: int) -> list[Short]:
     return [Short(rule="capacity", subject=subject, amount=gpus, unit="GPU")]
 
 
-def _never_fits(run: RunRow, space: Space) -> str:
+def _load(load: PodLoad) -> str:
+    """``9 CPUs and 64Gi of memory``."""
+    cpu = counted(load.cpu_milli, 1000, "CPU") if load.cpu_milli else ""
+    memory = f"{Memory(load.memory)} of memory" if load.memory else ""
+    return " and ".join(filter(None, (cpu, memory)))
+
+
+def _never_fits(run: RunRow, space: Space, gpus_alone: Space) -> str:
+    """``gpus_alone``: the same if its pods asked for GPUs only."""
     kind = run.lowered()
+    if space.missing > gpus_alone.missing:
+        load = _load(PodLoad(run.pod_cpu_milli, run.pod_memory))
+        return f"{_asks(run)}: too few nodes have what each pod asks for, {load}, so it can never fit."
     biggest = max(shape.size for shape in kind.pieces())
     if biggest > space.largest:
         spares = ", spares included," if run.spares else ""

@@ -1,10 +1,12 @@
-"""A shortage with its clause for people."""
+"""A shortage with its clause for people, and what asks for money that may be short."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from jobtree.world.plan import Short
+from planner.purses import Demand
 from policies.caps import Cap, counted
+from policies.problem import Candidate
 
 BORROW_PRICE: Final = 0.998
 RUN_PRICE: Final = 0.9985
@@ -23,6 +25,23 @@ class Missing:
     def order(self) -> tuple[int, str, str]:
         """Largest first, then by what is short."""
         return -self.short.amount, self.short.subject, self.short.rule
+
+
+class Gap(NamedTuple):
+    """``price``: of all that is missing, in GPUs of rises; ``missing``: largest first."""
+
+    price: float
+    missing: list[Missing]
+
+
+class Money(Protocol):
+    """Who knows what money is missing for a run, by where it lies."""
+
+    def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
+        """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
+
+    def missing(self, candidate: Candidate, demand: Demand) -> Gap:
+        """What is missing if they lie so."""
 
 
 def missing_at(cap: Cap, rise: int, used: int) -> Missing:

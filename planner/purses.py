@@ -75,12 +75,15 @@ class Purses:
         period = int(self.problem.book.money.policy.accounting_period)
         return [
             (i, self.problem.trees[i].weight(candidate.run, period) * gpus)
-            for i in self._trees_above.get(candidate.run.key, ())
+            for i in self.quotas_above(candidate.run.key)
         ]
+
+    def quotas_above(self, run: RunKey) -> list[int]:
+        """The quotas that a run counts against."""
+        return self._trees_above.get(run, [])
 
     @cached_property
     def _trees_above(self) -> dict[RunKey, list[int]]:
-        """Run → the quotas that it counts against."""
         found: dict[RunKey, list[int]] = {}
         for i, tree in enumerate(self.problem.trees):
             for key in tree.members:

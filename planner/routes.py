@@ -1,45 +1,92 @@
 """Money that is missing, for many runs at once: the nearest route over which the rest could be paid (spec §3.9).
 
-What the run's payers can still give is counted nearest first; the rest, D milli-GPUs, would come over one payer:
+In a region, what the run's payers can still give is counted nearest first; the rest, D milli-GPUs, would come over one
+payer:
 
     rise(cap) = max(0, weight × D − what the cap has left)     for every cap that the payer touches
 
-and the payer with the least Σ rises is named, the nearest of equal ones. That is the optimum of the LP in
-``planner.shortage`` wherever one payer carries the rest; the LP also mixes payers, and is solved where runs are few.
+and the payer with the least Σ rises is named, the nearest of equal ones. That is the optimum of the model in
+``planner.shortage`` wherever one payer carries the rest; the model also mixes payers, and is solved where runs are few.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
+
+from jobtree.world.values import Bools, Ints
+from planner.lanes import Ask, Lanes, left_of
 from planner.missing import (
     BORROW_PRICE,
     LENDING_PRICE,
     RUN_PRICE,
+    Gap,
     Missing,
     missing_at,
     over_borrow_limit,
     over_run_limit,
 )
-from planner.purses import Purses
-from policies.caps import Lane
+from planner.purses import Demand, Purses
+from planner.solver import Floats
 from policies.payers import Payer
 from policies.problem import Candidate, Problem
 
-_Key = tuple[int, frozenset[int], int | None]
-"""(purse, sites, borrow limit)."""
+
+class _Asked(NamedTuple):
+    """Who asks: whose money (a purse: payers in their order), where, and how many GPUs may be lent."""
+
+    purse: int
+    sites: frozenset[int]
+    max_borrow: int | None
 
 
 @dataclass(frozen=True)
-class _Profile:
-    """What the payers still give together, nearest first, in milli-GPUs (``available``), and what is left after that.
+class _Ways:
+    """Lanes of a run's ``payers`` (rows, nearest first) in ``regions`` (columns).
 
-    ``left``: per cap; ``paid``: per envelope; ``borrowed``: by sponsors together.
+    ``lent``: which payers are sponsors; ``most``: their perRun.maxGPUs in milli-GPUs, None where no one has any;
+    ``open``: places of regions in which something is left.
     """
 
-    available: int
-    borrowed: int
-    paid: dict[int, int]
-    routes: list[tuple[Payer, Lane]]
-    left: dict[int, int]
+    asked: _Asked
+    payers: tuple[Payer, ...]
+    regions: list[int]
+    lanes: Ints
+    lent: Bools
+    most: Floats | None
+    open: list[int]
+
+
+@dataclass
+class _Taken:
+    """What one run takes while its payments are put together.
+
+    ``left``: of caps that it touches; ``paid``: milli-GPUs by envelope; ``borrowed``: of lenders; ``rises``: by cap.
+    """
+
+    left: dict[int, int] = field(default_factory=dict)
+    paid: dict[int, int] = field(default_factory=dict)
+    borrowed: int = 0
+    rises: dict[int, int] = field(default_factory=dict)
+
+    def pay(self, payer: Payer, touched: tuple[tuple[int, int], ...], milli: int) -> None:
+        """Take ``milli`` milli-GPUs over a payer; caps that do not hold them rise. ``left`` has all caps of it."""
+        for cap, weight in touched:
+            rise = max(0, weight * milli - self.left[cap])
+            if rise:
+                self.rises[cap] = self.rises.get(cap, 0) + rise
+            self.left[cap] = max(0, self.left[cap] - weight * milli)
+        self.paid[payer.envelope] = self.paid.get(payer.envelope, 0) + milli
+        self.borrowed += milli if payer.loan else 0
+
+
+def _asks(problem: Problem) -> Iterator[Ask]:
+    """Payers of all that waits, nearest first; those that pay nothing now too, for a rise may be theirs."""
+    for candidate in problem.candidates:
+        kind = problem.types[candidate.type]
+        if not kind.unfunded:
+            yield candidate.purse, kind.sites, [payer.source for payer in candidate.payers]
 
 
 class Routes:
@@ -47,77 +94,139 @@ class Routes:
 
     def __init__(self, problem: Problem, purses: Purses) -> None:
         self._problem = problem
-        self._purses = purses
-        self._profiles: dict[_Key, _Profile] = {}
-        self._known: dict[tuple[_Key, int], list[Missing]] = {}
+        self._used = purses.used
+        self._lanes = Lanes(problem, _asks(problem))
+        left = left_of(problem, purses.used)
+        self._rooms = self._lanes.rooms(left)
+        self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
+        self._caps, self._weights = self._lanes.rows(len(left))
+        caps = problem.book.caps
+        lending = np.asarray([LENDING_PRICE if cap.rule == "lending" else 1.0 for cap in caps] + [0.0])
+        ahead = np.asarray([cap.ahead for cap in caps] + [False], dtype=np.bool_)
+        unit = np.where(ahead[self._caps], np.maximum(1.0, self._weights), 1.0)
+        self._prices = lending[self._caps] / unit
+        self._ways: dict[_Asked, _Ways] = {}
+        self._given: dict[tuple[_Asked, int], tuple[int, _Taken]] = {}
+        self._gaps: dict[object, Gap] = {}
+        self._known: dict[tuple[_Asked, int], dict[int, float]] = {}
 
-    def money(self, candidate: Candidate) -> list[Missing]:
-        """What is missing for the least width of a run, largest first."""
+    def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
+        """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
         kind = self._problem.types[candidate.type]
-        spares = sum(shape.spare_gpus for shape in kind.lowered.pieces())
-        need = 1000 * kind.base_gpus + self._problem.milli(active=False) * spares
-        most = candidate.run.max_borrow
-        key = (candidate.purse, kind.sites, most)
-        if (key, need) not in self._known:
-            if key not in self._profiles:
-                self._profiles[key] = self._profile(candidate.payers, kind.sites, most)
-            self._known[key, need] = self._cheapest(self._profiles[key], need, most)
-        return self._known[key, need]
+        ways = self._of(_Asked(candidate.purse, kind.sites, candidate.run.max_borrow), candidate)
+        need = 1000 * active + self._problem.milli(active=False) * spare
+        key = (ways.asked, need)
+        if key not in self._known:
+            prices = self._price(ways, slice(None), need, _Taken()).min(axis=0).tolist()
+            for place in ways.open:
+                prices[place] = self._rest(ways, place, need)
+            self._known[key] = dict(zip(ways.regions, prices, strict=True))
+        return self._known[key]
 
-    def _profile(self, payers: tuple[Payer, ...], sites: frozenset[int], max_borrow: int | None) -> _Profile:
-        left: dict[int, int] = {}
-        paid: dict[int, int] = {}
-        borrowed = 0
-        routes = []
-        for payer in payers:
-            money = self._problem.book.money
-            for region in sorted({money.region[s] for s in sites & money.pays_on[payer.envelope]}):
-                lane = self._problem.lane(payer, region)
-                routes.append((payer, lane))
-                touched = self._problem.book.touches(lane)
-                for cap, _ in touched:
-                    left.setdefault(cap, max(0, self._problem.book.caps[cap].limit - self._purses.used[cap]))
-                most = [left[cap] // weight for cap, weight in touched]
-                if payer.loan and max_borrow is not None:
-                    most.append(1000 * max_borrow - borrowed)
-                if payer.run_gpus is not None:
-                    most.append(1000 * payer.run_gpus - paid.get(payer.envelope, 0))
-                here = min(most, default=0) // 1000 * 1000  # whole GPUs
-                paid[payer.envelope] = paid.get(payer.envelope, 0) + here
-                borrowed += here if payer.loan else 0
-                for cap, weight in touched:
-                    left[cap] -= weight * here
-        return _Profile(sum(paid.values()), borrowed, paid, routes, left)
+    def missing(self, candidate: Candidate, demand: Demand) -> Gap:
+        """What is missing if they lie so."""
+        kind = self._problem.types[candidate.type]
+        ways = self._of(_Asked(candidate.purse, kind.sites, candidate.run.max_borrow), candidate)
+        needs: dict[int, int] = {}
+        for (active, region), gpus in sorted(demand.items(), key=lambda d: d[0][1]):
+            needs[region] = needs.get(region, 0) + self._problem.milli(active) * gpus
+        key = (ways.asked, *needs.items())
+        if key not in self._gaps:
+            self._gaps[key] = self._gap(ways, needs)
+        return self._gaps[key]
 
-    def _cheapest(self, profile: _Profile, need: int, max_borrow: int | None) -> list[Missing]:
-        rest = need - profile.available
-        if rest <= 0 or not profile.routes:
-            return []
-        routes = [self._route(profile, payer, lane, rest, max_borrow) for payer, lane in profile.routes]
-        _, found = min(routes, key=lambda route: route[0])  # the first of equal ones: the nearest
-        return sorted(found, key=Missing.order)
-
-    def _route(
-        self, profile: _Profile, payer: Payer, lane: Lane, rest: int, max_borrow: int | None
-    ) -> tuple[float, list[Missing]]:
-        """(price in milli-GPUs, shortages) of paying ``rest`` over one payer."""
+    def _gap(self, ways: _Ways, needs: Mapping[int, int]) -> Gap:
+        taken = _Taken()
         price = 0.0
-        found = []
-        for number, weight in self._problem.book.touches(lane):
-            cap = self._problem.book.caps[number]
-            rise = weight * rest - profile.left[number]
-            if rise > 0:
-                gpus = rise // weight if cap.ahead else rise
-                price += gpus * LENDING_PRICE if cap.rule == "lending" else gpus
-                found.append(missing_at(cap, rise, self._purses.used[number]))
-        over = profile.borrowed + rest - 1000 * max_borrow if payer.loan and max_borrow is not None else 0
-        if over > 0 and max_borrow is not None:
-            price += over * BORROW_PRICE
-            found.append(over_borrow_limit(-(-over // 1000), max_borrow))
-        if payer.run_gpus is not None:
-            over = profile.paid.get(payer.envelope, 0) + rest - 1000 * payer.run_gpus
-            if over > 0:
-                price += over * RUN_PRICE
+        for region, need in needs.items():
+            place = ways.regions.index(region)
+            rest = need - (self._take(ways, place, need, taken) if place in ways.open else 0)
+            if rest > 0:
+                prices = self._price(ways, slice(place, place + 1), rest, taken)
+                price += float(prices.min())
+                payer = ways.payers[int(prices.argmin())]
+                taken.pay(payer, self._touched(payer, region, taken), rest)
+        return Gap(price, sorted(self._named(ways, taken), key=Missing.order))
+
+    def _rest(self, ways: _Ways, place: int, need: int) -> float:
+        """The price in a region where something is left."""
+        key = (ways.asked, place)
+        if key not in self._given:
+            taken = _Taken()
+            self._given[key] = self._take(ways, place, 1 << 60, taken), taken
+        given, taken = self._given[key]
+        if need <= given:
+            return 0.0
+        return float(self._price(ways, slice(place, place + 1), need - given, taken).min())
+
+    def _take(self, ways: _Ways, place: int, need: int, taken: _Taken) -> int:
+        """Pay as much of ``need`` milli-GPUs as there is, in whole GPUs, nearest payers first; how much that was."""
+        total = 0
+        for near in np.flatnonzero(self._rooms[ways.lanes[:, place]]).tolist():
+            payer = ways.payers[near]
+            touched = self._touched(payer, ways.regions[place], taken)
+            most = [-(-(need - total) // 1000) * 1000, *(taken.left[cap] // weight for cap, weight in touched)]
+            if payer.loan and ways.asked.max_borrow is not None:
+                most.append(1000 * ways.asked.max_borrow - taken.borrowed)
+            if payer.run_gpus is not None:
+                most.append(1000 * payer.run_gpus - taken.paid.get(payer.envelope, 0))
+            here = max(0, min(most)) // 1000 * 1000
+            taken.pay(payer, touched, here)
+            total += here
+        return total
+
+    def _touched(self, payer: Payer, region: int, taken: _Taken) -> tuple[tuple[int, int], ...]:
+        touched = self._problem.book.touches(self._problem.lane(payer, region))
+        for cap, _ in touched:
+            taken.left.setdefault(cap, max(0, self._problem.book.caps[cap].limit - self._used[cap]))
+        return touched
+
+    def _price(self, ways: _Ways, places: slice, milli: int, taken: _Taken) -> Floats:
+        """GPUs of rises that ``milli`` milli-GPUs beyond what is ``taken`` would cost over each payer in regions."""
+        lanes = ways.lanes[:, places]
+        left = self._left
+        if taken.left:
+            left = left.copy()
+            left[[*taken.left]] = [float(rest) for rest in taken.left.values()]
+        rises = np.maximum(0.0, self._weights[lanes] * milli - left[self._caps[lanes]])
+        price = (rises * self._prices[lanes]).sum(axis=2)
+        if ways.asked.max_borrow is not None:
+            over = max(0, taken.borrowed + milli - 1000 * ways.asked.max_borrow)
+            price[ways.lent] += BORROW_PRICE * over
+        if ways.most is not None:
+            paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.payers])
+            price += RUN_PRICE * np.maximum(0.0, paid + milli - ways.most)[:, None]
+        price[lanes < 0] = np.inf
+        return np.asarray(price / 1000)
+
+    def _named(self, ways: _Ways, taken: _Taken) -> list[Missing]:
+        found = [missing_at(self._problem.book.caps[cap], rise, self._used[cap]) for cap, rise in taken.rises.items()]
+        limit = ways.asked.max_borrow
+        if limit is not None and taken.borrowed > 1000 * limit:
+            found.append(over_borrow_limit(-(-taken.borrowed // 1000) - limit, limit))
+        for payer in ways.payers if ways.most is not None else ():
+            over = 0 if payer.run_gpus is None else taken.paid.get(payer.envelope, 0) - 1000 * payer.run_gpus
+            if over > 0 and payer.run_gpus is not None:
                 label = self._problem.book.money.envelopes[payer.envelope].label
                 found.append(over_run_limit(-(-over // 1000), label, payer.run_gpus))
-        return price, found
+        return found
+
+    def _of(self, asked: _Asked, candidate: Candidate) -> _Ways:
+        if asked not in self._ways:
+            self._ways[asked] = self._ways_of(asked, candidate.payers)
+        return self._ways[asked]
+
+    def _ways_of(self, asked: _Asked, payers: tuple[Payer, ...]) -> _Ways:
+        grid = self._lanes.of(asked.purse, asked.sites)
+        lanes = grid.lanes
+        most = [payer.run_gpus for payer in payers]
+        limited = any(gpus is not None for gpus in most)
+        return _Ways(
+            asked=asked,
+            payers=payers,
+            regions=grid.regions,
+            lanes=lanes,
+            lent=np.asarray([payer.loan for payer in payers], dtype=np.bool_),
+            most=np.asarray([np.inf if gpus is None else 1000.0 * gpus for gpus in most]) if limited else None,
+            open=np.flatnonzero(self._rooms[lanes].any(axis=0)).tolist(),
+        )

@@ -9,12 +9,13 @@ from planner.missing import (
     BORROW_PRICE,
     LENDING_PRICE,
     RUN_PRICE,
+    Gap,
     Missing,
     missing_at,
     over_borrow_limit,
     over_run_limit,
 )
-from planner.purses import Purses, Recalls, recalls_of
+from planner.purses import Demand, Purses, Recalls, recalls_of
 from planner.solver import options, solve
 from policies.caps import amount
 from policies.model import INF, Model
@@ -23,43 +24,62 @@ from policies.problem import Candidate, Problem, RunType
 _NOISE = 1e-6
 
 
-def money(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missing]:
-    """The cheapest combination of rises that would pay the run's least width, wherever it lies; largest first.
+class Shortages:
+    """The cheapest combinations of rises that would pay runs' least widths, each a small integer model.
 
-    A small integer model: least Σ rises with every GPU paid; a rise of hours or credits counts as the GPUs it provides
-    for one accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer.
-    What farther claims hold counts as left, for they would give way.
+    Least Σ rises with every GPU paid where it lies; a rise of hours or credits counts as the GPUs it provides for one
+    accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer. What
+    farther claims hold counts as left, for they would give way.
     """
-    kind = problem.types[candidate.type]
-    near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
-    model = Model()
-    base = kind.lowered.pieces()
-    needs = {True: kind.base_gpus, False: sum(shape.spare_gpus for shape in base)}
-    rises = _Rises(problem, purses, model)
-    recalls = {payer.envelope: recalls_of(candidate, payer) for payer in candidate.payers}
-    caps: dict[int, dict[Recalls | None, list[tuple[int, float]]]] = {}
-    pays: dict[tuple[bool, int], list[int]] = {}
-    for active, gpus in needs.items():
-        columns = []
-        for payer in kind.sources:
-            ways: dict[tuple[tuple[int, int], ...], int] = {}
-            for site in sorted(problem.book.money.pays_on[payer.envelope] & kind.sites):
-                ways.setdefault(problem.book.touches(problem.lane(payer, site)), site)
-            for touched in ways:
-                column = model.column(("pay", active, payer.envelope), integer=True)
+
+    def __init__(self, problem: Problem, purses: Purses) -> None:
+        self._problem = problem
+        self._purses = purses
+        self._known: dict[object, Gap] = {}
+
+    def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
+        """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
+        region = self._problem.book.money.region
+        return {
+            r: self.missing(candidate, {(True, r): active, (False, r): spare}).price
+            for r in sorted({region[site] for site in self._problem.types[candidate.type].sites})
+        }
+
+    def missing(self, candidate: Candidate, demand: Demand) -> Gap:
+        """What is missing if they lie so."""
+        key = (candidate.type, candidate.purse, tuple(sorted(demand.items())))
+        if key not in self._known:
+            self._known[key] = self._solve(candidate, demand)
+        return self._known[key]
+
+    def _solve(self, candidate: Candidate, demand: Demand) -> Gap:
+        problem = self._problem
+        kind = problem.types[candidate.type]
+        near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
+        model = Model()
+        rises = _Rises(problem, self._purses, model)
+        recalls = {payer.envelope: recalls_of(candidate, payer) for payer in candidate.payers}
+        caps: dict[int, dict[Recalls | None, list[tuple[int, float]]]] = {}
+        pays: dict[tuple[bool, int], list[int]] = {}
+        for (active, region), gpus in sorted(demand.items(), reverse=True):
+            columns = []
+            for payer in kind.sources:
+                if region not in problem.book.money.pays_on[payer.envelope]:
+                    continue
+                column = model.column(("pay", active, region, payer.envelope), integer=True)
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
-                for cap, weight in touched:
+                for cap, weight in problem.book.touches(problem.lane(payer, region)):
                     mine = caps.setdefault(cap, {}).setdefault(recalls[payer.envelope], [])
                     mine.append((column, float(weight * problem.milli(active))))
-        model.row(("paid", active), columns, float(gpus), float(gpus))
-    for cap, terms in sorted(caps.items()):
-        rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
-    rises.run_limits(kind, pays)
-    solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000))
-    if solution.values is None:
-        return []
-    return rises.read(solution.values.tolist())
+            model.row(("paid", active, region), columns, float(gpus), float(gpus))
+        for cap, terms in sorted(caps.items()):
+            rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
+        rises.run_limits(kind, pays)
+        solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000))
+        if solution.values is None:
+            return Gap(math.inf, [])
+        return Gap(max(0.0, -solution.objective), rises.read(solution.values.tolist()))
 
 
 class _Rises:
@@ -124,9 +144,8 @@ def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> li
     found: list[Missing] = []
     run, kind = candidate.run, problem.types[candidate.type]
     period = int(problem.book.money.policy.accounting_period)
-    for i, tree in enumerate(problem.trees):
-        if run.key not in tree.members:
-            continue
+    for i in purses.quotas_above(run.key):
+        tree = problem.trees[i]
         lacking = tree.weight(run, period) * kind.base_gpus - purses.trees[i]
         if lacking <= 0:
             continue

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
@@ -21,6 +22,11 @@ MovableStage = Literal["starts", "growth", "opportunistic"]
 LabelName = Annotated[str, Meta(min_length=1, max_length=317)]
 
 
+@lru_cache
+def _thousandths(number: int | float) -> int:
+    return int(exact(number) * 1000)
+
+
 class SparesPolicy(Strict, frozen=True, kw_only=True):
     """Spares."""
 
@@ -32,7 +38,7 @@ class SparesPolicy(Strict, frozen=True, kw_only=True):
     @property
     def discount_milli(self) -> int:
         """The discount in thousandths."""
-        return int(exact(self.discount) * 1000)
+        return _thousandths(self.discount)
 
 
 class ReservationsPolicy(Strict, frozen=True, kw_only=True):

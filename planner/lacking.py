@@ -1,0 +1,93 @@
+"""What a run lacks where it lacks least: room and money of one and the same place (spec §3.9, §5 Deficit).
+
+Money is of regions and room is of domains. Least Σ GPUs to be freed + rises of caps, with all of the run in one region,
+or spread as room is cheapest.
+"""
+
+import math
+from dataclasses import dataclass
+
+from planner.missing import Missing, Money
+from planner.purses import Demand
+from planner.space import Spaces
+from policies.problem import Candidate, Problem, RunType
+
+
+@dataclass(frozen=True)
+class Lack:
+    """``sites``: where; ``deficit``: GPUs to be freed there; ``missing``: the money, largest first."""
+
+    sites: frozenset[int]
+    deficit: int
+    missing: list[Missing]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """``demand``: (active, region) → GPUs of a run's least width; empty where it would have no room anyway."""
+
+    sites: frozenset[int]
+    deficit: int
+    demand: Demand
+
+
+class Lacking:
+    """What runs lack against one state of room and money; what runs of a type and with the same payers share."""
+
+    def __init__(self, problem: Problem, money: Money, spaces: Spaces) -> None:
+        self._problem = problem
+        self._money = money
+        self._spaces = spaces
+        self._places: dict[int, _Place] = {}
+        self._known: dict[tuple[int, int], Lack] = {}
+        self._parts: dict[tuple[frozenset[int], int], frozenset[int]] = {}
+
+    def of(self, candidate: Candidate) -> Lack:
+        """For the least width of a run."""
+        key = (candidate.type, candidate.purse)
+        if key not in self._known:
+            if candidate.type not in self._places:
+                self._places[candidate.type] = self._place(candidate, self._problem.types[candidate.type])
+            place = self._places[candidate.type]
+            missing = self._money.missing(candidate, place.demand).missing if place.demand else []
+            self._known[key] = Lack(place.sites, place.deficit, missing)
+        return self._known[key]
+
+    def _place(self, candidate: Candidate, kind: RunType) -> _Place:
+        if kind.unfunded or not self._spaces.fits(kind):
+            return _Place(kind.sites, self._spaces.deficit(kind, kind.sites) or 0, {})
+        active, spare = kind.base_gpus, sum(shape.spare_gpus for shape in kind.lowered.pieces())
+        best: _Place | None = None
+        least = (math.inf, math.inf)
+        for region, price in self._money.by_region(candidate, active, spare).items():
+            sites = self._in(kind.sites, region)
+            here = self._spaces.deficit(kind, sites)
+            if here is not None and (here + price, price) < least:
+                least = here + price, price
+                best = _Place(sites, here, {(True, region): active, (False, region): spare})
+        if best is not None and not least[0]:
+            return best
+        deficit = self._spaces.deficit(kind, kind.sites) or 0
+        return self._spread(candidate, kind, deficit, least[0]) or best or _Place(kind.sites, deficit, {})
+
+    def _spread(self, candidate: Candidate, kind: RunType, deficit: int, least: float) -> _Place | None:
+        """Where room is cheapest, if that is in several regions and lacks less than ``least``."""
+        if deficit >= least:
+            return None
+        homes = self._spaces.homes(kind.sites, self._problem.book.money.region)
+        demand: Demand = {}
+        for lot in self._spaces.of(kind).lots:
+            region = int(homes[lot.domain])
+            for active, gpus in ((True, lot.shape.gpus), (False, lot.shape.spare_gpus)):
+                demand[active, region] = demand.get((active, region), 0) + gpus * lot.groups
+        if len({region for _, region in demand}) == 1:
+            return None
+        price = self._money.missing(candidate, demand).price
+        return _Place(kind.sites, deficit, demand) if deficit + price < least else None
+
+    def _in(self, sites: frozenset[int], region: int) -> frozenset[int]:
+        key = (sites, region)
+        if key not in self._parts:
+            regions = self._problem.book.money.region
+            self._parts[key] = frozenset(site for site in sites if regions[site] == region)
+        return self._parts[key]

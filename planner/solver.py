@@ -39,12 +39,16 @@ def to_highs(model: Model, *, relaxed: bool) -> highspy.HighsLp:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solve found. ``values`` is None where there is no feasible point; ``bound`` holds whatever happened."""
+    """What a solve found. ``values`` is None where there is no feasible point; ``bound`` holds whatever happened.
+
+    ``duals``: of the rows, where the relaxation was solved to its optimum.
+    """
 
     values: Floats | None
     objective: float
     bound: float
     optimal: bool
+    duals: Floats | None = None
 
 
 def options(seed: int, gap: float, nodes: int) -> Settings:
@@ -95,11 +99,13 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     values = np.asarray(highs.getSolution().col_value, dtype=np.float64) if feasible else None
     optimal = status == highspy.HighsModelStatus.kOptimal
+    duals = None
     if relaxed:
+        duals = np.asarray(highs.getSolution().row_dual, dtype=np.float64) if optimal else None
         bound = info.objective_function_value if optimal else INF
     else:
         bound = info.mip_dual_bound if optimal or feasible else INF
-    return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal)
+    return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal, duals)
 
 
 def integer_bound(bound: float, *, least: bool = False) -> int:

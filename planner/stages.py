@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner import bands, greedy, seating
+from planner import bands, components, greedy, seating
 from planner.draft import Draft
 from planner.master import Master, build, read_pieces, read_starts
 from planner.pay import pay
@@ -183,7 +183,7 @@ class Search:
             master.model.maximise(costs)
             if large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = self._in_bands(master) if large else solve(master.model, self.settings)
+            found = self._large(master) if large else solve(master.model, self.settings)
             solved.bounds[name] = self._bound(master, name, found.bound)
             if found.values is None:
                 break
@@ -229,7 +229,10 @@ class Search:
                 model.row_lower[row] = reached[name] - NOISE * max(1.0, abs(reached[name]))
         return bounds
 
-    def _in_bands(self, master: Master) -> Solution:
+    def _large(self, master: Master) -> Solution:
+        parted = components.solve_components(master, self.settings)
+        if parted is not None:
+            return parted
         found = bands.solve_large(master, self.settings)
         if found.values is None or master.integers > MIDDLE:
             return found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import bands, lower, stages
+from planner import bands, components, lower, stages
 from tests.docs import pages
 
 PAGES = sorted(pages.RULES.glob("*.md"))
@@ -61,6 +61,9 @@ def test_the_planners_page_has_the_planners_limits() -> None:
         f"`solver.gap` or {stages.NODES:,} nodes",
         f"more than {stages.EXACT_NODES:,} nodes",
         f"at most {bands.NODES} LPs",
+        f"At most {components.ROUNDS} rounds, and no more than {components.COLUMNS:,} columns",
+        f"{components.NODES} nodes",
+        f"on {components.WORKERS} threads",
         ", ".join(map(str, bands.BANDS[:-1])).replace(f"{bands.BANDS[0]},", f"{bands.BANDS[0]} and more,"),
     ]
 

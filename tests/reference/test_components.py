@@ -1,0 +1,87 @@
+"""Masters taken apart into payer components: bounds that hold, plans that the checker passes, whatever threads do."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+import planner
+from benchmarks import fleet
+from benchmarks.fleet.recipe import DAYS, Recipe
+from exporters import planjson
+from jobtree.check import check
+from jobtree.cluster.statefile import StateFile
+from jobtree.world.plan import Plan
+from jobtree.world.snapshot import Snapshot, take
+from planner import components, lower, parts, stages
+from planner.cycle import master_of
+from planner.solver import options, solve
+from tests.reference import worlds
+from tests.reference.facts import read
+from tests.reference.model import Reference
+from tests.reference.worlds import AT, World
+
+WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540")) // 12
+"""How many worlds in all."""
+KINDS = ("payers", "room", "time", "ties")
+"""Those without running work: large problems know no recall, so it is not in their bounds."""
+TIGHT = Recipe(gpus=1_000, pending=300, owners=24, running=0.0, budgets="private", ages=DAYS)
+
+
+def snapshot_of(recipe: Recipe, folder: Path) -> Snapshot:
+    path = folder / "fleet.json"
+    fleet.write_fleet(path, recipe)
+    return take(StateFile(path, fleet.AT).read())
+
+
+def gap(plan: Plan) -> float:
+    return next(stage.gap for stage in plan.stages if stage.name == "starts")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_optimum_lies_between_value_and_bound(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @settings(max_examples=max(1, WORLDS // len(KINDS)))
+    @given(worlds.worlds(kind))
+    def holds(world: World) -> None:
+        snapshot = world.snapshot()
+        plan = planner.plan(snapshot, AT)
+        starts = next(stage for stage in plan.stages if stage.name == "starts")
+        optimum = Reference(read(snapshot, AT)).optimum()
+
+        assert [str(violation) for violation in check(snapshot, plan)] == []
+        assert starts.value <= optimum["starts"] <= starts.bound
+
+    for module, name, value in ((lower, "EXACT", 0), (stages, "SMALL", 0), (parts, "LARGEST", 1.0)):
+        monkeypatch.setattr(module, name, value)
+    holds()
+
+
+def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) -> None:
+    snapshot = snapshot_of(TIGHT, tmp_path)
+    relaxed = solve(master_of(snapshot, fleet.AT, last=False).model, options(1, 0.0001, 1), relaxed=True)
+
+    plan = planner.plan(snapshot, fleet.AT)
+
+    (starts,) = (stage for stage in plan.stages if stage.name == "starts")
+    assert check(snapshot, plan) == []
+    assert starts.bound < 0.99 * relaxed.bound * 24 * 3600
+    assert gap(plan) < 0.002
+
+
+def test_threads_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = snapshot_of(msgspec.structs.replace(TIGHT, gpus=512, pending=150), tmp_path)
+    plans = []
+    for workers in (1, 7):
+        monkeypatch.setattr(components, "WORKERS", workers)
+        plans.append(planjson.encode(planner.plan(snapshot, fleet.AT)))
+
+    assert plans[0] == plans[1]
+
+
+def test_families_that_share_are_one_part(tmp_path: Path) -> None:
+    shared = snapshot_of(msgspec.structs.replace(TIGHT, budgets="family", owners=20), tmp_path)
+    master = master_of(shared, fleet.AT, last=False)
+
+    assert components.solve_components(master, options(1, 0.0001, 1)) is None

@@ -1,4 +1,4 @@
-"""What large problems do, done on small worlds: a bound is never below the optimum of the reference, nor a value above."""
+"""What large problems do, done on small worlds: the optimum of the reference lies from the value to the bound."""
 
 import os
 
@@ -25,7 +25,7 @@ def test_the_optimum_lies_between_value_and_bound(kind: str, monkeypatch: pytest
         snapshot = world.snapshot()
         plan = planner.plan(snapshot, AT)
         starts = next(stage for stage in plan.stages if stage.name == "starts")
-        optimum = Reference(read(snapshot, AT)).optimum()
+        optimum = Reference(read(snapshot, AT), recalls=False).optimum()
 
         assert [str(violation) for violation in check(snapshot, plan)] == []
         assert starts.value <= optimum["starts"] <= starts.bound

@@ -31,8 +31,8 @@ browser: ## Debian's Chromium for the tests of the reports' pages (as root; else
 test: lint browser ## lint, then all tests in random order (ARGS="tests/cycle -k replay": lint, then a part of them)
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
-nightly: $(STAMP) ## the planner against the reference on a hundred thousand random worlds (hours)
-	@JOBTREE_WORLDS=$${JOBTREE_WORLDS:-100000} $(BIN)/python -m pytest -n 2 tests/reference $(ARGS)
+nightly: $(STAMP) ## the planner and the ledger against slow readings on a hundred thousand random worlds (hours)
+	@JOBTREE_WORLDS=$${JOBTREE_WORLDS:-100000} $(BIN)/python -m pytest -n 2 tests/reference tests/history $(ARGS)
 
 lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -37,9 +37,7 @@ class Present:
         self._hours: dict[int, int] = defaultdict(int)
         self._credits: dict[int, int] = defaultdict(int)
         for lease in (*case.held, *case.new):
-            told = case.appended.get(lease.key)
-            recorded = told[-1].funding_class if told else lease.recorded_class
-            self.classes[lease.key] = recorded if case.is_frozen(lease) else "unfunded"
+            self.classes[lease.key] = case.recorded(lease) if case.is_frozen(lease) else "unfunded"
         for claim in filter(counts, claims.ordered):
             self._pass(claim)
 

@@ -62,6 +62,11 @@ class Moment:
         """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
         return lease.payer not in self.envelopes and ("Budget", "", lease.budget or "") in self.quarantined
 
+    def recorded(self, lease: Held) -> str:
+        """The class of a lease up to this second, with what the plan adds to its ledger before."""
+        told = [each.funding_class for each in self.appended.get(lease.key, ()) if each.since < self.at]
+        return told[-1] if told else lease.recorded_class
+
     def is_charged(self, lease: Held) -> bool:
         """Whether a lease that holds its quota is charged for this second: one that ended already is not."""
         closure = self.closing.get(lease.key)

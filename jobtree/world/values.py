@@ -54,7 +54,8 @@ def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
         return list(zip(*(_values(field, nullable=True) for field in array.flatten()), strict=True))
     else:
         empty = False if pa.types.is_boolean(array.type) else 0 if pa.types.is_integer(array.type) else ""
-        found = pc.fill_null(array, empty).to_numpy(zero_copy_only=False).tolist()
+        filled = pc.fill_null(array, empty) if array.null_count else array
+        found = filled.to_numpy(zero_copy_only=False).tolist()
     if nullable and array.null_count:
         valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
         return [value if is_there else None for value, is_there in zip(found, valid, strict=True)]
@@ -64,7 +65,8 @@ def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
 def _decoded(array: pa.DictionaryArray, *, nullable: bool) -> list[Any]:
     """The texts of a coded column: each is made once."""
     texts = [*array.dictionary.to_pylist(), None if nullable else ""]
-    return [texts[code] for code in pc.fill_null(array.indices, len(texts) - 1).to_numpy().tolist()]
+    codes = pc.fill_null(array.indices, len(texts) - 1) if array.null_count else array.indices
+    return [texts[code] for code in codes.to_numpy().tolist()]
 
 
 def _lists(array: pa.ListArray) -> list[Any]:

@@ -16,8 +16,8 @@ from tests.history.histories import histories
 from tests.history.play import Played, Step, play, snapshot_of
 from tests.support.times import unix
 
-HISTORIES: Final = int(os.environ.get("JOBTREE_WORLDS", "540")) // 6
-"""How many in all; `make nightly` asks for sixteen thousand."""
+HISTORIES: Final = int(os.environ.get("JOBTREE_WORLDS", "540")) // 9
+"""How many in all; `make nightly` asks for eleven thousand."""
 CHARGES: Final = (Path(__file__).parent / "charges.sql").read_text(encoding="utf-8")
 
 

@@ -21,7 +21,7 @@ from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.derive import State, state_of
 from planner.draft import Draft
-from planner.edits import Cell, Edit, edited
+from planner.edits import Edit, edited, suspended
 from planner.lower import EXACT
 from planner.purses import Purses
 from planner.vacancy import Vacancies
@@ -75,7 +75,7 @@ class Bench:
     @cached_property
     def focus(self) -> Snapshot:
         """The kept world without anything else that waits."""
-        return edited(self.kept, [Cell("runs", key, "state", "Suspended") for key in sorted(self.others)])
+        return suspended(self.kept, self.others)
 
     def with_run(self, **fields: Any) -> State:
         """The run alone, with other fields (of `RunRow`)."""

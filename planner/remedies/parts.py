@@ -99,7 +99,7 @@ def _tree(bench: Bench, lift: Lift, rise: int) -> Remedy:
         gpus=-(-rise * 3600 // period) if hours else rise,
         words=f"{counted(rise, 1, 'GPU-hour' if hours else 'GPU')} more in the quota of run {name}",
         changes=(Change(f"Run {namespace}/{name}", f"spec.quota.{path}", plain(value, unit)),),
-        edits=(Cell("runs", root, column, value),),
+        edits=(Cell("runs", root, column, value), Cell("runs", root, "created", bench.at)),
     )
 
 

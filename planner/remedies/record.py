@@ -48,6 +48,10 @@ KINDS: Final = (
 """Every kind of remedy, in the order in which equally cheap ones are named."""
 
 
+CHANGING: Final = frozenset({"spec.state", "spec.malleable.desiredTotalGPUs", "spec.funding.sponsors"})
+"""Fields of a Run that may change once it is there (spec §1)."""
+
+
 @dataclass(frozen=True)
 class Change:
     """A field of an object that is to have another value. ``subject``: ``Run namespace/name``, ``Budget name``, …"""
@@ -86,11 +90,17 @@ class Remedy:
         """What to do, for people."""
         if self.command:
             return self.command
-        fields: dict[str, list[str]] = {}
+        fields: dict[str, list[Change]] = {}
         for change in self.changes:
-            fields.setdefault(change.subject, []).append(f"{change.field}: {plain(change.value)}")
-        said = "; ".join(f"{subject}: {', '.join(found)}" for subject, found in fields.items())
-        return f"submit {said.replace(': ', ' again with ', 1)}" if self.who is Who.AGAIN else said
+            fields.setdefault(change.subject, []).append(change)
+        return "; ".join(_written(subject, changes) for subject, changes in fields.items())
+
+
+def _written(subject: str, changes: list[Change]) -> str:
+    """Fields of one object; a Run is submitted again where they do not change in place."""
+    said = ", ".join(f"{change.field}: {plain(change.value)}" for change in changes)
+    again = subject.startswith("Run ") and any(change.field not in CHANGING for change in changes)
+    return f"submit {subject} again with {said}" if again else f"{subject}: {said}"
 
 
 def plain(value: Any) -> str:

@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from planner.cycle import plan
-from planner.remedies import Remedies, Remedy, Who, remedies
+from planner.remedies import Remedies, Remedy, record, remedies
 from tests.reference.worlds import snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
@@ -39,7 +39,7 @@ def carried_out(found: list[Document], remedy: Remedy, at: int = AT) -> list[Doc
             _with(each, change.field, change.value) if kind == each["kind"] and name == _name(each) else each
             for each in found
         ]
-        if remedy.who is Who.AGAIN and kind == "Run":
+        if kind == "Run" and change.field not in record.CHANGING:
             found = [
                 doc.merge(each, {"metadata": {"creationTimestamp": rfc3339(at)}}) if name == _name(each) else each
                 for each in found

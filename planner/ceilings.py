@@ -19,7 +19,7 @@ class Ceilings:
         self._used = used
         self._changed: set[int] = set()
         self._left = left_of(problem, used)
-        self._lanes = Lanes(problem, ((kind.pool, kind.sites, kind.sources) for kind in problem.types))
+        self._lanes = Lanes(problem, {(k.pool, k.sites): (k.sources, k.sites) for k in problem.types})
         self._rooms = self._lanes.rooms(self._left)
 
     def changed(self, cap: int) -> None:
@@ -28,12 +28,12 @@ class Ceilings:
 
     def by_region(self, kind: RunType) -> dict[int, int]:
         """GPUs that the type's payers could hold in each region alone."""
-        grid = self._lanes.of(kind.pool, kind.sites)
+        grid = self._lanes.grids[kind.pool, kind.sites]
         return dict(zip(grid.regions, self._lane_rooms()[grid.lanes].sum(axis=0).tolist(), strict=True))
 
     def anywhere(self, kind: RunType) -> int:
         """GPUs that they could hold, each where it has most room."""
-        return int(np.max(self._lane_rooms()[self._lanes.of(kind.pool, kind.sites).lanes], axis=1, initial=0).sum())
+        return int(np.max(self._lane_rooms()[self._lanes.grids[kind.pool, kind.sites].lanes], axis=1, initial=0).sum())
 
     def _lane_rooms(self) -> Ints:
         if self._changed:

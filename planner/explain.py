@@ -21,7 +21,7 @@ from planner.space import Space, Spaces
 from policies.caps import counted
 from policies.claims import RunKey
 from policies.payers import Refused
-from policies.problem import Candidate, Problem, RunType
+from policies.problem import Candidate, Problem
 from policies.runs import RunRow
 from policies.shapes import NO_LOAD, PodLoad
 
@@ -59,7 +59,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
             if case not in told:
                 lack = lacking.of(candidate)
                 lack = replace(lack, missing=lack.missing + quotas)
-                told[case] = _weighed(state, problem, run, problem.types[candidate.type], lack, spaces, ever)
+                told[case] = _weighed(state, problem, candidate, lack, spaces, ever)
         found.append(msgspec.structs.replace(told[case], namespace=run.namespace, name=run.name))
     return found
 
@@ -127,19 +127,16 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
     return _wait(run, "NoFunding", message, never=not any(r.later for r in refused))
 
 
-def _weighed(
-    state: State, problem: Problem, run: RunRow, kind: RunType, lack: Lack, spaces: Spaces, ever: Spaces
-) -> Wait:
+def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, spaces: Spaces, ever: Spaces) -> Wait:
     """``spaces``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work."""
+    run, kind = candidate.run, problem.types[candidate.type]
     access = run.access(state.policy.maintenance, state.at)
     if not state.fleet.sites_for(access):
         later = bool(state.fleet.sites_for(replace(access, shuns=())))
         return _wait(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not later)
     if not kind.sites:
         later = any(refused.later for refused in problem.refused.get(run.key, []))
-        return _wait(
-            run, "NoFunding", f"{_no_paid_nodes(state, problem.candidates[problem.ways[run.key][0]])}.", never=not later
-        )
+        return _wait(run, "NoFunding", f"{_no_paid_nodes(state, candidate)}.", never=not later)
     if not ever.fits(kind):
         most = ever.of(kind)
         words = _never_fits(run, most, ever.of(kind, load=NO_LOAD))

@@ -5,6 +5,7 @@ or spread as room is cheapest.
 """
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from planner.missing import Missing, Money
@@ -38,17 +39,19 @@ class Lacking:
         self._problem = problem
         self._money = money
         self._spaces = spaces
-        self._places: dict[int, _Place] = {}
-        self._known: dict[tuple[int, int], Lack] = {}
+        self._places: dict[Hashable, _Place] = {}
+        self._known: dict[Hashable, Lack] = {}
+        self._regions: dict[int, list[tuple[int, frozenset[int], int]]] = {}
         self._parts: dict[tuple[frozenset[int], int], frozenset[int]] = {}
 
     def of(self, candidate: Candidate) -> Lack:
         """For the least width of a run."""
-        key = (candidate.type, candidate.purse)
+        key = (candidate.type, candidate.purse, candidate.run.max_borrow)
         if key not in self._known:
-            if candidate.type not in self._places:
-                self._places[candidate.type] = self._place(candidate, self._problem.types[candidate.type])
-            place = self._places[candidate.type]
+            alike = (candidate.type, self._money.alike(candidate) if candidate.payers else None)
+            if alike not in self._places:
+                self._places[alike] = self._place(candidate, self._problem.types[candidate.type])
+            place = self._places[alike]
             missing = self._money.missing(candidate, place.demand).missing if place.demand else []
             self._known[key] = Lack(place.sites, place.deficit, missing)
         return self._known[key]
@@ -59,10 +62,10 @@ class Lacking:
         active, spare = kind.base_gpus, sum(shape.spare_gpus for shape in kind.lowered.pieces())
         best: _Place | None = None
         least = (math.inf, math.inf)
-        for region, price in self._money.by_region(candidate, active, spare).items():
-            sites = self._in(kind.sites, region)
-            here = self._spaces.deficit(kind, sites)
-            if here is not None and (here + price, price) < least:
+        prices = self._money.by_region(candidate, active, spare)
+        for region, sites, here in self._rooms(kind):
+            price = prices[region]
+            if (here + price, price) < least:
                 least = here + price, price
                 best = _Place(sites, here, {(True, region): active, (False, region): spare})
         if best is not None and not least[0]:
@@ -84,6 +87,15 @@ class Lacking:
             return None
         price = self._money.missing(candidate, demand).price
         return _Place(kind.sites, deficit, demand) if deficit + price < least else None
+
+    def _rooms(self, kind: RunType) -> list[tuple[int, frozenset[int], int]]:
+        """(region, its sites, GPUs to be freed there) wherever all of a run has room in one region."""
+        if kind.index not in self._regions:
+            region = self._problem.book.money.region
+            parts = [(r, self._in(kind.sites, r)) for r in sorted({region[site] for site in kind.sites})]
+            found = [(r, sites, self._spaces.deficit(kind, sites)) for r, sites in parts]
+            self._regions[kind.index] = [(r, sites, deficit) for r, sites, deficit in found if deficit is not None]
+        return self._regions[kind.index]
 
     def _in(self, sites: frozenset[int], region: int) -> frozenset[int]:
         key = (sites, region)

@@ -4,7 +4,7 @@ Payments that touch the same caps with the same weights are one lane. A hundred 
 one go where a loop over them would take most of a plan's time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,55 +20,50 @@ MOST: Final = MANY << 20
 """Where numbers of caps are cut off: some count more than 64 bits hold, and none that large ever binds."""
 
 
+Sites = frozenset[int]
+Key = tuple[int, Sites]
+"""Whatever lanes are asked for by: a number, and where."""
+
+
 class Grid(NamedTuple):
-    """Lanes of sources (rows, in their order) in each of ``regions`` (columns); -1 where one does not pay."""
+    """Lanes of some sources (rows, in their order) in each of ``regions`` (columns); -1 where one does not pay.
+
+    ``rows``: equal numbers for equal rows.
+    """
 
     regions: list[int]
+    rows: Ints
     lanes: Ints
 
 
-Ask = tuple[int, frozenset[int], Sequence[Source]]
-"""(number of a group of payers, sites, the payers as caps see them)."""
-
-
 class Lanes:
-    """``caps``, ``weights`` (per milli-GPU): of all lanes, one after the other, each from its ``starts``.
-
-    A lane -1 carries nothing.
+    """``grids``: as they were asked for; ``caps``, ``weights`` (per milli-GPU): of all lanes, one after the
+    other, each from its ``starts``. A lane -1 carries nothing.
     """
 
-    def __init__(self, problem: Problem, asked: Iterable[Ask]) -> None:
-        """``asked``: payers by a number of their own, and the sites where they are to pay."""
+    def __init__(self, problem: Problem, asked: Mapping[Key, tuple[Iterable[Source], Sites]]) -> None:
         number: dict[tuple[tuple[int, int], ...], int] = {}
-        self._problem = problem
-        self._rows: dict[tuple[Source, frozenset[int]], list[int]] = {}
-        self._grids: dict[tuple[int, frozenset[int]], Grid] = {}
-        for group, sites, sources in asked:
-            if (group, sites) not in self._grids:
-                self._grids[group, sites] = self._grid(sites, sources, number)
+        row_of: dict[tuple[Source, Sites], int] = {}
+        regions = {sites: _regions(problem, sites) for sites in dict.fromkeys(sites for _, sites in asked.values())}
+        rows: dict[Sites, list[list[int]]] = {sites: [] for sites in regions}
+        places: dict[Key, Ints] = {}
+        for key, (sources, sites) in asked.items():
+            mine = []
+            for source in sources:
+                place = row_of.get((source, sites))
+                if place is None:
+                    place = row_of[source, sites] = len(rows[sites])
+                    rows[sites].append([_lane(problem, source, region, number) for region in regions[sites]])
+                mine.append(place)
+            places[key] = np.asarray(mine, dtype=np.int64)
+        table = {s: np.asarray(mine, dtype=np.int64).reshape(len(mine), len(regions[s])) for s, mine in rows.items()}
+        self.grids = {
+            key: Grid(regions[sites], places[key], table[sites][places[key]]) for key, (_, sites) in asked.items()
+        }
         touched = [pair for lane in number for pair in lane]
         self.caps: Ints = np.asarray([cap for cap, _ in touched], dtype=np.int64)
         self.weights: Ints = np.asarray([min(weight, MOST) for _, weight in touched], dtype=np.int64)
         self.starts: Ints = np.cumsum([0, *(len(lane) for lane in number)], dtype=np.int64)[:-1]
-
-    def of(self, group: int, sites: frozenset[int]) -> Grid:
-        """Those of one group of payers on such sites."""
-        return self._grids[group, sites]
-
-    def _grid(
-        self, sites: frozenset[int], sources: Sequence[Source], number: dict[tuple[tuple[int, int], ...], int]
-    ) -> Grid:
-        money, book = self._problem.book.money, self._problem.book
-        regions = sorted({money.region[site] for site in sites})
-        for source in sources:
-            if (source, sites) not in self._rows:
-                there = [r if r in money.pays_on[source.envelope] else None for r in regions]
-                self._rows[source, sites] = [
-                    -1 if r is None else number.setdefault(book.touches(self._problem.lane(source, r)), len(number))
-                    for r in there
-                ]
-        rows = [self._rows[source, sites] for source in sources]
-        return Grid(regions, np.asarray(rows, dtype=np.int64).reshape(len(rows), len(regions)))
 
     def rooms(self, left: Ints) -> Ints:
         """GPUs that each lane could carry alone, and lane -1. ``left``: by cap, 0 to MOST."""
@@ -85,6 +80,16 @@ class Lanes:
         weights = np.zeros(there.shape, dtype=np.float64)
         caps[there], weights[there] = self.caps, self.weights
         return caps, weights
+
+
+def _regions(problem: Problem, sites: Sites) -> list[int]:
+    return sorted({problem.book.money.region[site] for site in sites})
+
+
+def _lane(problem: Problem, source: Source, region: int, number: dict[tuple[tuple[int, int], ...], int]) -> int:
+    if region not in problem.book.money.pays_on[source.envelope]:
+        return -1
+    return number.setdefault(problem.book.touches(problem.lane(source, region)), len(number))
 
 
 def left_of(problem: Problem, used: list[int]) -> Ints:

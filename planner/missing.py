@@ -1,5 +1,6 @@
 """A shortage with its clause for people, and what asks for money that may be short."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -36,6 +37,9 @@ class Gap(NamedTuple):
 
 class Money(Protocol):
     """Who knows what money is missing for a run, by where it lies."""
+
+    def alike(self, candidate: Candidate) -> Hashable:
+        """Equal for candidates whose prices are equal wherever they lie."""
 
     def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
         """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""

@@ -9,14 +9,14 @@ and the payer with the least Σ rises is named, the nearest of equal ones. That 
 ``planner.shortage`` wherever one payer carries the rest; the model also mixes payers, and is solved where runs are few.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from jobtree.world.values import Bools, Ints
-from planner.lanes import Ask, Lanes, left_of
+from planner.lanes import Lanes, left_of
 from planner.missing import (
     BORROW_PRICE,
     LENDING_PRICE,
@@ -34,7 +34,7 @@ from policies.problem import Candidate, Problem
 
 
 class _Asked(NamedTuple):
-    """Who asks: whose money (a purse: payers in their order), where, and how many GPUs may be lent."""
+    """Who asks: payers in their order, where, and how many GPUs may be lent."""
 
     purse: int
     sites: frozenset[int]
@@ -81,21 +81,17 @@ class _Taken:
         self.borrowed += milli if payer.loan else 0
 
 
-def _asks(problem: Problem) -> Iterator[Ask]:
-    """Payers of all that waits, nearest first; those that pay nothing now too, for a rise may be theirs."""
-    for candidate in problem.candidates:
-        kind = problem.types[candidate.type]
-        if not kind.unfunded:
-            yield candidate.purse, kind.sites, [payer.source for payer in candidate.payers]
-
-
 class Routes:
     """Shortages against one state of the purses; what runs share is computed once."""
 
     def __init__(self, problem: Problem, purses: Purses) -> None:
         self._problem = problem
         self._used = purses.used
-        self._lanes = Lanes(problem, _asks(problem))
+        asked = {(c.purse, problem.types[c.type].sites): c.payers for c in problem.candidates if c.payers}
+        payers = {key: ([payer.source for payer in mine], key[1]) for key, mine in asked.items()}
+        self._lanes = Lanes(problem, payers)
+        self._payers = asked
+        self._first: dict[tuple[bytes, frozenset[int]], int] = {}
         left = left_of(problem, purses.used)
         self._rooms = self._lanes.rooms(left)
         self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
@@ -110,30 +106,41 @@ class Routes:
         self._gaps: dict[object, Gap] = {}
         self._known: dict[tuple[_Asked, int], dict[int, float]] = {}
 
+    def alike(self, candidate: Candidate) -> tuple[Hashable, ...]:
+        """Equal for candidates with the same payers, in whatever order, as far as a price may tell."""
+        return self._unordered(self._asked(candidate))
+
     def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
         """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
-        kind = self._problem.types[candidate.type]
-        ways = self._of(_Asked(candidate.purse, kind.sites, candidate.run.max_borrow), candidate)
+        asked = self._unordered(self._asked(candidate))
         need = 1000 * active + self._problem.milli(active=False) * spare
-        key = (ways.asked, need)
-        if key not in self._known:
+        if (asked, need) not in self._known:
+            ways = self._of(asked)
             prices = self._price(ways, slice(None), need, _Taken()).min(axis=0).tolist()
             for place in ways.open:
                 prices[place] = self._rest(ways, place, need)
-            self._known[key] = dict(zip(ways.regions, prices, strict=True))
-        return self._known[key]
+            self._known[asked, need] = dict(zip(ways.regions, prices, strict=True))
+        return self._known[asked, need]
 
     def missing(self, candidate: Candidate, demand: Demand) -> Gap:
         """What is missing if they lie so."""
-        kind = self._problem.types[candidate.type]
-        ways = self._of(_Asked(candidate.purse, kind.sites, candidate.run.max_borrow), candidate)
+        asked = self._asked(candidate)
         needs: dict[int, int] = {}
         for (active, region), gpus in sorted(demand.items(), key=lambda d: d[0][1]):
             needs[region] = needs.get(region, 0) + self._problem.milli(active) * gpus
-        key = (ways.asked, *needs.items())
+        key = (asked, *needs.items())
         if key not in self._gaps:
-            self._gaps[key] = self._gap(ways, needs)
+            self._gaps[key] = self._gap(self._of(asked), needs)
         return self._gaps[key]
+
+    def _asked(self, candidate: Candidate) -> _Asked:
+        lent = candidate.run.max_borrow if any(payer.loan for payer in candidate.payers) else None
+        return _Asked(candidate.purse, self._problem.types[candidate.type].sites, lent)
+
+    def _unordered(self, asked: _Asked) -> _Asked:
+        """The first that asked for the same payers, in whatever order: prices hardly depend on that."""
+        rows = np.sort(self._lanes.grids[asked.purse, asked.sites].rows).tobytes()
+        return asked._replace(purse=self._first.setdefault((rows, asked.sites), asked.purse))
 
     def _gap(self, ways: _Ways, needs: Mapping[int, int]) -> Gap:
         taken = _Taken()
@@ -211,22 +218,19 @@ class Routes:
                 found.append(over_run_limit(-(-over // 1000), label, payer.run_gpus))
         return found
 
-    def _of(self, asked: _Asked, candidate: Candidate) -> _Ways:
+    def _of(self, asked: _Asked) -> _Ways:
         if asked not in self._ways:
-            self._ways[asked] = self._ways_of(asked, candidate.payers)
+            payers = self._payers[asked.purse, asked.sites]
+            grid = self._lanes.grids[asked.purse, asked.sites]
+            most = [payer.run_gpus for payer in payers]
+            limited = any(gpus is not None for gpus in most)
+            self._ways[asked] = _Ways(
+                asked=asked,
+                payers=payers,
+                regions=grid.regions,
+                lanes=grid.lanes,
+                lent=np.asarray([payer.loan for payer in payers], dtype=np.bool_),
+                most=np.asarray([np.inf if gpus is None else 1000.0 * gpus for gpus in most]) if limited else None,
+                open=np.flatnonzero(self._rooms[grid.lanes].any(axis=0)).tolist(),
+            )
         return self._ways[asked]
-
-    def _ways_of(self, asked: _Asked, payers: tuple[Payer, ...]) -> _Ways:
-        grid = self._lanes.of(asked.purse, asked.sites)
-        lanes = grid.lanes
-        most = [payer.run_gpus for payer in payers]
-        limited = any(gpus is not None for gpus in most)
-        return _Ways(
-            asked=asked,
-            payers=payers,
-            regions=grid.regions,
-            lanes=lanes,
-            lent=np.asarray([payer.loan for payer in payers], dtype=np.bool_),
-            most=np.asarray([np.inf if gpus is None else 1000.0 * gpus for gpus in most]) if limited else None,
-            open=np.flatnonzero(self._rooms[lanes].any(axis=0)).tolist(),
-        )

@@ -1,7 +1,7 @@
 """Money that is missing: the smallest rises of bounds that would admit a run, all else as planned (spec §3.9)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 
 from jobtree.world.plan import Short
@@ -37,6 +37,10 @@ class Shortages:
         self._purses = purses
         self._known: dict[object, Gap] = {}
 
+    def alike(self, candidate: Candidate) -> Hashable:
+        """Equal for candidates whose prices are equal wherever they lie."""
+        return candidate.type, candidate.purse, candidate.run.max_borrow
+
     def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
         """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
         region = self._problem.book.money.region
@@ -47,7 +51,7 @@ class Shortages:
 
     def missing(self, candidate: Candidate, demand: Demand) -> Gap:
         """What is missing if they lie so."""
-        key = (candidate.type, candidate.purse, tuple(sorted(demand.items())))
+        key = (self.alike(candidate), tuple(sorted(demand.items())))
         if key not in self._known:
             self._known[key] = self._solve(candidate, demand)
         return self._known[key]

@@ -189,7 +189,7 @@ def check_nothing_changed(before: object, after: object, plan: Plan) -> None:
 def tell_usage(out: Console, before: pd.DataFrame, after: pd.DataFrame) -> None:
     """What each Budget uses, by DuckDB over the Parquet of both cycles."""
     heading(out, "GPUs that the Budgets pay for (DuckDB over the Parquet just written)")
-    classes = ["owned_gpus", "shared_gpus", "borrowed_gpus", "unfunded_gpus"]
+    classes = ["owned_gpus", "shared_gpus", "borrowed_gpus"]
     used = {(row["budget"], row["envelope"]): sum(row[c] for c in classes) for row in before.to_dict("records")}
     table = columns("envelope", ">quota", ">before", ">now", ">own", ">family", ">GPU-hours")
     rows = [{**row, "now": sum(row[c] for c in classes)} for row in after.to_dict("records")]

@@ -51,6 +51,7 @@ def test_the_optimum_lies_between_value_and_bound(kind: str, monkeypatch: pytest
         assert [str(violation) for violation in check(snapshot, plan)] == []
         assert starts.value <= optimum["starts"] <= starts.bound
 
+    monkeypatch.setattr(stages, "options", lambda seed, _, nodes: options(seed, 0.0, nodes))
     for module, name, value in ((lower, "EXACT", 0), (stages, "SMALL", 0), (parts, "LARGEST", 1.0)):
         monkeypatch.setattr(module, name, value)
     holds()

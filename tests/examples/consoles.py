@@ -20,7 +20,7 @@ import duckdb
 from tests.support.commands import Output, jobtree, kubectl_runs
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/getting-started.md", "docs/lake.md", "docs/reports.md")
+PAGES = ("README.md", "docs/finance.md", "docs/getting-started.md", "docs/lake.md", "docs/reports.md")
 _FENCE = re.compile(r"^```(console|sql|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -60,20 +60,15 @@ def after(problem: Problem, bills: Sequence[Bill]) -> After:
     starts, loans = _parts(problem, bills)
     if not starts and not loans:
         return After(list(running.used), running.outcome.funded, holds=True)
-    taken = _Taken(problem, list(starts))
-    for part in running.parts:
-        taken.add(part)
-    used, seconds = taken.used, taken.seconds
+    taken = _Taken.of(problem, starts)
     caps = problem.book.caps
+    touched: set[int] = set()
     for start in (*(start.part for start in starts), *loans):
-        for cap, weight in start.touched.items():
-            used[cap] += weight
-        for cap, weight in start.second.items():
-            seconds[cap] = seconds.get(cap, 0) + weight
-    touched = {cap for start in (*(start.part for start in starts), *loans) for cap in start.touched}
-    fits = all(used[cap] <= caps[cap].limit for cap in touched)
-    lasts = all(problem.spent.cap.get(cap, 0) + charge <= caps[cap].limit for cap, charge in seconds.items())
-    return After(used, taken.stays, fits and lasts)
+        touched.update(start.touched)
+        taken.count(start)
+    fits = all(taken.used[cap] <= caps[cap].limit for cap in touched)
+    lasts = all(problem.spent.cap.get(cap, 0) + charge <= caps[cap].limit for cap, charge in taken.seconds.items())
+    return After(taken.used, taken.stays, fits and lasts)
 
 
 class _Start(NamedTuple):
@@ -91,14 +86,30 @@ class _Taken:
         self.seconds: Sums = {}
         self.stays: list[bool] = []
 
+    @classmethod
+    def of(cls, problem: Problem, starts: list[_Start]) -> "_Taken":
+        """Of the running parts as the starts leave them: where claims are not told apart, as they are."""
+        taken = cls(problem, starts)
+        if problem.exact:
+            for part in problem.running.parts:
+                taken.add(part)
+        else:
+            taken.used, taken.stays = list(problem.running.used), problem.running.outcome.funded
+        return taken
+
     def add(self, part: Part) -> None:
+        """The next part of the pass: it stays if it fits."""
         fits = (not part.follows or self.stays[-1]) and self._fits(part)
         self.stays.append(fits)
         if fits:
-            for cap, weight in part.touched.items():
-                self.used[cap] += weight
-            for cap, weight in part.second.items():
-                self.seconds[cap] = self.seconds.get(cap, 0) + weight
+            self.count(part)
+
+    def count(self, part: Part) -> None:
+        """Take what the part takes."""
+        for cap, weight in part.touched.items():
+            self.used[cap] += weight
+        for cap, charge in part.second.items():
+            self.seconds[cap] = self.seconds.get(cap, 0) + charge
 
     def _fits(self, part: Part) -> bool:
         caps, spent = self.problem.book.caps, self.problem.spent.cap

@@ -59,7 +59,7 @@ class Lacking:
     def _place(self, candidate: Candidate, kind: RunType) -> _Place:
         if kind.unfunded or not self._spaces.fits(kind):
             return _Place(kind.sites, self._spaces.deficit(kind, kind.sites) or 0, {})
-        active, spare = kind.base_gpus, sum(shape.spare_gpus for shape in kind.lowered.pieces())
+        active, spare = kind.base_gpus, kind.lowered.spare_gpus
         best: _Place | None = None
         least = (math.inf, math.inf)
         prices = self._money.by_region(candidate, active, spare)

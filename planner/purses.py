@@ -9,6 +9,7 @@ from planner.place import Start
 from policies import recall
 from policies.caps import Lane
 from policies.claims import RunKey
+from policies.kinship import standing_of
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
 from policies.recall import Bill
@@ -22,7 +23,7 @@ Recalls = tuple[int, int]
 
 def recalls_of(candidate: Candidate, payer: Payer) -> Recalls | None:
     """What a start may recall at one of its payers; None for a loan, which recalls nothing."""
-    return None if payer.loan else (recall.standing(payer.rank), candidate.run.created)
+    return None if payer.loan else (standing_of(payer.rank), candidate.run.created)
 
 
 @dataclass

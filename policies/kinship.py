@@ -22,6 +22,11 @@ REST: Final = 4
 RANK_NAMES: Final = ("own", "parent", "sibling", "child", "grandparent", "cousin", "sponsor")
 
 
+def standing_of(rank: int) -> int:
+    """Where a relative's claim stands (see ``Family.standing``), by how near the payer is to the claimant."""
+    return min(rank, REST)
+
+
 class Family:
     """The DAG of owners. ``declared``: owner → the parents its Budgets name, None where they name none at all."""
 
@@ -99,4 +104,4 @@ class Family:
         The owner itself 0, its children 1, its siblings 2, its parents 3, the rest 4.
         """
         rank = self.rank(claimant, payer)
-        return REST if rank is None else min(rank, REST)
+        return REST if rank is None else standing_of(rank)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from policies.classes import Part, Place, Sums, weigh
-from policies.kinship import REST
+from policies.kinship import standing_of
 from policies.problem import Candidate, Problem
 
 Bill = tuple[Candidate, Mapping[tuple[bool, int], Mapping[int, int]]]
@@ -31,11 +31,6 @@ class After:
     used: list[int]
     stays: list[bool]
     holds: bool
-
-
-def standing(rank: int) -> int:
-    """Where a family payment stands in the pass (spec §3.5), by how near the payer is to the run."""
-    return min(rank, REST)
 
 
 def takes_of(problem: Problem, touched: Sums, second: Sums) -> dict[Limit, int]:
@@ -139,7 +134,7 @@ def _parts(problem: Problem, bills: Sequence[Bill]) -> tuple[list[_Start], list[
                     for cap, weight in mine.items():
                         total[cap] = total.get(cap, 0) + weight
         for envelope, (touched, second) in claims.items():
-            place = Place(standing(ranks[envelope].rank), problem.book.money.at, candidate.run.key, envelope)
+            place = Place(standing_of(ranks[envelope].rank), problem.book.money.at, candidate.run.key, envelope)
             part = Part(place, False, touched, second, (), ranks[envelope].loan)
             if part.loan:
                 loans.append(part)

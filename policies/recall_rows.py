@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from policies.classes import OLD_LOAN, Part, Sums, weigh
+from policies.kinship import standing_of
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem
-from policies.recall import Limit, may_recall, standing, takes_of
+from policies.recall import Limit, may_recall, takes_of
 
 PayKey = tuple[int, bool, int, int]
 """(purse, active, region, envelope)."""
@@ -64,7 +65,7 @@ def _nearest(problem: Problem) -> dict[Limit, int]:
     known: set[tuple[int, int]] = set()
     for candidate in _by_purse(problem):
         for payer in candidate.payers:
-            level = standing(payer.rank)
+            level = standing_of(payer.rank)
             if payer.loan or (payer.envelope, level) in known:
                 continue
             known.add((payer.envelope, level))
@@ -180,5 +181,5 @@ def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) ->
     _, active, region, envelope = key
     payer = next(payer for payer in candidate.payers if payer.envelope == envelope)
     touched, second = weigh(problem.book, problem.lane(payer, region), problem.milli(active))
-    level = None if payer.loan else standing(payer.rank)
+    level = None if payer.loan else standing_of(payer.rank)
     return Payment(column, takes_of(problem, touched, second), level, candidate.run.created)

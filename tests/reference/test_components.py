@@ -15,13 +15,11 @@ from jobtree.check import check
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot, take
-from planner import components, lower, parts, stages
+from planner import components, parts
 from planner.cycle import master_of
 from planner.solver import options, solve
 from tests.reference import worlds
-from tests.reference.facts import read
-from tests.reference.model import Reference
-from tests.reference.worlds import AT, World
+from tests.reference.large import hold_between, plan_as_large
 
 WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540")) // 12
 """How many worlds in all."""
@@ -40,21 +38,9 @@ def gap(plan: Plan) -> float:
 
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_the_optimum_lies_between_value_and_bound(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    @settings(max_examples=max(1, WORLDS // len(worlds.KINDS)))
-    @given(worlds.worlds(kind))
-    def holds(world: World) -> None:
-        snapshot = world.snapshot()
-        plan = planner.plan(snapshot, AT)
-        starts = next(stage for stage in plan.stages if stage.name == "starts")
-        optimum = Reference(read(snapshot, AT), recalls=False).optimum()
-
-        assert [str(violation) for violation in check(snapshot, plan)] == []
-        assert starts.value <= optimum["starts"] <= starts.bound
-
-    monkeypatch.setattr(stages, "options", lambda seed, _, nodes: options(seed, 0.0, nodes))
-    for module, name, value in ((lower, "EXACT", 0), (stages, "SMALL", 0), (parts, "LARGEST", 1.0)):
-        monkeypatch.setattr(module, name, value)
-    holds()
+    plan_as_large(monkeypatch)
+    monkeypatch.setattr(parts, "LARGEST", 1.0)
+    settings(max_examples=max(1, WORLDS // len(worlds.KINDS)))(given(worlds.worlds(kind))(hold_between))()
 
 
 def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""What large problems do, done on small worlds and held against the reference."""
+
+import pytest
+
+import planner
+from jobtree.check import check
+from planner import lower, stages
+from planner.solver import options
+from tests.reference.facts import read
+from tests.reference.model import Reference
+from tests.reference.worlds import AT, World
+
+
+def plan_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every problem counts as a large one, but for presolve, which may never end on so small a master."""
+    monkeypatch.setattr(lower, "EXACT", 0)
+    monkeypatch.setattr(stages, "SMALL", 0)
+    monkeypatch.setattr(stages, "options", lambda seed, _, nodes: options(seed, 0.0, nodes))
+
+
+def hold_between(world: World) -> None:
+    """The plan passes the checker, and the optimum without recall lies from its value to its bound."""
+    snapshot = world.snapshot()
+    plan = planner.plan(snapshot, AT)
+    starts = next(stage for stage in plan.stages if stage.name == "starts")
+    optimum = Reference(read(snapshot, AT), recalls=False).optimum()
+
+    assert [str(violation) for violation in check(snapshot, plan)] == []
+    assert starts.value <= optimum["starts"] <= starts.bound

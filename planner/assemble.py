@@ -19,6 +19,7 @@ from planner.segments import segments
 from planner.statuses import After, run_updates
 from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
+from policies.endings import limit_end, started
 from policies.problem import Problem
 from policies.usage import budget_statuses
 
@@ -62,14 +63,16 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
 
 
 def _left(state: State, after: After, key: RunKey) -> int | None:
-    limit = after.limits.get(key)
-    return None if limit is None else min(lease.start for lease in after.leases[key]) + limit - state.at
+    end = limit_end(after.starts.get(key), after.limits.get(key))
+    return None if end is None else end - state.at
 
 
 def _after(state: State, purses: Purses, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
     classes = state.funded.classes | classes_of(state.money, state.funded.parts, purses.stays)
-    limits: dict[RunKey, int | None] = {key: state.runs[key].limit if key in state.runs else None for key in state.held}
+    known = {key: run for key in state.held if (run := state.runs.get(key)) is not None}
+    limits = {key: run.limit for key, run in known.items()}
+    starts = {key: at for key, run in known.items() if (at := started(run, state.held[key])) is not None}
     for lease in created:
         row = _row(state, lease)
         leases.setdefault(row.run_key, []).append(row)
@@ -77,7 +80,8 @@ def _after(state: State, purses: Purses, draft: Draft, created: Iterable[Lease],
     for start in draft.starts:
         run = purses.problem.candidates[start.candidate].run
         limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
-    return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits)
+        starts[run.key] = state.at
+    return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits, starts)
 
 
 def _default_limit(state: State, leases: list[LeaseRow]) -> int | None:

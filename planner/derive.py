@@ -1,6 +1,6 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,38 +102,23 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     policy = snapshot.policy.spec
     runs = {run.key: run for run in read_runs(tables["runs"])}
     fleet = _fleet(tables, runs, policy, at)
-    money = read_money(tables, policy, fleet, at)
-    book = book_of(money)
+    book = book_of(read_money(tables, policy, fleet, at))
     uids = {key: run.uid for key, run in runs.items()}
-    leases = [lease.of(uids) for lease in read_leases(tables["leases"], money)]
-    held: dict[RunKey, list[LeaseRow]] = {}
-    for lease in leases:
-        if not lease.closed:
-            held.setdefault(lease.run_key, []).append(lease)
+    leases = [lease.of(uids) for lease in read_leases(tables["leases"], book.money)]
+    held = _held(leases, {})
     own_pods, foreign = _pods(tables["pods"], runs, held)
     nodes = {lease.node for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], nodes, _quarantined_nodes(tables["quarantine"]), policy, at)
     ended = endings.endings(runs, held, own_pods, lost, _quarantined(tables["quarantine"]), at)
-    node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
     closures = _closures(leases, ended, lost, at)
     ends = ends_of(closures)
-    past, lost_record = past_of(snapshot, fleet, money, leases)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
+    node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
+    past, lost_record = past_of(snapshot, fleet, book.money, leases)
     turns = {} if past is None else replay(past, leases, _fates(closures, malleable), node_site, at)
     leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in leases]
+    staying = _held(leases, ends)
     charged = spent(book, leases, node_site, ends)
-    staying: dict[RunKey, list[LeaseRow]] = {}
-    for lease in leases:
-        if not lease.closed and lease.key not in ends:
-            staying.setdefault(lease.run_key, []).append(lease)
-    known = {key: run for key in staying if (run := runs.get(key)) is not None}
-    limits = {
-        key: min(lease.start for lease in staying[key]) + run.limit
-        for key, run in known.items()
-        if run.limit is not None
-    }
-    open_leases = [lease for mine in staying.values() for lease in mine]
-    claims = open_claims(open_leases, money, limits, malleable)
     state = State(
         at=at,
         policy=policy,
@@ -145,7 +130,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         endings=ended,
         closures=closures,
         spent=charged,
-        funded=derive(book, claims, open_leases, charged, node_site),
+        funded=_funded(book, runs, staying, malleable, charged, node_site),
         foreign=foreign,
         turns=turns,
         doubt=doubt,
@@ -155,6 +140,30 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     )
     _block(state)
     return state
+
+
+def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey, list[LeaseRow]]:
+    """Open leases by run, without those that end."""
+    held: dict[RunKey, list[LeaseRow]] = {}
+    for lease in leases:
+        if not lease.closed and lease.key not in ends:
+            held.setdefault(lease.run_key, []).append(lease)
+    return held
+
+
+def _funded(
+    book: CapBook,
+    runs: Mapping[RunKey, RunRow],
+    held: Mapping[RunKey, list[LeaseRow]],
+    malleable: frozenset[RunKey],
+    charged: Spent,
+    node_site: dict[str, int],
+) -> Funded:
+    """Present classes of what runs on."""
+    known = ((run, leases) for key, leases in held.items() if (run := runs.get(key)) is not None)
+    limits = {run.key: endings.limit_end(endings.started(run, leases), run.limit) for run, leases in known}
+    open_leases = [lease for leases in held.values() for lease in leases]
+    return derive(book, open_claims(open_leases, book.money, limits, malleable), open_leases, charged, node_site)
 
 
 def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[str], at: int) -> list[Closure]:

@@ -20,7 +20,12 @@ from policies.shapes import PodLoad
 from policies.trees import Tree
 
 EXACT: Final = 100
-"""Most waiting runs of a problem whose types keep the order of their payers."""
+"""Most runs that wait where few do."""
+
+
+def few(waiting: int) -> bool:
+    """Do so few runs wait that each keeps the order of its payers, and is weighed with all others to the end?"""
+    return waiting <= EXACT
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,7 @@ def lower_runs(
 ) -> Problem:
     """Lower the ``runs`` that may start, beside the claims that are ``running``. ``free``: GPUs by site."""
     money = book.money
-    exact = len(runs) <= EXACT
+    exact = few(len(runs))
     leeway = Leeway.of(book, running.used, free)
     lowering = _Lowering(fleet, book, leeway, exact)
     admitted = sorted(part.place.admitted for part in running.parts)

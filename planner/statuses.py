@@ -41,12 +41,16 @@ _FUNDING: Final = {
 
 @dataclass(frozen=True)
 class After:
-    """What holds once the plan is carried out: open leases by run with their classes, and who waits why."""
+    """What holds once the plan is carried out: open leases by run with their classes, and who waits why.
+
+    ``limits``: enforced time limits in seconds; ``starts``: when each run that holds leases started (Unix seconds).
+    """
 
     leases: Mapping[RunKey, list[LeaseRow]]
     classes: Classes
     waits: Mapping[RunKey, Wait]
     limits: Mapping[RunKey, int | None]
+    starts: Mapping[RunKey, int]
 
 
 def run_updates(state: State, after: After) -> list[RunUpdate]:
@@ -104,7 +108,7 @@ class _Statuses:
             conditions.running(held.by_class, len(held.groups), len(held.nodes), limit),
             _width(run, sum(held.by_class.values())),
             funding=held.funding(),
-            started=Time(held.start),
+            started=Time(self.after.starts[run.key]),
             time_limit=None if limit is None else Duration(limit),
             projected_gpu_hours=hours,
             projected_credits=rated,
@@ -157,7 +161,6 @@ def _width(run: RunRow, allocated: int, *, over: bool = False) -> Width:
 class _Held:
     """What a run holds. ``by_class``: Active GPUs; ``milli``, ``rated``: charged milli-GPUs, and times credit rates."""
 
-    start: int
     by_class: dict[str, int] = field(default_factory=dict)
     groups: set[int] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
@@ -168,7 +171,7 @@ class _Held:
     @classmethod
     def of(cls, state: State, leases: Iterable[LeaseRow], classes: Classes) -> "_Held":
         """Of a run's open leases."""
-        held = cls(min(lease.start for lease in leases))
+        held = cls()
         for lease in leases:
             name = classes[lease.namespace, lease.name]
             held.groups.add(lease.group)

@@ -1,6 +1,6 @@
 """Why this one and not that one: two runs under one plan, and the plan in which the one starts instead of the other.
 
-Where few runs wait (`EXACT`) all of them are planned again; where many do, the two and those that could start beside
+Where few runs wait all of them are planned again; where many do, the two and those that could start beside
 them, all else as the plan leaves it. The run that is to start instead is given, at its least width, a weight above
 everything together, so that the search starts it wherever it can; what that plan is worth is counted with true weights.
 """
@@ -14,12 +14,12 @@ from jobtree.world.after import after
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner import stages
+from planner.contenders import idle, weighed
 from planner.cycle import plan as plan_of
 from planner.derive import State, state_of
 from planner.edits import suspended
-from planner.lower import EXACT
+from planner.lower import few
 from planner.meeting import Meeting, meeting
-from planner.remedies.bench import contenders
 from planner.stages import Certified
 from policies.claims import RunKey
 from policies.problem import Problem
@@ -99,7 +99,7 @@ class Versus:
 def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus:
     """Compare two runs of ``snapshot`` under ``plan``, which was made from it."""
     now = state_of(snapshot, plan.at)
-    whole = len(now.pending) <= EXACT
+    whole = few(len(now.pending))
     where = meeting(state_of(after(snapshot, plan), plan.at), key, other)
     found = Versus(_side(now, plan, key), _side(now, plan, other), where, whole)
     if found.chosen is None:
@@ -107,8 +107,8 @@ def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus
     placed, waits = found.chosen
     base = snapshot if whole else after(snapshot, _without(plan, placed.key))
     held = suspended(base, [placed.key])
-    present = _scenario(_weighed(base, plan.at, (key, other), whole=whole), None)
-    instead = _scenario(_weighed(held, plan.at, (key, other), whole=whole), waits.key)
+    present = _scenario(weighed(state_of(base, plan.at), (key, other)), None)
+    instead = _scenario(weighed(state_of(held, plan.at), (key, other)), waits.key)
     if waits.key in instead.started:
         return replace(found, present=present, instead=instead)
     return replace(found, present=present, lacks=_lacks(held, plan.at, waits.key, whole=whole))
@@ -132,15 +132,6 @@ def _without(plan: Plan, key: RunKey) -> Plan:
     leases = [lease for lease in plan.leases if lease.run_key != key]
     runs = [update for update in plan.runs if (update.namespace, update.name) != key]
     return structs.replace(plan, leases=leases, runs=runs)
-
-
-def _weighed(world: Snapshot, at: int, both: tuple[RunKey, RunKey], *, whole: bool) -> State:
-    """The state of a world in which only what can matter waits."""
-    state = state_of(world, at)
-    if whole:
-        return state
-    could = contenders(state).union(both)
-    return replace(state, pending=[run for run in state.pending if run.key in could], blocked=dict(state.blocked))
 
 
 def _scenario(state: State, forced: RunKey | None) -> Scenario:
@@ -183,9 +174,7 @@ def _favoured(problem: Problem, forced: RunKey) -> Problem:
 def _lacks(world: Snapshot, at: int, key: RunKey, *, whole: bool) -> str:
     """The planner's own words on a run that waits even there."""
     if not whole:
-        state = state_of(world, at)
-        idle = {run.key for run in state.pending} - contenders(state) - {key}
-        world = suspended(world, idle)
+        world = suspended(world, idle(state_of(world, at), [key]))
     return next(
         (wait.message for wait in plan_of(world, at).waits if (wait.namespace, wait.name) == key),
         "it could start, but not at its least width",

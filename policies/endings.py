@@ -4,7 +4,7 @@ Completed (marked by hand in a state file, or all its pods Succeeded), Failed, C
 limits: those end exactly at start + limit, even when the cycle comes later.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jobtree.api.scalars import Duration
@@ -47,15 +47,32 @@ def endings(
     return found
 
 
+def started(run: RunRow, leases: Iterable[LeaseRow]) -> int | None:
+    """When a run with these open leases started: with the oldest, or, as swaps renew leases, when its status says.
+
+    A CPU run has its status alone.
+    """
+    oldest = min((lease.start for lease in leases), default=None)
+    if oldest is None:
+        return run.started if run.is_cpu else None
+    told = run.started
+    return oldest if told is None else min(oldest, told)
+
+
+def limit_end(start: int | None, limit: int | None) -> int | None:
+    """When a time limit of ``limit`` seconds ends a run of that start (Unix seconds); None where none does."""
+    return None if start is None or limit is None else start + limit
+
+
 def _gone(at: int) -> Ending:
     return Ending("", "RunDeleted", at, "The run is gone.")
 
 
 def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> Ending | None:
-    start = run.started if run.is_cpu else min((lease.start for lease in leases), default=None)
     if run.outcome:
         return Ending(run.outcome, run.outcome_reason or run.outcome, at, "") if leases else None
-    limit_at = None if start is None or run.limit is None else start + run.limit
+    start = started(run, leases)
+    limit_at = limit_end(start, run.limit)
     completed = run.completed_at
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
         return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")

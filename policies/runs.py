@@ -12,11 +12,12 @@ from policies.maintenance import in_the_way
 from policies.shapes import Lowered, lower
 
 
-class _Started(msgspec.Struct):
+class _Told(msgspec.Struct):
+    phase: str = ""
     started: Time | None = None
 
 
-_STARTED = msgspec.json.Decoder(_Started, dec_hook=dec_hook)
+_TOLD = msgspec.json.Decoder(_Told, dec_hook=dec_hook)
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
@@ -79,8 +80,9 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def started(self) -> int | None:
-        """When it started last, as its status says: the only record of a CPU run's start."""
-        return _STARTED.decode(self.status).started if self.status else None
+        """Since when it runs, as its status says; None where it does not."""
+        told = _TOLD.decode(self.status) if self.status else _Told()
+        return told.started if told.phase == "Running" else None
 
     @property
     def malleable(self) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from policies.claims import LeaseRow, RunKey
+from policies.claims import LeaseKey, LeaseRow, RunKey
+from policies.endings import limit_end, started
 from policies.model import INF, Model
 from policies.runs import RunRow
 
@@ -39,7 +40,7 @@ class Tree:
 
 
 def trees(
-    runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], ends: Mapping[tuple[str, str], int], at: int, period: int
+    runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], ends: Mapping[LeaseKey, int], at: int, period: int
 ) -> list[Tree]:
     """Every quota, in the order of its run. ``ends``: (namespace, lease) → end of leases that this cycle closes."""
     below: dict[RunKey, list[RunKey]] = {}
@@ -58,21 +59,21 @@ def trees(
         members = _subtree(key, below)
         held = [lease for member in sorted(members) for lease in by_run.get(member, ())]
         if run.quota_gpus is not None:
-            now = sum(lease.gpus for lease in held if not lease.closed and (lease.namespace, lease.name) not in ends)
+            now = sum(lease.gpus for lease in held if not lease.closed and lease.key not in ends)
             found.append(Tree(key, members, False, run.quota_gpus, run.quota_gpus - now))
         if run.quota_gpu_milliseconds is not None:
-            used = sum(_seconds(lease, runs.get(lease.run_key), ends, at, period) for lease in held)
+            used = sum(_seconds(runs[key], by_run.get(key, []), ends, at, period) for key in members)
             found.append(Tree(key, members, True, run.quota_gpu_milliseconds, run.quota_gpu_milliseconds - used))
     return found
 
 
-def _seconds(lease: LeaseRow, run: RunRow | None, ends: Mapping[tuple[str, str], int], at: int, period: int) -> int:
-    """Used so far and, while it is open, provided for ahead: milli-GPU-seconds."""
-    ended = lease.ended if lease.closed else ends.get((lease.namespace, lease.name))
-    if ended is not None:
-        return 1000 * lease.gpus * (ended - lease.start)
-    left = period if run is None or run.limit is None else max(0, min(period, lease.start + run.limit - at))
-    return 1000 * lease.gpus * (at - lease.start + left)
+def _seconds(run: RunRow, leases: list[LeaseRow], ends: Mapping[LeaseKey, int], at: int, period: int) -> int:
+    """Milli-GPU-seconds that a run's Active leases have used and, while they are open, are provided for ahead."""
+    still = [lease for lease in leases if not lease.closed and lease.key not in ends]
+    end = limit_end(started(run, still), run.limit)
+    until = at + (period if end is None else max(0, min(period, end - at)))
+    over = ((lease, lease.ended if lease.closed else ends.get(lease.key)) for lease in leases)
+    return sum(1000 * lease.gpus * ((until if ended is None else ended) - lease.start) for lease, ended in over)
 
 
 def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[RunKey]:

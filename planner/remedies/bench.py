@@ -5,7 +5,7 @@ tried. What starts the run there is then *confirmed*: the tables are edited and 
 the planner itself,
 
 1. in the world in which this plan has been carried out: the change is made after the cycle and the next one starts it;
-2. where few runs wait (`EXACT`), also in the world of now: the change is made before this cycle.
+2. where few runs wait (`planner.lower.few`), also in the world of now: the change is made before this cycle.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,16 +19,12 @@ from jobtree.world.after import after
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner import stages
+from planner.contenders import contenders, weighed
 from planner.derive import State, state_of
-from planner.draft import Draft
 from planner.edits import Edit, edited, suspended
-from planner.lower import EXACT
-from planner.purses import Purses
-from planner.vacancy import Vacancies
+from planner.lower import few
 from policies.claims import RunKey
-from policies.problem import RunType
 from policies.runs import RunRow
-from policies.shapes import NO_LOAD
 
 HOUR_MILLI: Final = 3_600_000
 """Milli-GPU-seconds in a GPU-hour."""
@@ -70,7 +66,7 @@ class Bench:
     @cached_property
     def few(self) -> bool:
         """Do so few runs wait that a remedy is confirmed in the world of now, too?"""
-        return len(self.plan.waits) <= EXACT
+        return few(len(self.plan.waits))
 
     @cached_property
     def focus(self) -> Snapshot:
@@ -105,7 +101,7 @@ class Bench:
         changes = list(edits)
         for world in [self.kept, self.snapshot] if self.few else [self.kept]:
             state = state_of(edited(world, changes), self.at)
-            started = planned(state, self.key)
+            started = _started(weighed(state, [self.key]), None)
             if self.key not in started:
                 new = [state.runs[key] for key in started - self._planned]
                 new.sort(key=lambda run: (-run.weight(state.policy, self.at), run.created, run.key))
@@ -124,15 +120,6 @@ def alone(state: State, key: RunKey) -> State:
     return replace(state, pending=mine, blocked={k: why for k, why in state.blocked.items() if k == key})
 
 
-def planned(state: State, key: RunKey) -> set[RunKey]:
-    """The runs that the planner starts; where many wait, of ``key`` and those that could start if nothing else did."""
-    if len(state.pending) > EXACT:
-        could = contenders(state) | {key}
-        pending = [run for run in state.pending if run.key in could]
-        state = replace(state, pending=pending, blocked=dict(state.blocked))
-    return _started(state, None)
-
-
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:
     """What the final plan starts; with ``wanted``, of the first incumbent that starts it."""
     problem = state.problem()
@@ -143,32 +130,6 @@ def _started(state: State, wanted: RunKey | None) -> set[RunKey]:
         if wanted in started:
             break
     return started
-
-
-def contenders(state: State) -> set[RunKey]:
-    """Runs that could start if nothing else did. A plan is maximal, so after it these are few."""
-    problem = state.problem()
-    purses = Purses.after(problem, Draft())
-    vacancies = Vacancies(state.room())
-    could = {kind.index for kind in problem.types if _fits(kind, vacancies) and _pays(purses, kind)}
-    keys = {problem.candidates[c].run.key for kind in problem.types if kind.index in could for c in kind.members}
-    gangs = [set(gang) for gang in problem.gangs if not set(gang) <= keys]
-    return keys.difference(*gangs)
-
-
-def _pays(purses: Purses, kind: RunType) -> bool:
-    if kind.unfunded or purses.could_pay(kind, kind.base_gpus):
-        return True
-    members = [purses.problem.candidates[c] for c in kind.members]
-    lists = {candidate.purse: candidate for candidate in members}
-    return any(purses.could_recall(candidate, kind.sites, kind.base_gpus) for candidate in lists.values())
-
-
-def _fits(kind: RunType, vacancies: Vacancies) -> bool:
-    """No group is larger than what is free in one domain, nor all together than what is free in all."""
-    sizes = [piece.size for piece in kind.lowered.pieces()]
-    free = vacancies.of(kind.sites, kind.lowered.pod, NO_LOAD)
-    return int(free.max(initial=0)) >= max(sizes) and int(free.sum()) >= sum(sizes)
 
 
 def largest(most: int, works: Callable[[int], bool]) -> int:

@@ -19,6 +19,7 @@ from planner.room import Room
 from planner.solver import Floats
 from policies.caps import Lane
 from policies.claims import UNFUNDED, LeaseRow, RunKey, on_loan
+from policies.endings import limit_end, started
 from policies.model import INF
 from policies.payers import Payer
 from policies.scopes import GONE
@@ -163,7 +164,7 @@ class Lifts:
         """(row, how much of it) for what a run's leases hold."""
         state, book = self._bench.state, self._bench.state.book
         run = state.runs[key]
-        end = None if run.limit is None else min(lease.start for lease in leases) + run.limit
+        end = limit_end(started(run, leases), run.limit)
         left = None if end is None else max(0, end - state.at)
         for lease in leases:
             node = here.get(lease.node)

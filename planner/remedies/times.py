@@ -10,11 +10,13 @@ from typing import Final
 
 from jobtree.api.scalars import Time
 from jobtree.world.after import after
+from planner.contenders import idle
 from planner.cycle import plan
 from planner.derive import State, state_of
 from planner.edits import suspended
-from planner.remedies.bench import Bench, contenders
+from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
+from policies.endings import limit_end, started
 
 EVENTS: Final = 12
 """Most cycles ahead."""
@@ -29,9 +31,7 @@ def wait(bench: Bench) -> Iterator[Remedy]:
         if not known:
             return
         at = min(known)
-        state = state_of(world, at)
-        idle = {run.key for run in state.pending} - contenders(state)  # planned or not, they wait; unplanned is faster
-        found = plan(suspended(world, idle), at)
+        found = plan(suspended(world, idle(state_of(world, at))), at)  # planned or not, those wait
         if any(lease.run_key == bench.key for lease in found.leases):
             yield Remedy("wait", Who.TIME, 0, f"waiting until {Time(at)}", at=at)
             return
@@ -42,7 +42,8 @@ def _known(state: State) -> Iterator[int]:
     """Times at which something is known to change for the better."""
     for key, leases in state.held.items():
         run = state.runs.get(key)
-        if run is not None and run.limit is not None:
-            yield min(lease.start for lease in leases) + run.limit
+        end = None if run is None else limit_end(started(run, leases), run.limit)
+        if end is not None:
+            yield end
     yield from (envelope.start for envelope in state.money.envelopes if envelope.start is not None)
     yield from (int(window.end) for window in state.policy.maintenance)

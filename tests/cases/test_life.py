@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import documents as doc
+from tests.support.times import moment
 from tests.support.worlds import World
 
 GANG: dict[str, Any] = {"gang": {"name": "g", "size": 2}}
@@ -135,3 +137,37 @@ def test_L12_a_run_that_waits_is_cancelled_too() -> None:
     assert cycle.condition("second", "Failed")["reason"] == "Cancelled"
     # nothing follows from it any more
     assert world.cycle("+3m").waits == {}
+
+
+def renewed(world: World, at: str) -> World:
+    """The only lease closed at ``at``, and one in its place, as a swap leaves it."""
+    (old,) = world.state().all("Lease")
+    name, when = old["metadata"]["name"], moment(at)
+    past = {"class": "owned", "from": old["spec"]["interval"]["start"], "to": when}
+    new = doc.merge(old, {"metadata": {"name": f"{name}-swap", "uid": f"{name}-swap"}})
+    new = doc.merge(new, {"spec": {"interval": {"start": when}, "reason": "Swap"}})
+    world.add({**new, "status": {"closed": False, "funding": [{"class": "owned", "from": when}]}})
+    closed = {"closed": True, "ended": when, "closureReason": "Swap", "funding": [past]}
+    return world.edit("Lease", name, status=closed)
+
+
+def test_a_time_limit_counts_from_the_start_though_all_leases_were_renewed() -> None:
+    world = World().node("n").budget("org:a", 8).run("r", 8, limit="2h")
+    assert world.cycle().running == ["r"]
+    cycle = renewed(world, "+1h").cycle("+90m")
+    assert cycle.status("r")["started"] == moment("+0s")
+
+    cycle = world.cycle("+3h")
+    assert [(row.ended, row.closure) for row in cycle.leases("r")] == [
+        (moment("+1h"), "Swap"),
+        (moment("+2h"), "TimeLimit"),
+    ]
+
+
+def test_hours_of_a_tree_are_provided_for_no_further_than_the_limit_though_leases_were_renewed() -> None:
+    # 8 x 1 h used, 8 x 1 h left until the limit: 24 of 40 GPU-hours are the child's
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("root", 8, limit="2h", quota={"maxGPUHours": 40})
+    assert world.cycle().running == ["root"]
+    cycle = renewed(world, "+1h").run("child", 8, limit="3h", parent="root", created="+1h").cycle("+1h")
+
+    assert cycle.running == ["child", "root"]

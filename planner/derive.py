@@ -160,8 +160,7 @@ def _funded(
     node_site: dict[str, int],
 ) -> Funded:
     """Present classes of what runs on."""
-    known = ((run, leases) for key, leases in held.items() if (run := runs.get(key)) is not None)
-    limits = {run.key: endings.limit_end(endings.started(run, leases), run.limit) for run, leases in known}
+    limits = endings.limit_ends(runs, held)
     open_leases = [lease for leases in held.values() for lease in leases]
     return derive(book, open_claims(open_leases, book.money, limits, malleable), open_leases, charged, node_site)
 

@@ -64,6 +64,12 @@ def limit_end(start: int | None, limit: int | None) -> int | None:
     return None if start is None or limit is None else start + limit
 
 
+def limit_ends(runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]]) -> dict[RunKey, int | None]:
+    """When its time limit ends each run that holds leases and is there."""
+    known = ((run, leases) for key, leases in held.items() if (run := runs.get(key)) is not None)
+    return {run.key: limit_end(started(run, leases), run.limit) for run, leases in known}
+
+
 def _gone(at: int) -> Ending:
     return Ending("", "RunDeleted", at, "The run is gone.")
 

@@ -93,13 +93,12 @@ def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
 
 def _statuses(state: State) -> dict[str, BudgetStatus]:
     """The usage of what is there, before anything is planned."""
+    from policies.endings import limit_ends
     from policies.usage import budget_statuses
 
     leases = [lease for held in state.held.values() for lease in held]
-    left = {
-        key: None if (limit := state.runs[key].limit) is None else min(lease.start for lease in held) + limit - state.at
-        for key, held in state.held.items()
-    }
+    ends = limit_ends(state.runs, state.held)
+    left = {key: None if end is None else end - state.at for key, end in ends.items()}
     return budget_statuses(state.book, leases, state.funded.classes, state.funded.used, state.spent, left)
 
 

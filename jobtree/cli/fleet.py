@@ -14,6 +14,7 @@ from jobtree.cli.args import Commands, Options, command
 if TYPE_CHECKING:
     from jobtree.world.intake import Intake
 
+_TITLES = {"largestGroup": "LARGEST GROUP"}
 _ALL = ""
 
 
@@ -80,9 +81,9 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
         return 0
     from exporters.summary import table
 
-    header = tuple(key.upper() for key in records[0]) if records else ()
+    header = tuple(_TITLES.get(key, key.upper()) for key in records[0]) if records else ()
     lines = table(header, [[str(value) for value in record.values()] for record in records]) if records else []
-    show.say(*[line.replace("LARGESTGROUP", "LARGEST GROUP") for line in lines] or ["No nodes found."])
+    show.say(*lines or ["No nodes found."])
     return 0
 
 

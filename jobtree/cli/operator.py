@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, files, report, show
-from jobtree.cli.args import Options, command, start_planner
+from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
     from exporters.lake import Lake
@@ -25,68 +25,61 @@ _TAKES: Final = ("state", "at")
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser, commands = args.program("jobtree", "Plan a GPU fleet.", takes=_TAKES)
-    cycle = command(
-        commands,
-        "cycle",
-        _cycle,
-        "run planning cycles",
-        takes=_TAKES,
-        example=f"{EXAMPLE} cycle --at 2026-01-01T00:00:00Z",
-    )
+    for add in (_add_cycle, _add_snapshot, _add_plan, _add_apply, _add_replay, _add_crds, report.add, _add_compact):
+        add(commands)
+    return args.run(parser, argv)
+
+
+def _add_cycle(commands: Commands) -> None:
+    example = f"{EXAMPLE} cycle --at 2026-01-01T00:00:00Z"
+    cycle = command(commands, "cycle", _cycle, "run planning cycles", takes=_TAKES, example=example)
     cycle.add_argument("--every", type=args.span, metavar="SPAN", help="a cycle each SPAN, such as 10s")
     cycle.add_argument("--for", dest="span", type=args.span, metavar="SPAN", help="for so long, such as 50s")
-    cycle.add_argument("--lake", metavar="DIR", help=args.LAKE)
-    snapshot = command(
-        commands,
-        "snapshot",
-        _snapshot,
-        "write a snapshot into the lake, plan nothing",
-        takes=_TAKES,
-        example=f"{EXAMPLE} snapshot",
-    )
-    snapshot.add_argument("--lake", metavar="DIR", help=args.LAKE)
-    plan = command(
-        commands,
-        "plan",
-        _plan,
-        "plan and write nothing to the cluster",
-        takes=_TAKES,
-        example=f"{EXAMPLE} plan --out p.yaml",
-    )
+    _add_lake(cycle)
+
+
+def _add_snapshot(commands: Commands) -> None:
+    summary = "write a snapshot into the lake, plan nothing"
+    _add_lake(command(commands, "snapshot", _snapshot, summary, takes=_TAKES, example=f"{EXAMPLE} snapshot"))
+
+
+def _add_plan(commands: Commands) -> None:
+    summary = "plan and write nothing to the cluster"
+    plan = command(commands, "plan", _plan, summary, takes=_TAKES, example=f"{EXAMPLE} plan --out p.yaml")
     plan.add_argument("--out", type=Path, metavar="FILE", help="write the plan file here (default: print its summary)")
     plan.add_argument(
         "--write-model", dest="model", type=_model_file, metavar="FILE",
         help="write the master model here for another solver: .mps or .lp, also with .gz",
     )  # fmt: skip
-    apply = command(
-        commands, "apply", _apply, "carry out a plan file", takes=("state",), example=f"{EXAMPLE} apply p.yaml"
-    )
-    apply.add_argument("--lake", metavar="DIR", help=args.LAKE)
+
+
+def _add_apply(commands: Commands) -> None:
+    example = f"{EXAMPLE} apply p.yaml"
+    apply = command(commands, "apply", _apply, "carry out a plan file", takes=("state",), example=example)
+    _add_lake(apply)
     apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
-    replay = command(
-        commands,
-        "replay",
-        _replay,
-        "plan a stored snapshot again and compare with the stored plan, byte for byte",
-        takes=(),
-        example="jobtree replay lake/cycles/date=2026-01-01/20260101T000000Z.json",
-    )
+
+
+def _add_replay(commands: Commands) -> None:
+    summary = "plan a stored snapshot again and compare with the stored plan, byte for byte"
+    example = "jobtree replay lake/cycles/date=2026-01-01/20260101T000000Z.json"
+    replay = command(commands, "replay", _replay, summary, takes=(), example=example)
     replay.add_argument("manifest", metavar="MANIFEST", help="the cycle's manifest in the lake")
-    crds = command(
-        commands, "crds", _crds, "print the CustomResourceDefinitions", takes=(), example="jobtree crds --out crds"
-    )
+
+
+def _add_crds(commands: Commands) -> None:
+    summary = "print the CustomResourceDefinitions"
+    crds = command(commands, "crds", _crds, summary, takes=(), example="jobtree crds --out crds")
     crds.add_argument("--out", type=Path, metavar="DIR", help="one file per kind in this folder")
-    report.add(commands)
-    compact = command(
-        commands,
-        "compact",
-        _compact,
-        "pack the days of a lake that are over into a few files each",
-        takes=("state",),
-        example=f"{EXAMPLE} compact",
-    )
-    compact.add_argument("--lake", metavar="DIR", help=args.LAKE)
-    return args.run(parser, argv)
+
+
+def _add_compact(commands: Commands) -> None:
+    summary = "pack the days of a lake that are over into a few files each"
+    _add_lake(command(commands, "compact", _compact, summary, takes=("state",), example=f"{EXAMPLE} compact"))
+
+
+def _add_lake(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--lake", metavar="DIR", help=args.LAKE)
 
 
 def _cycle(options: Options, given: argparse.Namespace) -> int:

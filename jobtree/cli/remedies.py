@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,33 +80,30 @@ def of(run: Run, intake: Intake, plan: Plan, options: Options) -> Answer | None:
 
 
 def _answer(found: Remedies, run: Run, state: Path | None) -> Answer:
-    return Answer(
-        remedies=[
-            Shown(
-                kind=each.kind,
-                who=each.who.words,
-                words=each.words,
-                gpus=each.gpus,
-                how=_how(each, run, state),
-                nodes=dict(each.nodes),
-                changes=[Field(change.subject, _path(change, run), change.value) for change in each.changes],
-                at=None if each.at is None else Time(each.at),
-            )
-            for each in found.found
-        ],
-        taken=found.taken,
-        confirmed_now=found.now,
+    shown = [_shown(each, [_asked(change, run) for change in each.changes], state) for each in found.found]
+    return Answer(remedies=shown, taken=found.taken, confirmed_now=found.now)
+
+
+def _shown(remedy: Remedy, changes: Sequence[Change], state: Path | None) -> Shown:
+    return Shown(
+        kind=remedy.kind,
+        who=remedy.who.words,
+        words=remedy.words,
+        gpus=remedy.gpus,
+        how=_how(remedy, changes, state),
+        nodes=dict(remedy.nodes),
+        changes=[Field(change.subject, change.field, change.value) for change in changes],
+        at=None if remedy.at is None else Time(remedy.at),
     )
 
 
-def _how(remedy: Remedy, run: Run, state: Path | None) -> str:
-    """The command on this cluster, or the fields as the run has them."""
-    if remedy.command:
-        return remedy.command.replace("kubectl runs ", f"kubectl runs --state {state} " if state else "kubectl runs ")
-    how = "; ".join(part for part in (remedy.how, _places(remedy.nodes)) if part)
-    for change in remedy.changes:
-        how = how.replace(change.field, _path(change, run))
-    return how
+def _how(remedy: Remedy, changes: Sequence[Change], state: Path | None) -> str:
+    """The commands on this cluster, or the fields and the places."""
+    from planner.remedies import typed, written
+
+    if remedy.commands:
+        return typed(remedy.commands, None if state is None else str(state))
+    return "; ".join(part for part in (written(changes), _places(remedy.nodes)) if part)
 
 
 def _places(nodes: Sequence[tuple[str, int]]) -> str:
@@ -116,9 +114,9 @@ def _places(nodes: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{gpus} on {compress(names)}" for gpus, names in by_number.items())
 
 
-def _path(change: Change, run: Run) -> str:
-    """Where the run asks for a label: its selector, or its template's."""
+def _asked(change: Change, run: Run) -> Change:
+    """The change where the run asks for a label: in its selector, or in its template's."""
     label = change.field.removeprefix(_SELECTOR)
     if change.field.startswith(_SELECTOR) and label not in run.spec.locality.selector:
-        return f"spec.template.spec.nodeSelector.{label}"
-    return change.field
+        return replace(change, field=f"spec.template.spec.nodeSelector.{label}")
+    return change

@@ -15,11 +15,11 @@ from planner.remedies import lenders, nodes, submitting, times
 from planner.remedies.bench import Bench, largest
 from planner.remedies.lifts import Lift
 from planner.remedies.parts import remedy_of, together
-from planner.remedies.record import Change, Remedy, Who
+from planner.remedies.record import Change, Remedy, Who, typed, written
 from planner.remedies.relief import Relief
 from policies.claims import RunKey
 
-__all__ = ["Change", "Remedies", "Remedy", "Who", "remedies"]
+__all__ = ["Change", "Remedies", "Remedy", "Who", "remedies", "typed", "written"]
 
 WIDER: Final = 16
 """How many times as large a rise may become where others that wait take what it gives."""

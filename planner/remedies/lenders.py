@@ -11,9 +11,8 @@ from jobtree.api.scalars import Duration
 from jobtree.world import values
 from planner.edits import Cell
 from planner.remedies.bench import HOUR_MILLI, Bench, largest
-from planner.remedies.record import Change, Remedy, Who
+from planner.remedies.record import Change, Command, Remedy, Who
 from planner.remedies.submitting import again
-from policies.claims import RunKey
 from policies.kinship import COUSIN, OWN, Family
 from policies.money import Envelope
 from policies.runs import RunRow
@@ -46,17 +45,12 @@ def sponsors(bench: Bench) -> Iterator[Remedy]:
             gpus=0,
             words=words,
             changes=(Change(f"Run {run.namespace}/{run.name}", "spec.funding.sponsors", list(listed)),),
-            command=" && ".join(command(f"sponsors add {run.name} {owner}", run.key) for owner in owners),
+            commands=tuple(Command(f"sponsors add {run.name} {owner}", run.namespace) for owner in owners),
             edits=(Cell("runs", run.key, "sponsors", list(listed)),),
         )
     else:
         said = {"spec.funding.allowBorrow": True, "spec.funding.sponsors": list(listed)}
         yield again(bench, "sponsor", words, {"sponsors": list(listed), "allow_borrow": True}, said)
-
-
-def command(words: str, key: RunKey) -> str:
-    """A command of `kubectl runs` about a run, in its namespace."""
-    return f"kubectl runs -n {key[0]} {words}"
 
 
 def _lent(bench: Bench, owners: list[str]) -> bool:

@@ -5,9 +5,8 @@ from typing import Final
 
 from planner.edits import Cell, Edit, field
 from planner.remedies.bench import HOUR_MILLI, Bench
-from planner.remedies.lenders import command
 from planner.remedies.lifts import Lift
-from planner.remedies.record import Change, Remedy, Who
+from planner.remedies.record import Change, Command, Remedy, Who
 from policies.caps import POOL_WORDS, counted
 from policies.claims import RunKey
 from policies.usage import plain
@@ -45,7 +44,7 @@ def together(parts: list[Remedy]) -> Remedy:
         gpus=sum(part.gpus for part in parts),
         words=" and ".join(part.words for part in parts),
         changes=tuple(change for part in parts for change in part.changes),
-        command=" && ".join(part.command for part in parts) if all(part.command for part in parts) else "",
+        commands=tuple(each for part in parts for each in part.commands) if all(x.commands for x in parts) else (),
         nodes=tuple(place for part in parts for place in part.nodes),
         edits=tuple(edit for part in parts for edit in part.edits),
     )
@@ -150,7 +149,7 @@ def _back(bench: Bench, lift: Lift, _: int) -> Remedy:
         words=f"node {name} {'uncordoned' if cordoned else ''}{' and ' if cordoned and not ready else ''}"
         f"{'' if ready else 'Ready again'}",
         changes=tuple(Change(f"Node {name}", path, value) for path, value in said.items()),
-        command=f"kubectl uncordon {name}" if cordoned and ready else "",
+        commands=(Command(f"uncordon {name}"),) if cordoned and ready else (),
         edits=tuple(edits),
     )
 
@@ -165,7 +164,7 @@ def _end(bench: Bench, lift: Lift, _: int) -> Remedy:
         gpus=gpus,
         words=f"run {key[0]}/{key[1]} suspended ({counted(gpus, 1, 'GPU')})",
         changes=(Change(f"Run {key[0]}/{key[1]}", "spec.state", "Suspended"),),
-        command=command(f"suspend {key[1]}", key),
+        commands=(Command(f"suspend {key[1]}", key[0]),),
         edits=(Cell("runs", key, "state", "Suspended"),),
     )
 

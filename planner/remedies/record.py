@@ -9,6 +9,7 @@ Cheapest first means, in this order:
 4. the order of the kinds, then the words.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
@@ -61,13 +62,27 @@ class Change:
     value: Any
 
 
+@dataclass(frozen=True)
+class Command:
+    """What to type: of `kubectl runs`, about a run in its ``namespace``; without one, of kubectl itself."""
+
+    words: str
+    namespace: str = ""
+
+    def typed(self, state: str | None = None) -> str:
+        """The whole line; ``state``: the state file that it works on."""
+        if not self.namespace:
+            return f"kubectl {self.words}"
+        return f"kubectl runs {f'--state {state} ' if state else ''}-n {self.namespace} {self.words}"
+
+
 @dataclass(frozen=True, eq=False)
 class Remedy:
     """A confirmed way to start a run.
 
     ``gpus``: what it costs (see the module); ``words``: a clause; ``changes``: fields to be written, where it is that;
-    ``command``: what to type, where there is a command for it; ``nodes``: where GPUs are to be freed, how many; ``at``:
-    when the run starts, if not at once (Unix seconds); ``edits``: the same on the snapshot's tables, as it was planned.
+    ``commands``: what to type, where there are commands for all of it; ``nodes``: where GPUs are to be freed, how many;
+    ``at``: when the run starts, if not at once (Unix seconds); ``edits``: the same on the snapshot, as planned.
     """
 
     kind: str
@@ -75,7 +90,7 @@ class Remedy:
     gpus: int
     words: str
     changes: tuple[Change, ...] = ()
-    command: str = ""
+    commands: tuple[Command, ...] = ()
     nodes: tuple[tuple[str, int], ...] = ()
     at: int | None = None
     edits: tuple[Edit, ...] = field(default=(), repr=False)
@@ -88,12 +103,20 @@ class Remedy:
     @property
     def how(self) -> str:
         """What to do, for people."""
-        if self.command:
-            return self.command
-        fields: dict[str, list[Change]] = {}
-        for change in self.changes:
-            fields.setdefault(change.subject, []).append(change)
-        return "; ".join(_written(subject, changes) for subject, changes in fields.items())
+        return typed(self.commands) or written(self.changes)
+
+
+def typed(commands: Iterable[Command], state: str | None = None) -> str:
+    """Commands as one line for a shell."""
+    return " && ".join(command.typed(state) for command in commands)
+
+
+def written(changes: Iterable[Change]) -> str:
+    """Fields to be written, by object."""
+    fields: dict[str, list[Change]] = {}
+    for change in changes:
+        fields.setdefault(change.subject, []).append(change)
+    return "; ".join(_written(subject, found) for subject, found in fields.items())
 
 
 def _written(subject: str, changes: list[Change]) -> str:

@@ -16,7 +16,7 @@ from planner.derive import State, state_of
 from planner.edits import suspended
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
-from policies.endings import limit_end, started
+from policies.endings import limit_ends
 
 EVENTS: Final = 12
 """Most cycles ahead."""
@@ -40,10 +40,6 @@ def wait(bench: Bench) -> Iterator[Remedy]:
 
 def _known(state: State) -> Iterator[int]:
     """Times at which something is known to change for the better."""
-    for key, leases in state.held.items():
-        run = state.runs.get(key)
-        end = None if run is None else limit_end(started(run, leases), run.limit)
-        if end is not None:
-            yield end
+    yield from (end for end in limit_ends(state.runs, state.held).values() if end is not None)
     yield from (envelope.start for envelope in state.money.envelopes if envelope.start is not None)
     yield from (int(window.end) for window in state.policy.maintenance)

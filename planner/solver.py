@@ -66,7 +66,7 @@ def options(seed: int, gap: float, nodes: int) -> Settings:
         "mip_max_nodes": nodes,
         "mip_abs_gap": 1e-6,
         "mip_feasibility_tolerance": 1e-7,
-        "presolve": "off" if gap == 0.0 else "choose",
+        "presolve": "off",
     }
 
 

@@ -1,9 +1,9 @@
-"""Large masters: a certificate by branching on the big gangs, then relax-and-fix by size (ARCHITECTURE.md).
+"""Large masters: a certificate by branching on the big gangs, then whole numbers size by size (docs/planner.md).
 
 The relaxation is weak only where single gangs are a sizeable part of the objective. So those few counts are branched
 on by hand, best bound first, with warm dual simplex; the bound of the best open node is the certificate. From that node
-the sizes are made integer in bands, the largest first, each band fixed before the next; smaller work stays continuous
-and fills the rest. Fixing larger work never makes a band infeasible: all smaller work may stay away.
+gangs of 64 and more GPUs become whole in one solve, all smaller work staying continuous to fill the rest; then the
+smaller sizes do by rounding (planner.dive), each fixed before the next.
 """
 
 import heapq
@@ -13,12 +13,16 @@ from typing import Final
 import highspy
 import numpy as np
 
+from jobtree.world.values import Bools
+from planner.dive import Dive, columns_of
 from planner.master import Master
 from planner.solver import Floats, Settings, Solution, new_highs, pass_model, solve, to_highs
-from policies.model import INF
+from policies.model import INF, Model
 
-BANDS: Final = (64, 16, 8, 0)
-"""Least Active GPUs of the run types that a band makes integer."""
+BANDS: Final = (64, 16, 8, 4, 0)
+"""Least Active GPUs of the run types that a band makes whole."""
+LEAN: Final = {"mip_allow_restart": False, "mip_detect_symmetry": False, "mip_heuristic_run_feasibility_jump": False}
+"""What of HiGHS costs more than it gives where few columns are integer."""
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on by hand."""
 NODES: Final = 80
@@ -40,40 +44,30 @@ class Node:
 
 def solve_large(master: Master, settings: Settings) -> Solution:
     """Maximise the master's objective; the bound is valid for the whole model."""
-    model = master.model
     node, bound = _branch(master, settings)
     if node is None:
         return Solution(None, -INF, bound, optimal=False)
-    integer, lower, upper = model.integer, list(model.lower), list(model.upper)
-    sizes = _sizes(master)
+    lower = np.asarray(master.model.lower, dtype=np.float64)
+    upper = np.asarray(master.model.upper, dtype=np.float64)
     for column, low, high in node.fixings:
-        model.lower[column], model.upper[column] = low, high
-    best = Solution(None, -INF, bound, optimal=False)
+        lower[column], upper[column] = low, high
+    gangs = np.asarray(master.model.integer, dtype=np.bool_) & (columns_of(master).size >= BANDS[0])
+    first = _gangs(master.model, gangs, lower, upper, settings, bound)
+    if first is not None:
+        lower[gangs] = upper[gangs] = np.round(first[gangs])
+    point, value = Dive(master, lower, upper, settings).run(BANDS[1:], bound)
+    return Solution(point, value, bound, optimal=False)
+
+
+def _gangs(model: Model, whole: Bools, lower: Floats, upper: Floats, settings: Settings, bound: float) -> Floats | None:
+    """The best point in which the big gangs are whole; None where there is no answer."""
+    kept = model.integer, model.lower, model.upper
+    model.integer, model.lower, model.upper = whole.tolist(), lower.tolist(), upper.tolist()
+    target = bound * (1 - settings["mip_rel_gap"])
     try:
-        for number, least in enumerate(BANDS):
-            model.integer = [whole and sizes.get(c, 0) >= least for c, whole in enumerate(integer)]
-            best = solve(model, settings)
-            if best.values is None:
-                break
-            above = BANDS[number - 1] if number else INF
-            for column, size in sizes.items():
-                if least <= size < above and integer[column]:
-                    model.lower[column] = model.upper[column] = float(round(float(best.values[column])))
+        return solve(model, settings | LEAN | {"objective_target": target}).values
     finally:
-        model.integer, model.lower, model.upper = integer, lower, upper
-    return Solution(best.values, best.objective, bound, optimal=False)
-
-
-def _sizes(master: Master) -> dict[int, int]:
-    """Integer columns by the Active GPUs of a run of their type."""
-    problem = master.problem
-    found: dict[int, int] = {}
-    for column, (what, *key) in enumerate(master.model.column_keys):
-        if what in ("starts", "all-steps", "groups"):
-            found[column] = problem.types[key[0]].base_gpus
-        elif what == "start":
-            found[column] = problem.types[problem.candidates[key[0]].type].base_gpus
-    return found
+        model.integer, model.lower, model.upper = kept
 
 
 def _branch(master: Master, settings: Settings) -> tuple[Node | None, float]:

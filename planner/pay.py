@@ -7,18 +7,23 @@ Where the starts cannot all be paid (the master knows sites, not nodes), the mos
 
 import math
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from planner.draft import Draft, Payments
 from planner.greedy import demand
 from planner.place import Piece
 from planner.purses import Demand
 from planner.room import Room
-from planner.solver import Floats, Settings, integer_bound, solve
+from planner.solver import Floats, Settings, integer_bound, relax_both, solve
 from policies import payers, payments, recall_rows
 from policies.model import Model
 from policies.payments import Purse, limits_runs
 from policies.problem import Problem
 from policies.recall_rows import Held, PayKey
+
+_WHOLE: Final = 1e-6
 
 
 @dataclass
@@ -34,8 +39,8 @@ class _PayModel:
     held: Held
 
 
-def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> tuple[list[int], int]:
-    """Fill ``draft.paid`` with nearest payers.
+def pay(problem: Problem, room: Room, draft: Draft, settings: Settings, *, ties: bool = True) -> tuple[list[int], int]:
+    """Fill ``draft.paid`` with nearest payers; of equally near ones the first, with ``ties``.
 
     Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
     """
@@ -43,7 +48,7 @@ def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> tuple
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 1.0
-    ranked = _nearest(problem, built, settings)
+    ranked = _nearest(problem, built, settings, ties=ties)
     lost: list[int] = []
     if ranked is None:
         for column in built.keep.values():
@@ -53,7 +58,7 @@ def pay(problem: Problem, room: Room, draft: Draft, settings: Settings) -> tuple
         lost = [c for c, column in built.keep.items() if kept is None or kept[column] < 0.5]
         for candidate, column in built.keep.items():
             model.lower[column] = model.upper[column] = 0.0 if candidate in lost else 1.0
-        ranked = _nearest(problem, built, settings)
+        ranked = _nearest(problem, built, settings, ties=ties)
     if ranked is None:
         return list(built.keep), 0
     values, nearest = ranked
@@ -94,12 +99,20 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     return built
 
 
-def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> tuple[Floats, int] | None:
-    """Least Σ rank × milli, then the earliest payers in each purse's order. None where not all can be paid.
+def _nearest(problem: Problem, built: _PayModel, settings: Settings, *, ties: bool) -> tuple[Floats, int] | None:
+    """Least Σ rank × milli, then with ``ties`` the earliest payers in each purse's order. None: not all can be paid.
 
     Returns payments, and the bound of the second objective in milli-GPUs × rank.
     """
     model = built.model
+    ranks = payers.objective(problem, built.purses, built.pay)
+    order = payers.order(problem, built.purses, built.pay)
+    if not problem.exact:  # a network but for spares, which count half: mostly its relaxation is whole
+        near, relaxed = relax_both(model, ranks, order, settings)
+        if near.infeasible:
+            return None
+        if relaxed.values is not None and np.allclose(relaxed.values, np.round(relaxed.values), rtol=0.0, atol=_WHOLE):
+            return relaxed.values, integer_bound(1000 * near.bound, least=True)
     stay = built.held.objective()
     if stay:
         model.maximise(stay)
@@ -107,17 +120,18 @@ def _nearest(problem: Problem, built: _PayModel, settings: Settings) -> tuple[Fl
         if kept.values is None:
             return None
         model.keep(("recalled",), stay, kept.objective)
-    ranks = payers.objective(problem, built.purses, built.pay)
     model.maximise(ranks)
     first = solve(model, settings)
     if first.values is None:
         return None
+    nearest = integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
+    if not ties:
+        return first.values, nearest
     reached = sum(cost * round(float(first.values[column])) for column, cost in ranks.items())
     model.keep(("nearest",), ranks, reached)
-    model.maximise(payers.order(problem, built.purses, built.pay))
+    model.maximise(order)
     second = solve(model, settings)
-    values = first.values if second.values is None else second.values
-    return values, integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
+    return first.values if second.values is None else second.values, nearest
 
 
 def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: list[int], draft: Draft) -> None:

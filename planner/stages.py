@@ -17,9 +17,9 @@ from planner.pay import pay
 from planner.place import place
 from planner.purses import Purses
 from planner.room import Room
-from planner.solver import Settings, Solution, integer_bound, options, solve
+from planner.solver import Settings, Solution, integer_bound, options, relax_both, solve
 from policies import compact, demand, payers, seats
-from policies.model import INF
+from policies.model import INF, Model
 from policies.places import kinds
 from policies.problem import Problem
 from policies.seats import Seating
@@ -215,19 +215,26 @@ class Search:
             model.row_lower[row] = -INF
         bounds: dict[str, int] = {}
         intact = True
+        before: dict[int, float] = {}
         for name, costs in self._objectives(solved.master):
             if intact and name in solved.bounds:
                 bounds[name] = solved.bounds[name]
             else:
-                model.maximise(costs)
-                relaxed = solve(model, self.settings, relaxed=True).bound if costs else 0.0
-                bounds[name] = self._bound(solved.master, name, relaxed)
+                bounds[name] = self._bound(solved.master, name, self._relaxed(model, before, costs))
+            before = costs
             if name in rows:
                 row, held = rows[name]
                 half = 0.5 / {"payers": 1000, "recalled": 1}.get(name, self._unit)  # of what its integers can differ by
                 intact = intact and reached[name] >= held - max(half, NOISE * abs(held))
                 model.row_lower[row] = reached[name] - NOISE * max(1.0, abs(reached[name]))
         return bounds
+
+    def _relaxed(self, model: Model, before: dict[int, float], costs: dict[int, float]) -> float:
+        """The bound of a stage under what its rows hold; ``before``: the objective of the stage before it."""
+        if costs and before and not self.problem.exact:
+            return relax_both(model, before, costs, self.settings, held=-INF)[1].bound
+        model.maximise(costs)
+        return solve(model, self.settings, relaxed=True).bound if costs else 0.0
 
     def _large(self, master: Master) -> Solution:
         parted = components.solve_components(master, self.settings)
@@ -252,10 +259,10 @@ class Search:
             failed = place(room, master.kinds, pieces)
         draft = Draft(starts=starts, pieces=pieces)
         _drop(problem, room, draft, {piece.candidate for piece in failed})
-        unpaid, _ = pay(problem, room, draft, self.settings)
+        unpaid, _ = pay(problem, room, draft, self.settings, ties=problem.exact)
         _drop(problem, room, draft, set(unpaid))
         self._top_up(room, draft)
-        _, nearest = pay(problem, room, draft, self.settings)
+        _, nearest = pay(problem, room, draft, self.settings, ties=problem.exact)
         tight = {piece.kind for piece in failed}
         return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains

@@ -12,6 +12,11 @@ from typing import Any, Final
 INF: Final = float("inf")
 
 
+def held_at(reached: float) -> float:
+    """What an objective may not fall below once it has reached this: less a rounding of the solver's."""
+    return reached - max(1e-6, 1e-9 * abs(reached))
+
+
 @dataclass
 class Model:
     """Rows ``lower ≤ Σ a·x ≤ upper`` over columns with bounds; objective maximised."""
@@ -47,7 +52,7 @@ class Model:
 
     def keep(self, key: tuple[Any, ...], costs: Mapping[int, float], reached: float) -> int:
         """Hold an objective at what it has reached, less a rounding of the solver's. Returns the row."""
-        return self.row(key, list(costs.items()), reached - max(1e-6, 1e-9 * abs(reached)), INF)
+        return self.row(key, list(costs.items()), held_at(reached), INF)
 
     def lift(self, extra: Mapping[int, Sequence[tuple[int, float]]]) -> None:
         """Add terms to rows that are there (row → terms over columns that the row does not name yet)."""

@@ -25,7 +25,11 @@ LEAN: Final = {"mip_allow_restart": False, "mip_detect_symmetry": False, "mip_he
 """What of HiGHS costs more than it gives where few columns are integer."""
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on by hand."""
-NODES: Final = 80
+FAR: Final = 10
+"""How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved on their own."""
+SHARE: Final = 3
+"""How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
+NODES: Final = 32
 """Most LPs of that search."""
 _WHOLE: Final = 1e-6
 
@@ -51,11 +55,15 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     upper = np.asarray(master.model.upper, dtype=np.float64)
     for column, low, high in node.fixings:
         lower[column], upper[column] = low, high
-    gangs = np.asarray(master.model.integer, dtype=np.bool_) & (columns_of(master).size >= BANDS[0])
-    first = _gangs(master.model, gangs, lower, upper, settings, bound)
-    if first is not None:
-        lower[gangs] = upper[gangs] = np.round(first[gangs])
-    point, value = Dive(master, lower, upper, settings).run(BANDS[1:], bound)
+    columns = columns_of(master)
+    point, value = Dive(master, columns, lower, upper, settings).run(BANDS, bound)
+    if value < bound * (1 - FAR * settings["mip_rel_gap"]):
+        gangs = np.asarray(master.model.integer, dtype=np.bool_) & (columns.size >= BANDS[0])
+        first = _gangs(master.model, gangs, lower, upper, settings, bound)
+        if first is not None:
+            lower[gangs] = upper[gangs] = np.round(first[gangs])
+            second, better = Dive(master, columns, lower, upper, settings).run(BANDS[1:], bound)
+            point, value = (second, better) if better > value else (point, value)
     return Solution(point, value, bound, optimal=False)
 
 
@@ -63,9 +71,9 @@ def _gangs(model: Model, whole: Bools, lower: Floats, upper: Floats, settings: S
     """The best point in which the big gangs are whole; None where there is no answer."""
     kept = model.integer, model.lower, model.upper
     model.integer, model.lower, model.upper = whole.tolist(), lower.tolist(), upper.tolist()
-    target = bound * (1 - settings["mip_rel_gap"])
+    gap = SHARE * settings["mip_rel_gap"]
     try:
-        return solve(model, settings | LEAN | {"objective_target": target}).values
+        return solve(model, settings | LEAN | {"objective_target": bound * (1 - gap), "mip_rel_gap": gap}).values
     finally:
         model.integer, model.lower, model.upper = kept
 

@@ -18,11 +18,11 @@ from planner.master import Master
 from planner.solver import Floats, Settings, new_highs, pass_model, to_highs
 from policies.model import INF
 
-BATCH: Final = 0.3
+BATCH: Final = 0.45
 """Counts nearer than this to a whole number are rounded together."""
-DROP: Final = 3e-6
+DROP: Final = 1e-5
 """Part of the bound that one rounding may lose before the other side is tried."""
-UNLIKELY: Final = 5e-5
+UNLIKELY: Final = 2e-5
 """Starts that would cost this part of the bound are left out."""
 RESETS: Final = 20
 """Most times that a single type is made to start less; then all may."""
@@ -43,12 +43,12 @@ class Columns:
 class Dive:
     """A relaxation and the bounds of its columns, which only ever close in, but for resets."""
 
-    def __init__(self, master: Master, lower: Floats, upper: Floats, settings: Settings) -> None:
+    def __init__(self, master: Master, of: "Columns", lower: Floats, upper: Floats, settings: Settings) -> None:
         model = master.model
         self.least = np.asarray(model.lower, dtype=np.float64)
         self.lower, self.upper = lower.copy(), upper.copy()
         self.whole = np.asarray(model.integer, dtype=np.bool_)
-        self.of = columns_of(master)
+        self.of = of
         self.highs = new_highs(settings | {"solver": "simplex"})
         lp = to_highs(model, relaxed=True)
         lp.col_lower_, lp.col_upper_ = self.lower, self.upper

@@ -237,15 +237,18 @@ class Search:
         return solve(model, self.settings, relaxed=True).bound if costs else 0.0
 
     def _large(self, master: Master) -> Solution:
+        """In components where there are some; whole where that ends close enough; else in bands."""
         parted = components.solve_components(master, self.settings)
         if parted is not None:
             return parted
+        whole = Solution(None, -INF, INF, optimal=False)
+        if master.integers <= MIDDLE:
+            whole = solve(master.model, self.settings | bands.LEAN)
+            if whole.values is not None and whole.objective >= whole.bound * (1 - self.settings["mip_rel_gap"]):
+                return whole
         found = bands.solve_large(master, self.settings)
-        if found.values is None or master.integers > MIDDLE:
-            return found
-        whole = solve(master.model, self.settings, start=found.values.tolist())
-        best = whole if whole.values is not None else found
-        return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=whole.optimal)
+        best = found if found.objective > whole.objective else whole
+        return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=False)
 
     def _place(self, master: Master, solution: Solution, room: Room) -> tuple[Outcome, frozenset[int]]:
         """The outcome of a solution, and the domains of kinds in which some piece found no place."""

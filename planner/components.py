@@ -34,8 +34,6 @@ STEPS: Final = (0.2, 0.4, 0.5)
 """How far new prices move from the best so far to the duals of the mixture, by round; the last one stays."""
 NODES: Final = 200
 """Most branch-and-bound nodes of one part at a time."""
-PRESOLVED: Final = 100
-"""Least columns of a part that is presolved: in HiGHS that may never end on the smallest (see solver.options)."""
 CHOICE: Final[Settings] = {"mip_rel_gap": 0.001, "mip_max_nodes": 50}
 """Where the choice among proposals ends: what it leaves the last pass finds."""
 REST: Final = 0.1
@@ -148,10 +146,7 @@ class _Search:
 
     def _solve(self, model: Model, start: Sequence[float] | None = None) -> Solution:
         """The best point of a part's model."""
-        limits: Settings = {"mip_max_nodes": NODES}
-        if len(model.cost) < PRESOLVED:
-            limits["presolve"] = "off"
-        return solve(model, self.settings | limits, start=start)
+        return solve(model, self.settings | {"mip_max_nodes": NODES}, start=start)
 
     def _proposal(self, number: int, values: Floats) -> _Proposal:
         part = self.parted.parts[number]

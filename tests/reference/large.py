@@ -5,17 +5,16 @@ import pytest
 import planner
 from jobtree.check import check
 from planner import lower, stages
-from planner.solver import options
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 
 
-def plan_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every problem counts as a large one, but for presolve, which may never end on so small a master."""
+def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
+    """Every problem counts as a large one. ``middle``: most integer columns of a master that is solved whole first."""
     monkeypatch.setattr(lower, "EXACT", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
-    monkeypatch.setattr(stages, "options", lambda seed, _, nodes: options(seed, 0.0, nodes))
+    monkeypatch.setattr(stages, "MIDDLE", middle)
 
 
 def hold_between(world: World) -> None:

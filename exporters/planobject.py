@@ -12,6 +12,8 @@ from jobtree.world.plan import Plan
 
 _TEXT_LIMIT: Final = 200
 """Most warnings that an object carries; the lake has them all."""
+_PRICES: Final = 12
+"""Most prices, likewise."""
 
 
 def name_of(plan: Plan) -> str:
@@ -41,6 +43,7 @@ def build(intake: Intake, plan: Plan) -> api.Plan:
             phase="Planned",
             stages=tuple(_stage(plan, number) for number in range(len(plan.stages))),
             truncated=plan.truncated,
+            prices=_prices(plan),
             warnings=tuple(
                 api.PlanWarning(object=each.object, message=each.message) for each in plan.warnings[:_TEXT_LIMIT]
             ),
@@ -55,6 +58,23 @@ def _stage(plan: Plan, number: int) -> api.Stage:
         return api.Stage(name=stage.name, status="placed", value=stage.value)
     status = "optimal" if stage.value == stage.bound else "feasible"
     return api.Stage(name=stage.name, status=status, value=stage.value, bound=stage.bound, gap=stage.gap)
+
+
+def _prices(plan: Plan) -> tuple[api.Price, ...]:
+    if plan.prices is None:
+        return ()
+    return tuple(
+        api.Price(
+            rule=price.rule,
+            subject=price.subjects[0],
+            alike=len(price.subjects) - 1,
+            domains=len(price.domains),
+            unit=price.unit,
+            gpus=price.milli_gpus / 1000,
+            value=round(price.value / plan.prices.weight, 4),
+        )
+        for price in plan.prices.bounds[:_PRICES]
+    )
 
 
 def _counts(intake: Intake, plan: Plan) -> api.Counts:

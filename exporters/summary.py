@@ -19,6 +19,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
+PRICES: Final = 3
+"""Most prices that a summary names."""
+
+
 def headline(plan: Plan) -> str:
     """One sentence with the numbers that matter."""
     started = len({lease.run_key for lease in plan.leases if lease.spec.reason == "Start"})
@@ -35,6 +39,7 @@ def lines(plan: Plan) -> list[str]:
         ("Starts", _starts(plan)),
         ("Waits", table(("RUN", "REASON", "WHY"), _waits(plan)) if plan.waits else []),
         ("Ends", table(("REASON", "LEASES"), _ends(plan)) if plan.closures else []),
+        ("Prices", _prices(plan)),
         ("Proof", table(("STAGE", "VALUE", "BOUND", "GAP", "UNIT"), _proof(plan)) if plan.stages else []),
         ("Warnings", [f"{warning.object}: {warning.message}" for warning in plan.warnings]),
     ]
@@ -73,6 +78,19 @@ def _starts(plan: Plan) -> list[str]:
 
 def _waits(plan: Plan) -> list[tuple[str, str, str]]:
     return [(f"{wait.namespace}/{wait.name}", wait.reason, wait.message) for wait in plan.waits]
+
+
+def _prices(plan: Plan) -> list[str]:
+    """What one more of the dearest bounds would be worth; nothing where no bound has a price."""
+    if plan.prices is None or not plan.prices.bounds:
+        return []
+    rows = []
+    for price in plan.prices.bounds[:PRICES]:
+        more = len(price.subjects) - 1
+        subject = price.subjects[0] + (f" (and {more} alike)" if more else "")
+        worth = price.value / plan.prices.weight
+        rows.append((f"one {price.unit}", price.rule, subject, f"{price.milli_gpus / 1000:.2f}", f"{worth:.2f}"))
+    return table(("MORE", "RULE", "WHERE", "STARTS GPUS", "WORTH"), rows)
 
 
 def _ends(plan: Plan) -> list[tuple[str, str]]:

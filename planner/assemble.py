@@ -14,6 +14,7 @@ from planner import leases as lease_objects
 from planner.derive import State
 from planner.draft import Draft
 from planner.incumbent import Incumbent
+from planner.prices import prices_of
 from planner.purses import Purses
 from planner.segments import segments
 from planner.statuses import After, run_updates
@@ -58,6 +59,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
         runs=run_updates(state, after),
         budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
         waits=waits,
+        prices=prices_of(state),
         warnings=_warnings(snapshot, state),
     )
 

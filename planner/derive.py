@@ -74,8 +74,8 @@ class State:
         room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
         return room
 
-    def problem(self) -> Problem:
-        """What waits and may start, lowered."""
+    def problem(self, *, rises: bool = False) -> Problem:
+        """What waits and may start, lowered; with ``rises`` also what only a rise of some bound would let start."""
         whole, waiting = trees.gangs([run for run in self.pending if run.key not in self.blocked])
         for key, why in waiting.items():
             self.blocked[key] = ("GangIncomplete", why)
@@ -83,7 +83,7 @@ class State:
         period = int(self.policy.accounting_period)
         quotas = trees.trees(self.runs, self.leases, self.ends, self.at, period)
         free = self.room().free_by_site()
-        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, free, whole, quotas)
+        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, free, whole, quotas, rises=rises)
 
 
 def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:

@@ -186,11 +186,16 @@ def lower_runs(
     free: Mapping[int, int],
     gangs: list[list[RunKey]],
     trees: list[Tree],
+    *,
+    rises: bool = False,
 ) -> Problem:
-    """Lower the ``runs`` that may start, beside the claims that are ``running``. ``free``: GPUs by site."""
+    """Lower the ``runs`` that may start, beside the claims that are ``running``. ``free``: GPUs by site.
+
+    ``rises``: payers with nothing left are payers too, for it is asked what one more unit would be worth.
+    """
     money = book.money
     exact = few(len(runs))
-    leeway = Leeway.of(book, running.used, free)
+    leeway = Leeway.of(book, running.used, free, rises=rises)
     lowering = _Lowering(fleet, book, leeway, exact)
     admitted = sorted(part.place.admitted for part in running.parts)
     tied = {key for tree in trees for key in tree.members} | {key for gang in gangs for key in gang}

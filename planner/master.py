@@ -23,7 +23,8 @@ from policies.shapes import Shape
 class Master:
     """The model and its columns by meaning.
 
-    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them.
+    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them; ``merged``:
+    by the row of a cap, the other caps whose money it holds.
     """
 
     problem: Problem
@@ -34,6 +35,7 @@ class Master:
     pay: dict[PayKey, int]
     seats: dict[Seat, int]
     held: Held
+    merged: dict[int, list[int]]
 
     @property
     def integers(self) -> int:
@@ -70,12 +72,13 @@ def build(problem: Problem, kinds: list[Kind], room: Capacity, *, seatings: Sequ
     purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
     held = recall_rows.columns(model, problem) if problem.exact else Held(problem)
     pay: dict[PayKey, int] = {}
+    merged: dict[int, list[int]] = {}
     if problem.exact:
         pay = payments.rows(model, problem, purses, held, whole=bool(seated))
     else:
-        flows.rows(model, problem, purses)
+        merged = flows.rows(model, problem, purses)
     trees.rows(model, problem, starts)
-    return Master(problem, kinds, model, starts, purses, pay, seated, held)
+    return Master(problem, kinds, model, starts, purses, pay, seated, held, merged)
 
 
 def _purses(

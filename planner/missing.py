@@ -51,7 +51,7 @@ class Money(Protocol):
 def missing_at(cap: Cap, rise: int, used: int) -> Missing:
     """A cap that would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken."""
     short = Short(
-        rule=cap.measure.name if cap.rule == "envelope" else f"{cap.rule}-{cap.measure.name}",
+        rule=cap.name,
         subject=cap.subject,
         amount=-(-rise // cap.measure.scale),
         unit=cap.measure.unit,

@@ -55,6 +55,11 @@ class Cap:
     limit: int
 
     @property
+    def name(self) -> str:
+        """What shortages and prices call its rule: ``concurrency``, ``aggregate-hours``."""
+        return self.measure.name if self.rule == "envelope" else f"{self.rule}-{self.measure.name}"
+
+    @property
     def ahead(self) -> bool:
         """Does it bind admissions only (look-ahead), not running work?"""
         return self.measure.ahead

@@ -71,8 +71,8 @@ class _Ports:
             self.by_reach.setdefault((name[1], reach), _Port(name)).terms.extend(terms)
 
 
-def rows(model: Model, problem: Problem, purses: list[Purse]) -> None:
-    """All columns and rows of money."""
+def rows(model: Model, problem: Problem, purses: list[Purse]) -> dict[int, list[int]]:
+    """All columns and rows of money. Returns, for the row of a cap, the caps whose money it holds too."""
     ports = _Ports(model, problem)
     for purse in purses:
         demand = sorted(per_region(model, purse).items())
@@ -81,7 +81,7 @@ def rows(model: Model, problem: Problem, purses: list[Purse]) -> None:
             continue
         for (active, region), terms in demand:
             ports.add((purse.index, active, region), ports.reach(purse.sources, active, region), terms)
-    _network(model, problem, ports)
+    return _network(model, problem, ports)
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
@@ -122,8 +122,8 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
             model.row(("per-run", purse.index, source.envelope), [*taken[source.envelope], *starts], -INF, 0.0)
 
 
-def _network(model: Model, problem: Problem, ports: _Ports) -> None:
-    """Ports, hubs, and the rows of caps."""
+def _network(model: Model, problem: Problem, ports: _Ports) -> dict[int, list[int]]:
+    """Ports, hubs, and the rows of caps; returns what `rows` does."""
     reaching: dict[LaneClass, list[int]] = {}
     for number, (_, reach) in enumerate(ports.by_reach):
         for lane in sorted(reach):
@@ -159,18 +159,21 @@ def _network(model: Model, problem: Problem, ports: _Ports) -> None:
         model.row(("port", *port.name), [*port.terms, *flow], -INF, 0.0)
     for cap, terms in sorted(caps.items()):
         model.row(("cap", cap), terms, -INF, wallets.left[cap] / problem.book.caps[cap].measure.scale)
+    return wallets.merged
 
 
 @dataclass
 class _Wallets:
     """``paying``: envelopes that have columns; ``left``: per cap, what it leaves for all that pay as one with its own.
 
-    ``halves``: caps that spares and GPUs count against, so that half a GPU could be left over.
+    ``halves``: caps that spares and GPUs count against, so that half a GPU could be left over; ``merged``: cap → others
+    whose rest is in what it leaves.
     """
 
     paying: set[int]
     left: dict[int, int]
     halves: set[int]
+    merged: dict[int, list[int]]
 
     @classmethod
     def of(cls, problem: Problem, hubs: dict[tuple[int, ...], list[LaneClass]]) -> "_Wallets":
@@ -189,6 +192,7 @@ class _Wallets:
         }
         first: dict[object, tuple[int, int]] = {}
         paying: set[int] = set()
+        merged: dict[int, list[int]] = {}
         for envelope, mine in sorted(lanes.items()):
             own = sorted({cap for _, lane in mine for cap, _ in lane.touches if len(sharing[cap]) == 1})
             if len(own) != 1:
@@ -200,4 +204,5 @@ class _Wallets:
                 paying.add(envelope)
             else:
                 left[cap] += left[own[0]]
-        return cls(paying, left, {cap for cap, mine in weights.items() if len(mine) > 1})
+                merged.setdefault(cap, []).append(own[0])
+        return cls(paying, left, {cap for cap, mine in weights.items() if len(mine) > 1}, merged)

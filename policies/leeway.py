@@ -3,7 +3,8 @@
     idle:   Σ free GPUs where its payments may lie × largest weight ≤ limit − used
     spent:  limit − used < weight of one GPU: no payment that touches it can be made
 
-Large problems leave out both; then fewer payers differ from one another, and so do fewer types of runs.
+Large problems leave out both; then fewer payers differ from one another, and so do fewer types of runs. Where it is asked
+what a rise would be worth (planner.prices), what is spent stays in: a rise opens it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ Touches = tuple[tuple[int, int], ...]
 class Leeway:
     """``left``: what each cap leaves, in its unit; ``least``: what a spare or a GPU weighs, whatever is less.
 
-    ``free``: GPUs by region of money; ``idle``: caps that are never reached.
+    ``free``: GPUs by region of money; ``idle``: caps that are never reached; ``rises``: nothing counts as spent.
     """
 
     book: CapBook
@@ -27,16 +28,20 @@ class Leeway:
     least: int
     free: Mapping[int, int]
     idle: frozenset[int]
+    rises: bool
     _known: dict[tuple[Lane, int], Touches | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, book: CapBook, used: Sequence[int], free: Mapping[int, int]) -> "Leeway":
-        """``free``: GPUs by site. Time limits are of no account: the longest time counts."""
+    def of(cls, book: CapBook, used: Sequence[int], free: Mapping[int, int], *, rises: bool = False) -> "Leeway":
+        """``free``: GPUs by site. Time limits are of no account: the longest time counts.
+
+        ``rises``: for bounds of which one more unit is thought of. Then no lane is spent, each site has a GPU more.
+        """
         left = [max(0, cap.limit - taken) for cap, taken in zip(book.caps, used, strict=True)]
         regions: dict[int, int] = {}
         for site, gpus in free.items():
-            if gpus:
-                regions[book.money.region[site]] = regions.get(book.money.region[site], 0) + gpus
+            if gpus or rises:
+                regions[book.money.region[site]] = regions.get(book.money.region[site], 0) + gpus + rises
         most: dict[int, dict[int, int]] = {}
         for envelope, sites in enumerate(book.money.pays_on):
             for region in sorted(sites & regions.keys()):
@@ -49,7 +54,7 @@ class Leeway:
             for cap, rest in enumerate(left)
             if sum(1000 * weight * regions[region] for region, weight in most.get(cap, {}).items()) <= rest
         )
-        return cls(book, left, min(1000, book.money.policy.spares.discount_milli), regions, idle)
+        return cls(book, left, min(1000, book.money.policy.spares.discount_milli), regions, idle, rises)
 
     def touches(self, lane: Lane, milli: int) -> Touches | None:
         """The caps that could bind on a lane; None where it cannot pay for one GPU that weighs ``milli``.
@@ -59,6 +64,7 @@ class Leeway:
         key = (lane, milli)
         if key not in self._known:
             touched = self.book.touches(lane)
-            dead = lane.site not in self.free or any(self.left[cap] < weight * milli for cap, weight in touched)
+            spent = not self.rises and any(self.left[cap] < weight * milli for cap, weight in touched)
+            dead = spent or lane.site not in self.free
             self._known[key] = None if dead else tuple(pair for pair in touched if milli and pair[0] not in self.idle)
         return self._known[key]

@@ -62,6 +62,24 @@ class Stage(Tolerant, frozen=True, kw_only=True):
     gap: Annotated[int | float | None, Meta(description="Distance of the two, relative.")] = None
 
 
+class Price(Tolerant, frozen=True, kw_only=True):
+    """What one more GPU, GPU-hour or credit of a bound would be worth, by the LP relaxation."""
+
+    rule: Annotated[str, Meta(description="The rule: `concurrency`, `aggregate-hours`, `capacity`, …")]
+    subject: Annotated[str, Meta(description="`budget/envelope`, `budget/aggregate`, or for `capacity` a flavor.")]
+    alike: Annotated[int, Meta(description="How many other caps of equal payers have this price, each.")] = 0
+    domains: Annotated[int, Meta(description="Of `capacity`: in how many domains it holds.")] = 0
+    unit: Annotated[str, Meta(description="What there would be one more of: `GPU`, `GPU-hour`, `credit`.")]
+    gpus: Annotated[int | float, Meta(description="GPUs that would start more.")]
+    value: Annotated[
+        int | float,
+        Meta(
+            description="Rise of stage `starts`; a GPU of a run just created counts 1, of a run at the cap of its age"
+            " the most."
+        ),
+    ]
+
+
 class PoolOwner(Tolerant, frozen=True, kw_only=True):
     """The tokens of one owner in a pool."""
 
@@ -124,6 +142,10 @@ class PlanStatus(Tolerant, frozen=True, kw_only=True):
     truncated: Annotated[bool, Meta(description="Whether the deadline ended the search before its proof.")] = shown(
         False
     )
+    prices: Annotated[
+        tuple[Price, ...],
+        Meta(description="What more of a bound would be worth, the largest first; the lake has all of them."),
+    ] = ()
     lottery: Annotated[Lottery | None, Meta(description="Where something was drawn.")] = None
     warnings: Annotated[tuple[PlanWarning, ...], Meta(description="Objects that were left out or look wrong.")] = ()
     counts: Annotated[Counts, Meta(description="What the plan does.")] = Counts()

@@ -85,6 +85,36 @@ class Wait(Record, frozen=True, kw_only=True):
     never: bool = False
 
 
+class Price(Record, frozen=True, kw_only=True):
+    """What one more ``unit`` (GPU, GPU-hour, credit) of a bound is worth to stage ``starts``, by the relaxation.
+
+    ``rule`` and ``subjects`` are as in `Short`: several subjects are caps of equal payers, each with this price. Of
+    ``capacity`` the subject is the flavor, and ``domains`` those that the model takes as one kind. ``value``: how much
+    the relaxation's optimum rises, GPU-seconds of weight; ``milli_gpus``: thousandths of a GPU that it starts more.
+    """
+
+    rule: str
+    subjects: tuple[str, ...]
+    unit: str
+    value: int
+    milli_gpus: int
+    domains: tuple[str, ...] = ()
+
+
+class Prices(Record, frozen=True, kw_only=True):
+    """What bounds are worth. No plan with d more units of one is worth more than ``relaxed`` + d × its ``value``.
+
+    ``relaxed``: the optimum of the relaxation; ``weight``: what a GPU of a run just created counts; both GPU-seconds of
+    weight. ``bounds``: the largest value first; ``more``: how many others may have a price; of all the rest one more
+    unit is worth nothing.
+    """
+
+    relaxed: int
+    weight: int
+    bounds: list[Price] = []
+    more: int = 0
+
+
 class RunUpdate(Record, frozen=True, kw_only=True):
     """A Run whose status is to change, with its whole new status."""
 
@@ -136,4 +166,5 @@ class Plan(Record, frozen=True, kw_only=True):
     runs: list[RunUpdate] = []
     budgets: list[BudgetUpdate] = []
     waits: list[Wait] = []
+    prices: Prices | None = None
     warnings: list[PlanWarning] = []

@@ -1,0 +1,176 @@
+"""What one more unit of a bound would be worth to stage ``starts``: prices by the relaxation (docs/planner.md).
+
+For a bound b of money or room, with LP(b) the optimum of the master's relaxation,
+
+    price of b = LP(b + 1) − LP(b)          one more GPU, GPU-hour or credit there, all else as it is
+
+No plan with d more is worth more than LP(b) + d × price: LP bounds every plan, and is concave in b. It is no promise that
+a plan gains as much: that needs whole gangs, and where they lie. Duals alone would say too much, for where several bounds
+hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which bounds
+to raise, and the relaxation is solved again, from its basis, in a few steps of simplex.
+
+What has nothing left has a price too, so this master is not that of the plan, which leaves such payers and full domains
+out; nothing of it reaches the plan but the prices.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import highspy
+import numpy as np
+from msgspec import structs
+
+from jobtree.world.plan import Price, Prices
+from planner.derive import State
+from planner.master import Master, build
+from planner.solver import Floats, new_highs, options, pass_model, to_highs
+from policies import demand
+from policies.model import INF
+from policies.places import kinds
+
+MOST: Final = 32
+"""Most bounds that a plan has prices of, the largest: it is written every cycle."""
+TRIES: Final = 2
+"""How often MOST bounds at most are raised to find them."""
+_NOISE: Final = 1e-6
+"""Of a GPU of a run just created: less is the solver's arithmetic."""
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A bound as people know it, and how its rows' limits rise with one more unit of it."""
+
+    rule: str
+    subjects: tuple[str, ...]
+    unit: str
+    rises: dict[int, float]
+    domains: tuple[str, ...] = ()
+
+
+def prices_of(state: State) -> Prices | None:
+    """The prices of a cycle's bounds, largest first; None where nothing waits that could be paid for.
+
+    A function of the snapshot and the time alone: whoever makes the plan of the cycle makes the same prices.
+    """
+    problem = state.problem(rises=True)
+    if all(kind.unfunded for kind in problem.types):
+        return None
+    room = state.room()
+    places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
+    master = build(problem, places, room.capacity)
+    unit = int(problem.book.money.policy.age.unit)
+    relaxation = _Relaxation(master, options(problem.book.money.policy.solver.seed, 0.0, 0))
+    if relaxation.optimum is None:
+        return None
+    hopes = [(relaxation.dual(bound.rises), number, bound) for number, bound in enumerate(_bounds(master))]
+    hopes = sorted((hope for hope in hopes if hope[0] > _NOISE), key=lambda hope: (-hope[0], hope[1]))
+    found: list[tuple[float, int, Price]] = []
+    tried = 0
+    for most, number, bound in hopes[: TRIES * MOST]:
+        if len(found) >= MOST and sorted(-gain for gain, _, _ in found)[MOST - 1] <= -most:
+            break  # no dual is less than the gain
+        tried += 1
+        gain, gpus = relaxation.risen(bound.rises)
+        if gain > _NOISE:
+            price = Price(
+                rule=bound.rule,
+                subjects=bound.subjects,
+                unit=bound.unit,
+                value=_up(unit * gain),
+                milli_gpus=round(1000 * gpus),
+                domains=bound.domains,
+            )
+            found.append((gain, number, price))
+    found.sort(key=lambda each: (-each[2].value, each[1]))
+    return Prices(
+        relaxed=_up(unit * relaxation.optimum),
+        weight=unit,
+        bounds=_together(price for _, _, price in found[:MOST]),
+        more=len(hopes) - tried + len(found[MOST:]),
+    )
+
+
+def _together(prices: Iterable[Price]) -> list[Price]:
+    """Kinds of domain in which a flavor's GPUs are worth the same, as one."""
+    found: dict[Price, list[str]] = {}
+    for price in prices:
+        found.setdefault(structs.replace(price, domains=()), []).extend(price.domains)
+    return [structs.replace(price, domains=tuple(domains)) for price, domains in found.items()]
+
+
+def _up(value: float) -> int:
+    """A bound in GPU-seconds as an integer, never below it but for the solver's arithmetic."""
+    return math.ceil(value - 0.1)
+
+
+def _bounds(master: Master) -> Iterator[_Bound]:
+    """Every cap and, per flavor and kind of domain, all rows of room, in the order of the model."""
+    problem = master.problem
+    caps: dict[int, dict[int, float]] = {}
+    rooms: dict[tuple[int, str], dict[int, float]] = {}
+    for row, (what, *key) in enumerate(master.model.row_keys):
+        if what in ("cap", "admits"):
+            caps.setdefault(key[0], {})[row] = 1.0
+        elif what == "second":  # its unit is a thousandth of the cap's own
+            caps.setdefault(key[0], {})[row] = problem.book.caps[key[0]].measure.scale / 1000
+        elif what == "room":
+            kind, part = key[:2]
+            rooms.setdefault((kind, problem.fleet.site_flavor(part[0])), {})[row] = 1.0
+    for cap, rises in caps.items():
+        subjects = (problem.book.caps[each].subject for each in (cap, *master.merged.get(cap, ())))
+        bound = problem.book.caps[cap]
+        yield _Bound(bound.name, tuple(subjects), bound.measure.unit, rises)
+    for (kind, flavor), rises in rooms.items():
+        domains = (problem.fleet.domain_name(domain) for domain in master.kinds[kind].domains)
+        yield _Bound("capacity", (flavor,), "GPU", rises, tuple(domains))
+
+
+class _Relaxation:
+    """The relaxation of a master for stage ``starts``, and what it becomes where limits rise."""
+
+    def __init__(self, master: Master, settings: Mapping[str, object]) -> None:
+        problem, model = master.problem, master.model
+        model.maximise(demand.objective(problem, master.starts, unfunded=False))
+        self._limits = model.row_upper
+        self._gpus = np.zeros(len(model.cost))
+        for candidate, column in master.starts.start.items():
+            kind = problem.types[problem.candidates[candidate].type]
+            if not kind.unfunded:
+                self._gpus[column] = kind.base_gpus
+                if candidate in master.starts.steps:
+                    self._gpus[master.starts.steps[candidate]] = kind.step_gpus
+        self._highs = new_highs(dict(settings) | {"solver": "simplex"})
+        pass_model(self._highs, to_highs(model, relaxed=True))
+        self.optimum = self._solve()
+        self._basis = self._highs.getBasis()
+        solution = self._highs.getSolution()
+        self._duals: Floats = np.asarray(solution.row_dual, dtype=np.float64)
+        self._started = self._active()
+
+    def dual(self, rises: Mapping[int, float]) -> float:
+        """The most that the optimum can gain by these rises of rows' limits."""
+        return float(sum(rise * self._duals[row] for row, rise in rises.items()))
+
+    def risen(self, rises: Mapping[int, float]) -> tuple[float, float]:
+        """What it gains by them, in its own unit and in Active GPUs started."""
+        for row, rise in rises.items():
+            self._highs.changeRowBounds(row, -INF, self._limits[row] + rise)
+        optimum = self._solve()
+        gained, gpus = 0.0, 0.0
+        if optimum is not None and self.optimum is not None:
+            gained, gpus = optimum - self.optimum, self._active() - self._started
+        for row in rises:
+            self._highs.changeRowBounds(row, -INF, self._limits[row])
+        self._highs.setBasis(self._basis)
+        return gained, gpus
+
+    def _solve(self) -> float | None:
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        return float(self._highs.getInfo().objective_function_value)
+
+    def _active(self) -> float:
+        return float(self._gpus @ np.asarray(self._highs.getSolution().col_value, dtype=np.float64))

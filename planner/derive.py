@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
@@ -22,6 +23,7 @@ from policies.classes import Funded, derive
 from policies.endings import Ending
 from policies.fleet import Fleet
 from policies.ledger import Spent, spent
+from policies.leeway import Leeway
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
 from policies.runs import RunRow, read_runs
@@ -82,8 +84,10 @@ class State:
         ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
         period = int(self.policy.accounting_period)
         quotas = trees.trees(self.runs, self.leases, self.ends, self.at, period)
-        free = self.room().free_by_site()
-        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, free, whole, quotas, rises=rises)
+        at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
+        free = dict.fromkeys(at_work, 0) | self.room().free_by_site()
+        leeway = Leeway.of(self.book, self.funded.used, free, rises=rises)
+        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, leeway, whole, quotas)
 
 
 def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:

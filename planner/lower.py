@@ -1,7 +1,6 @@
 """Lowering: waiting runs become candidates, and candidates that only age tells apart become one type."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -183,19 +182,13 @@ def lower_runs(
     book: CapBook,
     running: Funded,
     spent: Spent,
-    free: Mapping[int, int],
+    leeway: Leeway,
     gangs: list[list[RunKey]],
     trees: list[Tree],
-    *,
-    rises: bool = False,
 ) -> Problem:
-    """Lower the ``runs`` that may start, beside the claims that are ``running``. ``free``: GPUs by site.
-
-    ``rises``: payers with nothing left are payers too, for it is asked what one more unit would be worth.
-    """
+    """Lower the ``runs`` that may start, beside the claims that are ``running``."""
     money = book.money
     exact = few(len(runs))
-    leeway = Leeway.of(book, running.used, free, rises=rises)
     lowering = _Lowering(fleet, book, leeway, exact)
     admitted = sorted(part.place.admitted for part in running.parts)
     tied = {key for tree in trees for key in tree.members} | {key for gang in gangs for key in gang}

@@ -23,8 +23,8 @@ from policies.shapes import Shape
 class Master:
     """The model and its columns by meaning.
 
-    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them; ``merged``:
-    by the row of a cap, the other caps whose money it holds.
+    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them;
+    ``merged``: by the row of a cap, the other caps whose money it holds.
     """
 
     problem: Problem

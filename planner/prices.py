@@ -4,10 +4,10 @@ For a bound b of money or room, with LP(b) the optimum of the master's relaxatio
 
     price of b = LP(b + 1) − LP(b)          one more GPU, GPU-hour or credit there, all else as it is
 
-No plan with d more is worth more than LP(b) + d × price: LP bounds every plan, and is concave in b. It is no promise that
-a plan gains as much: that needs whole gangs, and where they lie. Duals alone would say too much, for where several bounds
-hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which bounds
-to raise, and the relaxation is solved again, from its basis, in a few steps of simplex.
+No plan with d more is worth more than LP(b) + d × price: LP bounds every plan, and is concave in b. It is no promise
+that a plan gains as much: that needs whole gangs, and where they lie. Duals alone would say too much, for where several
+bounds hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which
+bounds to raise, and the relaxation is solved again, from its basis, in a few steps of simplex.
 
 What has nothing left has a price too, so this master is not that of the plan, which leaves such payers and full domains
 out; nothing of it reaches the plan but the prices.

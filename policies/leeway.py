@@ -3,8 +3,8 @@
     idle:   Σ free GPUs where its payments may lie × largest weight ≤ limit − used
     spent:  limit − used < weight of one GPU: no payment that touches it can be made
 
-Large problems leave out both; then fewer payers differ from one another, and so do fewer types of runs. Where it is asked
-what a rise would be worth (planner.prices), what is spent stays in: a rise opens it.
+Large problems leave out both; then fewer payers differ from one another, and so do fewer types of runs. Where it is
+asked what a rise would be worth (planner.prices), what is spent stays in: a rise opens it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,12 @@
 """The writes that carry out a plan, in the order of spec §8.
 
-Plan (Planned), closures, creations, statuses, Plan (Applied). Names are deterministic and patches hold only what
-changes, so the same plan on the same state gives the same writes, and on a state that has them already none. In a file
-all of them land at once, and the two states of the Plan are one.
+Plan (Planned), closures, creations, statuses, balances and then the leases that are in them, Plan (Applied). Names are
+deterministic and patches hold only what changes, so the same plan on the same state gives the same writes, and on a
+state that has them already none. In a file all of them land at once, and the two states of the Plan are one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,9 +18,11 @@ from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import Segment as LedgerSegment
 from jobtree.api.run import Run
 from jobtree.cluster.protocol import Ref, Write
-from jobtree.world import seen
+from jobtree.world import balances, seen
+from jobtree.world.balances import Balances
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Closure, Plan, Segment
+from jobtree.world.snapshot import is_counted
 from policies.usage import plain as plain_number
 
 USAGE_PERIOD: Final = 600
@@ -50,6 +52,7 @@ def writes_for(intake: Intake, plan: Plan) -> list[Write]:
         *_runs(intake, plan),
         *_budgets(intake, plan),
         *_seen(intake, plan),
+        *_pruned(intake, plan),
         Write("patch", Ref("Plan", "", record.name), {"status": {"phase": "Applied"}}, "status"),
         *_expired(intake, plan, policy.spec.retention.plans),
     ]
@@ -129,8 +132,34 @@ def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:
 
 def _seen(intake: Intake, plan: Plan) -> Iterator[Write]:
     """The Budgets and rates as this cycle saw them, where they are not those of the last one."""
-    ref = Ref("ConfigMap", seen.NAMESPACE, seen.RECORD)
-    before, after = intake.config_map(seen.RECORD), planobject.record(intake, plan.at)
+    yield from _config_map(intake, seen.RECORD, planobject.record(intake, plan.at))
+
+
+def _pruned(intake: Intake, plan: Plan) -> Iterator[Write]:
+    """Charges go into the balances with the names of their leases, and only then the leases themselves.
+
+    A lease that is named there and is still here was counted by a cycle that did not get any further: it only goes.
+    """
+    before, leases = intake.balances, {(lease.namespace, lease.name): lease for lease in intake.leases}
+    counted = {
+        name: ended
+        for name, ended in before.counted.items()
+        if name in leases and is_counted(leases[name], before.counted)
+    }
+    names = [(each.namespace, each.name) for each in plan.pruned]
+    fresh = {name: int(leases[name].status.ended or 0) for name in names if name in leases and name not in counted}
+    if fresh:
+        starts = [start for each in intake.budgets for envelope in each.spec.envelopes if (start := envelope.start)]
+        accounts = balances.merged(before.accounts, plan.settled, map(int, starts))
+        record = balances.record(Balances(accounts=accounts, counted=counted | fresh))
+        yield from _config_map(intake, balances.RECORD, record)
+    for namespace, name in sorted(counted | fresh):
+        yield Write("delete", Ref("Lease", namespace, name))
+
+
+def _config_map(intake: Intake, name: str, after: Mapping[str, str]) -> Iterator[Write]:
+    ref = Ref("ConfigMap", seen.NAMESPACE, name)
+    before = intake.config_map(name)
     if before is None:
         if ("ConfigMap", ref.namespace, ref.name) in {notice[:3] for notice in intake.quarantined}:
             yield Write("delete", ref)

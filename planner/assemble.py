@@ -7,7 +7,7 @@ from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
 from jobtree.world import seen
 from jobtree.world import values as col
-from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Wait
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Pruned, Wait
 from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
@@ -18,6 +18,7 @@ from planner.prices import prices_of
 from planner.purses import Purses
 from planner.segments import segments
 from planner.statuses import After, run_updates
+from policies import retention
 from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.endings import limit_end, started
@@ -43,6 +44,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
     after = _after(state, purses, draft, created, waits)
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
+    pruned = retention.due(state.leases, state.runs, state.policy, state.at, snapshot.tables["quarantine"])
     budgets = budget_statuses(state.book, open_leases, after.classes, purses.used, state.spent, left)
     return Plan(
         jobtree=__version__,
@@ -61,6 +63,8 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
         waits=waits,
         prices=prices_of(state),
         warnings=_warnings(snapshot, state),
+        pruned=[Pruned(namespace=lease.namespace, name=lease.name) for lease in sorted(pruned, key=lambda x: x.key)],
+        settled=retention.settled(pruned, state.money, snapshot.tables["nodes"]),
     )
 
 

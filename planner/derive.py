@@ -122,7 +122,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     turns = {} if past is None else replay(past, leases, _fates(closures, malleable), node_site, at)
     leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in leases]
     staying = _held(leases, ends)
-    charged = spent(book, leases, node_site, ends)
+    charged = spent(book, leases, book.money.balances, node_site, ends)
     state = State(
         at=at,
         policy=policy,

@@ -85,7 +85,8 @@ def replay(
         if mine:
             charged = [lease for envelope in group for lease in timed.get(envelope, ())]
             clock = _Clock(past, fates, sites, at, book, group, mine)
-            found.update(clock.run(spent(book, charged, sites, {}).cap))
+            gone = [balance for envelope in group for balance in past.money.balances_of.get(envelope, ())]
+            found.update(clock.run(spent(book, charged, gone, sites, {}).cap))
     return found
 
 

@@ -3,7 +3,7 @@
 A *claim* is one run's GPUs at one envelope, Active and Spare together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -87,6 +87,11 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
         """Its credit rate as last recorded, in millicredits per GPU-hour."""
         return (self.segments[-1][3] or 0) if self.segments else 0
 
+    @property
+    def lent(self) -> bool:
+        """Was it called borrowed when it was first paid for?"""
+        return next((entry[0] for entry in self.segments if entry[0] != UNFUNDED), UNFUNDED) == "borrowed"
+
     def milli(self, policy: PolicySpec) -> int:
         """What it weighs against a concurrency: 1000 a GPU, a spare ``discount`` of that."""
         return self.gpus * (1000 if self.active else policy.spares.discount_milli)
@@ -158,11 +163,14 @@ def is_loan(money: Money, envelope: int, run_owner: str) -> bool:
 
 def on_loan(money: Money, lease: LeaseRow) -> bool:
     """Is what pays for a lease a loan? A relative that stopped sharing pays on as family for what it shared before."""
-    if not is_loan(money, lease.envelope, lease.run_owner):
+    return counts_as_loan(money, lease.envelope, lease.run_owner, lambda: lease.lent)
+
+
+def counts_as_loan(money: Money, envelope: int, run_owner: str, lent: Callable[[], bool]) -> bool:
+    """The same of any payment. ``lent``: was it called borrowed from its start?"""
+    if not is_loan(money, envelope, run_owner):
         return False
-    if money.family.rank(lease.run_owner, money.envelopes[lease.envelope].owner) is None:
-        return True
-    return next((entry[0] for entry in lease.segments if entry[0] != UNFUNDED), UNFUNDED) == "borrowed"
+    return money.family.rank(run_owner, money.envelopes[envelope].owner) is None or lent()
 
 
 def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> FundingClass:

@@ -7,11 +7,13 @@ envelope that paid it. Integers throughout: milli-GPU-seconds.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from jobtree.world.balances import Span
+from policies.balances import Balance
 from policies.caps import CapBook, Lane
-from policies.claims import UNFUNDED, LeaseRow, on_loan
+from policies.claims import UNFUNDED, LeaseRow, counts_as_loan, on_loan
 from policies.money import Discounts, Money
 from policies.scopes import GONE
 
@@ -26,9 +28,13 @@ class Spent:
 
 
 def spent(
-    book: CapBook, leases: list[LeaseRow], node_site: dict[str, int], ends: Mapping[tuple[str, str], int]
+    book: CapBook,
+    leases: list[LeaseRow],
+    balances: Iterable[Balance],
+    node_site: dict[str, int],
+    ends: Mapping[tuple[str, str], int],
 ) -> Spent:
-    """Charges up to ``book.money.at``.
+    """Charges up to ``book.money.at``: of ``leases``, and of those that were pruned (``balances``).
 
     ``node_site``: node name → site. ``ends``: (namespace, lease) → the end of leases that this cycle closes.
     """
@@ -48,7 +54,23 @@ def spent(
                 since = book.counts_from(cap, lease.envelope)
                 counted = (charge, rated) if since == start else charged(money, lease, last, since)
                 total.cap[cap] += book.caps[cap].measure.charged(*counted)
+    for balance in balances:
+        _add(book, total, balance)
     return total
+
+
+def _add(book: CapBook, total: Spent, balance: Balance) -> None:
+    money, envelope = book.money, balance.envelope
+    start = money.envelopes[envelope].start
+    charge, rated = balance.charged(start)
+    total.envelope[envelope] += charge
+    total.credits[envelope] += rated
+    loan = counts_as_loan(money, envelope, balance.run_owner, lambda: balance.lent)
+    for cap in book.time_caps(envelope):
+        if book.caps[cap].pool.contains(Lane(envelope, loan, balance.place, None)):
+            since = book.counts_from(cap, envelope)
+            counted = (charge, rated) if since == start else balance.charged(since)
+            total.cap[cap] += book.caps[cap].measure.charged(*counted)
 
 
 def second_of(book: CapBook, lane: Lane, milli: int, rate: int, at: int) -> Iterator[tuple[int, int]]:
@@ -67,16 +89,18 @@ def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tupl
     for funding_class, since, until, rate in lease.segments:
         low, high = since if start is None else max(since, start), last if until is None else until
         if funding_class != UNFUNDED and low < high:
-            weighed = 1000 * (high - low) if lease.active else _discounted(money.discounts, low, high)
-            total += lease.gpus * weighed
-            rated += lease.gpus * weighed * (rate or 0)
+            charge = sum(milli * (end - begin) for begin, end, milli in weighed(money.discounts, lease, low, high))
+            total += charge
+            rated += charge * (rate or 0)
     return total, rated
 
 
-def _discounted(discounts: Discounts, low: int, high: int) -> int:
-    """What a spare GPU is charged in [low, high): each second at the discount of its time."""
+def weighed(discounts: Discounts, lease: LeaseRow, low: int, high: int) -> Iterator[Span]:
+    """What a lease weighs in every second of [low, high): a spare GPU at the discount of its time."""
+    if lease.active:
+        yield low, high, 1000 * lease.gpus
+        return
     edges = [low if since is None else max(low, since) for since, _ in discounts] + [high]
-    return sum(
-        milli * max(0, min(high, then) - now)
-        for (_, milli), now, then in zip(discounts, edges, edges[1:], strict=False)
-    )
+    for (_, milli), now, then in zip(discounts, edges, edges[1:], strict=False):
+        if now < min(high, then):
+            yield now, min(high, then), milli * lease.gpus

@@ -10,6 +10,7 @@ from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact
 from jobtree.world import values as col
 from jobtree.world.records import read
+from policies.balances import Balance, matching, read_balances
 from policies.fleet import Fleet, Selector
 from policies.kinship import Family
 
@@ -84,7 +85,8 @@ class Money:
 
     ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
     ``funding.crossLocation`` allows everywhere (spec §3.2); ``region``: per site, the first site that the very same
-    envelopes match, which money cannot tell from it; ``discounts``: of spares, the last one is in force.
+    envelopes match, which money cannot tell from it; ``discounts``: of spares, the last one is in force; ``balances``:
+    what pruned leases were charged; ``places``: those of their places that each envelope matched.
     """
 
     at: int
@@ -98,6 +100,8 @@ class Money:
     region: list[int]
     quarantined: frozenset[str]
     discounts: Discounts
+    balances: list[Balance]
+    places: list[frozenset[int]]
     namespaces: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
 
     @cached_property
@@ -106,6 +110,14 @@ class Money:
         found: dict[str, list[int]] = {}
         for i, envelope in enumerate(self.envelopes):
             found.setdefault(envelope.flavor, []).append(i)
+        return found
+
+    @cached_property
+    def balances_of(self) -> dict[int, list[Balance]]:
+        """Envelope → its balances, in order."""
+        found: dict[int, list[Balance]] = {}
+        for balance in self.balances:
+            found.setdefault(balance.envelope, []).append(balance)
         return found
 
     @cached_property
@@ -137,6 +149,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     )
     sites = [fleet.sites_matching(e.flavor, e.selector) for e in envelopes]
     anywhere = policy.funding.cross_location == "allow"
+    balances, places = read_balances(tables["balances"], index)
     pays_on = [fleet.sites_matching(e.flavor, ()) for e in envelopes] if anywhere else sites
     return Money(
         at=at,
@@ -150,6 +163,8 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
         region=_regions(fleet.site_count, [*sites, *pays_on]),
         quarantined=broken,
         discounts=_discounts(tables["seen_discounts"], policy, at),
+        balances=balances,
+        places=[matching(places, e.flavor, e.selector) for e in envelopes],
         namespaces=_namespaces(budgets, owners),
     )
 

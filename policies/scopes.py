@@ -34,7 +34,7 @@ def _pool(money: Money, index: int) -> Pool:
     members = [index]
     if envelope.subtree and envelope.open_at(money.at):
         members += below(money, index)
-    sites = money.sites[index]
+    sites = money.sites[index] | money.places[index]
 
     def contains(lane: Lane) -> bool:
         return lane.envelope == index or lane.site in sites or lane.site == GONE

@@ -10,6 +10,9 @@ from jobtree.world import values as col
 from policies.fleet import Fleet
 from policies.money import Money, read_money
 
+_SAME = ("seen_discounts", "balances")
+"""What cycles add to and no edit changes."""
+
 
 def read_seen_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, since: int) -> Money | None:
     """Money as the last cycle, at ``since``, saw it (spec §3.6); None where that is lost.
@@ -27,7 +30,7 @@ def read_seen_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: F
         spares=msgspec.structs.replace(policy.spares, discount=_decimal(discounts[-1])),
     )
     seen = {name: tables[f"seen_{name}"] for name in ("budgets", "envelopes", "aggregates")}
-    seen |= {"quarantine": tables["quarantine"].slice(0, 0), "seen_discounts": tables["seen_discounts"]}
+    seen |= {"quarantine": tables["quarantine"].slice(0, 0), **{name: tables[name] for name in _SAME}}
     return read_money(seen, then, fleet, since)
 
 

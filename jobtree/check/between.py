@@ -59,6 +59,7 @@ class Past(Moment):
         other = copy(self)
         other.at = at
         other.leases = {lease.key: lease for lease in group.leases}
+        other.balances = [account for account in self.balances if account.payer in group.payers]
         other.held = [lease for lease in group.open if not self.is_over(lease, at)]
         return other
 

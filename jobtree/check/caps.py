@@ -9,10 +9,14 @@ A *pool* bounds payments taken together, in GPUs at once, GPU-hours and credits:
 """
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Envelope, EnvelopeKey, Held, LeaseKey
+from jobtree.check.rows import Account, Envelope, EnvelopeKey, Held, LeaseKey
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -111,14 +115,16 @@ class Caps:
         """Whether a sponsor pays: a stranger, or a relative whose ``sharing: none`` keeps it out of the family's pool
         and whose payment the ledger calls borrowed from its start.
         """
-        payer = lease.payer
-        if payer is None or payer not in self.case.envelopes:
+        if lease.payer is None or lease.payer not in self.case.envelopes:
             return False
-        rank = self.case.kin.rank(lease.run_owner, self.case.owner_of[payer[0]])
+        first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
+        return self._lends(lease.payer, lease.run_owner, first == "borrowed")
+
+    def _lends(self, payer: EnvelopeKey, borrower: str, lent: bool) -> bool:
+        rank = self.case.kin.rank(borrower, self.case.owner_of[payer[0]])
         if rank is None or rank == 0:
             return rank is None
-        first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
-        return self.case.envelopes[payer].sharing == "none" and first == "borrowed"
+        return self.case.envelopes[payer].sharing == "none" and lent
 
     def lane(self, lease: Held) -> Lane:
         """What a payment for this lease counts against."""
@@ -130,19 +136,29 @@ class Caps:
             else:
                 key = payer, self.is_loan(lease), self.case.sites.get(lease.node)
                 if key not in self._lanes:
-                    self._lanes[key] = self._lane(payer, key[1], lease.node)
+                    self._lanes[key] = self._lane(payer, key[1], partial(self.case.matches, node=lease.node))
                 found = self._lanes[key]
             self._lane_of[lease.key] = found
         return found
 
-    def _lane(self, payer: EnvelopeKey, loan: bool, node: str) -> Lane:
-        """The envelope itself, its aggregates, its loans, and the subtrees of its ancestors that match the node."""
+    def lane_of(self, account: Account) -> Lane:
+        """The same of what leases that were pruned had paid."""
+        place = {} if account.place is None else msgspec.json.decode(account.place)
+
+        def matches(envelope: Envelope) -> bool:
+            asked = ((key, value) for key, value in envelope.selector if value != "*" and key in place)
+            return envelope.flavor == account.flavor and all(place[key] == value for key, value in asked)
+
+        return self._lane(account.payer, self._lends(account.payer, account.run_owner, account.lent), matches)
+
+    def _lane(self, payer: EnvelopeKey, loan: bool, matches: Callable[[Envelope], bool]) -> Lane:
+        """The envelope itself, its aggregates, its loans, and the subtrees of its ancestors that match the place."""
         own = self._own[payer]
         pools = [own, *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
         start = self.case.envelopes[payer].start
         touches = (
             *(Touch(pool, start, None, below=False) for pool in pools),
-            *(touch for each, touch in self._ancestors(payer) if self.case.matches(each, node)),
+            *(touch for each, touch in self._ancestors(payer) if matches(each)),
         )
         counting = {touch for touch in touches if touch.counts(self.case.at)}
         on_time = {touch for touch in touches if self.pools[touch.pool].on_time}

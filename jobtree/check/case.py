@@ -57,6 +57,15 @@ class Case(Moment):
             return ("Run", *lease.run_key) not in self.quarantined
         return not self.is_of(lease, run)
 
+    def line(self, key: RunKey) -> list[Run]:
+        """A run and the runs above it in its tree, as far as they are there."""
+        found: list[Run] = []
+        run = self.run_of(key)
+        while run is not None and run not in found:
+            found.append(run)
+            run = self.runs.get((run.namespace, run.parent)) if run.parent else None
+        return found
+
     @cached_property
     def held_by(self) -> Mapping[RunKey, list[Held]]:
         """Leases that stay open, by run."""

@@ -1,6 +1,6 @@
 """The ledger: what has been charged, recomputed from segments (spec §3.6).
 
-    charge = Σ over funded segments of  weight × seconds
+    charge = Σ over funded segments of  weight × seconds, of leases that were pruned too: the balances have them
     weight = 1000 per Active GPU, 1000 × the discount of the time per spare one
 
 A charge counts against a cap where it falls at or after the present ``start`` of the cap's envelope (for an aggregate,
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Discount, EnvelopeKey, Held, LedgerEntry
+from jobtree.check.rows import Account, Discount, EnvelopeKey, Held, LedgerEntry
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Segment
 
@@ -33,6 +33,19 @@ class Ledger:
         for lease in case.leases.values():
             if lease.payer in case.envelopes:
                 self._enter(case, caps, lease)
+        for account in case.balances:
+            if account.payer in case.envelopes:
+                self._carry(caps, account)
+
+    def _carry(self, caps: Caps, account: Account) -> None:
+        payer, own = account.payer, caps.own(account.payer)
+        for pool, opens, closes, _ in caps.lane_of(account).charged:
+            charged = sum(milli * _overlap(since, until, opens, closes) for since, until, milli in account.spans)
+            self.hours[pool] += charged
+            self.credits[pool] += charged * account.rate_milli
+            if pool == own:
+                self.paid[payer] += charged
+                self.paid_credits[payer] += charged * account.rate_milli
 
     def _enter(self, case: Moment, caps: Caps, lease: Held) -> None:
         closure = case.closing.get(lease.key)
@@ -46,7 +59,7 @@ class Ledger:
             charged = rated = 0
             for _, since, until, rate in spans:
                 last = end if until is None else until
-                parts = _weighed(case, lease, since, last)
+                parts = weighed(case, lease, since, last)
                 charge = sum(weight * _overlap(low, high, opens, closes) for weight, low, high in parts)
                 charged += charge
                 rated += charge * (rate or 0)
@@ -71,8 +84,11 @@ class Ledger:
         return closed
 
 
-def _weighed(case: Moment, lease: Held, since: int, until: int) -> Iterator[tuple[int, int, int]]:
-    """(milli-GPUs, from, to): an Active GPU weighs 1000, a spare one the discount that was in force."""
+def weighed(case: Moment, lease: Held, since: int, until: int) -> Iterator[tuple[int, int, int]]:
+    """What a lease weighs in [since, until), as (milli-GPUs, from, to).
+
+    An Active GPU weighs 1000, a spare one the discount that was in force.
+    """
     if lease.active:
         yield 1000 * lease.gpus, since, until
         return

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from jobtree.check.kin import Kin
 from jobtree.check.rows import (
+    Account,
     Aggregate,
     Budget,
     Envelope,
@@ -23,9 +24,10 @@ from jobtree.world.plan import Closure, Segment
 
 
 class Moment:
-    """``leases``: all; ``held``: open ones; ``new``: those that a plan creates then. ``discount``: what a spare GPU
-    weighs, in thousandths, and ``discounts`` what it did before; ``rates``: millicredits per GPU-hour by flavor;
-    ``sites``: see `Rows.sites`.
+    """``leases``: all that are there, ``balances``: of pruned ones; ``held``: open ones; ``new``: those that a plan
+    creates then. ``discount``: what a spare GPU weighs, in thousandths, and ``discounts`` what it did before.
+
+    ``rates``: millicredits per GPU-hour by flavor; ``sites``: see `Rows.sites`.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Moment:
         self.discounts = rows.seen.discounts
         self.rates: Mapping[str, int] = {}
         self.leases: Mapping[LeaseKey, Held] = {lease.key: lease for lease in rows.leases}
+        self.balances: list[Account] = rows.balances
         self.held: list[Held] = []
         self.new: list[Held] = []
         self.closing: Mapping[LeaseKey, Closure] = {}

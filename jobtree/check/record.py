@@ -46,6 +46,8 @@ def _order(case: Case) -> Iterator[Violation]:
         "leases": [(each.namespace, each.name) for each in plan.leases],
         "runs": [(each.namespace, each.name) for each in plan.runs],
         "budgets": [(each.name,) for each in plan.budgets],
+        "pruned": [(each.namespace, each.name) for each in plan.pruned],
+        "settled": [tuple(str(part) for part in each.title[:-1]) for each in plan.settled],
         "waits": [(each.namespace, each.name) for each in plan.waits],
     }
     for name, keys in lists.items():

@@ -234,6 +234,27 @@ class Held(NamedTuple):
         return self.funding[-1][0] if self.funding else "unfunded"
 
 
+class Account(NamedTuple):
+    """A row of ``balances``: what leases of a payer that were pruned had been charged, (from, to, milli-GPUs)."""
+
+    budget: str
+    envelope: str
+    owner: str
+    run_owner: str
+    flavor: str
+    funding_class: str
+    role: str
+    lent: bool
+    place: str | None
+    rate_milli: int
+    spans: tuple[tuple[int, int, int], ...]
+
+    @property
+    def payer(self) -> EnvelopeKey:
+        """The envelope that paid."""
+        return self.budget, self.envelope
+
+
 class Quarantined(NamedTuple):
     """A row of ``quarantine``."""
 
@@ -277,6 +298,7 @@ class Rows:
     aggregates: list[Aggregate]
     runs: list[Run]
     leases: list[Held]
+    balances: list[Account]
     quarantine: list[Quarantined]
     seen: Seen
     _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
@@ -293,6 +315,7 @@ class Rows:
             aggregates=read(tables["aggregates"], Aggregate),
             runs=read(tables["runs"], Run),
             leases=read(tables["leases"], Held),
+            balances=read(tables["balances"], Account),
             quarantine=read(tables["quarantine"], Quarantined),
             seen=Seen(
                 budgets=read(tables["seen_budgets"], Budget),

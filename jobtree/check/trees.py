@@ -14,21 +14,11 @@ def violations(case: Case) -> Iterator[Violation]:
     yield from _gangs(case)
 
 
-def _above(case: Case, key: RunKey) -> list[Run]:
-    """A run and the runs above it in its tree."""
-    found: list[Run] = []
-    run = case.run_of(key)
-    while run is not None and run not in found:
-        found.append(run)
-        run = case.runs.get((run.namespace, run.parent)) if run.parent else None
-    return found
-
-
 def _quotas(case: Case) -> Iterator[Violation]:
     growing = {
         run.key
         for key in case.new_by
-        for run in _above(case, key)
+        for run in case.line(key)
         if run.quota_gpus is not None or run.quota_gpu_milliseconds is not None
     }
     if not growing:
@@ -41,7 +31,7 @@ def _quotas(case: Case) -> Iterator[Violation]:
             continue
         is_open = not lease.closed and lease.key not in case.closing
         charge = _used(case, lease) + (1000 * lease.gpus * _ahead(case, lease) if is_open else 0)
-        for above in _above(case, lease.run_key):
+        for above in case.line(lease.run_key):
             width[above.key] += lease.gpus if is_open else 0
             hours[above.key] += charge
     for key in sorted(growing):

@@ -4,13 +4,14 @@ It is the snapshot that reading the cluster right after the plan's writes would 
 meanwhile and kubelets obey at once, as in a state file (spec §10).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from jobtree.api import Time
 from jobtree.world import rows, schema, seen, values
+from jobtree.world.balances import merged
 from jobtree.world.columns import canonical, replaced
 from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
@@ -28,6 +29,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
         tables = {
             **snapshot.tables,
             "leases": _leases(snapshot.tables["leases"], plan),
+            "balances": _balances(snapshot.tables, plan),
             "runs": _runs(snapshot.tables["runs"], plan),
             **_seen(snapshot, plan.at),
         }
@@ -46,6 +48,14 @@ def _seen(snapshot: Snapshot, at: int) -> dict[str, pa.Table]:
         seen.rates_milli(policy),
         seen.discounts(before, policy, at),
     )
+
+
+def _balances(tables: Mapping[str, pa.Table], plan: Plan) -> pa.Table:
+    """What was pruned is in the balances, small enough for an object."""
+    if not plan.pruned:
+        return tables["balances"]
+    starts = [start for start in values.optional_ints(tables["envelopes"], "start") if start is not None]
+    return rows.balances(merged(rows.accounts(tables["balances"]), plan.settled, starts))
 
 
 def _places(table: pa.Table) -> dict[Name, int]:
@@ -72,6 +82,10 @@ def _leases(table: pa.Table, plan: Plan) -> pa.Table:
         ("funding", ledgers),
     ):
         table = replaced(table, column, cells)
+    if plan.pruned:
+        gone = {places[each.namespace, each.name] for each in plan.pruned}
+        kept = pa.array([place for place in range(len(places)) if place not in gone], pa.int64())
+        table = canonical(table.take(kept), schema.LEASES)
     return _merged(table, rows.leases(plan.leases)) if plan.leases else table
 
 

@@ -32,9 +32,10 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import needs, seen
+from jobtree.world import balances, needs, seen
+from jobtree.world.balances import Balances
 
-CONFIG_MAPS: Final = frozenset({"jobtree-lottery", "jobtree-balances", seen.RECORD})
+CONFIG_MAPS: Final = frozenset({"jobtree-lottery", balances.RECORD, seen.RECORD})
 """Names of the ConfigMaps that a cycle reads (spec §3.6, §6)."""
 
 _CORE: Final = frozenset({"Node", "Pod", "ConfigMap"})
@@ -130,6 +131,12 @@ class Intake:
         """The data of the planner's ConfigMap of that name, None where it is not there."""
         found = (each.data for each in self.config_maps if (each.namespace, each.name) == (seen.NAMESPACE, name))
         return next(found, None)
+
+    @property
+    def balances(self) -> Balances:
+        """What pruned leases were charged; empty where there is no record, or none that can be read."""
+        data = self.config_map(balances.RECORD)
+        return Balances() if data is None else balances.of(data)
 
     @property
     def last_cycle(self) -> Time | None:
@@ -328,4 +335,6 @@ def _config_map(key: Key, raw: bytes | msgspec.Raw) -> ConfigMap:
         content = msgspec.json.decode(raw, type=_ConfigMapData)
     except msgspec.ValidationError as error:
         raise Refusal(f"its data cannot be read: {error}") from None
+    if (key.namespace, key.name) == (seen.NAMESPACE, balances.RECORD):
+        balances.of(content.data)
     return ConfigMap(namespace=key.namespace, name=key.name, data=content.data)

@@ -12,6 +12,7 @@ import msgspec
 from jobtree.api.budget import BudgetStatus
 from jobtree.api.lease import Lease
 from jobtree.api.run import RunStatus
+from jobtree.world.balances import Account
 
 PLAN_VERSION = 1
 
@@ -58,6 +59,13 @@ class Segment(Record, frozen=True, kw_only=True):
     funding_class: Literal["owned", "shared", "borrowed", "unfunded"]
     since: int
     rate_milli: int | None = None
+
+
+class Pruned(Record, frozen=True, kw_only=True):
+    """A closed lease that goes, its charges kept in the plan's ``settled`` (spec §3.6)."""
+
+    namespace: str
+    name: str
 
 
 class Short(Record, frozen=True, kw_only=True):
@@ -147,7 +155,7 @@ class Solver(Record, frozen=True, kw_only=True):
 
 class Plan(Record, frozen=True, kw_only=True):
     """See the module. ``at``: the cycle's time in Unix seconds, ``since``: that of the last cycle that was carried out;
-    ``snapshot`` and ``policy``: SHA-256 digests.
+    ``snapshot`` and ``policy``: SHA-256 digests; ``settled``: what balances grow by, the charges of what is ``pruned``.
     """
 
     version: int = PLAN_VERSION
@@ -168,3 +176,5 @@ class Plan(Record, frozen=True, kw_only=True):
     waits: list[Wait] = []
     prices: Prices | None = None
     warnings: list[PlanWarning] = []
+    pruned: list[Pruned] = []
+    settled: list[Account] = []

@@ -12,8 +12,10 @@ from jobtree.api.lease import Segment
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact, milli_gpu_seconds
 from jobtree.world import needs, schema
+from jobtree.world.balances import Account
 from jobtree.world.columns import table
 from jobtree.world.intake import Notice
+from jobtree.world.records import read
 from jobtree.world.seen import Discount
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -208,6 +210,17 @@ def seen_discounts(found: Sequence[Discount]) -> pa.Table:
     return table(
         schema.SEEN_DISCOUNTS, {"since": [each.since for each in found], "milli": [each.milli for each in found]}
     )
+
+
+def balances(found: Sequence[Account]) -> pa.Table:
+    """One row an account."""
+    columns = {name: [getattr(account, name) for account in found] for name in schema.BALANCES.names}
+    return table(schema.BALANCES, columns | {"place": [place or None for place in columns["place"]]})
+
+
+def accounts(balances: pa.Table) -> list[Account]:
+    """The accounts of such a table."""
+    return read(balances, Account)
 
 
 def notices(found: Sequence[Notice]) -> pa.Table:

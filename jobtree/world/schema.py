@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
 
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -208,6 +208,23 @@ SEEN_RATES: Final = pa.schema([("flavor", _text), ("rate_milli", _count)])  # mi
 SEEN_DISCOUNTS: Final = pa.schema([("since", _time), ("milli", _count)])  # since: null = from the beginning
 """Key: since. What a spare GPU cost of a whole one, from when on; no rows = what the last cycle saw is lost."""
 
+BALANCES: Final = pa.schema(
+    [
+        ("budget", _text),
+        ("envelope", _text),
+        ("owner", _code),  # the payer's
+        ("run_owner", _code),
+        ("flavor", _code),
+        ("funding_class", _code),
+        ("role", _code),
+        ("lent", pa.bool_()),  # called borrowed from its start
+        ("place", _code),  # the node's labels that selectors asked for, as JSON; null = not known
+        ("rate_milli", _count),  # millicredits per GPU-hour
+        ("spans", pa.list_(pa.struct([("from", _time), ("to", _time), ("milli_gpus", _count)]))),
+    ]
+)
+"""Key: all columns but the last. What leases that were pruned had been charged, over time (spec §3.6)."""
+
 TABLES: Final[dict[str, pa.Schema]] = {
     "nodes": NODES,
     "pods": PODS,
@@ -223,6 +240,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "seen_aggregates": AGGREGATES,
     "seen_rates": SEEN_RATES,
     "seen_discounts": SEEN_DISCOUNTS,
+    "balances": BALANCES,
 }
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -240,4 +258,5 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "seen_aggregates": ("budget", "name"),
     "seen_rates": ("flavor",),
     "seen_discounts": ("since",),
+    "balances": tuple(BALANCES.names[:-1]),
 }

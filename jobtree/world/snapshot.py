@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from jobtree.api import Policy, enc_hook
+from jobtree.api import Lease, Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
+from jobtree.world.balances import LeaseName
 from jobtree.world.intake import Intake, collector_paused
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
@@ -71,11 +72,23 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "envelopes": rows.envelopes(intake.budgets),
         "aggregates": rows.aggregates(intake.budgets),
         "runs": rows_runs.runs(intake.runs, policy.spec),
-        "leases": rows.leases(intake.leases),
+        "leases": rows.leases(uncounted(intake)),
         "quarantine": rows.notices(intake.quarantined),
         "warnings": rows.notices(intake.warnings),
         **_seen(intake.last_seen),
+        "balances": rows.balances(intake.balances.accounts),
     }
+
+
+def uncounted(intake: Intake) -> list[Lease]:
+    """The leases that are not in the balances yet. One that is, and still there, was about to be deleted."""
+    counted = intake.balances.counted
+    return [lease for lease in intake.leases if not is_counted(lease, counted)]
+
+
+def is_counted(lease: Lease, counted: Mapping[LeaseName, int]) -> bool:
+    """Whether this very lease is among those ``counted`` in balances."""
+    return lease.status.closed and counted.get((lease.namespace, lease.name)) == lease.status.ended
 
 
 def _seen(found: Seen | None) -> dict[str, pa.Table]:

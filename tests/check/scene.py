@@ -95,8 +95,12 @@ class Scene:
 
     def quarantine(self, kind: str, name: str) -> Self:
         """Set an object aside, as reading it would."""
-        self.quarantined.append(Notice(kind, "default" if kind == "Run" else "", name, "it is broken"))
-        return self.remove(kind, name)
+        return self.set_aside(kind, "default" if kind == "Run" else "", name).remove(kind, name)
+
+    def set_aside(self, kind: str, namespace: str, name: str) -> Self:
+        """A notice that an object is broken."""
+        self.quarantined.append(Notice(kind, namespace, name, "it is broken"))
+        return self
 
     # --- leases
 

@@ -12,8 +12,9 @@ from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import Slice
 from jobtree.api.meta import Condition, EnvelopeRef
 from jobtree.api.run import RUN_CONDITIONS
-from jobtree.world.plan import BudgetUpdate, Plan, RunUpdate, Short
-from tests.check.scene import Scene, names, slots_of
+from jobtree.world.balances import Account
+from jobtree.world.plan import BudgetUpdate, Plan, Pruned, RunUpdate, Short
+from tests.check.scene import Scene, ago, names, slots_of
 from tests.check.scenes import SCENES
 from tests.support.documents import Document, foreign_pod
 from tests.support.times import moment
@@ -215,3 +216,27 @@ def usage(**changes: float) -> Callable[[Plan], Plan]:
     true = {"owned_gpus": 6, "headroom_gpus": 2, "gpu_seconds_consumed": 46 * 3600, "gpu_hours_consumed": 46}
     record = EnvelopeUsage(name="gpus", **(true | changes))  # type: ignore[arg-type]
     return plan(budgets=[BudgetUpdate(name="org-a", status=BudgetStatus(envelopes=(record,)))])
+
+
+DONE: Final = Account(
+    budget="org-a", envelope="gpus", owner="org:a", run_owner="org:a", flavor="H100-80GB", funding_class="owned",
+    role="Active", spans=((ago("11h"), ago("30m"), 4000),), place='{"region":"us-west"}',
+)  # fmt: skip
+"""What done-0 in the scene of hours was charged."""
+
+
+def below(parent: str) -> Document:
+    """A patch that puts a Run below another one in its tree."""
+    return {"spec": {"parent": parent}}
+
+
+def pruned(scene: Scene, *names: str, retention: str = "20m", **changes: Any) -> Scene:
+    """Leases go, kept for ``retention``, and balances grow by what done-0 was charged, changed."""
+    settled = [msgspec.structs.replace(DONE, **changes)] if changes.get("spans", DONE.spans) else []
+    gone = [Pruned(namespace="default", name=name) for name in names]
+    return scene.policy(retention={"leases": retention}).then(plan(pruned=gone, settled=settled))
+
+
+def growing(**changes: Any) -> Callable[[Scene], object]:
+    """done-0 goes, and balances grow by something else than what it was charged."""
+    return lambda scene: pruned(scene, "done-0", **changes)

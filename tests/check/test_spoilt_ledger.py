@@ -3,9 +3,7 @@
 import pytest
 
 from tests.check.scene import Scene, ago
-from tests.check.spoils import (
-    Spoil,
-)
+from tests.check.spoils import Spoil, below, growing, pruned
 
 SPOILS = [
     Spoil(
@@ -89,6 +87,60 @@ SPOILS = [
         lambda s: s.policy(creditRates={"H100-80GB": 2}).relabel(0, funding=(Scene.entry("owned", s.at, rate=2),)),
         "class-derived",
     ),
+    Spoil("hours", "a lease that goes too early", lambda s: pruned(s, "done-0", retention="31m"), "prune-due"),
+    Spoil("hours", "an open lease that goes", lambda s: pruned(s, "done-0", "v-0"), "prune-due"),
+    Spoil("hours", "a lease that goes and was never there", lambda s: pruned(s, "done-0", "nobody-0"), "prune-due"),
+    Spoil("hours", "a lease that goes twice", lambda s: pruned(s, "done-0", "done-0"), "unique-names balances-whole"),
+    Spoil(
+        "hours",
+        "a lease that goes while nobody can read the balances",
+        lambda s: pruned(s, "done-0").set_aside("ConfigMap", "jobtree-system", "jobtree-balances"),
+        "prune-due",
+    ),
+    Spoil(
+        "hours",
+        "a lease that goes and counts in the quota of a tree",
+        lambda s: pruned(s, "done-0").run("top", 1, quota={"maxGPUHours": 99}).edit("Run", "done", below("top")),
+        "prune-due",
+    ),
+    Spoil(
+        "hours",
+        "a lease that goes and tells a run that follows how its own ended",
+        lambda s: pruned(s, "done-0").remove("Run", "done").run("next", 1, follow={"after": ["done"]}),
+        "prune-due",
+    ),
+    Spoil("hours", "a lease that goes for nothing", lambda s: pruned(s, "done-0", spans=()), "balances-whole"),
+    Spoil("hours", "balances that grow for nothing", pruned, "balances-whole"),
+    Spoil(
+        "hours",
+        "balances that grow by a second less",
+        growing(spans=((ago("11h") + 1, ago("30m"), 4000),)),
+        "balances-whole",
+    ),
+    Spoil(
+        "hours", "balances that grow by a GPU more", growing(spans=((ago("11h"), ago("30m"), 5000),)), "balances-whole"
+    ),
+    Spoil(
+        "hours",
+        "balances that grow by the same at another time",
+        growing(spans=((ago("10h"), ago("30m") + 3600, 4000),)),
+        "balances-whole",
+    ),
+    Spoil("hours", "balances that grow by what another envelope paid", growing(envelope="other"), "balances-whole"),
+    Spoil(
+        "hours", "balances that grow by what another run's owner was paid", growing(run_owner="org:b"), "balances-whole"
+    ),
+    Spoil("hours", "balances that grow by what was shared", growing(funding_class="shared"), "balances-whole"),
+    Spoil("hours", "balances that grow by what was lent", growing(lent=True), "balances-whole"),
+    Spoil("hours", "balances that grow by what spares cost", growing(role="Spare"), "balances-whole"),
+    Spoil(
+        "hours",
+        "balances that grow by what was paid in another place",
+        growing(place='{"region":"us-east"}'),
+        "balances-whole",
+    ),
+    Spoil("hours", "balances that grow by what was paid nobody knows where", growing(place=""), "balances-whole"),
+    Spoil("hours", "balances that grow by what cost credits", growing(rate_milli=1), "balances-whole"),
 ]
 
 

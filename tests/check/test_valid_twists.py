@@ -7,6 +7,7 @@ from tests.check.spoils import (
     Spoil,
     limit,
     own_pod,
+    pruned,
     relative_that_lends,
     requests,
     silent,
@@ -21,6 +22,13 @@ LENDS = {"lending": {"allow": True, "to": ["team:z", "team:a"], "maxConcurrency"
 
 
 TWISTS = [
+    Spoil("hours", "a lease that goes when its time is over", lambda s: pruned(s, "done-0", retention="30m"), ""),
+    Spoil(
+        "hours",
+        "a lease that goes, of a run that is gone",
+        lambda s: pruned(s, "done-0").remove("Run", "done").run("next", 1, follow={"after": ["v"]}),
+        "",
+    ),
     Spoil(
         "simple",
         "hours that were overspent by what has ended, beside others that run on",

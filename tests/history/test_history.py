@@ -2,18 +2,21 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import msgspec
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jobtree.check import Rows, check
 from jobtree.world.plan import Plan, Segment
 from tests.history.facts import history, kind
 from tests.history.histories import histories
 from tests.history.play import Played, Step, play, snapshot_of
+from tests.support.documents import merge
 from tests.support.times import unix
 
 HISTORIES: Final = int(os.environ.get("JOBTREE_WORLDS", "540")) // 9
@@ -40,6 +43,30 @@ def test_the_checker_misses_no_second(steps: list[Step]) -> None:
         rows = Rows.of(cycle.snapshot)
         for spoilt in in_other_seconds(cycle.plan):
             assert check(cycle.snapshot, spoilt, rows) != []
+
+
+@settings(max_examples=max(1, HISTORIES // 3))
+@given(histories(), st.integers(0, 60))
+def test_pruned_leases_change_nothing_but_that_they_are_gone(steps: list[Step], retention: int) -> None:
+    kept, pruned = play(steps), play(keeping(steps, f"{retention}s"))
+
+    assert [forgetful(cycle.plan) for cycle in pruned] == [forgetful(cycle.plan) for cycle in kept]
+    for one, other in zip(kept, pruned, strict=True):
+        assert counted(other) == counted(one)
+
+
+def keeping(steps: list[Step], retention: str) -> list[Step]:
+    """The same history under Policies that keep closed leases for so long."""
+    patch = {"spec": {"retention": {"leases": retention}}}
+    return [
+        replace(step, put=[merge(each, patch) if each["kind"] == "Policy" else each for each in step.put])
+        for step in steps
+    ]
+
+
+def forgetful(plan: Plan) -> Plan:
+    """A plan without what it prunes."""
+    return msgspec.structs.replace(plan, pruned=[], settled=[])
 
 
 def told(cycles: Sequence[Played]) -> dict[str, list[tuple[str, int]]]:
@@ -71,7 +98,7 @@ def counted(cycle: Played) -> dict[tuple[str, str], float]:
     """The same, by SQL over the leases as they are after the cycle."""
     tables = snapshot_of(cycle.after).tables
     with duckdb.connect() as database:
-        for name in ("leases", "envelopes", "seen_discounts"):
+        for name in ("leases", "envelopes", "seen_discounts", "balances"):
             database.register(name, tables[name])
         rows = database.execute(CHARGES, {"now": cycle.at}).fetchall()
     return {(budget, envelope): milli / 1000 for budget, envelope, milli in rows}

@@ -223,11 +223,17 @@ def test_config_maps_of_the_planner_are_read_and_others_are_not() -> None:
             "metadata": {"name": name, "namespace": "jobtree-system"},
             "data": data,
         }
-        for name, data in {"jobtree-balances": {"a": "1"}, "jobtree-lottery": {"b": 2}, "kube-root-ca": {}}.items()
+        for name, data in {
+            "jobtree-balances": {"accounts": "[]"},
+            "jobtree-budgets": {"a": "1"},
+            "jobtree-lottery": {"b": 2},
+            "kube-root-ca": {},
+        }.items()
     ]
     found = intake_of(maps)
     assert [(each.namespace, each.name, each.data) for each in found.config_maps] == [
-        ("jobtree-system", "jobtree-balances", {"a": "1"})
+        ("jobtree-system", "jobtree-balances", {"accounts": "[]"}),
+        ("jobtree-system", "jobtree-budgets", {"a": "1"}),
     ]
     assert [each.name for each in found.quarantined] == ["jobtree-lottery"]
 

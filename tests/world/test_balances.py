@@ -1,0 +1,117 @@
+"""Balances keep every second of what was charged, and fit an object (spec §3.6)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.api import Refusal
+from jobtree.world import balances, rows
+from jobtree.world.balances import Account, Balances, Span, Title, accounts_of, merged, of, place_of, record
+from tests.support.times import T0, unix
+
+AT = unix(T0)
+DAY = 86_400
+
+
+def title(envelope: str = "gpus", **said: Any) -> Title:
+    whole: dict[str, Any] = {
+        "budget": "org-a", "owner": "org:a", "run_owner": "org:a", "flavor": "H100-80GB", "funding_class": "owned",
+        "role": "Active", "lent": False, "place": '{"region":"us-west"}', "rate_milli": 0,
+    }  # fmt: skip
+    return Title(envelope=envelope, **(whole | said))
+
+
+def account(*spans: Span, **said: Any) -> Account:
+    return Account(**title(**said)._asdict(), spans=spans)
+
+
+def charged(accounts: Sequence[Account], start: int) -> int:
+    return sum(
+        milli * (until - max(since, start))
+        for each in accounts for since, until, milli in each.spans if until > start
+    )  # fmt: skip
+
+
+titles = st.builds(title, st.sampled_from("ab"), rate_milli=st.sampled_from([0, 1500]), lent=st.booleans())
+spans = st.builds(
+    lambda since, lasts, milli: (since, since + lasts, milli),
+    st.integers(0, 40), st.integers(1, 20), st.integers(1, 3),
+)  # fmt: skip
+charges = st.lists(st.tuples(titles, spans), max_size=12)
+
+
+@given(charges)
+def test_accounts_are_the_sum_of_charges_in_every_second_and_canonical(found: list[tuple[Title, Span]]) -> None:
+    accounts = accounts_of(found)
+    assert [each.title for each in accounts] == sorted({whose for whose, _ in found})
+    for each in accounts:
+        mine = [span for whose, span in found if whose == each.title]
+        for second in range(61):
+            assert sum(m for since, until, m in each.spans if since <= second < until) == sum(
+                m for since, until, m in mine if since <= second < until
+            )
+        for (_, until, milli), (since, _, following) in zip(each.spans, each.spans[1:], strict=False):
+            assert until < since or (until == since and milli != following)
+
+
+@given(charges, charges)
+def test_a_record_says_what_was_put_in(one: list[tuple[Title, Span]], other: list[tuple[Title, Span]]) -> None:
+    together = merged(accounts_of(one), accounts_of(other), [])
+    assert together == accounts_of([*one, *other])
+    kept = Balances(accounts=together, counted={("default", "r-0"): AT})
+    assert of(record(kept)) == kept
+    assert tuple(rows.accounts(rows.balances(together))) == together
+
+
+@pytest.mark.parametrize("data", [{"a": "1"}, {"accounts": "[{}]"}, {"accounts.zlib": "AAAA"}, {"accounts.zlib": "é"}])
+def test_a_record_that_cannot_be_read_says_what_follows(data: dict[str, str]) -> None:
+    with pytest.raises(Refusal) as refusal:
+        of(data)
+    assert refusal.value.problem == ("its accounts cannot be read, so no closed lease is pruned; put back what it was")
+
+
+def test_a_place_is_what_selectors_ask_of_a_node() -> None:
+    assert place_of({"region": "east", "rack": "r1"}, ["region", "zone"]) == '{"region":"east","zone":null}'
+
+
+def crowded() -> list[Account]:
+    """A month in which what is paid for changes every five minutes, too unevenly to be compressed by much."""
+
+    def spans(seed: int) -> list[Span]:
+        begins = range(AT, AT + 31 * DAY, 300)
+        return [(at, at + 1 + (at // 300 * 31 + seed) % 299, 1000 + at // 300 * 7919 % 8000) for at in begins]
+
+    return [account(*spans(seed), envelope=f"e{seed}") for seed in range(3)]
+
+
+def size(accounts: Sequence[Account]) -> int:
+    return sum(map(len, record(Balances(accounts=tuple(accounts))).values()))
+
+
+def test_what_does_not_fit_is_merged_by_days_and_nothing_is_refunded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(balances, "MOST", 230_000)
+    before, start = crowded(), AT + 3 * DAY + 12_345
+    after = merged(before, [], [start])
+    assert size(after) <= 230_000 < size(before)
+    blurred = AT + 24 * DAY
+    for moment in (start, *range(AT, blurred, DAY), *range(blurred, AT + 31 * DAY, 997)):
+        assert charged(after, moment) == charged(before, moment)
+    for moment in range(AT, blurred, 7001):
+        since = max(moment // DAY * DAY, start if start <= moment else 0)
+        assert charged(before, moment) <= charged(after, moment) <= charged(before, since)
+    assert merged(after, [], [start]) == after
+
+
+def test_months_and_years_are_merged_where_days_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    daily = account(*((AT + day * DAY, AT + day * DAY + 9, 1000 + day) for day in range(800)))
+    monkeypatch.setattr(balances, "MOST", 4500)
+    monthly = merged([daily], [], [])[0].spans
+    assert len(monthly) == 25 + 90
+    monkeypatch.setattr(balances, "MOST", 100)
+    yearly = merged([daily], [], [])[0].spans
+    ends = [unix(f"{year}-01-01T00:00:00Z") for year in (2027, 2028)] + [AT + 792 * DAY]
+    assert [until for _, until, _ in yearly[:3]] == ends
+    assert {charged([account(*spans)], AT) for spans in (monthly, yearly)} == {charged([daily], AT)}

@@ -161,6 +161,8 @@ def write(root: Path, days_count: int, gpus: int, jobs: int) -> None:
             "leases": pa.Table.from_pylist(leases, FOLDS["leases"]),
             "runs": pa.Table.from_pylist([_run(job, begin, times[-1]) for job in changed.values()], FOLDS["runs"]),
             "waits": spans(FOLDS["waits"], waits),
+            "opening": FOLDS["opening"].empty_table(),
+            "discounts": pa.Table.from_pylist([{"milli": 500, "time": times[-1]}], FOLDS["discounts"]),
         }
         days.store(lake, str(Time(begin))[:10], tables, [])
         print(f"\rday {day + 1} of {days_count}: {len(leases)} leases", end="", file=sys.stderr, flush=True)
@@ -206,7 +208,7 @@ def _cycle(at: int) -> dict[str, Any]:
     stamp = str(Time(at)).replace("-", "").replace(":", "")
     digest = hashlib.sha256(stamp.encode()).hexdigest()
     digests = dict.fromkeys(("snapshot", "plan", "leases", "policy"), digest)
-    return {"time": at, "cycle": stamp, **digests, "spare_milli": 500}
+    return {"time": at, "cycle": stamp, **digests}
 
 
 def _run(job: Job, begin: int, last: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What reports need of many cycles, folded into a few tables (`exporters.foldtables`; spec §11).
 
 A fold keeps what cannot be told from its neighbours. Leases carry their own history, so the last form of each is
-enough; a run's last form, with the cycles that had it first and last; every other row with the time that it stood.
+enough, of one that was pruned that in the cycle that did it; a run's last form, with the cycles that had it first and
+last; every other row with the time that it stood.
 """
 
 from collections import defaultdict
@@ -13,14 +14,19 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from exporters.foldtables import CYCLES, FOLDS, FOREIGN, LEASES, RUNS, STANDING, WAITS
+from exporters.foldtables import CYCLES, DISCOUNTS, FOLDS, FOREIGN, LEASES, OPENING, RUNS, STANDING, WAITS
 from exporters.lake import Lake, Manifest, read_columns, read_manifest, read_plan, read_table
 from jobtree.api import Refusal, dec_hook
 from jobtree.api.policy import PolicySpec
-from jobtree.world.plan import Wait
+from jobtree.world import values
+from jobtree.world.plan import Pruned, Wait
+from jobtree.world.seen import Discount, discounts
 
 Rows = Mapping[tuple[str, ...], dict[str, Any]]
 """A table's rows by key."""
+
+Gone = list[tuple["Cycle", set[tuple[str, str]]]]
+"""Cycles that prune leases, with their (namespace, name)."""
 
 Read = Callable[[Path, str], pa.Table]
 
@@ -60,22 +66,26 @@ class Fold:
     troubles: list[Trouble]
 
 
-class _Waits(msgspec.Struct):
+class _Said(msgspec.Struct):
     """The part of a plan that a fold keeps."""
 
     waits: list[Wait] = []
+    pruned: list[Pruned] = []
 
 
 def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
     """Folds the records of ``cycles``, which are in the order of their time. What cannot be read is a trouble."""
     reader = _Reader(lake)
-    tables = {"cycles": _cycles(cycles), "leases": _leases(reader, cycles), "runs": _runs(reader, cycles)}
+    gone: Gone = []
+    tables = {"cycles": _cycles(cycles), "runs": _runs(reader, cycles), "opening": _opening(reader, cycles)}
     for name, key in STANDING.items():
         columns = FOLDS[name].names[:-2]
         versions = ((at, _keyed(table.select(columns), key)) for at, table in reader.versions(name, cycles))
         tables[name] = spans(FOLDS[name], versions)
     tables["foreign"] = spans(FOREIGN, ((at, _foreign(table)) for at, table in reader.versions("pods", cycles)))
-    tables["waits"] = spans(WAITS, _waits(cycles, reader.troubles))
+    tables["waits"] = spans(WAITS, _waits(cycles, reader.troubles, gone))
+    tables["leases"] = _leases(reader, cycles, gone)
+    tables["discounts"] = _discounts(reader, cycles)
     return Fold({name: tables[name] for name in FOLDS}, reader.troubles)
 
 
@@ -130,26 +140,56 @@ def _keyed(table: pa.Table, key: tuple[str, ...]) -> Rows:
 
 
 def _cycles(cycles: Sequence[Cycle]) -> pa.Table:
-    spares: dict[str, int] = {}
-    rows = []
-    for path, manifest in cycles:
-        policy = manifest.policy_digest
-        if policy not in spares:
-            spec = msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
-            spares[policy] = spec.spares.discount_milli
-        leases = manifest.tables.get("leases")
-        values = (int(manifest.at), path.stem, manifest.snapshot, manifest.plan, leases, policy, spares[policy])
-        rows.append(dict(zip(CYCLES.names, values, strict=True)))
-    return pa.Table.from_pylist(rows, CYCLES)
+    rows = [
+        (each.at, each.path.stem, each.manifest.snapshot, each.manifest.plan, each.manifest.tables.get("leases"),
+         each.manifest.policy_digest)
+        for each in cycles
+    ]  # fmt: skip
+    return pa.Table.from_pylist([dict(zip(CYCLES.names, row, strict=True)) for row in rows], CYCLES)
 
 
-def _leases(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
-    """The last table that can be read: leases outlive their runs, so whatever held a GPU meanwhile is in it."""
+def _leases(reader: _Reader, cycles: Sequence[Cycle], gone: Gone) -> pa.Table:
+    """The last table that can be read: leases outlive their runs, so whatever held a GPU meanwhile is in it; or was
+    pruned by one of the cycles, whose own table still has it.
+    """
+    found = []
+    for cycle, names in gone:
+        table = reader.table("leases", cycle)
+        if table is not None:
+            found.append(_pruned(cycle, table, names))
     for cycle in reversed(cycles):
         table = reader.table("leases", cycle)
         if table is not None:
-            return table.append_column("seen", _same(cycle.at, table)).cast(LEASES)
-    return LEASES.empty_table()
+            found.append(_stamped(table, "seen", cycle.at, LEASES))
+            break
+    return pa.concat_tables([LEASES.empty_table(), *found])
+
+
+def _pruned(cycle: Cycle, table: pa.Table, names: set[tuple[str, str]]) -> pa.Table:
+    keys = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
+    places = [place for place, key in enumerate(keys) if key in names]
+    return _stamped(table.take(pa.array(places, pa.int64())), "seen", cycle.at, LEASES)
+
+
+def _opening(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
+    table = reader.table("balances", cycles[0]) if cycles else None
+    return OPENING.empty_table() if table is None else _stamped(table, "time", cycles[0].at, OPENING)
+
+
+def _discounts(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
+    """What the last cycle's charges of spares are counted by."""
+    if not cycles:
+        return DISCOUNTS.empty_table()
+    last = cycles[-1]
+    table = reader.table("seen_discounts", last)
+    before = [] if table is None else [Discount(**row) for row in table.to_pylist()]
+    policy = msgspec.json.decode(last.manifest.policy, type=PolicySpec, dec_hook=dec_hook)
+    known = [{"since": each.since, "milli": each.milli} for each in discounts(before, policy, last.at)]
+    return pa.Table.from_pylist([{**row, "time": last.at} for row in known], DISCOUNTS)
+
+
+def _stamped(table: pa.Table, column: str, at: int, schema: pa.Schema) -> pa.Table:
+    return table.append_column(column, _same(at, table)).cast(schema)
 
 
 def _runs(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
@@ -182,13 +222,14 @@ def _foreign(pods: pa.Table) -> Rows:
     return {(node,): {"node": node, "gpus": count} for node, count in gpus.items()}
 
 
-def _waits(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[int, Rows]]:
+def _waits(cycles: Sequence[Cycle], troubles: list[Trouble], gone: Gone) -> Iterator[tuple[int, Rows]]:
+    """Who waits in each cycle whose plan is another one; adds to ``gone`` what the plans prune."""
     before: str | None = None
     for cycle in cycles:
         if cycle.manifest.plan == before:
             continue
         try:
-            plan = msgspec.json.decode(read_plan(cycle.path, cycle.manifest), type=_Waits)
+            plan = msgspec.json.decode(read_plan(cycle.path, cycle.manifest), type=_Said)
         except (Refusal, msgspec.DecodeError) as error:
             problem = error.problem if isinstance(error, Refusal) else f"it is no plan: {error}"
             troubles.append(
@@ -196,6 +237,8 @@ def _waits(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[i
             )
             continue
         before = cycle.manifest.plan
+        if plan.pruned:
+            gone.append((cycle, {(each.namespace, each.name) for each in plan.pruned}))
         yield cycle.at, {(wait.namespace, wait.name): _wait(wait) for wait in plan.waits}
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from jobtree.world import schema
 
-FOLD_VERSION: Final = 1
+FOLD_VERSION: Final = 2
 """Raised whenever a column changes its name, type or meaning."""
 
 _SPAN: Final = [("since", pa.int64()), ("until", pa.int64())]
@@ -37,13 +37,18 @@ CYCLES: Final = pa.schema(
         ("plan", pa.string()),
         ("leases", pa.string()),
         ("policy", pa.string()),
-        ("spare_milli", pa.int64()),  # what a spare GPU costs of a whole one, in thousandths
     ]
 )
 """A row per cycle, by time."""
 
 LEASES: Final = pa.schema([*_plain(schema.LEASES), ("seen", pa.int64())])
 """The last form of each lease; ``seen``: the last cycle that had it."""
+
+OPENING: Final = pa.schema([*_plain(schema.BALANCES), ("time", pa.int64())])
+"""What leases that had been pruned before the first cycle (``time``) were charged: no later cycle has them."""
+
+DISCOUNTS: Final = pa.schema([*_plain(schema.SEEN_DISCOUNTS), ("time", pa.int64())])
+"""What a spare GPU costs of a whole one, in thousandths, from when on, as the last cycle (``time``) knows it."""
 
 RUNS: Final = pa.schema(
     [*_plain(schema.RUNS.field(name) for name in _RUN), ("first_seen", pa.int64()), ("last_seen", pa.int64())]
@@ -83,6 +88,8 @@ WAITS: Final = pa.schema(
 FOLDS: Final[dict[str, pa.Schema]] = {
     "cycles": CYCLES,
     "leases": LEASES,
+    "opening": OPENING,
+    "discounts": DISCOUNTS,
     "runs": RUNS,
     "nodes": NODES,
     "budgets": BUDGETS,

@@ -27,10 +27,9 @@ parts AS (
             least(l.ended, s.step + getvariable('bucket'))
             - greatest(l.began, w.start, CASE WHEN s.step <= getvariable('since') THEN 0 ELSE s.step END)
         ) AS charge
-    FROM ledger AS l
+    FROM paid AS l
     JOIN windows AS w ON w.budget = l.budget AND w.name = l.envelope
     JOIN steps AS s ON l.began < s.step + getvariable('bucket') AND (l.ended > s.step OR s.step <= getvariable('since'))
-    WHERE l.class <> 'unfunded'
 ),
 spent AS (
     SELECT budget, envelope, step, sum(greatest(0, charge)) AS charge FROM parts GROUP BY ALL

@@ -16,7 +16,7 @@ from reports.source import Source
 STEPS: Final = (60, 300, 900, 3600, 14_400, 86_400, 604_800)
 """Lengths of a chart's step, in seconds; the first one is taken that gives at most `MOST_STEPS` of them."""
 MOST_STEPS: Final = 120
-ALWAYS: Final = frozenset({"cycles", "leases", "envelopes", "quarantine"})
+ALWAYS: Final = frozenset({"cycles", "leases", "opening", "discounts", "envelopes", "quarantine"})
 """Tables that every report needs: for its terms, its checks and what is odd."""
 BEHIND: Final = {"room": ("nodes", "foreign"), "domains": ("nodes",), "foreign_gpus": ("foreign",)}
 """Views that stand for tables of other names."""
@@ -29,15 +29,10 @@ def tables_for(sql: str) -> frozenset[str]:
 
 
 def terms_for(source: Source, since: int | None, until: int | None) -> Terms:
-    """The period that is reported: [since, until), Unix seconds, as far as the lake knows; None is all of it.
-
-    Spares weigh what the Policy of the last cycle in it says: the ledger weighs all of them as today's does.
-    """
+    """The period that is reported: [since, until), Unix seconds, as far as the lake knows; None is all of it."""
     end = source.last if until is None else min(until, source.last)
     begin = source.begin if since is None else since
-    cycles: list[dict[str, int]] = source.tables["cycles"].select(["time", "spare_milli"]).to_pylist()
-    weights = [row["spare_milli"] for row in cycles if row["time"] <= end]
-    return Terms(min(begin, end), end, weights[-1] if weights else cycles[0]["spare_milli"])
+    return Terms(min(begin, end), end)
 
 
 def last_forms(forms: pa.Table) -> pa.Table:
@@ -68,7 +63,6 @@ def open_database(
         "until": terms.until,
         "begin": source.begin,
         "known": source.last,
-        "spare_milli": terms.spare_milli,
         "bucket": next((s for s in STEPS if terms.until - terms.since <= s * MOST_STEPS), STEPS[-1]),
     }
     for name, value in values.items():

@@ -1,9 +1,10 @@
 -- FOCUS: charges in the columns of the FinOps Open Cost and Usage Specification, version 1.2.
 --
--- A row per month, payer, envelope, run, flavor, class and role. All columns that FOCUS 1.2 makes mandatory are there, and
--- those conditional ones that Jobtree has something to say in; columns of its own begin with x_. Jobtree prices in credits;
--- FOCUS wants costs in a national currency, so say what a credit costs: --set currency=USD --set credit_price=1.50.
--- Charges without a credit rate cost nothing. There are no discounts: list, contracted, effective and billed cost are one.
+-- A row per month, payer, envelope, run, flavor, class and role; what leases had been charged that were pruned before the
+-- lake began is of no run. All columns that FOCUS 1.2 makes mandatory are there, and those conditional ones that Jobtree has
+-- something to say in; columns of its own begin with x_. Jobtree prices in credits; FOCUS wants costs in a national currency,
+-- so say what a credit costs: --set currency=USD --set credit_price=1.50. Charges without a credit rate cost nothing. There
+-- are no discounts: list, contracted, effective and billed cost are one.
 -- @needs currency
 -- @needs credit_price
 -- @check x_MilliGpuSeconds = charges by x_Month:month, BillingAccountId:owner, SubAccountId:run_owner
@@ -42,7 +43,7 @@ SELECT
     iso(epoch(strptime(month, '%Y-%m'))::BIGINT) AS "BillingPeriodStart",
     'Usage' AS "ChargeCategory",
     NULL::VARCHAR AS "ChargeClass",
-    lower(role) || ' GPUs of run ' || namespace || '/' || run || ', ' || class || ', from ' || budget || '/' || envelope
+    lower(role) || ' GPUs of ' || coalesce('run ' || namespace || '/' || run, 'pruned runs of ' || run_owner) || ', ' || class || ', from ' || budget || '/' || envelope
         AS "ChargeDescription",
     'Usage-Based' AS "ChargeFrequency",
     iso(ended) AS "ChargePeriodEnd",

@@ -8,7 +8,8 @@
     starts  = runs whose first Active lease began in the period
     waited  = Σ over the waits of GPUs asked for × seconds in the period        GPU-seconds, not per anything
 
-Each figure can be asked per month, class and any column of the leases.
+Charges, credits and window also count what leases had been charged that were pruned before the lake began, as the first
+cycle's balances have it. Each figure can be asked per month, class and any column of the leases.
 """
 
 from collections import Counter
@@ -31,11 +32,10 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Terms:
-    """The period, Unix seconds, and what a spare GPU weighs, in thousandths."""
+    """The period, Unix seconds."""
 
     since: int
     until: int
-    spare_milli: int
 
 
 class Ledger:
@@ -58,42 +58,34 @@ class Ledger:
         self._opened = opened
         self._tables = tables
         self._known = known
-        funding = leases["funding"].combine_chunks()
-        lengths = pc.list_value_length(funding).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        self._rows: Integers = np.repeat(np.arange(leases.num_rows), lengths)
-        self._entries = pc.list_flatten(funding)
-        closed = leases["closed"].to_numpy()
-        last = np.where(closed, _integers(leases["ended"]), _integers(leases["seen"]))[self._rows]
-        stated = pc.struct_field(self._entries, "to")
-        ends = np.where(stated.is_valid().to_numpy(zero_copy_only=False), _integers(stated), last)
-        self._froms = _integers(pc.struct_field(self._entries, "from"))
-        self._ends = np.minimum(ends, terms.until)
+        parts = [_of_leases(leases, tables["discounts"]), _of_balances(tables["opening"])]
+        self._paid = pa.concat_tables(parts, promote_options="default").combine_chunks()
+        self._froms = _integers(self._paid["from"])
+        self._ends = np.minimum(_integers(self._paid["to"]), terms.until)
         self._begins = np.maximum(self._froms, terms.since)
 
     @cached_property
     def _gpus(self) -> Integers:
-        return _integers(pc.list_value_length(self._leases["ordinals"]))[self._rows]
+        return _integers(self._paid["gpus"])
 
     @cached_property
     def _active(self) -> npt.NDArray[np.bool_]:
-        active: npt.NDArray[np.bool_] = pc.equal(self._leases["role"], "Active").to_numpy()[self._rows]
+        active: npt.NDArray[np.bool_] = pc.equal(self._paid["role"], "Active").to_numpy()
         return active
 
     @cached_property
     def _weights(self) -> Integers:
         """Milli-GPUs of funded segments, 0 of others."""
-        unfunded = pc.equal(pc.struct_field(self._entries, "class"), "unfunded").to_numpy(zero_copy_only=False)
-        paid = self._leases["budget"].is_valid().to_numpy()[self._rows]
-        weights = self._gpus * np.where(self._active, 1000, self._terms.spare_milli)
-        return np.where(paid & ~unfunded, weights, 0)
+        unfunded = pc.equal(self._paid["class"], "unfunded").to_numpy()
+        return np.where(self._paid["budget"].is_valid().to_numpy() & ~unfunded, _integers(self._paid["milli"]), 0)
 
     @cached_property
     def _since_start(self) -> Integers:
         """Seconds of each segment since its envelope's window began."""
-        payers = pc.binary_join_element_wise(self._leases["budget"], self._leases["envelope"], "/")
+        payers = pc.binary_join_element_wise(self._paid["budget"], self._paid["envelope"], "/")
         codes, labels = _coded(payers)
         begins = np.array([self._opened.get(label, self._terms.until) or 0 for label in labels], np.int64)
-        seconds: Integers = np.maximum(self._ends - np.maximum(self._froms, begins[codes][self._rows]), 0)
+        seconds: Integers = np.maximum(self._ends - np.maximum(self._froms, begins[codes]), 0)
         return seconds
 
     def sums(self, figure: str, by: Sequence[str]) -> dict[Key, int]:
@@ -120,7 +112,7 @@ class Ledger:
 
     def _groups(self, by: Sequence[str]) -> tuple[Integers, Integers, list[Key]]:
         """Segments in the order of their keys, where each key begins there, and the keys."""
-        combined = np.zeros(len(self._rows), np.int64)
+        combined = np.zeros(self._paid.num_rows, np.int64)
         columns = [self._column(name) for name in by]
         for codes, labels in columns:
             combined = combined * len(labels) + codes
@@ -131,12 +123,9 @@ class Ledger:
         return order, firsts, keys
 
     def _column(self, name: str) -> tuple[Integers, list[Any]]:
-        if name == "class":
-            return _coded(pc.struct_field(self._entries, "class"))
-        if name not in self._leases.column_names:
+        if name not in self._paid.column_names:
             raise Refusal(f"@check counts by {name!r}; allowed are month, class and the columns of leases")
-        codes, labels = _coded(self._leases[name].cast(pa.string()))
-        return codes[self._rows], labels
+        return _coded(self._paid[name].cast(pa.string()))
 
     def _months(self) -> Iterator[tuple[str, int, int]]:
         inside = self._begins < self._ends
@@ -175,7 +164,7 @@ class Ledger:
 
     def credits(self) -> list[Integers]:
         """Factors of a charge in credits."""
-        return [self._weights, _integers(pc.struct_field(self._entries, "rate_milli"))]
+        return [self._weights, _integers(self._paid["rate_milli"])]
 
     def held(self) -> list[Integers]:
         """Factors of GPU-seconds held."""
@@ -193,6 +182,53 @@ FIGURES: Final[dict[str, Callable[[Ledger], list[Integers]]]] = {
     "held": Ledger.held,
     "active": Ledger.active,
 }
+
+
+def _of_leases(leases: pa.Table, discounts: pa.Table) -> pa.Table:
+    """A row per segment of a lease, of a spare's per discount: its columns, class, from, to, gpus and milli-GPUs."""
+    funding = leases["funding"].combine_chunks()
+    lengths = pc.list_value_length(funding).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows: Integers = np.repeat(np.arange(leases.num_rows), lengths)
+    entries = pc.list_flatten(funding)
+    last = np.where(leases["closed"].to_numpy(), _integers(leases["ended"]), _integers(leases["seen"]))[rows]
+    stated = pc.struct_field(entries, "to")
+    froms = _integers(pc.struct_field(entries, "from"))
+    ends = np.where(stated.is_valid().to_numpy(zero_copy_only=False), _integers(stated), last)
+    spare = pc.equal(leases["role"], "Spare").to_numpy()[rows]
+    gpus = _integers(pc.list_value_length(leases["ordinals"]))[rows]
+    known = sorted((row["since"] or 0, row["milli"]) for row in discounts.to_pylist())
+    turns = [since for since, _ in known[1:]] + [_FOREVER]
+    weights = [(~spare, 0, _FOREVER, 1000)]
+    weights += [(spare, since, until, milli) for (since, milli), until in zip(known, turns, strict=True)]
+    chosen: list[Integers] = []
+    cells: dict[str, list[Integers]] = {"from": [], "to": [], "milli": []}
+    for role, since, until, milli in weights:
+        low, high = np.maximum(froms, since), np.minimum(ends, until)
+        place: Integers = np.flatnonzero(role & (low < high))
+        chosen.append(place)
+        for name, column in (("from", low), ("to", high), ("milli", gpus * milli)):
+            cells[name].append(column[place])
+    places = np.concatenate(chosen)
+    found = leases.drop_columns(["funding", "closed", "ended"]).take(pa.array(rows[places]))
+    for name in ("class", "rate_milli"):
+        found = found.append_column(name, pc.struct_field(entries, name).take(pa.array(places)))
+    for name, columns in cells.items():
+        found = found.append_column(name, pa.array(np.concatenate(columns)))
+    return found.append_column("gpus", pa.array(gpus[places]))
+
+
+def _of_balances(balances: pa.Table) -> pa.Table:
+    """The same of balances: a row per span, of no GPU and no lease."""
+    spans = balances["spans"].combine_chunks()
+    entries = pc.list_flatten(spans)
+    named = balances.drop_columns(["spans", "time", "place", "lent"]).rename_columns({"funding_class": "class"})
+    found = named.take(pc.list_parent_indices(spans))
+    for name, field in (("from", "from"), ("to", "to"), ("milli", "milli_gpus")):
+        found = found.append_column(name, pc.struct_field(entries, field))
+    return found.append_column("gpus", pa.array(np.zeros(found.num_rows, np.int64)))
+
+
+_FOREVER: Final = 2**62
 
 
 def months(since: int, until: int) -> Iterator[tuple[str, int, int]]:

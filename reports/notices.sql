@@ -37,14 +37,7 @@ WHERE l.budget IS NOT NULL
 GROUP BY l.budget, l.envelope
 
 UNION ALL
-SELECT 6, 'Policy', 'default',
-    'its spares.discount went from ' || before / 1000 || ' to ' || spare_milli / 1000 || ' at ' || iso(time)
-    || ': all spares of the period are weighed as its last cycle says, as the ledger does'
-FROM (SELECT time, spare_milli, lag(spare_milli) OVER (ORDER BY time) AS before FROM cycles)
-WHERE before <> spare_milli
-
-UNION ALL
-SELECT DISTINCT ON (kind, namespace, name) 7, kind, CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END,
+SELECT DISTINCT ON (kind, namespace, name) 6, kind, CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END,
     'it was set aside by the cycle of ' || iso(since) || ', and counted for nothing then: ' || message
 FROM quarantine_history
 WHERE kind IN ('Lease', 'Budget', 'Node') AND since <= getvariable('until') AND coalesce(until > getvariable('since'), true)

@@ -22,7 +22,10 @@ _READERS: Final = 4
 
 @dataclass(frozen=True)
 class Source:
-    """Tables of `FOLDS` over a whole period (``leases`` may hold several forms of one), and what could not be read."""
+    """Tables of `FOLDS` over a whole period (``leases`` may hold several forms of one), and what could not be read.
+
+    ``opening`` is that of the first cycle, ``discounts`` those of the last one.
+    """
 
     tables: dict[str, pa.Table]
     troubles: list[Trouble]
@@ -30,8 +33,9 @@ class Source:
     @cached_property
     def begin(self) -> int:
         """The first second that anything is known of."""
-        begun = pc.min(self.tables["leases"]["start"]).as_py()
-        return self.first if begun is None else min(self.first, int(begun))
+        begun = [pc.min(self.tables["leases"]["start"]).as_py()]
+        begun += [spans[0]["from"] for spans in self.tables["opening"]["spans"].to_pylist()]
+        return min([self.first, *(int(each) for each in begun if each is not None)])
 
     @property
     def first(self) -> int:
@@ -124,4 +128,10 @@ def _stitched(folds: Sequence[Fold], troubles: list[Trouble]) -> Source:
                 table = table.set_column(schema.get_field_index("until"), "until", until)
             parts.append(table)
         tables[name] = pa.concat_tables(parts)
+    tables["opening"] = _of_time(tables["opening"], begins[0])
+    tables["discounts"] = _of_time(tables["discounts"], folds[-1].tables["cycles"]["time"][-1])
     return Source(tables, [*troubles, *(trouble for each in folds for trouble in each.troubles)])
+
+
+def _of_time(table: pa.Table, time: pa.Scalar) -> pa.Table:
+    return table.filter(pc.equal(table["time"], time))

@@ -33,10 +33,10 @@ spent AS (
         sum(l.milli_gpus * greatest(0, l.ended - greatest(l.began, p.since))) AS paced,
         sum(l.milli_gpus * greatest(0, l.ended - greatest(l.began, p.since))::HUGEINT * coalesce(l.rate_milli, 0))
             AS paced_rated
-    FROM ledger AS l
+    FROM paid AS l
     JOIN envelopes AS e ON e.budget = l.budget AND e.name = l.envelope
     JOIN paces AS p ON p.budget = l.budget AND p.envelope = l.envelope
-    WHERE l.class <> 'unfunded' AND l.ended > coalesce(e.start, l.began)
+    WHERE l.ended > coalesce(e.start, l.began)
     GROUP BY l.budget, l.envelope
 ),
 figures AS (

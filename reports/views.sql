@@ -4,10 +4,9 @@
 --   since, until   the period
 --   begin          the first second that anything is known of
 --   known          the last cycle's time: an open lease is known to run until then
---   spare_milli    what a spare GPU costs of a whole one, in thousandths
 --   bucket         the length of a step of charts over time, in seconds
 --
--- Tables: cycles, runs, leases (columns: exporters/foldtables.py), and those below. Every lease is there once, in its last
+-- Tables: cycles, runs, leases, opening, discounts (columns: exporters/foldtables.py), and those below. Every lease is there once, in its last
 -- form; lease_forms has all that the days' last cycles saw.
 
 -- iso: a time as people and FOCUS write it.
@@ -35,8 +34,15 @@ CREATE VIEW quarantine AS FROM quarantine_history WHERE stands(since, until);
 CREATE VIEW foreign_gpus AS FROM foreign_history WHERE stands(since, until);
 CREATE VIEW waits AS FROM waits_history WHERE stands(since, until);
 
--- ledger: a row per segment of a lease (spec §3.6), up to the period's end. seconds: its length.
--- milli_gpus: what its GPUs weigh together, 1000 a GPU, a spare less. class: owned, shared, borrowed or unfunded.
+-- weights: what a GPU weighs in thousandths, 1000 an Active one, a spare one its discount of the time [since, until).
+CREATE VIEW weights AS
+SELECT 'Active' AS role, 0 AS since, 9223372036854775807 AS until, 1000 AS milli
+UNION ALL
+SELECT 'Spare', coalesce(since, 0), lead(since, 1, 9223372036854775807) OVER (ORDER BY since NULLS FIRST), milli
+FROM discounts;
+
+-- ledger: a row per segment of a lease (spec §3.6), up to the period's end, a spare's cut where the discount changed.
+-- seconds: its length. milli_gpus: what its GPUs weigh together. class: owned, shared, borrowed or unfunded.
 -- is_open: the lease held it at the period's end. An open lease lasts until the last cycle that had it.
 CREATE VIEW ledger AS
 WITH entries AS (
@@ -44,20 +50,41 @@ WITH entries AS (
         * EXCLUDE (funding, name),
         name AS lease,
         len(ordinals) AS gpus,
-        len(ordinals) * CASE role WHEN 'Spare' THEN getvariable('spare_milli') ELSE 1000 END AS milli_gpus,
         unnest(funding) AS entry
     FROM leases
+),
+parts AS (
+    SELECT
+        * EXCLUDE (entry, start, ended, closed, seen, closure_reason),
+        entry['class'] AS class,
+        entry['rate_milli'] AS rate_milli,
+        entry['from'] AS began,
+        least(coalesce(entry['to'], CASE WHEN closed THEN ended ELSE seen END), getvariable('until')) AS ended,
+        CASE WHEN entry['to'] IS NULL THEN NOT closed ELSE entry['to'] > getvariable('until') END AS is_open
+    FROM entries
+    WHERE entry['from'] < least(coalesce(entry['to'], CASE WHEN closed THEN ended ELSE seen END), getvariable('until'))
+    OR (entry['to'] IS NULL AND NOT closed AND entry['from'] <= getvariable('until'))
 )
 SELECT
-    * EXCLUDE (entry, start, ended, closed, seen, closure_reason),
-    entry['class'] AS class,
-    entry['rate_milli'] AS rate_milli,
-    entry['from'] AS began,
-    least(coalesce(entry['to'], CASE WHEN closed THEN ended ELSE seen END), getvariable('until')) AS ended,
-    CASE WHEN entry['to'] IS NULL THEN NOT closed ELSE entry['to'] > getvariable('until') END AS is_open
-FROM entries
-WHERE entry['from'] < least(coalesce(entry['to'], CASE WHEN closed THEN ended ELSE seen END), getvariable('until'))
-OR (entry['to'] IS NULL AND NOT closed AND entry['from'] <= getvariable('until'));
+    p.* REPLACE (
+        greatest(p.began, w.since) AS began,
+        least(p.ended, w.until) AS ended,
+        p.is_open AND w.until >= greatest(p.ended, p.began + 1) AS is_open
+    ),
+    p.gpus * w.milli AS milli_gpus
+FROM parts AS p
+JOIN weights AS w ON w.role = p.role AND w.since < greatest(p.ended, p.began + 1) AND w.until > p.began;
+
+-- paid: funded segments, and what leases that were pruned before the lake's first cycle had been charged: these are of no
+-- run and no lease. A row is milli_gpus in every second of [began, ended).
+CREATE VIEW paid AS
+SELECT * FROM ledger WHERE class <> 'unfunded' AND budget IS NOT NULL
+UNION ALL BY NAME
+SELECT
+    budget, envelope, owner, run_owner, flavor, role, funding_class AS class, rate_milli, false AS is_open,
+    span['from'] AS began, least(span['to'], getvariable('until')) AS ended, span['milli_gpus'] AS milli_gpus
+FROM (SELECT *, unnest(spans) AS span FROM opening)
+WHERE span['from'] < getvariable('until');
 
 -- segments: the same, cut to the period.
 CREATE VIEW segments AS
@@ -67,29 +94,32 @@ SELECT
 FROM ledger
 WHERE ended > getvariable('since');
 
--- monthly: the same, cut at the first second of each month (UTC) too; month: as 2026-01.
-CREATE VIEW monthly AS
-WITH months AS (
-    SELECT
-        *,
-        unnest(generate_series(
-            date_trunc('month', make_timestamp(began * 1000000)),
-            make_timestamp(ended * 1000000) - INTERVAL 1 SECOND,
-            INTERVAL 1 MONTH
-        )) AS month_begin
-    FROM segments
-    WHERE seconds > 0
-)
-SELECT
-    * EXCLUDE (month_begin) REPLACE (
-        greatest(began, epoch(month_begin)::BIGINT) AS began,
-        least(ended, epoch(month_begin + INTERVAL 1 MONTH)::BIGINT) AS ended,
-        least(ended, epoch(month_begin + INTERVAL 1 MONTH)::BIGINT) - greatest(began, epoch(month_begin)::BIGINT) AS seconds
+-- monthly, charges: segments, and what is paid, in the period, cut at the first second of each month (UTC) too; month: as
+-- 2026-01.
+CREATE MACRO by_month(name) AS TABLE (
+    WITH months AS (
+        SELECT
+            * REPLACE (greatest(began, getvariable('since')) AS began),
+            unnest(generate_series(
+                date_trunc('month', make_timestamp(greatest(began, getvariable('since')) * 1000000)),
+                make_timestamp(ended * 1000000) - INTERVAL 1 SECOND,
+                INTERVAL 1 MONTH
+            )) AS month_begin
+        FROM query_table(name)
+        WHERE ended > greatest(began, getvariable('since'))
     ),
-    strftime(month_begin, '%Y-%m') AS month
-FROM months;
+    cut AS (
+        SELECT * REPLACE (
+            greatest(began, epoch(month_begin)::BIGINT) AS began,
+            least(ended, epoch(month_begin + INTERVAL 1 MONTH)::BIGINT) AS ended
+        )
+        FROM months
+    )
+    SELECT * EXCLUDE (month_begin), ended - began AS seconds, strftime(month_begin, '%Y-%m') AS month FROM cut
+);
+CREATE VIEW monthly AS FROM by_month('ledger');
 
--- charges: funded segments, by month, with what they cost.
+-- charges: what is paid, by month, with what it costs.
 --   milli_gpu_seconds        weight x seconds
 --   milli_gpu_seconds_rated  the same times the rate, in thousandths of a credit per GPU-hour: 3.6e9 of it are a credit
 CREATE VIEW charges AS
@@ -97,8 +127,7 @@ SELECT
     *,
     milli_gpus * seconds AS milli_gpu_seconds,
     milli_gpus * seconds::HUGEINT * coalesce(rate_milli, 0) AS milli_gpu_seconds_rated
-FROM monthly
-WHERE class <> 'unfunded' AND budget IS NOT NULL;
+FROM by_month('paid');
 
 -- domains: which domain a node is in, named as people see it: region/cluster/domain, a node without one by its own name.
 CREATE VIEW domains AS

@@ -214,9 +214,10 @@ def seen_at(at: int, documents: list[Document]) -> Source:
     objects = [(key_of(each["apiVersion"], "Lease", "default", each["metadata"]["name"]), each) for each in documents]
     leases = take(intake([(key, msgspec.json.encode(each)) for key, each in objects], "r")).tables["leases"]
     seen = leases.append_column("seen", pa.array([at] * leases.num_rows, pa.int64())).cast(FOLDS["leases"])
-    cycle = pa.Table.from_pylist([{"time": at, "cycle": "c", "spare_milli": 500}], FOLDS["cycles"])
+    cycle = pa.Table.from_pylist([{"time": at, "cycle": "c"}], FOLDS["cycles"])
     empty = {name: schema.empty_table() for name, schema in FOLDS.items()}
-    return Source({**empty, "leases": seen, "cycles": cycle}, [])
+    half = pa.Table.from_pylist([{"since": None, "milli": 500, "time": at}], FOLDS["discounts"])
+    return Source({**empty, "leases": seen, "cycles": cycle, "discounts": half}, [])
 
 
 def test_an_sql_file_that_does_not_run_is_one_sentence(tmp_path: Path) -> None:

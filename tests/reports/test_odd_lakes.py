@@ -164,15 +164,6 @@ def test_leases_of_a_deleted_budget_stay_with_their_payer(lake: Path) -> None:
     assert hours(report) == 1.25
 
 
-def test_a_changed_discount_is_named(lake: Path) -> None:
-    record(lake, "+1h", [*BASE, doc.policy(spares={"discount": 0.5})])
-    record(lake, "+2h", [*BASE, doc.policy(spares={"discount": 0.25})])
-
-    (notice,) = notices(make(lake, "chargeback"))
-
-    assert notice.startswith("Policy default: its spares.discount went from 0.5 to 0.25 at 2026-01-01T02:00:00Z")
-
-
 def test_what_was_set_aside_is_named(lake: Path) -> None:
     record(lake, "+1h", [*BASE, {**held(None), "spec": {"owner": "org:a"}}])
 

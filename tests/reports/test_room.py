@@ -88,7 +88,8 @@ def source_of(leases: list[dict[str, Any]], stopped: int, foreign: int) -> Sourc
     node = {"region": "r", "cluster": "c", "domain": "d", "flavor": "f", "ready": True, "out_of_service": False}
     rows: dict[str, list[dict[str, Any]]] = {
         "leases": leases,
-        "cycles": [{"time": time, "cycle": str(time), "spare_milli": 500} for time in (0, SPAN)],
+        "cycles": [{"time": time, "cycle": str(time)} for time in (0, SPAN)],
+        "discounts": [{"since": None, "milli": 500, "time": SPAN}],
         "foreign": [{"node": "n2", "gpus": foreign, "since": 0, "until": None}] if foreign else [],
         "nodes": [
             {**node, "name": "n1", "gpus": 4, "unschedulable": False, "since": 0, "until": None},

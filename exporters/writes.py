@@ -123,11 +123,21 @@ def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:
     stored: dict[str, Budget] = {budget.name: budget for budget in intake.budgets}
     for update in plan.budgets:
         before = stored[update.name].status
-        if not usage_is_due(before, update.status, plan.at):
+        after = _stamped(before, update.status, Time(plan.at))
+        if not usage_is_due(before, after, plan.at):
             continue
-        after = msgspec.structs.replace(update.status, updated=Time(plan.at))
         patch = plain.status_patch(before, after)
         yield Write("patch", Ref("Budget", "", update.name), {"status": patch}, "status")
+
+
+def _stamped(before: BudgetStatus, after: BudgetStatus, at: Time) -> BudgetStatus:
+    """The new status, written at ``at``; a condition that says the same as before has done so since then."""
+    known = {(each.type, each.status): each.last_transition_time for each in before.conditions}
+    conditions = tuple(
+        msgspec.structs.replace(each, last_transition_time=known.get((each.type, each.status)) or at)
+        for each in after.conditions
+    )
+    return msgspec.structs.replace(after, conditions=conditions, updated=at)
 
 
 def _seen(intake: Intake, plan: Plan) -> Iterator[Write]:

@@ -1,14 +1,28 @@
-"""Use of envelopes and aggregate caps, as Budget statuses and ``budgets usage`` show it (spec §1 Budget.status)."""
+"""Use of envelopes and aggregate caps, as Budget statuses and ``budgets usage`` show it (spec §1 Budget.status).
 
-from collections.abc import Mapping
+    consumed   charged since the start of the envelope's present window
+    committed  what funded work is provided for ahead (spec §3.4)
+    headroom   limit − what counts against the cap: of GPUs those funded now, of hours and credits consumed + committed;
+               with ``scope: subtree`` of the whole subtree
+
+GPUs are those that every cap which the envelope touches still leaves, where that is most; of an aggregate cap also no
+more than its envelopes have.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from jobtree.api.budget import AggregateUsage, BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import FundingClass
 from jobtree.api.meta import Condition
 from jobtree.api.scalars import Time
-from policies.caps import CapBook, Lane
-from policies.claims import UNFUNDED, LeaseRow
+from policies.caps import Cap, CapBook, Lane, amount, span
+from policies.claims import UNFUNDED, LeaseRow, on_loan
 from policies.ledger import Spent
+from policies.money import Aggregate, Envelope
+from policies.scopes import GONE
 
 Classes = Mapping[tuple[str, str], FundingClass]
 HOUR_MILLI = 3_600_000
@@ -21,75 +35,23 @@ def plain(value: int, scale: int) -> int | float:
     return whole if rest == 0 else value / scale
 
 
-def committed(book: CapBook, lease: LeaseRow, limit_left: int | None) -> int:
-    """Milli-GPU-seconds that an open funded lease is provided for ahead (spec §3.4)."""
-    period = int(book.money.policy.accounting_period)
-    end = book.money.envelopes[lease.envelope].end
-    seconds = [period, *([] if end is None else [end - book.money.at]), *([] if limit_left is None else [limit_left])]
-    return lease.milli(book.money.policy) * max(0, min(seconds))
-
-
 def budget_statuses(
     book: CapBook,
-    leases: list[LeaseRow],
+    leases: Iterable[LeaseRow],
     classes: Classes,
-    used: list[int],
     spent: Spent,
     limits_left: Mapping[tuple[str, str], int | None],
+    node_site: Mapping[str, int],
 ) -> dict[str, BudgetStatus]:
-    """Status by Budget. ``leases``: open ones after the plan, with ``classes``; ``used``: per cap, after the plan."""
-    money = book.money
-    gpus: dict[int, dict[str, int]] = {i: {} for i in range(len(money.envelopes))}
-    ahead = dict.fromkeys(gpus, 0)
-    over: dict[str, str] = {}
+    """Status by Budget.
+
+    ``leases``: open ones, with ``classes``; ``limits_left``: seconds until a run's limit ends it, where it has one.
+    """
+    usage = _Usage(book, spent)
     for lease in leases:
-        if lease.envelope < 0:
-            continue
-        name = classes[lease.namespace, lease.name]
-        envelope = money.envelopes[lease.envelope]
-        row = gpus[lease.envelope]
-        key = _FIELD[name] if lease.active else "spare_gpus"
-        row[key] = row.get(key, 0) + lease.gpus
-        if name != UNFUNDED:
-            ahead[lease.envelope] += committed(book, lease, limits_left.get(lease.run_key))
-        elif envelope.open_at(money.at):
-            over.setdefault(envelope.budget, envelope.name)
-    found: dict[str, BudgetStatus] = {}
-    for budget in sorted({e.budget for e in money.envelopes}):
-        mine = [i for i, e in enumerate(money.envelopes) if e.budget == budget]
-        found[budget] = BudgetStatus(
-            envelopes=tuple(_envelope(book, i, gpus[i], ahead[i], used, spent) for i in mine),
-            aggregate_caps=tuple(_aggregates(book, budget, gpus, ahead, used, spent)),
-            conditions=(_healthy(over.get(budget)),),
-            updated=Time(money.at),
-        )
-    return found
-
-
-def _envelope(
-    book: CapBook, index: int, gpus: Mapping[str, int], ahead: int, used: list[int], spent: Spent
-) -> EnvelopeUsage:
-    money = book.money
-    envelope = money.envelopes[index]
-    hours = envelope.max_gpu_milliseconds
-    credit = envelope.max_millicredits
-    rate = money.rate_milli(index)
-    charged = spent.envelope.get(index, 0)
-    rated = spent.credits.get(index, 0)
-    return EnvelopeUsage(
-        name=envelope.name,
-        **gpus,
-        headroom_gpus=headroom(book, index, used),
-        gpu_seconds_consumed=plain(charged, 1000),
-        gpu_hours_consumed=plain(charged, HOUR_MILLI),
-        gpu_hours_committed=plain(ahead, HOUR_MILLI),
-        headroom_gpu_hours=None if hours is None else plain(max(0, hours - charged - ahead), HOUR_MILLI),
-        credits_consumed=None if credit is None else plain(rated, 1000 * HOUR_MILLI),
-        credits_committed=None if credit is None else plain(ahead * rate, 1000 * HOUR_MILLI),
-        headroom_credits=None
-        if credit is None
-        else plain(max(0, credit * HOUR_MILLI - rated - ahead * rate), 1000 * HOUR_MILLI),
-    )
+        if lease.envelope >= 0:
+            usage.add(lease, classes[lease.key], limits_left.get(lease.run_key), node_site.get(lease.node, GONE))
+    return {budget: usage.status(budget) for budget in sorted({e.budget for e in book.money.envelopes})}
 
 
 def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) -> int | float:
@@ -100,64 +62,128 @@ def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) 
     if not book.money.envelopes[index].pays_at(book.money.at):
         return 0
     rooms = []
-    for site in sorted(book.money.pays_on[index]) or [-1]:
+    for site in sorted(book.money.pays_on[index]) or [GONE]:
         touched = [cap for cap, _ in book.touches(Lane(index, loan, site, None)) if not book.caps[cap].ahead]
         rooms.append(min(book.caps[cap].limit - used[cap] for cap in touched))
     return plain(max(0, *rooms), 1000)
 
 
-def _aggregates(
-    book: CapBook,
-    budget: str,
-    gpus: Mapping[int, Mapping[str, int]],
-    ahead: Mapping[int, int],
-    used: list[int],
-    spent: Spent,
-) -> list[AggregateUsage]:
-    found = []
-    for cap in book.money.aggregates:
-        if cap.budget != budget:
-            continue
-        total: dict[str, int] = {}
-        for member in cap.envelopes:
-            for key, count in gpus[member].items():
-                total[key] = total.get(key, 0) + count
-        charged = sum(spent.envelope.get(e, 0) for e in cap.envelopes)
-        coming = sum(ahead[e] for e in cap.envelopes)
-        rated = sum(spent.credits.get(e, 0) for e in cap.envelopes)
-        coming_rated = sum(ahead[e] * book.money.rate_milli(e) for e in cap.envelopes)
-        headroom = next(
-            (
-                book.caps[i].limit - used[i]
-                for i in range(len(book.caps))
-                if book.caps[i].rule == "aggregate"
-                and book.caps[i].subject == f"{budget}/{cap.name}"
-                and not book.caps[i].ahead
-            ),
-            0,
+@dataclass
+class _Usage:
+    """Sums over open leases. ``used``: per cap, in its unit; ``ahead``: milli-GPU-seconds per envelope."""
+
+    book: CapBook
+    spent: Spent
+
+    def __post_init__(self) -> None:
+        self.used = [self.spent.cap.get(cap, 0) for cap in range(len(self.book.caps))]
+        self.ahead: dict[int, int] = defaultdict(int)
+        self.gpus: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self.beyond: dict[int, int] = defaultdict(int)
+        self.named: dict[tuple[bool, str, str], Cap] = {}
+        self.place = {id(cap): number for number, cap in enumerate(self.book.caps)}
+        for cap in self.book.caps:
+            if cap.rule != "lending":
+                self.named[cap.rule == "aggregate", cap.subject, cap.measure.name] = cap
+
+    def add(self, lease: LeaseRow, name: FundingClass, left: int | None, site: int) -> None:
+        """An open lease of a class."""
+        money = self.book.money
+        self.gpus[lease.envelope][_FIELD[name] if lease.active else "spare_gpus"] += lease.gpus
+        if name == UNFUNDED:
+            self.beyond[lease.envelope] += lease.gpus if money.envelopes[lease.envelope].open_at(money.at) else 0
+            return
+        lane, milli = Lane(lease.envelope, on_loan(money, lease), site, left), lease.milli(money.policy)
+        self.ahead[lease.envelope] += milli * span(money, lane, None)
+        for cap, weight in self.book.touches(lane):
+            self.used[cap] += milli * weight
+
+    def status(self, budget: str) -> BudgetStatus:
+        """The whole status of a Budget."""
+        money = self.book.money
+        mine = [index for index, envelope in enumerate(money.envelopes) if envelope.budget == budget]
+        caps = [cap for cap in money.aggregates if cap.budget == budget]
+        return BudgetStatus(
+            envelopes=tuple(self._envelope(index) for index in mine),
+            aggregate_caps=tuple(self._aggregate(cap) for cap in caps),
+            conditions=(_healthy([*self._over(mine), *self._overspent(mine, caps)]),),
+            updated=Time(money.at),
         )
-        hours, credit = cap.max_gpu_milliseconds, cap.max_millicredits
-        found.append(
-            AggregateUsage(
-                name=cap.name,
-                **total,
-                headroom_gpus=plain(max(0, headroom), 1000),
-                gpu_seconds_consumed=plain(charged, 1000),
-                gpu_hours_consumed=plain(charged, HOUR_MILLI),
-                gpu_hours_committed=plain(coming, HOUR_MILLI),
-                headroom_gpu_hours=None if hours is None else plain(max(0, hours - charged - coming), HOUR_MILLI),
-                credits_consumed=None if credit is None else plain(rated, 1000 * HOUR_MILLI),
-                credits_committed=None if credit is None else plain(coming_rated, 1000 * HOUR_MILLI),
-                headroom_credits=None
-                if credit is None
-                else plain(max(0, credit * HOUR_MILLI - rated - coming_rated), 1000 * HOUR_MILLI),
-            )
-        )
-    return found
+
+    def _envelope(self, index: int) -> EnvelopeUsage:
+        envelope = self.book.money.envelopes[index]
+        figures = self._figures([index], envelope.max_millicredits is not None)
+        rest = self._rest(aggregate=False, subject=envelope.label)
+        return EnvelopeUsage(name=envelope.name, headroom_gpus=headroom(self.book, index, self.used), **figures, **rest)
+
+    def _aggregate(self, cap: Aggregate) -> AggregateUsage:
+        figures = self._figures(cap.envelopes, cap.max_millicredits is not None)
+        subject = f"{cap.budget}/{cap.name}"
+        rooms = [sum(headroom(self.book, index, self.used) for index in cap.envelopes)]
+        width = self.named.get((True, subject, "concurrency"))
+        if width is not None:
+            rooms.append(plain(max(0, self._left(width)), 1000))
+        rest = self._rest(aggregate=True, subject=subject)
+        return AggregateUsage(name=cap.name, headroom_gpus=min(rooms), **figures, **rest)
+
+    def _figures(self, members: Iterable[int], credit: bool) -> dict[str, Any]:
+        """GPUs, and what is consumed and committed, of some envelopes together."""
+        total: dict[str, int] = defaultdict(int)
+        charged = rated = ahead = ahead_rated = 0
+        for member in members:
+            for field, count in self.gpus[member].items():
+                total[field] += count
+            charged += self.spent.envelope.get(member, 0)
+            rated += self.spent.credits.get(member, 0)
+            ahead += self.ahead[member]
+            ahead_rated += self.ahead[member] * self.book.money.rate_milli(member)
+        return {
+            **total,
+            "gpu_seconds_consumed": plain(charged, 1000),
+            "gpu_hours_consumed": plain(charged, HOUR_MILLI),
+            "gpu_hours_committed": plain(ahead, HOUR_MILLI),
+            "credits_consumed": plain(rated, 1000 * HOUR_MILLI) if credit else None,
+            "credits_committed": plain(ahead_rated, 1000 * HOUR_MILLI) if credit else None,
+        }
+
+    def _rest(self, *, aggregate: bool, subject: str) -> dict[str, Any]:
+        """What its own caps on hours and credits leave, None where there are none."""
+        hours = self.named.get((aggregate, subject, "hours"))
+        credit = self.named.get((aggregate, subject, "credits"))
+        return {
+            "headroom_gpu_hours": None if hours is None else plain(max(0, self._left(hours)), hours.measure.scale),
+            "headroom_credits": None if credit is None else plain(max(0, self._left(credit)), credit.measure.scale),
+        }
+
+    def _left(self, cap: Cap) -> int:
+        return cap.limit - self.used[self.place[id(cap)]]
+
+    def _over(self, mine: Iterable[int]) -> Iterator[str]:
+        """Envelopes with work that does not fit their caps any more."""
+        for index in mine:
+            if count := self.beyond[index]:
+                name = self.book.money.envelopes[index].name
+                gpus = "1 GPU is" if count == 1 else f"{count} GPUs are"
+                yield f"Envelope {name} has work beyond its caps: {gpus} unfunded until there is room."
+
+    def _overspent(self, mine: Iterable[int], caps: Iterable[Aggregate]) -> Iterator[str]:
+        """Caps on hours and credits below what was charged."""
+        subjects = [(False, "Envelope", envelope.name, envelope.label) for envelope in map(self._of, mine)]
+        subjects += [(True, "Aggregate cap", cap.name, f"{cap.budget}/{cap.name}") for cap in caps]
+        for aggregate, kind, name, label in subjects:
+            for measure in ("hours", "credits"):
+                cap = self.named.get((aggregate, label, measure))
+                spent = 0 if cap is None else self.spent.cap.get(self.place[id(cap)], 0)
+                if cap is not None and spent > cap.limit:
+                    limit, gone = (amount(value, cap.measure.scale) for value in (cap.limit, spent))
+                    yield f"{kind} {name} has {limit} {cap.measure.unit}s, and {gone} are spent."
+
+    def _of(self, index: int) -> Envelope:
+        return self.book.money.envelopes[index]
 
 
-def _healthy(envelope: str | None) -> Condition:
-    if envelope is None:
+def _healthy(over: list[str]) -> Condition:
+    """``over``: sentences about what is overcommitted, the first is said."""
+    if not over:
         return Condition(type="Healthy", status="True", reason="WithinCaps", message="Every cap holds.")
-    message = f"Envelope {envelope} has work beyond its caps; it runs unfunded until there is room."
-    return Condition(type="Healthy", status="False", reason="Overcommitted", message=message)
+    return Condition(type="Healthy", status="False", reason="Overcommitted", message=over[0])

@@ -91,7 +91,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "charges-are-ledger": "Charges in a Budget's usage are the integral of the ledger.",
     "prune-due": "Only leases go that closed before the retention, and whose figures nobody still asks for.",
     "balances-whole": "Balances grow by just what the leases that go were charged.",
-    "usage-agrees": "GPUs in a Budget's usage are those of the leases.",
+    "usage-agrees": "A Budget's usage has the GPUs, commitments, headroom and health that leases and caps give.",
     # life
     "unique-names": "No lease has the name of another; nothing is decided twice.",
     "lease-truthful": "A new lease states its run, payer, flavor, start, cycle and reason as they are.",
@@ -155,7 +155,7 @@ def _violations(case: Case) -> set[Violation]:
         *fates.violations(case),
         *statuses.violations(case, present),
         *pruning.violations(case),
-        *usage.violations(case, entered, present),
+        *usage.violations(case, caps, entered, present),
         *recall.violations(claims, entered, present),
         *record.violations(case, claims, entered, present),
     }

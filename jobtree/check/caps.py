@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Account, Envelope, EnvelopeKey, Held, LeaseKey
+from jobtree.check.rows import Account, Aggregate, Envelope, EnvelopeKey, Held, LeaseKey
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -78,6 +78,7 @@ class Caps:
         self._own: dict[EnvelopeKey, int] = {}
         self._lent: dict[EnvelopeKey, int] = {}
         self._together: dict[EnvelopeKey, list[int]] = defaultdict(list)
+        self._aggregates: dict[tuple[str, str], int] = {}
         self._subtrees: dict[str, list[Envelope]] = defaultdict(list)
         self._above: dict[EnvelopeKey, list[tuple[Envelope, Touch]]] = {}
         self._lanes: dict[tuple[EnvelopeKey, bool, int | None], Lane] = {}
@@ -94,6 +95,7 @@ class Caps:
         for cap in case.aggregates:
             label = f"{cap.budget}/{cap.name}"
             pool = self._add("aggregate", label, cap.concurrency, cap.max_gpu_milliseconds, cap.max_millicredits)
+            self._aggregates[cap.budget, cap.name] = pool
             for name in cap.envelopes:
                 self._together[cap.budget, name].append(pool)
 
@@ -105,6 +107,14 @@ class Caps:
     def own(self, payer: EnvelopeKey) -> int:
         """The pool of an envelope itself."""
         return self._own[payer]
+
+    def together(self, cap: Aggregate) -> int:
+        """The pool of an aggregate cap."""
+        return self._aggregates[cap.budget, cap.name]
+
+    def of_owner(self, payer: EnvelopeKey, node: str) -> list[int]:
+        """The pools that look at what an envelope pays for its owner on a node."""
+        return [touch.pool for touch in self._lane(payer, False, partial(self.case.matches, node=node)).present]
 
     def reach(self, payer: EnvelopeKey) -> list[int]:
         """The pools that payments of an envelope may count against, whenever and wherever."""

@@ -1,75 +1,162 @@
-"""Usage that the plan writes into Budgets: classes, charges and headroom, recomputed (spec §1 Budget status, §3.6)."""
+"""Usage that the plan writes into Budgets: classes, charges, what is committed and left, recomputed (spec §1, §3.6)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 
-from jobtree.api.budget import EnvelopeUsage
+from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.scalars import exact
-from jobtree.check.caps import CREDIT
+from jobtree.check.ahead import span
+from jobtree.check.caps import CREDIT, Caps
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import EnvelopeKey
+from jobtree.check.rows import Aggregate, EnvelopeKey
 from jobtree.check.violation import Violation
 
 _ROUNDED = Fraction(1, 1000)
 """How far figures for people (GPU-hours, credits) may be from the exact ones."""
+_HOUR = 3_600_000
+_CLASSES = ("owned", "shared", "borrowed", "unfunded", "spare")
+
+Figures = dict[str, Fraction | int | None]
 
 
-def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violation]:
-    """Every envelope of every Budget whose status the plan rewrites."""
-    gpus: dict[EnvelopeKey, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    milli: dict[EnvelopeKey, int] = defaultdict(int)
-    for lease in (*case.held, *case.new):
-        if lease.payer is not None:
-            name = present.classes[lease.key]
-            gpus[lease.payer][name if lease.active else "spare"] += lease.gpus
-            milli[lease.payer] += 0 if name == "unfunded" else case.milli(lease)
+def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
+    """Every envelope and aggregate cap of every Budget whose status the plan rewrites."""
+    books = _Books(case, caps, ledger, present)
     envelopes: dict[str, list[str]] = defaultdict(list)
+    aggregates: dict[str, list[str]] = defaultdict(list)
     for budget, name in sorted(case.envelopes):
         envelopes[budget].append(name)
+    for cap in case.aggregates:
+        aggregates[cap.budget].append(cap.name)
     for update in case.plan.budgets:
-        names = envelopes[update.name]
         told = sorted(usage.name for usage in update.status.envelopes)
-        if told != names:
-            sentence = f"its usage tells of {', '.join(told)}, and its envelopes are {', '.join(names) or 'none'}"
+        capped = sorted(usage.name for usage in update.status.aggregate_caps)
+        if (told, capped) != (envelopes[update.name], sorted(aggregates[update.name])):
+            names = ", ".join(envelopes[update.name]) or "none"
+            sentence = f"its usage tells of {', '.join([*told, *capped])}, and its envelopes are {names}"
             yield Violation("usage-agrees", f"Budget {update.name}", sentence)
             continue
-        for usage in update.status.envelopes:
-            payer = (update.name, usage.name)
-            yield from _gpus(payer, usage, gpus[payer])
-            yield from _charges(payer, usage, ledger)
-            most = 1000 * case.envelopes[payer].concurrency
-            if exact(usage.headroom_gpus) * 1000 > max(0, most - milli[payer]):
-                sentence = f"its headroom is {usage.headroom_gpus} GPUs with {milli[payer]} milli-GPUs of {most} used"
-                yield Violation("usage-agrees", f"Envelope {'/'.join(payer)}", sentence)
+        yield from _told(books, update.name, update.status)
 
 
-def _gpus(payer: EnvelopeKey, usage: EnvelopeUsage, held: dict[str, int]) -> Iterator[Violation]:
-    for name, given in (
-        ("owned", usage.owned_gpus),
-        ("shared", usage.shared_gpus),
-        ("borrowed", usage.borrowed_gpus),
-        ("unfunded", usage.unfunded_gpus),
-        ("spare", usage.spare_gpus),
-    ):
-        if given != held[name]:
-            sentence = f"its usage says {given} {name} GPUs, and it is {held[name]}"
-            yield Violation("usage-agrees", f"Envelope {'/'.join(payer)}", sentence)
+def _told(books: "_Books", budget: str, status: BudgetStatus) -> Iterator[Violation]:
+    for usage in status.envelopes:
+        true = books.envelope((budget, usage.name))
+        yield from _compared(f"Envelope {budget}/{usage.name}", usage, true)
+    for usage in status.aggregate_caps:
+        cap = next(each for each in books.case.aggregates if (each.budget, each.name) == (budget, usage.name))
+        yield from _compared(f"Aggregate {budget}/{usage.name}", usage, books.aggregate(cap))
+    if books.beyond[budget] and all(each.status == "True" for each in status.conditions):
+        sentence = f"it says that it is healthy, with {books.beyond[budget]} GPUs beyond its caps"
+        yield Violation("usage-agrees", f"Budget {budget}", sentence)
 
 
-def _charges(payer: EnvelopeKey, usage: EnvelopeUsage, ledger: Ledger) -> Iterator[Violation]:
+def _compared(subject: str, usage: EnvelopeUsage, true: Figures) -> Iterator[Violation]:
     """Charges = ledger integral: GPU-seconds to the milli-GPU-second, figures for people to their rounding."""
-    exact_seconds = Fraction(ledger.paid[payer], 1000)
-    figures = [
-        ("gpuSecondsConsumed", usage.gpu_seconds_consumed, exact_seconds, Fraction(0)),
-        ("gpuHoursConsumed", usage.gpu_hours_consumed, exact_seconds / 3600, _ROUNDED),
-    ]
-    if usage.credits_consumed is not None:
-        spent = Fraction(ledger.paid_credits[payer], CREDIT * 1000)
-        figures.append(("creditsConsumed", usage.credits_consumed, spent, _ROUNDED))
-    for name, given, true, slack in figures:
-        if abs(exact(given) - true) > slack:
-            sentence = f"its usage says {name} {given}, and the ledger adds up to {float(true)}"
-            yield Violation("charges-are-ledger", f"Envelope {'/'.join(payer)}", sentence)
+    for name, wanted in true.items():
+        given = getattr(usage, name)
+        slack = 0 if name.endswith("_gpus") or name == "gpu_seconds_consumed" else _ROUNDED
+        agrees = given is wanted if given is None or wanted is None else abs(exact(given) - wanted) <= slack
+        if not agrees:
+            rule = "charges-are-ledger" if name.endswith("_consumed") else "usage-agrees"
+            shown = wanted if wanted is None else float(wanted)
+            yield Violation(rule, subject, f"its usage says {name} {given}, and it is {shown}")
+
+
+class _Books:
+    """What the leases that are open with the plan take: of each pool, and by payer.
+
+    ``beyond``: by Budget, GPUs that are unfunded though their envelope's window is open.
+    """
+
+    def __init__(self, case: Case, caps: Caps, ledger: Ledger, present: Present) -> None:
+        self.case, self.caps, self.ledger = case, caps, ledger
+        self.beyond: dict[str, int] = defaultdict(int)
+        self._gpus: dict[EnvelopeKey, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._ahead: dict[EnvelopeKey, int] = defaultdict(int)
+        self._rated: dict[EnvelopeKey, int] = defaultdict(int)
+        self._width: dict[int, int] = defaultdict(int)
+        self._hours: dict[int, int] = defaultdict(int)
+        self._credits: dict[int, int] = defaultdict(int)
+        for lease in (*case.held, *case.new):
+            payer = lease.payer
+            if payer is None or payer not in case.envelopes:
+                continue
+            name = present.classes[lease.key]
+            self._gpus[payer][name if lease.active else "spare"] += lease.gpus
+            if name == "unfunded":
+                self.beyond[payer[0]] += lease.gpus if case.envelopes[payer].is_open(case.at) else 0
+                continue
+            milli, rate, own = case.milli(lease), case.rate(lease.flavor), caps.own(payer)
+            for touch in caps.lane(lease).present:
+                ahead = milli * span(case, lease, touch)
+                self._width[touch.pool] += milli
+                self._hours[touch.pool] += ahead
+                self._credits[touch.pool] += ahead * rate
+                if touch.pool == own:
+                    self._ahead[payer] += ahead
+                    self._rated[payer] += ahead * rate
+
+    def envelope(self, payer: EnvelopeKey) -> Figures:
+        """The true figures of an envelope."""
+        limited = self.case.envelopes[payer].max_millicredits is not None
+        return {
+            **self._sums([payer], limited),
+            **self._left(self.caps.own(payer)),
+            "headroom_gpus": Fraction(self._room(payer), 1000),
+        }
+
+    def aggregate(self, cap: Aggregate) -> Figures:
+        """The true figures of an aggregate cap."""
+        members = [(cap.budget, name) for name in cap.envelopes]
+        pool = self.caps.together(cap)
+        rooms = [sum(self._room(payer) for payer in members)]
+        if cap.concurrency is not None:
+            rooms.append(max(0, 1000 * cap.concurrency - self._width[pool]))
+        return {
+            **self._sums(members, cap.max_millicredits is not None),
+            **self._left(pool),
+            "headroom_gpus": Fraction(min(rooms), 1000),
+        }
+
+    def _sums(self, payers: list[EnvelopeKey], limited: bool) -> Figures:
+        paid = sum(self.ledger.paid[payer] for payer in payers)
+        rated = sum(self.ledger.paid_credits[payer] for payer in payers)
+        ahead = sum(self._ahead[payer] for payer in payers)
+        return {
+            **{f"{name}_gpus": sum(self._gpus[payer][name] for payer in payers) for name in _CLASSES},
+            "gpu_seconds_consumed": Fraction(paid, 1000),
+            "gpu_hours_consumed": Fraction(paid, _HOUR),
+            "gpu_hours_committed": Fraction(ahead, _HOUR),
+            "credits_consumed": Fraction(rated, CREDIT * 1000) if limited else None,
+            "credits_committed": Fraction(sum(self._rated[p] for p in payers), CREDIT * 1000) if limited else None,
+        }
+
+    def _left(self, number: int) -> Figures:
+        pool, ledger = self.caps.pools[number], self.ledger
+        hours, credit = ledger.hours[number] + self._hours[number], ledger.credits[number] + self._credits[number]
+        return {
+            "headroom_gpu_hours": None if pool.hours is None else Fraction(max(0, pool.hours - hours), _HOUR),
+            "headroom_credits": None
+            if pool.credits is None
+            else Fraction(max(0, pool.credits - credit), CREDIT * 1000),
+        }
+
+    def _room(self, payer: EnvelopeKey) -> int:
+        """Milli-GPUs that every pool leaves to the owner, on the nodes where that is most."""
+        envelope = self.case.envelopes[payer]
+        if not envelope.pays(self.case.at):
+            return 0
+        anywhere = self.case.policy.funding.cross_location == "allow"
+        sites: dict[int, str] = {}
+        for node in self.case.nodes.values():
+            if node.flavor == envelope.flavor and (anywhere or self.case.matches(envelope, node.name)):
+                sites.setdefault(self.case.sites[node.name], node.name)
+        rooms = [0]
+        for name in sites.values() or [""]:
+            pools = {number: self.caps.pools[number] for number in self.caps.of_owner(payer, name)}
+            rooms.append(min(p.width - self._width[n] for n, p in pools.items() if p.width is not None))
+        return max(rooms)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from jobtree.api import OwnerPath
-from jobtree.api.budget import BudgetStatus, EnvelopeUsage
+from jobtree.api.budget import AggregateUsage, BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import Slice
 from jobtree.api.meta import Condition, EnvelopeRef
 from jobtree.api.run import RUN_CONDITIONS
@@ -211,13 +211,34 @@ def shorts(*amounts: int) -> list[Short]:
     return [Short(rule="capacity", subject="A", amount=amount, unit="GPU") for amount in amounts]
 
 
-def usage(**changes: float) -> Callable[[Plan], Plan]:
-    """The usage of org-a in the scene of hours (46 GPU-hours consumed; 4 GPUs of v and 2 of r), changed."""
-    true = {"owned_gpus": 6, "headroom_gpus": 2, "gpu_seconds_consumed": 46 * 3600, "gpu_hours_consumed": 46}
-    record = EnvelopeUsage(name="gpus", **(true | changes))  # type: ignore[arg-type]
-    return plan(budgets=[BudgetUpdate(name="org-a", status=BudgetStatus(envelopes=(record,)))])
+def usage(aggregate: int | None = None, **changes: Any) -> Callable[[Plan], Plan]:
+    """The usage of org-a in the scene of hours (46 GPU-hours consumed; 4 GPUs of v and 2 of r), changed.
+
+    ``aggregate``: the headroom of its aggregate cap.
+    """
+    true: dict[str, Any] = {
+        "owned_gpus": 6, "headroom_gpus": 2, "gpu_seconds_consumed": 46 * 3600, "gpu_hours_consumed": 46,
+        "gpu_hours_committed": 54, "headroom_gpu_hours": 0,
+    }  # fmt: skip
+    capped = true | {"headroom_gpu_hours": None, "headroom_gpus": aggregate}
+    caps = () if aggregate is None else (AggregateUsage(name="all", **capped),)
+    return healthy(caps, **(true | changes))
 
 
+def healthy(caps: tuple[AggregateUsage, ...] = (), **figures: Any) -> Callable[[Plan], Plan]:
+    """The status of org-a: healthy, with these figures of its envelope."""
+    fine = Condition(type="Healthy", status="True", reason="WithinCaps")
+    envelopes = (EnvelopeUsage(name="gpus", **figures),)
+    told = BudgetStatus(envelopes=envelopes, aggregate_caps=caps, conditions=(fine,))
+    return plan(budgets=[BudgetUpdate(name="org-a", status=told)])
+
+
+def capped(scene: Scene) -> Scene:
+    """An aggregate cap of 99 GPUs over the envelope of org-a, which has 8."""
+    return scene.edit("Budget", "org-a", {"spec": {"aggregateCaps": [CAP]}})
+
+
+CAP: Final = {"name": "all", "envelopes": ["gpus"], "maxConcurrency": 99}
 DONE: Final = Account(
     budget="org-a", envelope="gpus", owner="org:a", run_owner="org:a", flavor="H100-80GB", funding_class="owned",
     role="Active", spans=((ago("11h"), ago("30m"), 4000),), place='{"region":"us-west"}',

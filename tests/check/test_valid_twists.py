@@ -5,6 +5,7 @@ import pytest
 from tests.check.scene import Scene, ago
 from tests.check.spoils import (
     Spoil,
+    capped,
     limit,
     own_pod,
     pruned,
@@ -13,6 +14,7 @@ from tests.check.spoils import (
     silent,
     taint,
     template,
+    usage,
 )
 from tests.support.documents import envelope, foreign_pod
 from tests.support.times import moment
@@ -22,6 +24,7 @@ LENDS = {"lending": {"allow": True, "to": ["team:z", "team:a"], "maxConcurrency"
 
 
 TWISTS = [
+    Spoil("hours", "a Budget's whole usage", lambda s: capped(s).then(usage(aggregate=2)), ""),
     Spoil("hours", "a lease that goes when its time is over", lambda s: pruned(s, "done-0", retention="30m"), ""),
     Spoil(
         "hours",

@@ -105,7 +105,7 @@ def test_only_the_last_day_is_left_in_cycles(lake: Path, short: Path) -> None:
     assert [path for path in found if path.startswith("cycles/")] == [
         path for path in files(lake) if "date=2026-01-04" in path
     ]
-    assert len([path for path in found if path.startswith("days/")]) == 3 * 12
+    assert len([path for path in found if path.startswith("days/")]) == 3 * 14
 
 
 def test_records_are_found_byte_for_byte(lake: Path, short: Path) -> None:

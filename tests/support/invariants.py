@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from tests.support import money
 from tests.support.times import unix
 
 Document = dict[str, Any]
@@ -25,6 +26,7 @@ class _World:
     def __init__(self, before: Sequence[Document], after: Sequence[Document], at: int) -> None:
         self.at = at
         self.documents = after
+        self.earlier = before
         self.runs = {_key(each): each for each in after if each["kind"] == "Run"}
         self.nodes = {each["metadata"]["name"]: each for each in after if each["kind"] == "Node"}
         self.leases = {_key(each): each for each in after if each["kind"] == "Lease"}
@@ -160,19 +162,8 @@ def _gang_complete(world: _World) -> Iterator[str]:
 
 
 def _no_overdraft(world: _World) -> Iterator[str]:
-    used = Counter[tuple[str, str]]()
-    for lease in world.open.values():
-        last = (lease["status"].get("funding") or [{}])[-1]
-        paid = lease["spec"].get("paidBy")
-        if paid and last.get("class", "unfunded") != "unfunded" and lease["spec"]["slice"].get("role") != "Spare":
-            used[paid["budget"], paid["envelope"]] += len(lease["spec"]["slice"]["nodes"])
-    for (name, envelope), gpus in used.items():
-        budget = world.budgets.get(name)
-        caps = (
-            [each["concurrency"] for each in budget["spec"]["envelopes"] if each["name"] == envelope] if budget else []
-        )
-        if caps and gpus > caps[0]:
-            yield f"{name}/{envelope} pays {gpus} GPUs of {caps[0]}"
+    """Every cap in every second; and charges are the ledger's integral."""
+    yield from money.violations(world.earlier, world.documents, world.at)
 
 
 def _segments_append_only(world: _World) -> Iterator[str]:

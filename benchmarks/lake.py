@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,7 @@ def write(root: Path, days_count: int, gpus: int, jobs: int) -> None:
         begin = BEGIN + day * DAY
         changed: dict[str, Job] = dict(alive)
         waits: list[tuple[int, Rows]] = []
+        prices: list[tuple[int, Rows]] = []
         before: tuple[str, ...] = ()
         times = list(range(begin, begin + DAY, MINUTE))
         for at in times:
@@ -151,6 +152,7 @@ def write(root: Path, days_count: int, gpus: int, jobs: int) -> None:
             queue = tuple(job.name for job in fleet.waiting)
             if queue != before or at == begin:
                 waits.append((at, {("jobs", job.name): _wait(job, fleet.room) for job in fleet.waiting}))
+                prices.append((at, _prices(fleet.waiting, at)))
                 before = queue
         alive = {name: job for name, job in changed.items() if job.outcome is None}
         leases = [_as_seen(lease, times[-1]) for job in changed.values() for lease in job.leases]
@@ -163,6 +165,7 @@ def write(root: Path, days_count: int, gpus: int, jobs: int) -> None:
             "waits": spans(FOLDS["waits"], waits),
             "opening": FOLDS["opening"].empty_table(),
             "discounts": pa.Table.from_pylist([{"milli": 500, "time": times[-1]}], FOLDS["discounts"]),
+            "prices": spans(FOLDS["prices"], prices),
         }
         days.store(lake, str(Time(begin))[:10], tables, [])
         print(f"\rday {day + 1} of {days_count}: {len(leases)} leases", end="", file=sys.stderr, flush=True)
@@ -224,6 +227,20 @@ def _wait(job: Job, room: int) -> dict[str, Any]:
         "namespace": "jobs", "name": job.name, "reason": "CapacityShort", "message": f"Asks for {job.gpus} GPUs.",
         "deficit_gpus": job.gpus, "never": False,
         "shorts": [{"rule": "capacity", "subject": FLAVOR, "amount": max(1, job.gpus - room // 64), "unit": "GPU"}],
+    }  # fmt: skip
+
+
+def _prices(waiting: Iterable[Job], at: int) -> Rows:
+    """A price of the flavor, and one of the envelope of every owner that waits, by the age of who waits longest."""
+    oldest: dict[tuple[str, str], int] = {}
+    for job in waiting:
+        for key in (("capacity", FLAVOR), ("concurrency", f"{job.owner.replace(':', '-')}/gpus")):
+            oldest[key] = max(oldest.get(key, 0), min(at - job.created, 3 * DAY))
+    return {
+        (rule, subject): {
+            "rule": rule, "subject": subject, "unit": "GPU", "centi_value": 100 + 100 * age // DAY, "centi_gpus": 100
+        }
+        for (rule, subject), age in oldest.items()
     }  # fmt: skip
 
 

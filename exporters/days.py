@@ -52,6 +52,20 @@ def is_done(root: Path, date: str) -> bool:
     return storage.exists(_folder(root, date) / "done.json")
 
 
+def is_begun(root: Path, date: str) -> bool:
+    """Whether the day has records of its own, be it compacted to the end or not."""
+    return storage.exists(_folder(root, date) / "records.parquet")
+
+
+def late(root: Path, date: str) -> list[Path]:
+    """Manifests of a compacted day that it does not hold. Raises Refusal where what it holds cannot be read."""
+    loose = manifests(root, date)
+    if not loose:
+        return []
+    held = set(records.read(_folder(root, date) / "records.parquet", ["cycle"])["cycle"].to_pylist())
+    return [path for path in loose if path.stem not in held]
+
+
 def read(root: Path, date: str, names: Collection[str] = FOLDS.keys()) -> dict[str, pa.Table]:
     """The tables of a compacted day, those not in ``names`` empty.
 
@@ -170,7 +184,10 @@ def _table(path: Path, digest: str, name: str) -> pa.Table:
     data = storage.read(path)
     if hashlib.sha256(data).hexdigest() != digest:
         raise Refusal("it is not the file that was written: it was changed or cut off", subject=str(path))
-    return pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).cast(FOLDS[name])
+    try:
+        return pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).cast(FOLDS[name])
+    except (pa.ArrowException, OSError, ValueError):  # signed by someone who wrote other columns
+        raise Refusal(f"it has other columns than the table {name}, or is no Parquet file", subject=str(path)) from None
 
 
 def _parquet(table: pa.Table) -> bytes:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from exporters.foldtables import CYCLES, DISCOUNTS, FOLDS, FOREIGN, LEASES, OPENING, RUNS, STANDING, WAITS
+from exporters.foldtables import CYCLES, DISCOUNTS, FOLDS, FOREIGN, LEASES, OPENING, PRICES, RUNS, STANDING, WAITS
 from exporters.lake import Lake, Manifest, read_columns, read_manifest, read_plan, read_table
 from jobtree.api import Refusal, dec_hook
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values
-from jobtree.world.plan import Pruned, Wait
+from jobtree.world.plan import Prices, Pruned, Wait
 from jobtree.world.seen import Discount, discounts
 
 Rows = Mapping[tuple[str, ...], dict[str, Any]]
@@ -53,7 +53,8 @@ class Cycle(NamedTuple):
 def read_cycle(path: Path) -> Cycle:
     """A cycle by its manifest. Raises Refusal where it cannot be read, or its name is not that of its time."""
     manifest = read_manifest(path)
-    if str(manifest.at).replace("-", "").replace(":", "") != path.stem:
+    time = str(manifest.at)
+    if (path.parent.name, path.stem) != (f"date={time[:10]}", time.replace("-", "").replace(":", "")):
         raise Refusal(f"its name and its time, {manifest.at}, disagree", subject=str(path))
     return Cycle(path, manifest)
 
@@ -70,6 +71,7 @@ class _Said(msgspec.Struct):
     """The part of a plan that a fold keeps."""
 
     waits: list[Wait] = []
+    prices: Prices | None = None
     pruned: list[Pruned] = []
 
 
@@ -83,26 +85,46 @@ def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
         versions = ((at, _keyed(table.select(columns), key)) for at, table in reader.versions(name, cycles))
         tables[name] = spans(FOLDS[name], versions)
     tables["foreign"] = spans(FOREIGN, ((at, _foreign(table)) for at, table in reader.versions("pods", cycles)))
-    tables["waits"] = spans(WAITS, _waits(cycles, reader.troubles, gone))
+    waits, prices = Stretches(), Stretches()
+    for cycle, said in _said(cycles, reader.troubles):
+        waits.see(cycle.at, {(wait.namespace, wait.name): _wait(wait) for wait in said.waits})
+        prices.see(cycle.at, _prices(said.prices, said.waits) if said.prices is not None else {})
+        if said.pruned:
+            gone.append((cycle, {(each.namespace, each.name) for each in said.pruned}))
+    tables |= {"waits": waits.table(WAITS), "prices": prices.table(PRICES)}
     tables["leases"] = _leases(reader, cycles, gone)
     tables["discounts"] = _discounts(reader, cycles)
     return Fold({name: tables[name] for name in FOLDS}, reader.troubles)
 
 
-def spans(schema: pa.Schema, versions: Iterable[tuple[int, Rows]]) -> pa.Table:
-    """The rows of a table's ``versions`` (the time of the first cycle that had one, its rows by key), each with the
-    time that it stood: sorted by key and time."""
-    standing: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
-    found: list[tuple[tuple[str, ...], int, int | None, dict[str, Any]]] = []
-    for at, rows in versions:
-        for key in [key for key, (_, row) in standing.items() if rows.get(key) != row]:
-            since, row = standing.pop(key)
-            found.append((key, since, at, row))
+class Stretches:
+    """Rows by key, version after version, and the time that each stood."""
+
+    def __init__(self) -> None:
+        self._standing: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
+        self._gone: list[tuple[tuple[str, ...], int, int | None, dict[str, Any]]] = []
+
+    def see(self, at: int, rows: Rows) -> None:
+        """The rows as a cycle had them first, Unix seconds."""
+        for key in [key for key, (_, row) in self._standing.items() if rows.get(key) != row]:
+            since, row = self._standing.pop(key)
+            self._gone.append((key, since, at, row))
         for key, row in rows.items():
-            standing.setdefault(key, (at, row))
-    found += [(key, since, None, row) for key, (since, row) in standing.items()]
-    found.sort(key=lambda each: each[:2])
-    return pa.Table.from_pylist([{**row, "since": since, "until": until} for _, since, until, row in found], schema)
+            self._standing.setdefault(key, (at, row))
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """All of them with the time that they stood, sorted by key and time."""
+        still = [(key, since, None, row) for key, (since, row) in self._standing.items()]
+        found = sorted([*self._gone, *still], key=lambda each: each[:2])
+        return pa.Table.from_pylist([{**row, "since": since, "until": until} for _, since, until, row in found], schema)
+
+
+def spans(schema: pa.Schema, versions: Iterable[tuple[int, Rows]]) -> pa.Table:
+    """The rows of a table's ``versions``, each the time of the first cycle that had one and its rows by key."""
+    standing = Stretches()
+    for at, rows in versions:
+        standing.see(at, rows)
+    return standing.table(schema)
 
 
 class _Reader:
@@ -183,8 +205,15 @@ def _discounts(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
     last = cycles[-1]
     table = reader.table("seen_discounts", last)
     before = [] if table is None else [Discount(**row) for row in table.to_pylist()]
-    policy = msgspec.json.decode(last.manifest.policy, type=PolicySpec, dec_hook=dec_hook)
-    known = [{"since": each.since, "milli": each.milli} for each in discounts(before, policy, last.at)]
+    try:
+        found = discounts(
+            before, msgspec.json.decode(last.manifest.policy, type=PolicySpec, dec_hook=dec_hook), last.at
+        )
+    except msgspec.ValidationError as error:
+        message = f"its Policy cannot be read: {error}; spares are taken to weigh what they did before, or by default"
+        reader.troubles.append(Trouble(str(last.path), message))
+        found = tuple(before) or discounts((), PolicySpec(), last.at)
+    known = [{"since": each.since, "milli": each.milli} for each in found]
     return pa.Table.from_pylist([{**row, "time": last.at} for row in known], DISCOUNTS)
 
 
@@ -222,14 +251,14 @@ def _foreign(pods: pa.Table) -> Rows:
     return {(node,): {"node": node, "gpus": count} for node, count in gpus.items()}
 
 
-def _waits(cycles: Sequence[Cycle], troubles: list[Trouble], gone: Gone) -> Iterator[tuple[int, Rows]]:
-    """Who waits in each cycle whose plan is another one; adds to ``gone`` what the plans prune."""
+def _said(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[Cycle, _Said]]:
+    """Each plan with the first cycle that had it."""
     before: str | None = None
     for cycle in cycles:
         if cycle.manifest.plan == before:
             continue
         try:
-            plan = msgspec.json.decode(read_plan(cycle.path, cycle.manifest), type=_Said)
+            said = msgspec.json.decode(read_plan(cycle.path, cycle.manifest), type=_Said)
         except (Refusal, msgspec.DecodeError) as error:
             problem = error.problem if isinstance(error, Refusal) else f"it is no plan: {error}"
             troubles.append(
@@ -237,9 +266,25 @@ def _waits(cycles: Sequence[Cycle], troubles: list[Trouble], gone: Gone) -> Iter
             )
             continue
         before = cycle.manifest.plan
-        if plan.pruned:
-            gone.append((cycle, {(each.namespace, each.name) for each in plan.pruned}))
-        yield cycle.at, {(wait.namespace, wait.name): _wait(wait) for wait in plan.waits}
+        yield cycle, said
+
+
+def _prices(prices: Prices, waits: Iterable[Wait]) -> Rows:
+    """What `foldtables.PRICES` keeps of a plan's prices; the first of a bound is its largest."""
+    named = {(short.rule, short.subject) for wait in waits for short in wait.shorts}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for price in prices.bounds:
+        row = {
+            "rule": price.rule,
+            "unit": price.unit,
+            "centi_value": round(100 * price.value / prices.weight),
+            "centi_gpus": round(price.milli_gpus / 10),
+        }
+        alone = {price.subjects[0]} if len(price.subjects) == 1 else set()
+        for subject in (*price.subjects, *(f"domain={domain}" for domain in price.domains)):
+            if subject in alone or (price.rule, subject) in named:
+                found.setdefault((price.rule, subject), {**row, "subject": subject})
+    return found
 
 
 def _wait(wait: Wait) -> dict[str, Any]:

@@ -85,6 +85,22 @@ WAITS: Final = pa.schema(
 )
 """Why each waiting run waits, from the cycles' plans."""
 
+PRICES: Final = pa.schema(
+    [
+        ("rule", pa.string()),
+        ("subject", pa.string()),
+        ("unit", pa.string()),
+        ("centi_value", pa.int64()),  # hundredths of what a GPU of a run just created counts
+        ("centi_gpus", pa.int64()),  # hundredths of a GPU that would start more
+        *_SPAN,
+    ]
+)
+"""What one more unit of a bound would be worth, from the cycles' plans, as `jobtree.world.plan.Price` has it.
+
+Coarser than there, for as runs grow older it creeps. Of ``capacity`` a row per flavor, where it is dearest, and per
+domain that some run waits for, as ``domain=NAME``; of caps of equal payers those that some run waits for.
+"""
+
 FOLDS: Final[dict[str, pa.Schema]] = {
     "cycles": CYCLES,
     "leases": LEASES,
@@ -98,6 +114,7 @@ FOLDS: Final[dict[str, pa.Schema]] = {
     "quarantine": QUARANTINE,
     "foreign": FOREIGN,
     "waits": WAITS,
+    "prices": PRICES,
 }
 
 STANDING: Final[dict[str, tuple[str, ...]]] = {

@@ -3,14 +3,19 @@
 -- A run's wait counts for the bound that lacks most, as its plan said (the first of its shortages): an envelope or another
 -- cap, a flavor (too few of it are free), a domain (the run may use only that), or fragmentation (as many as it asks for
 -- are free, but not where they fit together). Where no shortage is stated, for its reason. gpu_hours: GPUs asked for x time.
--- What a bound is worth (the price of one GPU more) is in no plan yet, so it is not here.
+--
+-- price: what one more unit of the bound (a GPU, a GPU-hour, a credit) would be worth by the plans' relaxation, in GPUs of a
+-- run just created, where a GPU of an old run counts more; admits_gpus: GPUs that would start. Both are means over the
+-- priced_hours in which it had a price; price_now stands at the period's end. No price: more of it alone admits nothing. A
+-- bound without hours of waiting has a price, but was never what some run lacked most. No plan can gain more than prices
+-- say over the plan's relaxation; gangs need all their GPUs at once (docs/planner.md, Prices).
 -- @check gpu_seconds = waited
 -- @chart bars x=bound y=gpu_hours by=subject
 WITH stretches_of_free AS MATERIALIZED (
     SELECT flavor, began, began + seconds AS ended, free FROM room WHERE flavor IS NOT NULL AND free > 0
 ),
 levels AS (
-    SELECT flavor, moment, sum(sum(change)) OVER (PARTITION BY flavor ORDER BY moment) AS free
+    SELECT flavor, moment, sum(sum(change)::DOUBLE) OVER (PARTITION BY flavor ORDER BY moment) AS free
     FROM (
         SELECT flavor, began AS moment, free AS change FROM stretches_of_free
         UNION ALL SELECT flavor, ended, -free FROM stretches_of_free
@@ -48,16 +53,57 @@ bound AS (
     FROM stretches AS s
     ASOF LEFT JOIN levels AS l ON l.flavor = s.flavor AND s.began >= l.moment
     WHERE s.ended > s.began
+),
+waited AS (
+    SELECT
+        bound,
+        coalesce(what, reason) AS subject,
+        CASE WHEN bound IN ('flavor', 'domain', 'fragmentation') THEN 'capacity' ELSE bound END AS rule,
+        count(DISTINCT (namespace, name)) AS runs,
+        count(DISTINCT owner) AS owners,
+        (sum(gpus) FILTER (ended = getvariable('until')))::BIGINT AS waiting_gpus,
+        sum(gpus * (ended - began))::BIGINT AS gpu_seconds
+    FROM bound
+    GROUP BY ALL
+),
+priced AS (
+    SELECT
+        rule,
+        subject,
+        any_value(unit) AS unit,
+        sum(centi_value * seconds) / nullif(sum(seconds), 0) / 100 AS price,
+        sum(centi_gpus * seconds) / nullif(sum(seconds), 0) / 100 AS admits_gpus,
+        max(centi_value) FILTER (stands(since, until)) / 100 AS price_now,
+        sum(seconds)::BIGINT / 3600 AS priced_hours
+    FROM (
+        SELECT
+            *,
+            least(coalesce(until, getvariable('known')), getvariable('until'))
+            - greatest(since, getvariable('since')) AS seconds
+        FROM prices_history
+    )
+    WHERE seconds > 0 OR stands(since, until)
+    GROUP BY ALL
 )
 SELECT
-    bound,
-    coalesce(what, reason) AS subject,
-    count(DISTINCT (namespace, name)) AS runs,
-    count(DISTINCT owner) AS owners,
-    sum(gpus * (ended - began))::BIGINT / 3600 AS gpu_hours,
-    100 * gpu_hours / nullif(sum(sum(gpus * (ended - began))::BIGINT / 3600) OVER (), 0) AS percent,
-    (sum(gpus) FILTER (ended = getvariable('until')))::BIGINT AS waiting_gpus,
-    sum(gpus * (ended - began))::BIGINT AS gpu_seconds
-FROM bound
-GROUP BY ALL
-ORDER BY gpu_hours DESC, bound, subject
+    CASE
+        WHEN w.bound IS NOT NULL THEN w.bound
+        WHEN p.rule <> 'capacity' THEN p.rule
+        WHEN starts_with(p.subject, 'domain=') THEN 'domain'
+        ELSE 'flavor'
+    END AS bound,
+    coalesce(w.subject, p.subject) AS subject,
+    coalesce(w.runs, 0) AS runs,
+    coalesce(w.owners, 0) AS owners,
+    coalesce(w.gpu_seconds, 0) / 3600 AS gpu_hours,
+    100 * coalesce(w.gpu_seconds, 0) / nullif(sum(w.gpu_seconds) OVER (), 0) AS percent,
+    w.waiting_gpus,
+    p.unit,
+    p.price,
+    p.admits_gpus,
+    p.price_now,
+    p.priced_hours,
+    coalesce(w.gpu_seconds, 0) AS gpu_seconds
+FROM waited AS w
+FULL JOIN priced AS p ON p.rule = w.rule AND p.subject = w.subject
+ORDER BY gpu_hours DESC, p.price DESC NULLS LAST, bound, subject

@@ -67,7 +67,7 @@ def of_period(root: Path | str, since: int | None, until: int | None, names: Col
     def read(each: tuple[str, slice]) -> tuple[Fold, list[Trouble]]:
         date, part = each
         said: list[Trouble] = []
-        done = days.is_done(lake.root, date)
+        done = days.is_done(lake.root, date) or (days.is_begun(lake.root, date) and not days.manifests(lake.root, date))
         found = _compacted(lake, date, names, said) if done else _loose(lake, date, part, said)
         return found, said
 
@@ -91,6 +91,7 @@ def _chosen(dates: Sequence[str], since: int | None, until: int | None) -> Itera
 
 def _compacted(lake: Lake, date: str, names: Collection[str], troubles: list[Trouble]) -> Fold:
     """A compacted day; one with a spoilt file is folded again from its records."""
+    troubles += _late(lake, date)
     try:
         return Fold(days.read(lake.root, date, names), [])
     except Refusal as refusal:
@@ -100,6 +101,15 @@ def _compacted(lake: Lake, date: str, names: Collection[str], troubles: list[Tro
     except Refusal as refusal:
         troubles.append(Trouble(refusal.subject, f"{refusal.problem}; the day {date} is left out"))
         return fold(lake, [])
+
+
+def _late(lake: Lake, date: str) -> list[Trouble]:
+    """Cycles that a compacted day does not hold: two clocks disagree, or they could not be read when it was made."""
+    try:
+        late = days.late(lake.root, date)
+    except Refusal as refusal:
+        return [Trouble(refusal.subject, f"{refusal.problem}; whether other cycles are in the day is not known")]
+    return [Trouble(str(path), f"the day {date} was compacted without this cycle; it is left out") for path in late]
 
 
 def _loose(lake: Lake, date: str, part: slice, troubles: list[Trouble]) -> Fold:

@@ -24,7 +24,7 @@ CREATE MACRO exhausted(cap, used, paced, span, stop) AS (
 -- stands: whether something that stood in [begin, stop) did so at the period's end (stop null: it still does).
 CREATE MACRO stands(begin, stop) AS begin <= getvariable('until') AND coalesce(stop > getvariable('until'), true);
 
--- nodes, budgets, envelopes, aggregates, quarantine, foreign_gpus, waits: as the period's end found them. NAME_history (foreign_history):
+-- nodes, budgets, envelopes, aggregates, quarantine, foreign_gpus, waits, prices: as the period's end found them. NAME_history (foreign_history):
 -- every form in the period, with the time that it stood, [since, until).
 CREATE VIEW nodes AS FROM nodes_history WHERE stands(since, until);
 CREATE VIEW budgets AS FROM budgets_history WHERE stands(since, until);
@@ -33,6 +33,7 @@ CREATE VIEW aggregates AS FROM aggregates_history WHERE stands(since, until);
 CREATE VIEW quarantine AS FROM quarantine_history WHERE stands(since, until);
 CREATE VIEW foreign_gpus AS FROM foreign_history WHERE stands(since, until);
 CREATE VIEW waits AS FROM waits_history WHERE stands(since, until);
+CREATE VIEW prices AS FROM prices_history WHERE stands(since, until);
 
 -- weights: what a GPU weighs in thousandths, 1000 an Active one, a spare one its discount of the time [since, until).
 CREATE VIEW weights AS
@@ -188,15 +189,16 @@ changes AS (
 ),
 levels AS (
     -- Changes of one moment follow each other here; what lies between them has no length, and is left out below.
+    -- As DOUBLE, which holds every whole number up to 2^53, a window sums three times as fast as DuckDB's HUGEINT.
     SELECT
         node,
         moment AS began,
         lead(moment, 1, getvariable('until')) OVER (PARTITION BY node ORDER BY moment) AS ended,
-        (sum(active) OVER sofar)::BIGINT AS active,
-        (sum(standby) OVER sofar)::BIGINT AS standby,
-        (sum(foreign_pods) OVER sofar)::BIGINT AS foreign_pods,
-        (sum(gpus) OVER sofar)::BIGINT AS gpus,
-        sum(stopped) OVER sofar > 0 AS stops
+        (sum(active::DOUBLE) OVER sofar)::BIGINT AS active,
+        (sum(standby::DOUBLE) OVER sofar)::BIGINT AS standby,
+        (sum(foreign_pods::DOUBLE) OVER sofar)::BIGINT AS foreign_pods,
+        (sum(gpus::DOUBLE) OVER sofar)::BIGINT AS gpus,
+        sum(stopped::DOUBLE) OVER sofar > 0 AS stops
     FROM changes
     WINDOW sofar AS (PARTITION BY node ORDER BY moment ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 ),

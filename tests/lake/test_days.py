@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from exporters import days, records
+from exporters.foldtables import FOLDS
 from exporters.lake import Lake, plan_path, read_manifest, read_plan
 from jobtree.api import Refusal
 from jobtree.world.plan import Short, Wait
@@ -105,7 +106,9 @@ def test_only_the_last_day_is_left_in_cycles(lake: Path, short: Path) -> None:
     assert [path for path in found if path.startswith("cycles/")] == [
         path for path in files(lake) if "date=2026-01-04" in path
     ]
-    assert len([path for path in found if path.startswith("days/")]) == 3 * 14
+    assert len([path for path in found if path.startswith("days/")]) == 3 * (
+        len(FOLDS) + 2
+    )  # and records, and that it is done
 
 
 def test_records_are_found_byte_for_byte(lake: Path, short: Path) -> None:

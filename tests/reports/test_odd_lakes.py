@@ -1,10 +1,15 @@
 """Lakes with something wrong in them: each thing is named, and the rest is reported."""
 
+import hashlib
+import re
 from pathlib import Path
 
 import pytest
 
+from exporters import days
+from exporters.lake import Lake, plan_path
 from jobtree.api import Refusal
+from jobtree.world.plan import Wait
 from reports.query import Report, make
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc
@@ -12,6 +17,7 @@ from tests.support.commands import jobtree
 from tests.support.documents import Document
 from tests.support.times import unix
 
+WAIT = Wait(namespace="default", name="w", reason="NoFunding", message="")
 BASE = [doc.node("a01"), doc.budget("org:a", [doc.envelope(8)])]
 
 
@@ -87,6 +93,97 @@ def test_a_manifest_under_another_time_s_name_is_left_out(lake: Path) -> None:
     assert notices(make(lake, "chargeback")) == [
         f"{moved}: its name and its time, 2026-01-01T02:00:00Z, disagree; this cycle is left out"
     ]
+
+
+def test_a_manifest_in_another_day_s_folder_is_left_out(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    (lake / "cycles/date=nonsense").mkdir()
+    moved = record(lake, "+2h", [*BASE, held("+90m")]).rename(lake / "cycles/date=nonsense/20260101T020000Z.json")
+
+    assert notices(make(lake, "chargeback")) == [
+        f"{moved}: its name and its time, 2026-01-01T02:00:00Z, disagree; this cycle is left out"
+    ]
+
+
+def test_a_policy_that_is_none_leaves_spares_as_they_weighed_before(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    spoilt = record(lake, "+2h", [*BASE, held("+90m"), doc.policy(spares={"discount": 0.25})])
+    spoilt.write_text(re.sub(r'"discount": ?0.25', '"discount": "a quarter"', spoilt.read_text()))
+
+    report = make(lake, "chargeback")
+
+    (notice,) = notices(report)
+    assert notice == (
+        f"{spoilt}: its Policy cannot be read: Expected `int | float`, got `str` - at `$.spares.discount`; "
+        "spares are taken to weigh what they did before, or by default"
+    )
+    assert hours(report) == 1.5
+
+
+def test_a_plan_that_is_not_there_leaves_what_waited_unknown(lake: Path) -> None:
+    for when in ("+1h", "+2h", "+3h"):
+        manifest = record(lake, when, [*BASE, doc.run("w", 4)], [WAIT])
+        if when == "+2h":
+            plan_path(manifest).unlink()
+
+    report = make(lake, "bottlenecks")
+
+    said = "its plan cannot be read: there is no such file; who waited then is not known"
+    assert notices(report) == [f"{lake}/cycles/date=2026-01-01/20260101T020000Z.json: {said}"]
+    assert hours(report) == 8.0  # as the cycle before saw it
+
+
+def days_of(lake: Path) -> Path:
+    """A lake of three days of which two are compacted; the folder of the first."""
+    for when in ("+1h", "+25h", "+49h"):
+        record(lake, when, [*BASE, held(None)])
+    assert list(days.compact(Lake(lake))) == []
+    return lake / "days/date=2026-01-01"
+
+
+def test_a_compacted_day_that_was_not_finished_is_read_from_its_records(lake: Path) -> None:
+    done = days_of(lake) / "done.json"
+    done.unlink()
+
+    report = make(lake, "chargeback")
+
+    assert notices(report) == [f"{done}: there is no such file; the day is read from its records instead"]
+    assert (report.cycles, hours(report)) == (3, 49.0)
+
+
+def test_a_foreign_table_of_a_compacted_day_is_read_from_its_records(lake: Path) -> None:
+    day = days_of(lake)
+    nodes = (day / "nodes.parquet").read_bytes()
+    own = hashlib.sha256((day / "leases.parquet").read_bytes()).hexdigest()
+    (day / "leases.parquet").write_bytes(nodes)
+    (day / "done.json").write_text((day / "done.json").read_text().replace(own, hashlib.sha256(nodes).hexdigest()))
+
+    report = make(lake, "chargeback")
+
+    said = "it has other columns than the table leases, or is no Parquet file; the day is read from its records instead"
+    assert notices(report) == [f"{day / 'leases.parquet'}: {said}"]
+    assert hours(report) == 49.0
+
+
+def test_a_cycle_that_came_after_its_day_was_compacted_is_named(lake: Path) -> None:
+    days_of(lake)
+    late = record(lake, "+5h", [*BASE, held(None)])
+
+    assert notices(make(lake, "chargeback")) == [
+        f"{late}: the day 2026-01-01 was compacted without this cycle; it is left out"
+    ]
+
+
+def test_a_lake_with_nothing_but_spoilt_records_is_refused(lake: Path) -> None:
+    day = days_of(lake)
+    for each in lake.glob("cycles/*/*.json"):
+        each.unlink()
+    for each in lake.glob("days/*/*.parquet"):
+        each.write_bytes(each.read_bytes()[:40])
+
+    with pytest.raises(Refusal, match="holds no cycle that can be read"):
+        make(lake, "chargeback")
+    assert day.exists()
 
 
 def test_missing_days_are_named_and_charged_as_the_leases_say(lake: Path) -> None:

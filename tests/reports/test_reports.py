@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobtree.world.plan import Short, Wait
+from jobtree.world.plan import Price, Prices, Short, Wait
 from reports.query import make
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc
@@ -178,6 +178,43 @@ def test_as_many_free_as_asked_for_but_apart_is_fragmentation(tmp_path: Path) ->
 
     found = rows(tmp_path / "lake", "bottlenecks", "bound", "subject", "gpu_hours")
     assert found == [("fragmentation", FLAVOR, 8.0)]
+
+
+def test_bounds_have_the_prices_that_plans_gave_them(tmp_path: Path) -> None:
+    def prices(envelope: int, room: int) -> Prices:
+        caps = Price(
+            rule="concurrency", subjects=("org-b/gpus", "org-c/gpus"), unit="GPU", value=envelope, milli_gpus=500
+        )
+        hours = Price(rule="hours", subjects=("org-a/gpus",), unit="GPU-hour", value=room // 24, milli_gpus=42)
+        dear, cheap = (
+            Price(
+                rule="capacity", subjects=(FLAVOR,), unit="GPU", value=room // part, milli_gpus=1000, domains=domains
+            )
+            for part, domains in ((1, ("A", "B")), (2, ("C",)))
+        )  # fmt: skip
+        return Prices(relaxed=10**6, weight=86400, bounds=[caps, dear, cheap, hours])
+
+    def wait(name: str, rule: str, subject: str) -> Wait:
+        short = Short(rule=rule, subject=subject, amount=4, unit="GPU")
+        return Wait(namespace="default", name=name, reason="", message="", shorts=[short])
+
+    base = [doc.node("a01", domain="A"), *(run(name, 4, A, "+0s") for name in ("poor", "near", "big"))]
+    waits = [
+        wait("poor", "concurrency", "org-b/gpus"), wait("near", "capacity", "domain=B"), wait("big", "capacity", FLAVOR)
+    ]  # fmt: skip
+    record(tmp_path / "lake", "+0s", base, waits, prices(86400, 2 * 86400))
+    record(tmp_path / "lake", "+1h", base, waits, prices(2 * 86400, 2 * 86400))
+    record(tmp_path / "lake", "+4h", base, waits, None)
+
+    columns = ("bound", "subject", "gpu_hours", "unit", "price", "admits_gpus", "price_now", "priced_hours")
+    assert rows(tmp_path / "lake", "bottlenecks", *columns) == [
+        ("domain", "domain=B", 16.0, "GPU", 2.0, 1.0, None, 4.0),
+        ("fragmentation", FLAVOR, 16.0, "GPU", 2.0, 1.0, None, 4.0),
+        ("concurrency", "org-b/gpus", 16.0, "GPU", 1.75, 0.5, None, 4.0),
+        ("hours", "org-a/gpus", 0.0, "GPU-hour", 0.08, 0.04, None, 4.0),
+    ]
+    now = rows(tmp_path / "lake", "bottlenecks", "subject", "price", "price_now", until="+2h")
+    assert [row for row in now if row[0] == "org-b/gpus"] == [("org-b/gpus", 1.5, 2.0)]
 
 
 MANDATORY = {

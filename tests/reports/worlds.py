@@ -6,7 +6,7 @@ from typing import Any
 
 from exporters.lake import Lake
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.plan import Plan, Solver, Wait
+from jobtree.world.plan import Plan, Prices, Solver, Wait
 from jobtree.world.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import API, Document
@@ -94,7 +94,9 @@ def snapshot(path: Path, documents: list[Document] | None = None, at: int = AT) 
     return take(StateFile(path, at).read())
 
 
-def record(lake: Path, when: str, documents: list[Document], waits: Sequence[Wait] = ()) -> Path:
+def record(
+    lake: Path, when: str, documents: list[Document], waits: Sequence[Wait] = (), prices: Prices | None = None
+) -> Path:
     """A cycle's record in a lake, as if its plan had changed nothing; returns its manifest."""
     at = unix(when)
     lake.mkdir(parents=True, exist_ok=True)
@@ -108,5 +110,6 @@ def record(lake: Path, when: str, documents: list[Document], waits: Sequence[Wai
         policy=found.policy_digest,
         solver=Solver(name="", version="", options={}),
         waits=list(waits),
+        prices=prices,
     )
     return Lake(lake).write_cycle(found, plan)

@@ -24,7 +24,7 @@ from benchmarks.fleet.dice import Dice
 from benchmarks.load import CACHE
 from exporters import days
 from exporters.fold import Rows, spans
-from exporters.foldtables import FOLDS, STANDING
+from exporters.foldtables import FOLD_VERSION, FOLDS, STANDING
 from exporters.lake import Lake
 from jobtree.api import Time
 
@@ -270,7 +270,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=4000, help="jobs a day (default: %(default)s)")
     parser.add_argument("reports", nargs="*", metavar="REPORT", help="these only (default: all)")
     given = parser.parse_args()
-    root = CACHE / f"lake-{given.days}-{given.gpus}-{given.jobs}"
+    root = CACHE / f"lake-{given.days}-{given.gpus}-{given.jobs}-{FOLD_VERSION}"
     if not root.exists():
         part = root.with_suffix(f".{os.getpid()}.part")
         write(part, given.days, given.gpus, given.jobs)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from cronjobs.deadline import Planner
 from exporters.lake import Lake
 from exporters.planobject import name_of
-from exporters.summary import counted
 from exporters.writes import writes_for
 from jobtree.api import Refusal, Time
+from jobtree.api.counted import counted
 from jobtree.check import Rows, check
 from jobtree.cluster.protocol import Cluster
 from jobtree.world.intake import Intake, collector_paused
@@ -152,7 +152,7 @@ def refuse_violations(snapshot: Snapshot, plan: Plan, rows: Rows | None = None) 
     violations = check(snapshot, plan, rows)
     if violations:
         first, rest = violations[0], len(violations) - 1
-        more = f"; {counted(rest, 'more violation', 'more violations')}" if rest else ""
+        more = f"; {counted(rest, 'more violation')}" if rest else ""
         raise Refusal(
             f"the checker does not pass the plan, so nothing is written: {first.object}: {first.message} "
             f"({first.invariant}{more})"

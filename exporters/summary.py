@@ -6,6 +6,7 @@ from typing import Final
 
 from exporters.nodelist import compress, natural
 from jobtree.api import Lease, Time
+from jobtree.api.counted import counted
 from jobtree.world.plan import Plan
 
 #: What a terminal or a YAML reader would take for more than text; names and messages may quote anything.
@@ -103,8 +104,3 @@ def _proof(plan: Plan) -> list[tuple[str, str, str, str, str]]:
         bound, gap = (str(stage.bound), f"{stage.gap:.4%}") if stage.proven else ("-", "-")
         rows.append((stage.name, str(stage.value), bound, gap, stage.unit))
     return rows
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """``1 write``, ``2 writes``."""
-    return f"{number} {one if number == 1 else many}"

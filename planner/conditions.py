@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from jobtree.api.counted import counted
 from jobtree.api.meta import Condition
 from jobtree.api.scalars import Duration, Time
 from jobtree.world.plan import Wait
@@ -133,8 +134,3 @@ def ended(run: RunRow, ending: Ending) -> Saying:
     if ending.outcome == "Completed":
         return no, no, no, over, failed, free
     return no, no, no, completed, over, free
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 GPU``, ``4 GPUs``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

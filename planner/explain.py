@@ -6,6 +6,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from jobtree.api.counted import counted
 from jobtree.api.scalars import Memory
 from jobtree.world.plan import Short, Wait
 from jobtree.world.values import Ints
@@ -18,7 +19,7 @@ from planner.room import Room
 from planner.routes import Routes
 from planner.shortage import Shortages, tree_shortages
 from planner.space import Space, Spaces
-from policies.caps import counted
+from policies.caps import amount
 from policies.claims import RunKey
 from policies.payers import Refused
 from policies.problem import Candidate, Problem
@@ -123,7 +124,7 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
         )
         return _wait(run, "NoFunding", message, never=True)
     reasons = "; ".join(r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))[:3])
-    message = f"No envelope may pay for its {counted(run.width_min, 1, 'GPU')}: {reasons}."
+    message = f"No envelope may pay for its {counted(run.width_min, 'GPU')}: {reasons}."
     return _wait(run, "NoFunding", message, never=not any(r.later for r in refused))
 
 
@@ -143,7 +144,7 @@ def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, s
         return _wait(run, "NeverFits", words, _room_short(run.flavor, most.missing), 0, never=True)
     if not spaces.fits(kind):
         missing = spaces.of(kind).missing
-        message = f"{_asks(run)}: {counted(missing, 1, 'GPU')} short, whoever else may end"
+        message = f"{_asks(run)}: {counted(missing, 'GPU')} short, whoever else may end"
         more = "nodes are cordoned or not Ready, or pods that are not Jobtree's hold them"
         return _wait(run, "CapacityShort", f"{message}: {more}.", _room_short(run.flavor, missing))
     deficit = lack.deficit
@@ -153,7 +154,7 @@ def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, s
     if deficit:
         space = spaces.of(kind, lack.sites)
         where = ", ".join(state.fleet.domain_name(d) for d in space.domains)
-        clauses.append(f"{counted(deficit, 1, 'GPU')} would have to be freed in {where}")
+        clauses.append(f"{counted(deficit, 'GPU')} would have to be freed in {where}")
         shorts += _room_short(_scope(state, run, space), deficit)
     shorts.sort(key=lambda s: (-s.amount, s.subject, s.rule))
     why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
@@ -174,7 +175,7 @@ def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, s
 def _asks(run: RunRow) -> str:
     least = f"at least {run.width_min} of " if run.malleable and run.width_min < run.total else ""
     groups = f" in groups of {run.group}" if run.group and run.group < run.total else ""
-    return f"Asks for {least}{counted(run.total, 1, 'GPU')}{groups}"
+    return f"Asks for {least}{counted(run.total, 'GPU')}{groups}"
 
 
 def _labels(run: RunRow) -> str:
@@ -208,7 +209,7 @@ def _room_short(subject: str, gpus: int) -> list[Short]:
 
 def _load(load: PodLoad) -> str:
     """``9 CPUs and 64Gi of memory``."""
-    cpu = counted(load.cpu_milli, 1000, "CPU") if load.cpu_milli else ""
+    cpu = counted(amount(load.cpu_milli, 1000), "CPU") if load.cpu_milli else ""
     memory = f"{Memory(load.memory)} of memory" if load.memory else ""
     return " and ".join(filter(None, (cpu, memory)))
 
@@ -223,6 +224,6 @@ def _never_fits(run: RunRow, space: Space, gpus_alone: Space) -> str:
     if biggest > space.largest:
         spares = ", spares included," if run.spares else ""
         return f"{_asks(run)}: a group of {biggest} GPUs{spares} can never fit, the largest domain has {space.largest}."
-    gpus = counted(space.missing, 1, "GPU")
-    pods = f"{counted(space.pods, 1, 'pod')} of {run.pod} ({gpus})" if space.pods else gpus
+    gpus = counted(space.missing, "GPU")
+    pods = f"{counted(space.pods, 'pod')} of {run.pod} ({gpus})" if space.pods else gpus
     return f"{_asks(run)}: {pods} short even with all of the fleet free, so it can never fit."

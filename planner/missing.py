@@ -4,9 +4,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from jobtree.api.counted import counted
 from jobtree.world.plan import Short
 from planner.purses import Demand
-from policies.caps import Cap, counted
+from policies.caps import Cap
 from policies.problem import Candidate
 
 BORROW_PRICE: Final = 0.998
@@ -63,12 +64,12 @@ def over_borrow_limit(gpus: int, limit: int) -> Missing:
     """The run's own ``funding.maxBorrowGPUs`` binds."""
     words = f"at the run's own borrow limit (funding.maxBorrowGPUs {limit})"
     short = Short(rule="borrow", subject="funding.maxBorrowGPUs", amount=gpus, unit="GPU")
-    return Missing(short, f"{counted(gpus, 1, 'GPU')} short {words}")
+    return Missing(short, f"{counted(gpus, 'GPU')} short {words}")
 
 
 def over_run_limit(gpus: int, label: str, limit: int) -> Missing:
     """An envelope's ``perRun.maxGPUs`` binds."""
     words = f"at {label}, which pays for {limit} GPUs of one run (perRun.maxGPUs)"
     return Missing(
-        Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), f"{counted(gpus, 1, 'GPU')} short {words}"
+        Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), f"{counted(gpus, 'GPU')} short {words}"
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from jobtree.api.counted import counted
 from policies.money import Money
 
 
@@ -68,7 +69,7 @@ class Cap:
         """A clause for people: how much is missing (in the weighed unit), where, and what is taken."""
         scale, unit = self.measure.scale, self.measure.unit
         place = POOL_WORDS[self.rule].format(self.subject)
-        whole = counted(-(-short // scale), 1, unit)
+        whole = counted(-(-short // scale), unit)
         if self.ahead:  # what is spent grows with the clock, and a condition must not
             return f"{whole} short at {place} (the rest of {amount(self.limit, scale)} is {self.measure.taken})"
         return f"{whole} short at {place} ({amount(used, scale)} of {amount(self.limit, scale)} {self.measure.taken})"
@@ -167,9 +168,3 @@ def amount(value: int, scale: int) -> str:
     """A weighed sum in people's unit: whole where it is whole, else three decimals rounded up."""
     whole, rest = divmod(value, scale)
     return str(whole) if rest == 0 else f"{-(-value * 1000 // scale) / 1000:.3f}".rstrip("0")
-
-
-def counted(value: int, scale: int, unit: str) -> str:
-    """``3 GPUs``, ``1 GPU-hour``."""
-    text = amount(value, scale)
-    return f"{text} {unit}" if text == "1" else f"{text} {unit}s"

@@ -2,20 +2,26 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from importlib import resources
 from typing import Any, Final
 
+import msgspec
+
 from exporters.summary import CONTROLS, table
 from jobtree.api import Time
+from jobtree.api.counted import counted
 from reports.charts import draw
 from reports.picture import PALETTE
 from reports.query import Report, frame
 
 PAGE_ROWS: Final = 500
 """Rows that a page shows: more are for a spreadsheet."""
+_JSON: Final = msgspec.json.Encoder(decimal_format="number")
+_LONG: Final = 1 << 63
+"""What no integer of JSON may reach here."""
 _BATCH: Final = 10_000
 """Rows that are Python values at the same time, where they are written one by one."""
 
@@ -33,7 +39,7 @@ def as_csv(report: Report) -> str:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(report.rows.column_names)
-    writer.writerows([_plain(value) for value in row.values()] for row in records(report))
+    writer.writerows([_cell(value) for value in row.values()] for row in records(report))
     return sink.getvalue()
 
 
@@ -52,7 +58,7 @@ def as_json(report: Report) -> str:
             for o in report.outcomes
         ],
     }  # fmt: skip
-    return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return msgspec.json.format(_JSON.encode(found), indent=2).decode() + "\n"
 
 
 def as_html(report: Report) -> str:
@@ -92,8 +98,8 @@ def records(report: Report, most: int | None = None) -> Iterator[dict[str, Any]]
 
 def period(report: Report) -> str:
     """The period in words."""
-    count = f"{report.cycles:,} cycle{'' if report.cycles == 1 else 's'}"
-    return f"From {Time(report.terms.since)} until {Time(report.terms.until)}, {count}."
+    cycles = counted(f"{report.cycles:,}", "cycle")
+    return f"From {Time(report.terms.since)} until {Time(report.terms.until)}, {cycles}."
 
 
 def reconciled(report: Report) -> list[str]:
@@ -112,24 +118,27 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    if isinstance(value, float):
+    if isinstance(value, float | Decimal):
         return f"{value:,.2f}"
     return str(value)
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has: decimals as numbers, what is no number as null, lists by comma."""
+    """A value that JSON has: decimals as numbers to the last digit, what is no number as null, lists by comma."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() and abs(value) < _LONG else value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
         return ", ".join(str(each) for each in value)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    number = float(value) if hasattr(value, "as_tuple") else None
-    if number is not None:
-        return int(value) if number.is_integer() else number
-    return str(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _cell(value: Any) -> Any:
+    """The same for CSV: a decimal in digits alone."""
+    value = _plain(value)
+    return f"{value:f}" if isinstance(value, Decimal) else value
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(_plain(value), int | float) and not isinstance(value, bool)
+    return isinstance(_plain(value), int | float | Decimal) and not isinstance(value, bool)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from exporters.summary import counted
+from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, lookup
 from jobtree.cli.args import Options, UsageError
@@ -92,7 +92,7 @@ def _add_nodes(intake: Intake, _options: Options, text: str) -> tuple[str, list[
 
     name, count = _split("add-nodes", text)
     there = {node.metadata.name for node in intake.nodes}
-    words = f"there {'is' if count == 1 else 'are'} {counted(count, 'node', 'nodes')} more like {name}"
+    words = f"there {'is' if count == 1 else 'are'} {counted(count, 'node')} more like {name}"
     return words, [*copies(name, count, there)]
 
 

@@ -18,6 +18,7 @@ import msgspec
 from exporters.nodelist import compress, natural
 from exporters.summary import payer
 from jobtree.api import Lease, Policy, Run, Time
+from jobtree.api.counted import counted
 from jobtree.cli import lookup
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Short(msgspec.Struct, frozen=True):
     unit: str
 
     def __str__(self) -> str:
-        return f"{self.amount} {self.unit}{'' if self.amount == 1 else 's'} of {self.subject} ({self.rule})"
+        return f"{counted(self.amount, self.unit)} of {self.subject} ({self.rule})"
 
 
 class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, files, report, show
 from jobtree.cli.args import Commands, Options, command, start_planner
@@ -88,7 +89,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.cycle import run_cycle
     from cronjobs.schedule import times
-    from exporters.summary import counted, headline
+    from exporters.summary import headline
     from jobtree.api import Time
     from jobtree.world.intake import collector_paused
 
@@ -100,7 +101,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
             with cluster.hold(), _progress() as on_phase:
                 result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
             _warn(result.plan)
-            show.say(f"{headline(result.plan)}; {counted(result.writes, 'write', 'writes')}")
+            show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
     return 0
 
 
@@ -159,7 +160,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     cluster = options.cluster(at=plan.at)
     with cluster.hold():
         writes = apply_plan(cluster, plan, _lake(options, given.lake))
-    show.say(f"{summary.headline(plan)}; {summary.counted(writes, 'write', 'writes')}")
+    show.say(f"{summary.headline(plan)}; {counted(writes, 'write')}")
     return 0
 
 
@@ -187,10 +188,9 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
 
 def _compact(options: Options, given: argparse.Namespace) -> int:
     from exporters.days import compact
-    from exporters.summary import counted
 
     def say(date: str, cycles: int) -> None:
-        show.say(f"{date}: {counted(cycles, 'cycle', 'cycles')}")
+        show.say(f"{date}: {counted(cycles, 'cycle')}")
         show.flush()
 
     for subject, message in compact(_lake(options, given.lake), say):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from exporters.summary import counted, table
+from exporters.summary import table
 from jobtree.api import Run, Time
+from jobtree.api.counted import counted
 from jobtree.api.scalars import DAY
 from jobtree.cli import lookup
 from jobtree.cli.numbers import plain, unit_of, worth
@@ -98,7 +99,7 @@ def _facts(side: Side) -> dict[str, Any]:
 
 def _room(found: Versus) -> str:
     where = found.meeting
-    others = f"; {counted(where.loose, 'cap', 'caps')} that both count against with room left" if where.loose else ""
+    others = f"; {counted(where.loose, 'cap')} that both count against with room left" if where.loose else ""
     if not where.domains:
         return f"no node is open to both{others}"
     domains = counted(where.domains, "domain is", "domains are")

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from jobtree.api.counted import counted
 from planner.edits import copies
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import Remedy, Who
-from policies.caps import counted
 
 DOMAINS: Final = 4
 """Most domains that are looked at, those with most GPUs first."""
@@ -47,7 +47,7 @@ def _copies(bench: Bench, node: int) -> Remedy | None:
     if not bench.within(fresh).starts():
         return None
     count = most - largest(most - 1, lambda fewer: bench.within(fresh[: most - fewer]).starts())
-    nodes = counted(count, 1, "node")
+    nodes = counted(count, "node")
     return Remedy(
         kind="node",
         who=Who.OPERATORS,

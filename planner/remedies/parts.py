@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from jobtree.api.counted import counted
 from planner.edits import Cell, Edit, field
 from planner.remedies.bench import HOUR_MILLI, Bench
 from planner.remedies.lifts import Lift
 from planner.remedies.record import Change, Command, Remedy, Who
-from policies.caps import POOL_WORDS, counted
+from policies.caps import POOL_WORDS
 from policies.claims import RunKey
 from policies.usage import plain
 
@@ -66,7 +67,7 @@ def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
         kind="cap",
         who=Who.BUDGETS,
         gpus=gpus,
-        words=f"{counted(rise, 1, cap.measure.unit)} more at {POOL_WORDS[cap.rule].format(cap.subject)}",
+        words=f"{counted(rise, cap.measure.unit)} more at {POOL_WORDS[cap.rule].format(cap.subject)}",
         changes=(Change(f"Budget {budget}", f"spec.{part}[{name}].{path}", plain(value, unit)),),
         edits=(Cell(table, (budget, name), column, value),),
     )
@@ -79,7 +80,7 @@ def _per_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
         kind="cap",
         who=Who.BUDGETS,
         gpus=rise,
-        words=f"{counted(rise, 1, 'GPU')} more of {envelope.label} for one run",
+        words=f"{counted(rise, 'GPU')} more of {envelope.label} for one run",
         changes=(Change(f"Budget {envelope.budget}", f"spec.envelopes[{envelope.name}].perRun.maxGPUs", limit),),
         edits=(Cell("envelopes", (envelope.budget, envelope.name), "per_run_gpus", limit),),
     )
@@ -96,7 +97,7 @@ def _tree(bench: Bench, lift: Lift, rise: int) -> Remedy:
         kind="cap",
         who=Who.OTHERS if bench.state.runs[root].owner != bench.run.owner else Who.AGAIN,
         gpus=-(-rise * 3600 // period) if hours else rise,
-        words=f"{counted(rise, 1, 'GPU-hour' if hours else 'GPU')} more in the quota of run {name}",
+        words=f"{counted(rise, 'GPU-hour' if hours else 'GPU')} more in the quota of run {name}",
         changes=(Change(f"Run {namespace}/{name}", f"spec.quota.{path}", plain(value, unit)),),
         edits=(Cell("runs", root, column, value), Cell("runs", root, "created", bench.at)),
     )
@@ -109,7 +110,7 @@ def _borrow(bench: Bench, _: Lift, rise: int) -> Remedy:
         kind="borrow",
         who=Who.AGAIN,
         gpus=0,
-        words=f"{counted(rise, 1, 'GPU')} more on loan",
+        words=f"{counted(rise, 'GPU')} more on loan",
         changes=(Change(f"Run {run.namespace}/{run.name}", "spec.funding.maxBorrowGPUs", limit),),
         edits=(Cell("runs", run.key, "max_borrow", limit), Cell("runs", run.key, "created", bench.at)),
     )
@@ -128,7 +129,7 @@ def _freed(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
         kind="free",
         who=Who.OTHERS,
         gpus=gpus,
-        words=f"{counted(gpus, 1, 'GPU')} freed in {where}",
+        words=f"{counted(gpus, 'GPU')} freed in {where}",
         nodes=tuple((fleet.names[node], lifts[Lift("free", node)]) for node in nodes),
         edits=tuple(edits),
     )
@@ -162,7 +163,7 @@ def _end(bench: Bench, lift: Lift, _: int) -> Remedy:
         kind="end",
         who=Who.OWNER if own else Who.OTHERS,
         gpus=gpus,
-        words=f"run {key[0]}/{key[1]} suspended ({counted(gpus, 1, 'GPU')})",
+        words=f"run {key[0]}/{key[1]} suspended ({counted(gpus, 'GPU')})",
         changes=(Change(f"Run {key[0]}/{key[1]}", "spec.state", "Suspended"),),
         commands=(Command(f"suspend {key[1]}", key[0]),),
         edits=(Cell("runs", key, "state", "Suspended"),),

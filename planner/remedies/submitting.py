@@ -18,11 +18,11 @@ if it were created at the cycle's time. For each kind the change that asks least
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from jobtree.api.counted import counted
 from jobtree.api.scalars import Duration, exact
 from planner.edits import Cell
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import Change, Remedy, Who
-from policies.caps import counted
 from policies.runs import RunRow
 
 MINUTE: Final = 60
@@ -70,7 +70,7 @@ def _groups(bench: Bench) -> Remedy | None:
     for size in _divisors(max(run.lowered().base)):
         whole = not run.malleable or (run.width_min % size == 0 and (run.step or 0) % size == 0)
         if whole and size % (run.pod or 1) == 0 and _works(bench, group=size):
-            words = f"smaller groups, of {counted(size, 1, 'GPU')}"
+            words = f"smaller groups, of {counted(size, 'GPU')}"
             return again(bench, "groups", words, {"group": size}, {"spec.locality.groupGPUs": size})
     return None
 
@@ -78,7 +78,7 @@ def _groups(bench: Bench) -> Remedy | None:
 def _pods(bench: Bench) -> Remedy | None:
     for size in [*_divisors(bench.run.pod), 0] if bench.run.pod else []:
         if _works(bench, pod=size):
-            words = f"smaller pods, of {counted(size, 1, 'GPU')}" if size else "pods of any size"
+            words = f"smaller pods, of {counted(size, 'GPU')}" if size else "pods of any size"
             return again(bench, "pods", words, {"pod": size}, {"spec.resources.gpusPerPod": size or None})
     return None
 
@@ -96,7 +96,7 @@ def _borrow(bench: Bench) -> Remedy | None:
     rise = span - largest(span, lambda less: _works(bench, max_borrow=run.total - less))
     if not _works(bench, max_borrow=run.max_borrow + rise):
         return None
-    words = f"{counted(rise, 1, 'GPU')} more on loan"
+    words = f"{counted(rise, 'GPU')} more on loan"
     limit = run.max_borrow + rise
     return again(bench, "borrow", words, {"max_borrow": limit}, {"spec.funding.maxBorrowGPUs": limit})
 
@@ -151,7 +151,7 @@ def _spares(bench: Bench) -> Remedy | None:
     fewer = _most(run.spares - 1, lambda spares: _works(bench, spares=spares))
     if fewer is None:
         return None
-    words = f"{counted(fewer, 1, 'spare')} per group"
+    words = f"{counted(fewer, 'spare')} per group"
     lost = (run.spares - fewer) * (run.pod or 1) * len(run.lowered().base)
     return again(bench, "spares", words, {"spares": fewer}, {"spec.spares": fewer}, gpus=lost)
 
@@ -173,7 +173,7 @@ def _narrower(bench: Bench) -> Remedy | None:
     narrow = width + unit * found
     field = "spec.malleable.minTotalGPUs" if run.malleable else "spec.resources.totalGPUs"
     lost = run.width_min - narrow
-    words = f"{counted(lost, 1, 'GPU')} fewer"
+    words = f"{counted(lost, 'GPU')} fewer"
     return again(bench, "narrower", words, _narrowed(run, narrow), {field: narrow}, gpus=lost)
 
 

@@ -2,6 +2,8 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,6 @@ from jobtree.api import Refusal
 from jobtree.world.intake import intake, key_of
 from jobtree.world.snapshot import take
 from reports.definition import load
-from reports.ledger import months
 from reports.query import build, make
 from reports.source import Source
 from tests.reports.worlds import lease, record
@@ -171,6 +172,15 @@ def document(number: int, given: Lease) -> Document:
     return lease(
         f"l{number}", "r", slots("a01", gpus), payer, *segments, role=role, owner="org:x", payer_owner=owner, rate=rate
     )
+
+
+def months(since: int, until: int) -> Iterator[tuple[str, int, int]]:
+    """Calendar months from that of ``since`` on: name, first second, first second of the next one (UTC)."""
+    first = datetime.fromtimestamp(since, UTC).replace(day=1, hour=0, minute=0, second=0)
+    while first.timestamp() < until:
+        following = (first + timedelta(days=31)).replace(day=1)
+        yield f"{first:%Y-%m}", int(first.timestamp()), int(following.timestamp())
+        first = following
 
 
 def reference(leases: list[Document], since: int, until: int) -> dict[tuple[str, str], tuple[int, Fraction]]:

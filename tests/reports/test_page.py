@@ -164,3 +164,17 @@ def contrast(browser: Browser, ink: str, paper: str) -> float:
 
 def brightness(browser: Browser) -> float:
     return luminance(browser.ask("getComputedStyle(document.body).backgroundColor"))
+
+
+def test_figures_are_written_to_the_last_digit(tmp_path: Path) -> None:
+    record(tmp_path / "lake", "+1h", [doc.node("a01")])
+    large, exact, huge = "9007199254740993::HUGEINT", "123456789012345678.5::DECIMAL(19, 1)", "2e20::HUGEINT"
+    sql = f"-- Mine: digits.\nSELECT {large} AS large, {exact} AS exact, {huge} AS huge\n"
+    (tmp_path / "mine.sql").write_text(sql)
+    command = ("report", tmp_path / "mine.sql", "--lake", tmp_path / "lake", "-o")
+
+    table, csv, text = (jobtree(*command, form).ok().out for form in ("table", "csv", "json"))
+    assert "9,007,199,254,740,993   123,456,789,012,345,678.50" in table
+    assert csv.splitlines()[1] == "9007199254740993,123456789012345678.5,200000000000000000000"
+    for figure in ('"large": 9007199254740993', '"exact": 123456789012345678.5', '"huge": 200000000000000000000'):
+        assert figure in text

@@ -16,13 +16,11 @@ import numpy as np
 from jobtree.world.values import Bools
 from planner.dive import Dive, columns_of
 from planner.master import Master
-from planner.solver import Floats, Settings, Solution, new_highs, pass_model, solve, to_highs
+from planner.solver import LEAN, Floats, Settings, Solution, new_highs, pass_model, solve, to_highs
 from policies.model import INF, Model
 
 BANDS: Final = (64, 16, 8, 4, 0)
 """Least Active GPUs of the run types that a band makes whole."""
-LEAN: Final = {"mip_allow_restart": False, "mip_detect_symmetry": False, "mip_heuristic_run_feasibility_jump": False}
-"""What of HiGHS costs more than it gives where few columns are integer."""
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on by hand."""
 FAR: Final = 10

@@ -61,8 +61,9 @@ class Dive:
         if point is None:
             return None, -INF
         self._leave_out(point, bound)
-        for least in sizes:
-            band = self.whole & (self.of.size >= least)
+        bands = [self.whole & (self.of.size >= least) for least in sizes]
+        bands[-1:] = [bands[-2] | (self.whole & (self.of.size < 0)), self.whole]  # money, then what fills its rests
+        for band in bands:
             while point is not None and len(open_ := self._open(band, point)):
                 point, value = self._round(open_, point, value, DROP * bound)
             if point is None:

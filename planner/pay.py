@@ -9,12 +9,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from planner.draft import Draft, Payments
 from planner.greedy import demand
 from planner.place import Piece
 from planner.purses import Demand
+from planner.rest import beside, fractional, made_whole, solve_rest, tight
 from planner.room import Room
 from planner.solver import Floats, Settings, integer_bound, relax_both, solve
 from policies import payers, payments, recall_rows
@@ -23,7 +22,12 @@ from policies.payments import Purse, limits_runs
 from policies.problem import Problem
 from policies.recall_rows import Held, PayKey
 
-_WHOLE: Final = 1e-6
+NEAR: Final = 0.01
+"""What a rank of a GPU's payer counts, as part of what the GPU itself is worth at least."""
+WHOLE: Final = 20_000
+"""Most columns of a model that is solved as it is; of a larger one what the relaxation leaves in parts alone."""
+LIGHT: Final = 12
+"""Starts on each cap, the lightest, that may make way in a large model for those that the relaxation pays in part."""
 
 
 @dataclass
@@ -51,14 +55,11 @@ def pay(problem: Problem, room: Room, draft: Draft, settings: Settings, *, ties:
     ranked = _nearest(problem, built, settings, ties=ties)
     lost: list[int] = []
     if ranked is None:
-        for column in built.keep.values():
-            model.lower[column] = 0.0
-        model.maximise({column: _worth(problem, candidate) for candidate, column in built.keep.items()})
-        kept = solve(model, settings).values
+        kept = _kept(problem, built, settings)
         lost = [c for c, column in built.keep.items() if kept is None or kept[column] < 0.5]
         for candidate, column in built.keep.items():
             model.lower[column] = model.upper[column] = 0.0 if candidate in lost else 1.0
-        ranked = _nearest(problem, built, settings, ties=ties)
+        ranked = _nearest(problem, built, settings, ties=ties, paid=kept)
     if ranked is None:
         return list(built.keep), 0
     values, nearest = ranked
@@ -99,10 +100,39 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     return built
 
 
-def _nearest(problem: Problem, built: _PayModel, settings: Settings, *, ties: bool) -> tuple[Floats, int] | None:
+def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | None:
+    """Payments of the most valuable starts that can be paid together.
+
+    Of a large model what the relaxation keeps is kept, by payers nearly as near as can be.
+    """
+    model = built.model
+    for column in built.keep.values():
+        model.lower[column] = 0.0
+    worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
+    if len(model.cost) > WHOLE:
+        little = NEAR * float(problem.book.money.policy.age.unit)
+        ranks = payers.objective(problem, built.purses, built.pay)
+        model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
+        relaxed = solve(model, settings, relaxed=True).values
+        if relaxed is not None:
+            off = fractional(model, relaxed)
+            for cap in tight(model, off):
+                mine = beside(model, cap, equal=True)
+                off[[c for _, c in sorted((worth[c], c) for c in worth if mine[c])[:LIGHT]]] = True
+            whole = solve_rest(model, relaxed, beside(model, off, equal=True), settings).values
+            if whole is not None:
+                return whole
+    model.maximise(worth)
+    return solve(model, settings).values
+
+
+def _nearest(
+    problem: Problem, built: _PayModel, settings: Settings, *, ties: bool, paid: Floats | None = None
+) -> tuple[Floats, int] | None:
     """Least Σ rank × milli, then with ``ties`` the earliest payers in each purse's order. None: not all can be paid.
 
-    Returns payments, and the bound of the second objective in milli-GPUs × rank.
+    ``paid``: whole payments that are known. Returns payments, and the bound of the second objective in milli-GPUs ×
+    rank.
     """
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)
@@ -111,8 +141,13 @@ def _nearest(problem: Problem, built: _PayModel, settings: Settings, *, ties: bo
         near, relaxed = relax_both(model, ranks, order, settings)
         if near.infeasible:
             return None
-        if relaxed.values is not None and np.allclose(relaxed.values, np.round(relaxed.values), rtol=0.0, atol=_WHOLE):
+        if relaxed.values is not None and not fractional(model, relaxed.values).any():
             return relaxed.values, integer_bound(1000 * near.bound, least=True)
+        if relaxed.values is not None and len(model.cost) > WHOLE:
+            model.maximise(ranks)
+            whole = made_whole(model, relaxed.values, settings)
+            whole = paid if whole is None else whole
+            return None if whole is None else (whole, integer_bound(1000 * near.bound, least=True))
     stay = built.held.objective()
     if stay:
         model.maximise(stay)

@@ -115,8 +115,8 @@ class Domains:
                 yield left, units
 
 
-def place(room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
-    """Give every piece a domain of its kind and slots; returns those that found none (their runs must go)."""
+def choose(room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
+    """Give every piece a domain of its kind; returns those for which there is none."""
     domains = Domains(Vacancies(room), kinds, pieces)
     by_run: dict[int, list[Piece]] = {}
     for piece in pieces:
@@ -125,26 +125,19 @@ def place(room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
     order = sorted(by_run, key=lambda c: (-max(p.shape.size for p in by_run[c]), -_gpus(by_run[c]), c))
     for candidate in order:
         failed += _choose_domains(domains, by_run[candidate])
-    lost = {piece.candidate for piece in failed}
-    settled = [piece for piece in pieces if piece.candidate not in lost]
+    return failed
+
+
+def settle(room: Room, pieces: list[Piece]) -> list[Piece]:
+    """Give pieces slots in their domains; returns those that find none."""
     stranded: list[Piece] = []
-    for piece in sorted(settled, key=lambda p: (p.domain, -p.shape.pod, -p.shape.size, p.candidate, p.groups)):
+    for piece in sorted(pieces, key=lambda p: (p.domain, -p.shape.pod, -p.shape.size, p.candidate, p.groups)):
         chunks = room.settle(piece.domain, piece.sites, list(piece.groups), piece.load)
         if chunks is None:
             stranded.append(piece)
         else:
             piece.chunks = chunks
-    return failed + [piece for piece in stranded if not _rescue(room, piece)]
-
-
-def _rescue(room: Room, piece: Piece) -> bool:
-    """Any domain at all, tightest first, for a piece whose own one has the GPUs but not the nodes."""
-    for _, domain in sorted((room.capacity(d, piece.sites, 1, NO_LOAD), d) for d in room.nodes_of):
-        chunks = room.settle(domain, piece.sites, list(piece.groups), piece.load)
-        if chunks is not None:
-            piece.domain, piece.chunks = domain, chunks
-            return True
-    return False
+    return stranded
 
 
 def _gpus(pieces: list[Piece]) -> int:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import highspy
 import numpy as np
@@ -13,7 +13,13 @@ from policies.model import INF, Model, held_at
 
 Floats = npt.NDArray[np.float64]
 Settings = dict[str, Any]
-_PRIMAL = 4
+LEAN: Final[Settings] = {
+    "mip_allow_restart": False,
+    "mip_detect_symmetry": False,
+    "mip_heuristic_run_feasibility_jump": False,
+}
+"""What of HiGHS costs more than it gives where few columns are integer."""
+_PRIMAL: Final = 4
 """HiGHS' number for primal simplex."""
 
 

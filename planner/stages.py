@@ -12,12 +12,12 @@ from typing import Literal
 
 from planner import bands, components, greedy, seating
 from planner.draft import Draft
+from planner.lay import lay
 from planner.master import Master, build, read_pieces, read_starts
 from planner.pay import pay
-from planner.place import place
 from planner.purses import Purses
 from planner.room import Room
-from planner.solver import Settings, Solution, integer_bound, options, relax_both, solve
+from planner.solver import LEAN, Settings, Solution, integer_bound, options, relax_both, solve
 from policies import compact, demand, payers, seats
 from policies.model import INF, Model
 from policies.places import kinds
@@ -132,6 +132,8 @@ class Search:
             room = self._room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, seatings=nodes)
+            if split and not problem.exact and master.integers > MIDDLE:
+                break  # it would only be rounded
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
@@ -243,7 +245,7 @@ class Search:
             return parted
         whole = Solution(None, -INF, INF, optimal=False)
         if master.integers <= MIDDLE:
-            whole = solve(master.model, self.settings | bands.LEAN)
+            whole = solve(master.model, self.settings | LEAN)
             if whole.values is not None and whole.objective >= whole.bound * (1 - self.settings["mip_rel_gap"]):
                 return whole
         found = bands.solve_large(master, self.settings)
@@ -255,13 +257,13 @@ class Search:
         assert solution.values is not None
         problem = self.problem
         starts = read_starts(master, solution.values)
-        pieces = read_pieces(master, solution.values, starts)
+        draft = Draft(starts, read_pieces(master, solution.values, starts))
         if master.seats:
-            failed = seating.seat(room, master, solution.values, pieces)
+            failed = seating.seat(room, master, solution.values, draft.pieces)
+            lost = {piece.candidate for piece in failed}
         else:
-            failed = place(room, master.kinds, pieces)
-        draft = Draft(starts=starts, pieces=pieces)
-        _drop(problem, room, draft, {piece.candidate for piece in failed})
+            failed, lost = lay(problem, room, master.kinds, draft, self._worth(), self.settings)
+        _drop(problem, room, draft, lost)
         unpaid, _ = pay(problem, room, draft, self.settings, ties=problem.exact)
         _drop(problem, room, draft, set(unpaid))
         self._top_up(room, draft)
@@ -270,6 +272,15 @@ class Search:
         return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains
         )
+
+    def _worth(self) -> list[int]:
+        """What the start of each candidate adds to the first stage, at its least width."""
+        unfunded = START_STAGES[self._order()[0]]
+        found = []
+        for candidate in self.problem.candidates:
+            kind = self.problem.types[candidate.type]
+            found.append(kind.base_gpus * candidate.weight if kind.unfunded == unfunded else 0)
+        return found
 
     def _everything(self, stage: str) -> int:
         """The bound without a solver: everything starts at full width."""

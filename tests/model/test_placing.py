@@ -1,7 +1,7 @@
 """Placement follows the master as far as it can: what lies badly costs no gang."""
 
 from planner import Planning
-from planner.place import Start, pieces_of, place
+from planner.place import Start, choose, pieces_of, settle
 from policies.places import kinds
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
@@ -24,5 +24,6 @@ def test_groups_that_leave_a_rest_lie_together() -> None:
     for piece in pieces:
         piece.kind = 0
 
-    assert place(room, places, pieces) == []
+    assert choose(room, places, pieces) == []
+    assert settle(room, pieces) == []
     assert sum(room.free) == 0

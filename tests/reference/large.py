@@ -4,7 +4,7 @@ import pytest
 
 import planner
 from jobtree.check import check
-from planner import lower, stages
+from planner import lower, pay, stages
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
@@ -13,6 +13,7 @@ from tests.reference.worlds import AT, World
 def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
     """Every problem counts as a large one. ``middle``: most integer columns of a master that is solved whole first."""
     monkeypatch.setattr(lower, "EXACT", 0)
+    monkeypatch.setattr(pay, "WHOLE", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
     monkeypatch.setattr(stages, "MIDDLE", middle)
 

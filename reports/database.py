@@ -24,7 +24,8 @@ BEHIND: Final = {"room": ("nodes", "foreign"), "domains": ("nodes",), "foreign_g
 
 def tables_for(sql: str) -> frozenset[str]:
     """The tables of `FOLDS` that a query can mean: the others need not be read for it."""
-    words = {word.removesuffix("_history") for word in re.findall(r"\w+", sql)}
+    code = re.sub("--.*", "", sql)
+    words = {word.removesuffix("_history") for word in re.findall(r"\w+", code)}
     return ALWAYS | (words & FOLDS.keys()) | {name for view in words & BEHIND.keys() for name in BEHIND[view]}
 
 

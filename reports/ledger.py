@@ -147,15 +147,15 @@ class Ledger:
 
     def waited(self) -> int:
         """GPU-seconds that runs waited in the period."""
-        asked: dict[tuple[str, str], tuple[int, int]] = {}
-        for run in self._tables["runs"].select(["namespace", "name", "total", "last_seen"]).to_pylist():
-            key = run["namespace"], run["name"]
-            asked[key] = max(asked.get(key, (-1, 0)), (run["last_seen"], run["total"]))
+        runs, waits = (self._tables[name].append_column("run", _runs(self._tables[name])) for name in ("runs", "waits"))
+        runs = runs.filter(pc.is_in(runs["run"], value_set=waits["run"]))
+        asked: dict[str, tuple[int, int]] = {}
+        for run, *form in zip(*(runs[name].to_pylist() for name in ("run", "last_seen", "total")), strict=True):
+            asked[run] = max(asked.get(run, (-1, 0)), (form[0], form[1]))
         total = 0
-        for wait in self._tables["waits"].select(["namespace", "name", "since", "until"]).to_pylist():
-            stop = min(self._known if wait["until"] is None else wait["until"], self._terms.until)
-            gpus = asked.get((wait["namespace"], wait["name"]), (0, 0))[1]
-            total += gpus * max(0, stop - max(wait["since"], self._terms.since))
+        for run, since, until in zip(*(waits[name].to_pylist() for name in ("run", "since", "until")), strict=True):
+            stop = min(self._known if until is None else until, self._terms.until)
+            total += asked.get(run, (0, 0))[1] * max(0, stop - max(since, self._terms.since))
         return total
 
     def charges(self) -> list[Integers]:
@@ -226,6 +226,11 @@ def _of_balances(balances: pa.Table) -> pa.Table:
     for name, field in (("from", "from"), ("to", "to"), ("milli", "milli_gpus")):
         found = found.append_column(name, pc.struct_field(entries, field))
     return found.append_column("gpus", pa.array(np.zeros(found.num_rows, np.int64)))
+
+
+def _runs(table: pa.Table) -> pa.ChunkedArray:
+    """Namespace and name of a table's runs as one text."""
+    return pc.binary_join_element_wise(table["namespace"].cast(pa.string()), table["name"], "/")
 
 
 _FOREVER: Final = 2**62

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ CREDIT: Final = 3_600_000_000
 """Milli-GPU-seconds times milli-credits per GPU-hour that make a credit."""
 EPSILON: Final = 1e-6
 """How far a figure in credits, a float, may be from the exact one, of the larger of both. The others are integers."""
+_WIDE: Final = pa.decimal128(38, 0)
 SCALE: Final = {"credits": CREDIT}
 
 
@@ -53,10 +55,7 @@ def _outcome(rows: pa.Table, check: Check, ledger: Ledger) -> Outcome:
     scale = SCALE.get(check.figure, 1)
     sums = ledger.sums(check.figure, check.keys)
     counted: dict[Key, float] = {key: total / scale if scale > 1 else total for key, total in sums.items()}
-    reported: dict[Key, float] = defaultdict(int)
-    for *key, value in zip(*(rows[name].to_pylist() for name in (*check.by, check.column)), strict=True):
-        if value:
-            reported[tuple(None if each is None else str(each) for each in key)] += value
+    reported = _reported(rows, check)
     apart = ""
     for each in sorted({*counted, *reported}, key=str):
         one, other = reported.get(each, 0), counted.get(each, 0)
@@ -65,6 +64,25 @@ def _outcome(rows: pa.Table, check: Check, ledger: Ledger) -> Outcome:
             apart = f"{what}: the report says {_shown(one)}, the leases {_shown(other)}."
             break
     return Outcome(check, sum(reported.values()), sum(counted.values()), apart)
+
+
+def _reported(rows: pa.Table, check: Check) -> dict[Key, float]:
+    """The report's sums by key, integers exact. Raises Refusal where the column has no numbers."""
+    values = rows[check.column]
+    if pa.types.is_integer(values.type):
+        values = values.cast(_WIDE)  # else a sum beyond 64 bits would wrap around
+    by = [str(place) for place in range(len(check.by))]
+    named = pa.table([*(rows[name] for name in check.by), values], names=[*by, "value"])
+    try:
+        sums = named.group_by(by, use_threads=False).aggregate([("value", "sum")])
+    except pa.ArrowNotImplementedError:
+        raise Refusal(f"@check needs numbers in the column {check.column}, which has {values.type}") from None
+    found: dict[Key, float] = defaultdict(int)
+    for *key, value in zip(*(sums[name].to_pylist() for name in (*by, "value_sum")), strict=True):
+        if value:
+            name = tuple(None if each is None else str(each) for each in key)
+            found[name] += int(value) if isinstance(value, Decimal) and value == int(value) else float(value)
+    return found
 
 
 def _shown(value: float) -> str:

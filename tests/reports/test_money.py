@@ -141,6 +141,17 @@ def test_a_report_whose_figures_do_not_reconcile_is_refused(tmp_path: Path) -> N
     )
 
 
+def test_sums_beyond_64_bits_do_not_wrap_around(tmp_path: Path) -> None:
+    record(tmp_path / "lake", "+2h", NODES)
+    large = tmp_path / "mine.sql"
+    large.write_text("-- Mine: large.\n-- @check a = charges\nSELECT 9223372036854775807 AS a FROM range(4)\n")
+
+    assert jobtree("report", large, "--lake", tmp_path / "lake").refused() == (
+        "error: the report mine: a does not reconcile with the leases: "
+        "in all: the report says 36,893,488,147,419,103,228, the leases 0."
+    )
+
+
 Lease = tuple[int, str, str | None, list[tuple[str, int]], int, float | None, bool]
 CLASSES = st.sampled_from(["owned", "shared", "borrowed", "unfunded"])
 LEASES: st.SearchStrategy[list[Lease]] = st.lists(
@@ -236,6 +247,7 @@ def test_an_sql_file_that_does_not_run_is_one_sentence(tmp_path: Path) -> None:
         ("SELECT owners FROM charges", r"the report bad: its SQL does not run: Binder Error: .*owners"),
         ("-- Bad.\n-- @chart pie x=a y=b\nSELECT 1", "the line `-- @chart pie x=a y=b` is not understood"),
         ("-- @check a = charges\nSELECT 1 AS b", "@check needs the column a"),
+        ("-- @check a = charges\nSELECT 'one' AS a", "@check needs numbers in the column a, which has string"),
         ("-- @check a = profit\nSELECT 1 AS a", "@check names the figure 'profit'; allowed are charges, credits"),
     ):
         (tmp_path / "bad.sql").write_text(text)

@@ -1,8 +1,7 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
 from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
-from planner.lower import lower_runs
+from planner.lower import few, lower_runs
 from planner.past import past_of
 from planner.replay import Fates, Turn, replay, turned
 from planner.room import Foreign, Room
@@ -34,7 +33,7 @@ class State:
     """Everything derived from a snapshot before a model is built.
 
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
-    with ``turns``, how they turned since the last cycle.
+    with ``turns``, how they turned since the last cycle. ``rooms``: what is free, once it has been counted.
     """
 
     at: int
@@ -55,6 +54,7 @@ class State:
     doubt: str = ""
     lost: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
+    rooms: list[Room] = field(default_factory=list, repr=False)
 
     @property
     def money(self) -> Money:
@@ -66,28 +66,37 @@ class State:
         """(namespace, lease) → end of the leases that this cycle closes."""
         return ends_of(self.closures)
 
+    def asking(self, pending: list[RunRow], runs: dict[RunKey, RunRow] | None = None) -> "State":
+        """The state in which only ``pending`` wait, and all that is held is the same; ``runs``: with these runs."""
+        return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked))
+
     def room(self) -> Room:
         """What is free before anything is started, to be filled."""
-        return self._room.copy()
+        if not self.rooms:
+            room = Room(self.fleet)
+            room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
+            self.rooms.append(room)
+        return self.rooms[0].copy()
 
-    @cached_property
-    def _room(self) -> Room:
-        room = Room(self.fleet)
-        room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
-        return room
+    def problem(self, *, rises: bool = False, many: bool = False) -> Problem:
+        """What waits and may start, lowered; with ``rises`` also what only a rise of some bound would let start.
 
-    def problem(self, *, rises: bool = False) -> Problem:
-        """What waits and may start, lowered; with ``rises`` also what only a rise of some bound would let start."""
+        With ``many`` as where many wait, however few do here.
+        """
         whole, waiting = trees.gangs([run for run in self.pending if run.key not in self.blocked])
         for key, why in waiting.items():
             self.blocked[key] = ("GangIncomplete", why)
         ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
-        period = int(self.policy.accounting_period)
-        quotas = trees.trees(self.runs, self.leases, self.ends, self.at, period)
         at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
         free = dict.fromkeys(at_work, 0) | self.room().free_by_site()
         leeway = Leeway.of(self.book, self.funded.used, free, rises=rises)
-        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, leeway, whole, quotas)
+        exact = few(len(ready)) and not many
+        ties = trees.Ties(whole, self.quotas())
+        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, leeway, ties, exact=exact)
+
+    def quotas(self) -> list[trees.Tree]:
+        """Trees that have one."""
+        return trees.trees(self.runs, self.leases, self.ends, self.at, int(self.policy.accounting_period))
 
 
 def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:

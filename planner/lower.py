@@ -16,7 +16,7 @@ from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
 from policies.runs import RunRow
 from policies.shapes import PodLoad
-from policies.trees import Tree
+from policies.trees import Ties
 
 EXACT: Final = 100
 """Most runs that wait where few do."""
@@ -183,15 +183,15 @@ def lower_runs(
     running: Funded,
     spent: Spent,
     leeway: Leeway,
-    gangs: list[list[RunKey]],
-    trees: list[Tree],
+    ties: Ties,
+    *,
+    exact: bool,
 ) -> Problem:
     """Lower the ``runs`` that may start, beside the claims that are ``running``."""
     money = book.money
-    exact = few(len(runs))
     lowering = _Lowering(fleet, book, leeway, exact)
     admitted = sorted(part.place.admitted for part in running.parts)
-    tied = {key for tree in trees for key in tree.members} | {key for gang in gangs for key in gang}
+    tied = {key for tree in ties.trees for key in tree.members} | {key for gang in ties.gangs for key in gang}
     candidates: list[Candidate] = []
     ways: dict[RunKey, list[int]] = {}
     refused: dict[RunKey, list[Refused]] = {}
@@ -211,4 +211,4 @@ def lower_runs(
     types = list(lowering.types.values())
     for kind in types:
         kind.members.sort(key=lambda c: candidates[c].order)
-    return Problem(fleet, book, running, spent, leeway, candidates, types, ways, gangs, trees, refused, exact)
+    return Problem(fleet, book, running, spent, leeway, candidates, types, ways, ties.gangs, ties.trees, refused, exact)

@@ -107,8 +107,9 @@ def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus
     placed, waits = found.chosen
     base = snapshot if whole else after(snapshot, _without(plan, placed.key))
     held = suspended(base, [placed.key])
-    present = _scenario(weighed(state_of(base, plan.at), (key, other)), None)
-    instead = _scenario(weighed(state_of(held, plan.at), (key, other)), waits.key)
+    worlds = [state_of(world, plan.at) for world in (base, held)]
+    now, then = worlds if whole else [weighed(state, (key, other)) for state in worlds]
+    present, instead = _scenario(now, None), _scenario(then, waits.key)
     if waits.key in instead.started:
         return replace(found, present=present, instead=instead)
     return replace(found, present=present, lacks=_lacks(held, plan.at, waits.key, whole=whole))
@@ -138,7 +139,7 @@ def _scenario(state: State, forced: RunKey | None) -> Scenario:
     """What the planner makes of a state, with ``forced`` started wherever that is possible."""
     if forced is not None:
         pending = [structs.replace(run, total=run.width_min) if run.key == forced else run for run in state.pending]
-        state = replace(state, pending=pending, blocked=dict(state.blocked))
+        state = state.asking(pending)
     problem = state.problem()
     solver = state.policy.solver
     search = problem if forced is None else _favoured(problem, forced)

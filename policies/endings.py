@@ -67,7 +67,7 @@ def limit_end(start: int | None, limit: int | None) -> int | None:
 def limit_ends(runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]]) -> dict[RunKey, int | None]:
     """When its time limit ends each run that holds leases and is there."""
     known = ((run, leases) for key, leases in held.items() if (run := runs.get(key)) is not None)
-    return {run.key: limit_end(started(run, leases), run.limit) for run, leases in known}
+    return {run.key: None if run.limit is None else limit_end(started(run, leases), run.limit) for run, leases in known}
 
 
 def _gone(at: int) -> Ending:

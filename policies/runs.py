@@ -90,6 +90,11 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return self.min_total is not None
 
     @property
+    def has_quota(self) -> bool:
+        """Does it bound itself and what is below it in its tree?"""
+        return self.quota_gpus is not None or self.quota_gpu_milliseconds is not None
+
+    @property
     def width_min(self) -> int:
         """The least width at which it runs."""
         return self.total if self.min_total is None else self.min_total

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from policies.claims import LeaseKey, LeaseRow, RunKey
 from policies.endings import limit_end, started
@@ -39,10 +39,20 @@ class Tree:
         return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
 
 
+class Ties(NamedTuple):
+    """What makes runs depend on each other: ``gangs`` that are complete, and ``trees`` with a quota."""
+
+    gangs: list[list[RunKey]]
+    trees: list[Tree]
+
+
 def trees(
     runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], ends: Mapping[LeaseKey, int], at: int, period: int
 ) -> list[Tree]:
     """Every quota, in the order of its run. ``ends``: (namespace, lease) → end of leases that this cycle closes."""
+    roots = sorted(key for key, run in runs.items() if run.has_quota)
+    if not roots:
+        return []
     below: dict[RunKey, list[RunKey]] = {}
     for key, run in runs.items():
         if run.parent:
@@ -52,10 +62,8 @@ def trees(
         if lease.active:
             by_run.setdefault(lease.run_key, []).append(lease)
     found: list[Tree] = []
-    for key in sorted(runs):
+    for key in roots:
         run = runs[key]
-        if run.quota_gpus is None and run.quota_gpu_milliseconds is None:
-            continue
         members = _subtree(key, below)
         held = [lease for member in sorted(members) for lease in by_run.get(member, ())]
         if run.quota_gpus is not None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
+from planner.contenders import fits
 from planner.remedies import lenders, nodes, submitting, times
 from planner.remedies.bench import Bench, largest
 from planner.remedies.lifts import Lift
@@ -37,10 +38,16 @@ MIXTURES: Final = (
 )
 """Combinations that are looked for, in this order, where no single change around the run does."""
 
+SHARED: Final = {"end": ("own", "end"), "cap": LIMITS, "free": ("free",), "node": ("back",)}
+"""Kind of a change that others take → the lifts that are looked for, so that they start and the run starts, too."""
+ROUNDS: Final = 3
+"""How often more runs are found that would start instead."""
+
 
 @dataclass
 class Remedies:
-    """``found``: confirmed, cheapest first. ``taken``: sentences on changes that other runs would profit from instead.
+    """``found``: confirmed, cheapest first. ``taken``: sentences on changes that other runs would profit from instead;
+    ``ahead``: which runs, by the kind of change.
 
     ``now``: each was confirmed in the world of now, too, and not only in the one that this cycle leaves. ``weighed``:
     whether the run waits for room or money at all, and not for other runs.
@@ -50,6 +57,7 @@ class Remedies:
     weighed: bool = True
     found: list[Remedy] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
+    ahead: dict[str, list[RunKey]] = field(default_factory=dict, repr=False)
 
 
 def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
@@ -71,7 +79,7 @@ def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
 def _around(bench: Bench, result: Remedies) -> Iterator[Remedy | None]:
     """Changes of the world around the run: single ones, and the cheapest combination where there are none."""
     terms = [*lenders.binding(bench), *lenders.terms(bench)]
-    opened = next((each for each in terms if bench.within(each.edits).starts()), None)
+    opened = next((each for each in terms if fits(bench.state) and bench.within(each.edits).starts()), None)
     money = [*lenders.sponsors(bench), *([opened] if opened else [])]
     singles = [_confirmed(bench, each, result) for each in money]
     relief = Relief(bench)
@@ -79,12 +87,39 @@ def _around(bench: Bench, result: Remedies) -> Iterator[Remedy | None]:
     singles.append(_raised(bench, rise, result))
     lifted = [relief.least(kind, one=one) for kind, one in SINGLES]
     singles += [_confirmed(bench, remedy_of(bench, lifts), result) for lifts in lifted if lifts]
-    if not any(each is not None and each.kind in ("free", "node", "end") for each in singles):
+    hopeful = bench.few or not result.ahead  # else others would take what more changes give, too
+    if hopeful and not any(each is not None and each.kind in ("free", "node", "end") for each in singles):
         singles += [_confirmed(bench, each, result) for each in nodes.more(bench)]
     yield from singles
     if not any(singles):
-        mixed = _mixtures(bench, relief, terms, [rise, *lifted])
-        yield next((remedy for remedy in mixed if bench.instead(remedy.edits) is None), None)
+        mixed = _mixtures(bench, relief, terms, [rise, *lifted]) if hopeful else []
+        found = next((remedy for remedy in mixed if bench.instead(remedy.edits) is None), None)
+        yield found or _shared(bench, result)
+
+
+def _shared(bench: Bench, result: Remedies) -> Remedy | None:
+    """The cheapest of the changes that are enough for the run and for those that would start instead of it, too.
+
+    Where many wait, of the first kind only that is enough for the run alone.
+    """
+    kinds = [lifts for kind, lifts in SHARED.items() if kind in result.ahead and (bench.few or kind != "end")]
+    ahead = {other for others in result.ahead.values() for other in others}
+    for _ in range(ROUNDS if kinds else 0):
+        crowd = bench.beside(ahead)
+        if sum(run.width_min for run in crowd.state.pending) > WIDER * bench.run.width_min:
+            return None
+        relief = Relief(crowd)
+        tried = [relief.least(*lifts) for lifts in (kinds if bench.few else kinds[:1])]
+        more = set[RunKey]()
+        for remedy in sorted((remedy_of(bench, lifts) for lifts in tried if lifts), key=lambda remedy: remedy.cost):
+            others = bench.instead(remedy.edits)
+            if others is None:
+                return remedy
+            more.update(others)
+        if more <= ahead:
+            return None
+        ahead |= more
+    return None
 
 
 def _mixtures(bench: Bench, relief: Relief, terms: list[Remedy], tried: list[dict[Lift, int]]) -> Iterator[Remedy]:
@@ -108,6 +143,7 @@ def _confirmed(bench: Bench, remedy: Remedy, result: Remedies) -> Remedy | None:
         return remedy
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        result.ahead.setdefault(remedy.kind, []).extend(others)
         result.taken.append(f"{remedy.words}: run {others[0][0]}/{others[0][1]}{more} would start instead")
     return None
 

@@ -4,11 +4,12 @@ A change is first tried on the run alone, everything else kept as the plan leave
 tried. What starts the run there is then *confirmed*: the tables are edited and planned again, with all that waits, by
 the planner itself,
 
-1. in the world in which this plan has been carried out: the change is made after the cycle and the next one starts it;
+1. in the world in which this plan has been carried out, as far as it is near (see near): the change is made after the
+   cycle and the next one starts it;
 2. where few runs wait (`planner.lower.few`), also in the world of now: the change is made before this cycle.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -21,11 +22,17 @@ from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.contenders import contenders, weighed
 from planner.derive import State, state_of
-from planner.edits import Edit, edited, suspended
+from planner.edits import Cell, Edit, edited
 from planner.lower import few
+from planner.remedies.near import names, near, without
 from policies.claims import RunKey
+from policies.follow import waiting
 from policies.runs import RunRow
 
+FIELD: Final = 200
+"""Where many wait, the runs that a change is tried against first, before it is tried against all."""
+RIVALS: Final = 20
+"""How many of them, of those that could start then, are planned with the run."""
 HOUR_MILLI: Final = 3_600_000
 """Milli-GPU-seconds in a GPU-hour."""
 
@@ -34,15 +41,17 @@ HOUR_MILLI: Final = 3_600_000
 class Bench:
     """See the module.
 
-    ``state``: of ``kept``, in which the run (``key``) waits alone, with its gang, without the ``others`` that wait.
+    ``kept``: the world as the plan leaves it, and what of it is ``near`` the run (``key``). ``state``: of the whole, in
+    which the run waits alone, with its gang, without the ``others`` near it that wait, heaviest first.
     """
 
     snapshot: Snapshot
     plan: Plan
     key: RunKey
     kept: Snapshot = field(repr=False)
+    near: Snapshot = field(repr=False)
     state: State = field(repr=False)
-    others: frozenset[RunKey] = field(repr=False)
+    others: tuple[RunKey, ...] = field(repr=False)
 
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey) -> "Bench":
@@ -50,8 +59,11 @@ class Bench:
         kept = after(snapshot, plan)
         whole = state_of(kept, plan.at)
         state = alone(whole, key)
-        others = {run.key for run in whole.pending} - {run.key for run in state.pending}
-        return cls(snapshot, plan, key, kept, state, frozenset(others))
+        world = near(kept, whole, key)
+        there = set(names(world.tables["runs"])) - {run.key for run in state.pending}
+        others = [run for run in whole.pending if run.key in there]
+        others.sort(key=lambda run: (-run.weight(whole.policy, plan.at), run.created, run.key))
+        return cls(snapshot, plan, key, kept, world, state, tuple(run.key for run in others))
 
     @property
     def at(self) -> int:
@@ -70,23 +82,42 @@ class Bench:
 
     @cached_property
     def focus(self) -> Snapshot:
-        """The kept world without anything else that waits."""
-        return suspended(self.kept, self.others)
+        """The near world without anything else that waits."""
+        return without(self.near, self.state.runs, frozenset(self.others))
+
+    @cached_property
+    def contest(self) -> Snapshot | None:
+        """The near world with the heaviest of the others that ask for no more GPUs; None where few wait."""
+        if self.few:
+            return None
+        runs = self.state.runs
+        most = sum(run.width_min for run in self.state.pending)
+        asking = [key for key in self.others if runs[key].width_min <= most and not waiting(runs[key], self._outcomes)]
+        return without(self.near, runs, frozenset(self.others).difference(asking[:FIELD]))
+
+    @cached_property
+    def _outcomes(self) -> dict[RunKey, str]:
+        return {key: run.outcome for key, run in self.state.runs.items()}
+
+    def beside(self, more: Iterable[RunKey]) -> "Bench":
+        """The same bench on which ``more`` runs wait with the run."""
+        keys = set(more)
+        fellows = [self.state.runs[key].waiting() for key in self.others if key in keys]
+        return replace(self, state=self.state.asking([*self.state.pending, *fellows]))
 
     def with_run(self, **fields: Any) -> State:
         """The run alone, with other fields (of `RunRow`)."""
         changed = structs.replace(self.run, **fields)
         pending = [changed if run.key == self.key else run for run in self.state.pending]
         runs = {**self.state.runs, self.key: changed}
-        return replace(self.state, runs=runs, pending=pending, blocked=dict(self.state.blocked))
+        return self.state.asking(pending, runs)
 
     def within(self, edits: Iterable[Edit]) -> "Bench":
-        """The bench of the same run in an edited world."""
+        """The bench of the same run in an edited near world."""
         changes = list(edits)
         state = alone(state_of(edited(self.focus, changes), self.at), self.key)
-        return Bench(
-            edited(self.snapshot, changes), self.plan, self.key, edited(self.kept, changes), state, self.others
-        )
+        state = state.asking(state.pending, {**self.state.runs, **state.runs})
+        return replace(self, near=edited(self.near, changes), state=state)
 
     def starts(self, state: State | None = None) -> bool:
         """Would the run start, alone, in this state (None: as it stands)?"""
@@ -99,14 +130,34 @@ class Bench:
         Else the runs that this would start instead, heaviest first.
         """
         changes = list(edits)
-        for world in [self.kept, self.snapshot] if self.few else [self.kept]:
+        for world in self._worlds(changes):
             state = state_of(edited(world, changes), self.at)
-            started = _started(weighed(state, [self.key]), None)
+            if not self.few:
+                state = weighed(state, [self.key])
+            started = _started(self._heaviest(state) if world is self.contest else state, None)
             if self.key not in started:
                 new = [state.runs[key] for key in started - self._planned]
                 new.sort(key=lambda run: (-run.weight(state.policy, self.at), run.created, run.key))
                 return [run.key for run in new]
         return None
+
+    def _heaviest(self, state: State) -> State:
+        """What waits on the bench and the heaviest of what else does."""
+        mine = {run.key for run in self.state.pending}
+        there = {run.key for run in state.pending}
+        rivals = [key for key in self.others if key in there][:RIVALS]
+        return state.asking([run for run in state.pending if run.key in mine.union(rivals)])
+
+    def _worlds(self, changes: Iterable[Edit]) -> Iterator[Snapshot]:
+        """Where the run has to start, the quickest to try first."""
+        if any(isinstance(edit, Cell) and (edit.table, edit.column) == ("runs", "flavor") for edit in changes):
+            yield self.kept
+        else:
+            if self.contest is not None:
+                yield self.contest
+            yield self.near
+        if self.few:
+            yield self.snapshot
 
     @cached_property
     def _planned(self) -> set[RunKey]:
@@ -117,7 +168,9 @@ def alone(state: State, key: RunKey) -> State:
     """The state with no more waiting than the run, and its gang."""
     gang, space = state.runs[key].gang, key[0]
     mine = [run for run in state.pending if run.key == key or (gang and (run.gang, run.namespace) == (gang, space))]
-    return replace(state, pending=mine, blocked={k: why for k, why in state.blocked.items() if k == key})
+    state = state.asking(mine)
+    state.blocked = {k: why for k, why in state.blocked.items() if k == key}
+    return state
 
 
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:

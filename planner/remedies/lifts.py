@@ -91,11 +91,12 @@ class Lifts:
             self._terms.setdefault(row, []).append((column, -amount))
 
     def _limits(self) -> None:
-        """Rises of what bounds payments and widths. No rise is of use beyond what all of the run's GPUs weigh."""
+        """Rises of what bounds payments and widths. No rise is of use beyond what all of the runs' GPUs weigh."""
         model, problem = self._master.model, self._master.problem
         period = int(problem.book.money.policy.accounting_period) / 3600
         near = _places(problem.candidates[c].payers for c in problem.ways.get(self._bench.key, ()))
         gpus = sum(sum(s.size for s in problem.types[c.type].lowered.pieces()) for c in problem.candidates)
+        per_run: dict[int, dict[int, float]] = {}
         for key, row in list(self._rows.items()):
             weights = [abs(w) for w in model.values[model.starts[row] : model.starts[row + 1]]]
             most = float(math.ceil(gpus * max(weights, default=0.0)))
@@ -111,9 +112,18 @@ class Lifts:
                 price = 1 / period if key[3] else 1.0
                 self._add(Lift("tree", key[1:]), price, most, {row: 1.0})
             elif key[0] == "per-run":
-                self._add(Lift("per-run", key[2]), RUN_PRICE, float(gpus), {row: 1.0})
-            elif key[0] == "borrow":
-                self._add(Lift("borrow", self._bench.key), BORROW_PRICE, float(gpus), {row: 1.0})
+                per_run.setdefault(key[2], {})[row] = 1.0
+        for envelope, rows in per_run.items():
+            self._add(Lift("per-run", envelope), RUN_PRICE, float(gpus), rows)
+        borrow = {self._rows["borrow", number]: 1.0 for number in self._own() if ("borrow", number) in self._rows}
+        if borrow:
+            self._add(Lift("borrow", self._bench.key), BORROW_PRICE, float(gpus), borrow)
+
+    def _own(self) -> list[int]:
+        """Purses of the run itself, not of others that start with it."""
+        starts = self._master.starts.start
+        mine = {starts[c] for c in self._master.problem.ways.get(self._bench.key, ()) if c in starts}
+        return [purse.index for purse in self._master.purses if mine.intersection(purse.starts)]
 
     def _window(self, number: int) -> float:
         """With a window, hours are at most concurrency × window (spec §1): no rise goes beyond."""

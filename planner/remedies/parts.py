@@ -57,7 +57,7 @@ def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
     budget, _, name = cap.subject.partition("/")
     column, path, unit = _FIELDS["envelope" if cap.rule == "subtree" else cap.rule, cap.measure.name]
     part = "aggregateCaps" if table == "aggregates" else "envelopes"
-    value = field(bench.kept, table, (budget, name), column) + rise * unit
+    value = field(bench.near, table, (budget, name), column) + rise * unit
     gpus = rise
     if cap.ahead:  # as many GPUs as the rise provides for one accounting period
         period = int(bench.state.policy.accounting_period)
@@ -91,7 +91,7 @@ def _tree(bench: Bench, lift: Lift, rise: int) -> Remedy:
     root: RunKey = (namespace, name)
     column, path = ("quota_gpu_milliseconds", "maxGPUHours") if hours else ("quota_gpus", "maxGPUs")
     unit = HOUR_MILLI if hours else 1
-    value = field(bench.kept, "runs", root, column) + rise * unit
+    value = field(bench.near, "runs", root, column) + rise * unit
     period = int(bench.state.policy.accounting_period)
     return Remedy(
         kind="cap",
@@ -137,8 +137,8 @@ def _freed(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
 
 def _back(bench: Bench, lift: Lift, _: int) -> Remedy:
     name = bench.state.fleet.names[lift.subject]
-    cordoned = field(bench.kept, "nodes", (name,), "unschedulable")
-    ready = field(bench.kept, "nodes", (name,), "ready")
+    cordoned = field(bench.near, "nodes", (name,), "unschedulable")
+    ready = field(bench.near, "nodes", (name,), "ready")
     said = {"spec.unschedulable": False} if cordoned else {}
     if not ready:
         said["status.conditions[Ready].status"] = True

@@ -31,7 +31,7 @@ NODES: Final = 5_000
 
 
 class Relief:
-    """The model of one run. Each question allows some kinds of lifts and is solved anew."""
+    """The model of one run, or of some that start together. Each question allows some kinds of lifts, solved anew."""
 
     def __init__(self, bench: Bench) -> None:
         problem = bench.state.problem()
@@ -56,10 +56,14 @@ class Relief:
 
 
 def _start(master: Master, bench: Bench) -> bool:
-    """The run starts, in one way or another; False where the model has none."""
-    ways = [c for c in master.problem.ways.get(bench.key, ()) if c in master.starts.start]
-    master.model.row(("starts", *bench.key), [(master.starts.start[c], 1.0) for c in ways], 1.0, INF)
-    return bool(ways)
+    """All that waits on the bench starts, each in one way or another; False where the model has none."""
+    starts = master.starts.start
+    for run in bench.state.pending:
+        ways = [starts[c] for c in master.problem.ways.get(run.key, ()) if c in starts]
+        if not ways:
+            return False
+        master.model.row(("starts", *run.key), [(column, 1.0) for column in ways], 1.0, INF)
+    return True
 
 
 def _seatings(bench: Bench, room: Room) -> list[Seating]:

@@ -24,7 +24,7 @@ EVENTS: Final = 12
 
 def wait(bench: Bench) -> Iterator[Remedy]:
     """The cycle that starts the run if nothing but time passes; confirmed by having planned it."""
-    world, at = bench.kept, bench.at
+    world, at = bench.near, bench.at
     horizon = bench.at + int(bench.state.policy.reservations.horizon)
     for _ in range(EVENTS if bench.few else 0):
         known = [time for time in _known(state_of(world, at)) if at < time <= horizon]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from planner import lower, remedies
-from planner.remedies import record, relief, times
+from planner.remedies import bench, record, relief, times
 from tests.docs import pages
 
 PAGE = pages.ROOT / "docs" / "remedies.md"
@@ -29,6 +29,8 @@ def test_the_page_has_the_limits_of_the_code() -> None:
         f"up to {remedies.WIDER} times what the run lacks",
         f"more than {relief.SEATS:,} nodes",
         f"at most {times.EVENTS}",
+        f"the {bench.RIVALS} heaviest of the next {bench.FIELD} runs",
+        f"at most {remedies.ROUNDS} rounds",
     ]
 
     assert [words for words in said if words not in text] == []

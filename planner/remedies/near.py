@@ -1,0 +1,80 @@
+"""The part of a world that anything about one run can touch: all else could as well not be there.
+
+Runs of two flavors never want the same node or envelope (spec §2, §3.1). They meet only where a cap, a quota or a gang
+takes flavors together; then, with all that these meet in turn, they are near. What waits or runs in the other flavors
+is left out of the snapshot, and a plan of the rest is what it was.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from jobtree.world import schema, values
+from jobtree.world.columns import canonical
+from jobtree.world.snapshot import Snapshot
+from planner.derive import State
+from planner.edits import suspended
+from policies.claims import RunKey
+from policies.runs import RunRow
+
+
+def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
+    """The snapshot without runs and leases of flavors that are not near the run ``key``. ``state``: of the snapshot."""
+    flavors = _together(_meetings(state), state.runs[key].flavor)
+    mine = {name for name, run in state.runs.items() if run.is_cpu or run.flavor in flavors}
+    upstream = {(name[0], run) for name in mine for run in state.runs[name].follow}
+    mine |= {name for name in upstream if name in state.runs and state.runs[name].outcome}
+    runs, leases = snapshot.tables["runs"], snapshot.tables["leases"]
+    tables = {
+        **snapshot.tables,
+        "runs": _only(runs, (name in mine for name in names(runs)), schema.RUNS),
+        "leases": _only(leases, (flavor in flavors for flavor in values.texts(leases, "flavor")), schema.LEASES),
+    }
+    return Snapshot(tables, snapshot.policy, snapshot.since)
+
+
+def without(snapshot: Snapshot, runs: Mapping[RunKey, RunRow], gone: Collection[RunKey]) -> Snapshot:
+    """The snapshot without some of its ``runs`` that wait; those on which a tree hangs are suspended."""
+    parents = {(run.namespace, run.parent) for run in runs.values() if run.parent}
+    roots = {key for key in gone if key in parents or runs[key].has_quota}
+    table = snapshot.tables["runs"]
+    mask = (name in roots or name not in gone for name in names(table))
+    kept = Snapshot({**snapshot.tables, "runs": _only(table, mask, schema.RUNS)}, snapshot.policy, snapshot.since)
+    return suspended(kept, roots)
+
+
+def names(runs: pa.Table) -> Iterator[RunKey]:
+    """Keys of the rows."""
+    return zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
+
+
+def _meetings(state: State) -> Iterator[set[str]]:
+    """Flavors that something takes together."""
+    envelopes, fleet = state.money.envelopes, state.fleet
+    for cap in state.book.caps:
+        yield {envelopes[e].flavor for e in cap.pool.envelopes}
+    on = dict(zip(fleet.names, fleet.flavor, strict=True))
+    places = {(lease.run_key, lease.flavor, on.get(lease.node, ""), lease.envelope) for lease in state.leases}
+    for key, flavor, node, envelope in places:
+        ran = state.runs[key].flavor if key in state.runs else ""
+        yield {ran, flavor, node, envelopes[envelope].flavor if envelope >= 0 else ""}
+    for tree in state.quotas():
+        yield {state.runs[key].flavor for key in tree.members}
+    gangs: dict[tuple[str, str], set[str]] = {}
+    for run in state.pending:
+        if run.gang:
+            gangs.setdefault((run.namespace, run.gang), set()).add(run.flavor)
+    yield from gangs.values()
+
+
+def _together(meetings: Iterable[set[str]], flavor: str) -> set[str]:
+    """All that ``flavor`` meets, and all that these meet in turn."""
+    found = {flavor}
+    links = sorted({frozenset(each - {""}) for each in meetings}, key=sorted)
+    while any(link & found and not link <= found for link in links):
+        found = found.union(*(link for link in links if link & found))
+    return found
+
+
+def _only(table: pa.Table, mask: Iterable[bool], fields: pa.Schema) -> pa.Table:
+    return canonical(table.filter(pa.array(list(mask), pa.bool_())), fields)

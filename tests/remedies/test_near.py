@@ -1,0 +1,106 @@
+"""What is near a run is all that a change can decide by: the rest of the world makes no difference."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobtree.world import values
+from planner import lower
+from planner.cycle import plan
+from planner.edits import Cell
+from planner.remedies.bench import Bench
+from planner.remedies.near import names
+from tests.reference import worlds
+from tests.reference.worlds import AT, snapshot
+from tests.remedies.asking import ask, documents
+from tests.support import documents as doc
+from tests.support.worlds import World
+
+OTHER = "A100-80GB"
+
+
+def two_flavors() -> World:
+    """A node and a budget of each flavor, both held; a run of each waits."""
+    world = World().node("a").node("b", flavor=OTHER, domain="d2").budget("org:a", 8)
+    world.budget("org:b", envelopes=[doc.envelope(8, flavor=OTHER)])
+    for kind in ("runs", "waits"):
+        world.run(f"{kind}-a", 8)
+        world.run(f"{kind}-b", 8, owner="org:b", spec={"resources": {"gpuType": OTHER, "totalGPUs": 8}})
+    assert world.cycle().running == ["runs-a", "runs-b"]
+    return world
+
+
+def near(world: World, run: str) -> tuple[set[str], set[str]]:
+    """Runs and runs with leases that are near a run."""
+    found = snapshot(documents(world, "+1m"))
+    bench = Bench.of(found, plan(found, AT + 60), ("default", run))
+    return {name for _, name in names(bench.near.tables["runs"])}, set(values.texts(bench.near.tables["leases"], "run"))
+
+
+def joined_by_a_cap(world: World) -> None:
+    both = [doc.envelope(8), doc.envelope(8, name="other", flavor=OTHER)]
+    cap = {"name": "all", "envelopes": ["gpus", "other"], "maxConcurrency": 16}
+    world.budget("org:c", envelopes=both, spec={"aggregateCaps": [cap]})
+
+
+def joined_by_a_tree(world: World) -> None:
+    world.edit("Run", "runs-a", spec={"quota": {"maxGPUs": 64}})
+    world.edit("Run", "waits-b", spec={"parent": "runs-a"})
+
+
+def joined_by_a_gang(world: World) -> None:
+    for name in ("waits-a", "waits-b"):
+        world.edit("Run", name, spec={"gang": {"name": "g", "size": 2}})
+
+
+def test_another_flavor_is_far() -> None:
+    assert near(two_flavors(), "waits-a") == ({"runs-a", "waits-a"}, {"runs-a"})
+
+
+@pytest.mark.parametrize("joined", [joined_by_a_cap, joined_by_a_tree, joined_by_a_gang])
+def test_what_takes_flavors_together_makes_them_near(joined: Callable[[World], None]) -> None:
+    world = two_flavors()
+    joined(world)
+
+    assert near(world, "waits-a") == ({"runs-a", "runs-b", "waits-a", "waits-b"}, {"runs-a", "runs-b"})
+
+
+@pytest.mark.parametrize("kind", worlds.KINDS)
+@settings(max_examples=3)
+@given(data=st.data())
+def test_the_rest_makes_no_difference(kind: str, data: st.DataObject) -> None:
+    now = data.draw(worlds.worlds(kind, tiny=True)).snapshot()
+    current = plan(now, AT)
+    for wait in current.waits[:1]:
+        bench = Bench.of(now, current, (wait.namespace, wait.name))
+        everywhere = replace(bench, near=bench.kept)
+        for node in values.texts(now.tables["nodes"], "name")[:2]:
+            change = [Cell("nodes", (node,), "gpus", 16)]
+            assert bench.instead(change) == everywhere.instead(change)
+
+
+def test_where_many_wait_the_same_changes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found() -> list[str]:
+        world = World().domain("A", nodes=2).budget("org:a", 16).run("first", 8, owner="org:a").run("second", 8)
+        assert world.cycle().running == ["first", "second"]
+        world.run("r", 8, created="+1m").run("penniless", 8, created="+1m", owner="org:b")
+        answer = ask(documents(world, "+2m"), "r", AT + 120)
+        return [remedy.words for remedy in answer.found if remedy.kind != "wait"]
+
+    few = found()
+    monkeypatch.setattr(lower, "EXACT", 1)
+
+    assert few == found() != []
+
+
+def test_where_many_wait_enough_is_freed_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 64).budget("org:b", 64).run("b", 16, owner="org:b")
+    assert world.cycle().running == ["b"]
+    world.run("before", 4, created="+1m").run("r", 4, created="+2m").run("penniless", 8, owner="org:c")
+    monkeypatch.setattr(lower, "EXACT", 2)
+    answer = ask(documents(world, "+3m"), "r", AT + 180)
+
+    assert [(each.kind, each.gpus) for each in answer.found if each.kind in ("free", "end")] == [("end", 16)]

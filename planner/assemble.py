@@ -45,7 +45,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     pruned = retention.due(state.leases, state.runs, state.policy, state.at, snapshot.tables["quarantine"])
-    budgets = budget_statuses(state.book, open_leases, after.classes, state.spent, left, state.node_site)
+    budgets = budget_statuses(state.book, open_leases, after.classes, state.spent, state.taken, left, state.node_site)
     return Plan(
         jobtree=__version__,
         at=state.at,

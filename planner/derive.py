@@ -21,6 +21,7 @@ from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.classes import Funded, derive
 from policies.endings import Ending
 from policies.fleet import Fleet
+from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
 from policies.leeway import Leeway
 from policies.money import Money, read_money, selectors
@@ -33,7 +34,8 @@ class State:
     """Everything derived from a snapshot before a model is built.
 
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
-    with ``turns``, how they turned since the last cycle. ``rooms``: what is free, once it has been counted.
+    with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
+    ``rooms``: what is free, once it has been counted.
     """
 
     at: int
@@ -46,6 +48,7 @@ class State:
     endings: dict[RunKey, Ending]
     closures: list[Closure]
     spent: Spent
+    taken: Spent
     funded: Funded
     foreign: dict[str, Foreign]
     node_site: dict[str, int]
@@ -92,7 +95,7 @@ class State:
         leeway = Leeway.of(self.book, self.funded.used, free, rises=rises)
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
-        return lower_runs(ready, self.fleet, self.book, self.funded, self.spent, leeway, ties, exact=exact)
+        return lower_runs(ready, self.fleet, self.book, self.funded, self.taken, leeway, ties, exact=exact)
 
     def quotas(self) -> list[trees.Tree]:
         """Trees that have one."""
@@ -132,6 +135,9 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in leases]
     staying = _held(leases, ends)
     charged = spent(book, leases, book.money.balances, node_site, ends)
+    limits = endings.limit_ends(runs, staying)
+    still = [lease for mine in staying.values() for lease in mine if is_frozen(lease)]
+    taken = kept(book, charged, [x for x in still if x.budget in book.money.quarantined], node_site, limits)
     state = State(
         at=at,
         policy=policy,
@@ -143,7 +149,8 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         endings=ended,
         closures=closures,
         spent=charged,
-        funded=_funded(book, runs, staying, malleable, charged, node_site),
+        taken=taken,
+        funded=_funded(book, limits, staying, malleable, taken, node_site),
         foreign=foreign,
         turns=turns,
         doubt=doubt,
@@ -166,16 +173,15 @@ def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey,
 
 def _funded(
     book: CapBook,
-    runs: Mapping[RunKey, RunRow],
+    limits: Mapping[RunKey, int | None],
     held: Mapping[RunKey, list[LeaseRow]],
     malleable: frozenset[RunKey],
-    charged: Spent,
+    taken: Spent,
     node_site: dict[str, int],
 ) -> Funded:
     """Present classes of what runs on."""
-    limits = endings.limit_ends(runs, held)
     open_leases = [lease for leases in held.values() for lease in leases]
-    return derive(book, open_claims(open_leases, book.money, limits, malleable), open_leases, charged, node_site)
+    return derive(book, open_claims(open_leases, book.money, limits, malleable), open_leases, taken, node_site)
 
 
 def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[str], at: int) -> list[Closure]:

@@ -22,8 +22,9 @@ import msgspec
 from jobtree.api.lease import FundingClass
 from policies.book import book_of
 from policies.caps import CapBook, Lane
-from policies.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, class_name, on_loan, open_claims
+from policies.claims import GONE_PAYER, UNFUNDED, LeaseKey, LeaseRow, RunKey, class_name, on_loan, open_claims
 from policies.classes import honour, parts_of
+from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, second_of, spent
 from policies.money import Money
 from policies.scopes import GONE, below
@@ -71,9 +72,11 @@ def replay(
     book = book_of(past.money)
     held: dict[int, list[LeaseRow]] = {}
     timed: dict[int, list[LeaseRow]] = {}
+    payers_gone: list[LeaseRow] = []
     for each in leases:
         lease = each.under(past.money)
         if lease.envelope < 0:
+            payers_gone += [lease] if lease.budget else []
             continue
         if not lease.closed and lease.start <= past.since:
             held.setdefault(lease.envelope, []).append(lease)
@@ -83,10 +86,12 @@ def replay(
     for group in groups(past.money, book):
         mine = [lease for envelope in group for lease in held.get(envelope, ())]
         if mine:
-            charged = [lease for envelope in group for lease in timed.get(envelope, ())]
-            clock = _Clock(past, fates, sites, at, book, group, mine)
-            gone = [balance for envelope in group for balance in past.money.balances_of.get(envelope, ())]
-            found.update(clock.run(spent(book, charged, gone, sites, {}).cap))
+            beneath = [lease for lease in payers_gone if _is_beneath(past.money, group, lease)]
+            charged = [*(lease for envelope in group for lease in timed.get(envelope, ())), *beneath]
+            balances = [each for payer in (*group, GONE_PAYER) for each in past.money.balances_of.get(payer, ())]
+            still = [lease for lease in beneath if is_frozen(lease) and lease.start <= past.since]
+            clock = _Clock(past, fates, sites, at, book, group, mine, still)
+            found.update(clock.run(spent(book, charged, balances, sites, {}).cap))
     return found
 
 
@@ -112,9 +117,21 @@ def groups(money: Money, book: CapBook) -> list[list[int]]:
     return [found[key] for key in sorted(found)]
 
 
+def _is_beneath(money: Money, group: Iterable[int], lease: LeaseRow) -> bool:
+    """Is a payer that is not there below a subtree of the group?"""
+    envelopes = (money.envelopes[index] for index in group)
+    return any(
+        each.subtree and each.flavor == lease.flavor and money.family.descends(lease.owner, each.owner)
+        for each in envelopes
+    )
+
+
 @dataclass
 class _Clock:
-    """One group of envelopes with its open leases, while its seconds go by. ``now``: what is said of each lease."""
+    """One group of envelopes with its open leases, while its seconds go by. ``now``: what is said of each lease.
+
+    ``still``: leases of payers that are not there, which stay as they are (`policies.frozen`).
+    """
 
     past: Past
     fates: Fates
@@ -123,6 +140,7 @@ class _Clock:
     book: CapBook
     envelopes: list[int]
     leases: list[LeaseRow]
+    still: list[LeaseRow]
     now: dict[LeaseKey, Said] = field(default_factory=dict)
     turns: dict[LeaseKey, list[Turn]] = field(default_factory=dict)
 
@@ -172,24 +190,33 @@ class _Clock:
             if left >= 0:
                 yield max(1, left // charge)
 
-    def _there(self, at: int) -> list[LeaseRow]:
-        """Leases that hold their quota in the second ``at``."""
+    def _there(self, at: int, leases: Iterable[LeaseRow]) -> list[LeaseRow]:
+        """Those that hold their quota in the second ``at``."""
         limits = self.fates.limits
-        return [lease for lease in self.leases if limits.get(lease.key, self.until) > at]
+        return [lease for lease in leases if limits.get(lease.key, self.until) > at]
 
     def _wanting(self, at: int) -> bool:
         """Could anybody be funded again where a run ended?"""
-        return any(self.now[lease.key].funding_class == UNFUNDED for lease in self._there(at))
+        return any(self.now[lease.key].funding_class == UNFUNDED for lease in self._there(at, self.leases))
 
     def _burn(self, at: int) -> dict[int, int]:
         """What the second ``at`` is charged to each cap on hours or credits."""
         found: dict[int, int] = {}
-        for lease in self._there(at):
+        for lease in self._there(at, self.leases):
             said = self.now[lease.key]
             if said.funding_class != UNFUNDED and not self._over(lease, at):
                 for cap, charge in self._second(lease, at, said.rate):
                     found[cap] = found.get(cap, 0) + charge
+        for cap, charge in self._kept(at, {}).cap.items():
+            if self.book.caps[cap].ahead and charge:
+                found[cap] = found.get(cap, 0) + charge
         return found
+
+    def _kept(self, at: int, used: dict[int, int]) -> Spent:
+        """``used`` with what stays as it is in the second ``at``."""
+        there = self._there(at, self.still)
+        ended = frozenset(lease.key for lease in there if self._over(lease, at))
+        return kept(self.book, Spent(cap=used), there, self.sites, {}, ended)
 
     def _over(self, lease: LeaseRow, at: int) -> bool:
         """Has a lease ended that still holds its quota?"""
@@ -209,7 +236,7 @@ class _Clock:
         scopes = [money.envelopes[index] for index in self.envelopes if money.envelopes[index].subtree]
         reshaped = any(at in (envelope.start, envelope.end) for envelope in scopes)
         self.book = book_of(money) if reshaped else replace(self.book, money=money)
-        there = self._there(at)
+        there = self._there(at, self.leases)
         parts = parts_of(self.book, open_claims(there, money, {}, self.fates.malleable), self.sites)
         for part in parts:
             for lease in part.leases:
@@ -217,7 +244,7 @@ class _Clock:
                     for cap, charge in self._second(lease, at, money.rate_milli(lease.envelope)):
                         part.second[cap] -= charge
         says = {lease.key: Said(UNFUNDED, 0) for lease in there}
-        for part, funded in zip(parts, honour(self.book, Spent(cap=used), parts).funded, strict=True):
+        for part, funded in zip(parts, honour(self.book, self._kept(at, used), parts).funded, strict=True):
             if funded:
                 name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan)
                 said = Said(name, money.rate_milli(part.place.envelope))

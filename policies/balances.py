@@ -10,6 +10,7 @@ from jobtree.world import rows
 from jobtree.world.balances import Span
 from policies.fleet import ANY, Selector
 
+_GONE = -2
 _FIRST = -2
 """Number of the first place: below those of sites, and of nodes that are gone."""
 
@@ -20,12 +21,14 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """An account of an envelope that is there (``envelope``: its index). ``lent``: as `LeaseRow.lent`.
+    """An account. ``envelope``: its index, -2 = a payer that is not there; ``owner``: the payer's.
 
-    ``place``: where its nodes lay, as a site of its own.
+    ``lent``: as `LeaseRow.lent`; ``place``: where its nodes lay, as a site of its own.
     """
 
     envelope: int
+    owner: str
+    flavor: str
     run_owner: str
     lent: bool
     place: int
@@ -43,15 +46,21 @@ class Balance:
 
 
 def read_balances(table: pa.Table, index: Mapping[tuple[str, str], int]) -> tuple[list[Balance], dict[int, Place]]:
-    """The balances of envelopes that are there (``index``), and their places by number."""
+    """All balances, and their places by number. ``index``: of the envelopes that are there."""
     numbers: dict[Place, int] = {}
-    found = []
-    for account in rows.accounts(table):
-        envelope = index.get((account.budget, account.envelope))
-        if envelope is not None:
-            place = account.flavor, account.place
-            number = numbers.setdefault(place, _FIRST - len(numbers))
-            found.append(Balance(envelope, account.run_owner, account.lent, number, account.rate_milli, account.spans))
+    found = [
+        Balance(
+            envelope=index.get((account.budget, account.envelope), _GONE),
+            owner=account.owner,
+            flavor=account.flavor,
+            run_owner=account.run_owner,
+            lent=account.lent,
+            place=numbers.setdefault((account.flavor, account.place), _FIRST - len(numbers)),
+            rate_milli=account.rate_milli,
+            spans=account.spans,
+        )
+        for account in rows.accounts(table)
+    ]
     return found, {number: place for place, number in numbers.items()}
 
 

@@ -30,7 +30,8 @@ class Pool:
     """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``.
 
     ``since``: charges count from then on (None: always), or with ``by_payer`` from the start of the envelope that paid
-    them; ``end``: of its window.
+    them; ``end``: of its window. ``above``: whether it looks at payments of an envelope that is not there, by the owner
+    that this had, its flavor and the site.
     """
 
     rule: str
@@ -43,6 +44,7 @@ class Pool:
     since: int | None
     end: int | None
     by_payer: bool = False
+    above: Callable[[str, str, int], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class CapBook:
     _by_envelope: dict[int, list[int]]
     _timed: dict[int, list[int]]
     _known: dict[Lane, tuple[tuple[int, int], ...]]
+    _above: dict[tuple[str, str, int], list[int]]
 
     @classmethod
     def of(cls, money: Money, pools: Sequence[Pool], measures: Sequence[Measure]) -> "CapBook":
@@ -118,7 +121,7 @@ class CapBook:
             for envelope in cap.pool.envelopes:
                 by_envelope.setdefault(envelope, []).append(i)
         timed = {e: [i for i in mine if caps[i].ahead] for e, mine in by_envelope.items()}
-        return cls(money, caps, by_envelope, timed, {})
+        return cls(money, caps, by_envelope, timed, {}, {})
 
     def touches(self, lane: Lane) -> tuple[tuple[int, int], ...]:
         """(cap, weight per milli-GPU) for every cap that a payment on ``lane`` counts against."""
@@ -133,6 +136,14 @@ class CapBook:
                         found.append((i, weight))
             known = self._known[lane] = tuple(found)
         return known
+
+    def above(self, owner: str, flavor: str, site: int) -> list[int]:
+        """The caps that look at payments of an envelope that is not there, of this owner and flavor, on a site."""
+        key = (owner, flavor, site)
+        if key not in self._above:
+            pools = ((i, cap.pool.above) for i, cap in enumerate(self.caps))
+            self._above[key] = [i for i, looks in pools if looks is not None and looks(*key)]
+        return self._above[key]
 
     def of_envelope(self, envelope: int) -> list[int]:
         """The caps whose pool may hold payments of this envelope."""

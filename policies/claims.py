@@ -21,6 +21,8 @@ from policies.money import Money
 ACTIVE: Final = "Active"
 SPARE: Final = "Spare"
 UNFUNDED: Final = "unfunded"
+GONE_PAYER: Final = -2
+"""Index of an envelope that pays and is not there."""
 
 RunKey = tuple[str, str]
 """(namespace, name)."""
@@ -64,7 +66,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
     def under(self, money: Money) -> "LeaseRow":
         """The lease with its payer's index in another money, that of other Budgets."""
-        envelope = -1 if self.envelope == -1 else money.index.get((self.budget, self.envelope_name), -2)
+        envelope = -1 if self.envelope == -1 else money.index.get((self.budget, self.envelope_name), GONE_PAYER)
         return self if envelope == self.envelope else replace(self, envelope=envelope)
 
     @property
@@ -104,7 +106,7 @@ def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
         leases,
         LeaseRow,
         active=[role == ACTIVE for role in col.texts(leases, "role")],
-        envelope=[money.index.get(payer, -2) if payer[0] else -1 for payer in payers],
+        envelope=[money.index.get(payer, GONE_PAYER) if payer[0] else -1 for payer in payers],
         envelope_name=col.texts(leases, "envelope"),
         segments=col.column(leases, "funding"),
     )

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from jobtree.api.lease import FundingClass
 from policies.caps import CapBook, Lane
-from policies.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
+from policies.claims import GONE_PAYER, UNFUNDED, Claim, LeaseRow, RunKey, class_name
 from policies.ledger import Spent, second_of
 from policies.money import Money
 from policies.scopes import GONE
@@ -83,7 +83,7 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
     money = book.money
     classes: dict[tuple[str, str], FundingClass] = {}
     for lease in leases:
-        kept = lease.envelope == -2 and lease.budget in money.quarantined
+        kept = lease.envelope == GONE_PAYER and lease.budget in money.quarantined
         classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED
     parts = parts_of(book, claims, sites)
     outcome = honour(book, spent, parts)
@@ -101,7 +101,7 @@ def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> d
 
 def honour(book: CapBook, spent: Spent, parts: Sequence[Part]) -> Pass:
     """The pass over ``parts``, which stand in its order."""
-    used = [spent.cap.get(i, 0) for i in range(len(book.caps))]
+    used = spent.used(len(book.caps))
     seconds: Sums = {}
     found: list[bool] = []
     for part in parts:

@@ -20,11 +20,19 @@ from policies.scopes import GONE
 
 @dataclass
 class Spent:
-    """What has been charged: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit."""
+    """What has been charged: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit.
+
+    ``ahead``: per cap, what is provided for and no claim can be asked about (`policies.frozen`).
+    """
 
     envelope: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     credits: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     cap: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    ahead: dict[int, int] = field(default_factory=dict)
+
+    def used(self, caps: int) -> list[int]:
+        """Of each of so many caps, what is taken before any claim is asked."""
+        return [self.cap.get(i, 0) + self.ahead.get(i, 0) for i in range(caps)]
 
 
 def spent(
@@ -41,9 +49,12 @@ def spent(
     money = book.money
     total = Spent()
     for lease in leases:
-        if lease.envelope < 0:
-            continue
         last = ends.get((lease.namespace, lease.name), money.at)
+        if lease.envelope < 0:
+            for cap in book.above(lease.owner, lease.flavor, node_site.get(lease.node, GONE)) if lease.budget else ():
+                pool, measure = book.caps[cap].pool, book.caps[cap].measure
+                total.cap[cap] += measure.charged(*charged(money, lease, last, pool.since))
+            continue
         start = money.envelopes[lease.envelope].start
         charge, rated = charged(money, lease, last, start)
         total.envelope[lease.envelope] += charge
@@ -61,6 +72,10 @@ def spent(
 
 def _add(book: CapBook, total: Spent, balance: Balance) -> None:
     money, envelope = book.money, balance.envelope
+    if envelope < 0:
+        for cap in book.above(balance.owner, balance.flavor, balance.place):
+            total.cap[cap] += book.caps[cap].measure.charged(*balance.charged(book.caps[cap].pool.since))
+        return
     start = money.envelopes[envelope].start
     charge, rated = balance.charged(start)
     total.envelope[envelope] += charge

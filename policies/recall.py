@@ -77,7 +77,7 @@ class _Taken:
     def __init__(self, problem: Problem, starts: list[_Start]) -> None:
         self.problem = problem
         self.starts = starts
-        self.used = [problem.spent.cap.get(cap, 0) for cap in range(len(problem.book.caps))]
+        self.used = problem.spent.used(len(problem.book.caps))
         self.seconds: Sums = {}
         self.stays: list[bool] = []
 

@@ -163,8 +163,7 @@ def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
 
 
 def _limit(problem: Problem, limit: Limit) -> int:
-    spent = problem.spent.cap.get(limit.cap, 0) if limit.second else 0
-    return problem.book.caps[limit.cap].limit - spent
+    return problem.book.caps[limit.cap].limit - problem.spent.cap.get(limit.cap, 0)
 
 
 def _full(model: Model, key: tuple[int, Limit], before: list[tuple[int, int]], most: int) -> int:

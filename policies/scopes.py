@@ -3,6 +3,9 @@
 own:      Σ payments from e                                                            ≤ caps of e
 subtree:  Σ payments from e + Σ payments from envelopes of descendants, on nodes that
 e's flavor and selector match, while e's window is open                      ≤ caps of e
+
+An envelope of a descendant that is deleted, or cannot be read, is one by the owner that its payments name: nothing that
+was charged to the subtree is refunded.
 """
 
 from policies.caps import Lane, Pool
@@ -32,12 +35,17 @@ def below(money: Money, index: int) -> list[int]:
 def _pool(money: Money, index: int) -> Pool:
     envelope = money.envelopes[index]
     members = [index]
-    if envelope.subtree and envelope.open_at(money.at):
+    opened = envelope.subtree and envelope.open_at(money.at)
+    if opened:
         members += below(money, index)
     sites = money.sites[index] | money.places[index]
 
     def contains(lane: Lane) -> bool:
         return lane.envelope == index or lane.site in sites or lane.site == GONE
+
+    def above(owner: str, flavor: str, site: int) -> bool:
+        beneath = flavor == envelope.flavor and money.family.descends(owner, envelope.owner)
+        return beneath and (site in sites or site == GONE)
 
     return Pool(
         rule=RULE_SUBTREE if envelope.subtree else RULE_OWN,
@@ -49,4 +57,5 @@ def _pool(money: Money, index: int) -> Pool:
         max_millicredits=envelope.max_millicredits,
         since=envelope.start,
         end=envelope.end,
+        above=above if opened else None,
     )

@@ -40,14 +40,16 @@ def budget_statuses(
     leases: Iterable[LeaseRow],
     classes: Classes,
     spent: Spent,
+    taken: Spent,
     limits_left: Mapping[tuple[str, str], int | None],
     node_site: Mapping[str, int],
 ) -> dict[str, BudgetStatus]:
     """Status by Budget.
 
-    ``leases``: open ones, with ``classes``; ``limits_left``: seconds until a run's limit ends it, where it has one.
+    ``taken``: ``spent``, and what no claim can be asked about; ``leases``: open ones, with ``classes``;
+    ``limits_left``: seconds until a run's limit ends it, where it has one.
     """
-    usage = _Usage(book, spent)
+    usage = _Usage(book, spent, taken)
     for lease in leases:
         if lease.envelope >= 0:
             usage.add(lease, classes[lease.key], limits_left.get(lease.run_key), node_site.get(lease.node, GONE))
@@ -74,9 +76,10 @@ class _Usage:
 
     book: CapBook
     spent: Spent
+    taken: Spent
 
     def __post_init__(self) -> None:
-        self.used = [self.spent.cap.get(cap, 0) for cap in range(len(self.book.caps))]
+        self.used = self.taken.used(len(self.book.caps))
         self.ahead: dict[int, int] = defaultdict(int)
         self.gpus: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.beyond: dict[int, int] = defaultdict(int)

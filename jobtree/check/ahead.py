@@ -32,9 +32,10 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
             if touch.pool in touched:
                 charge = case.milli(lease) * span(case, lease, touch)
                 ahead[touch.pool] += charge
-                rated[touch.pool] += charge * case.rate(lease.flavor)
+                rate = case.rate(lease.flavor) if lease.payer in case.envelopes else lease.recorded_rate
+                rated[touch.pool] += charge * rate
                 if lease.key in fresh and charge:
-                    asked |= {("hours", touch.pool), *([("credits", touch.pool)] if case.rate(lease.flavor) else [])}
+                    asked |= {("hours", touch.pool), *([("credits", touch.pool)] if rate else [])}
     for number in sorted(touched):
         pool = caps.pools[number]
         for measure, limit, spent, more in (
@@ -52,7 +53,8 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
 
 def span(case: Case, lease: Held, touch: Touch) -> int:
     """Seconds that a funded claim is provided for: min(P, window left, time limit left)."""
-    payer = case.envelopes[lease.payer or ("", "")]
-    ends = [end - case.at for end in (payer.end, touch.until) if end is not None]
+    payer = case.envelopes.get(lease.payer or ("", ""))
+    closes = None if payer is None else payer.end
+    ends = [end - case.at for end in (closes, touch.until) if end is not None]
     left = case.time_left(lease.run_key)
     return max(0, min([int(case.policy.accounting_period), *ends, *([] if left is None else [left])]))

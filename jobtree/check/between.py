@@ -36,6 +36,8 @@ class Group(NamedTuple):
 class Past(Moment):
     """A second since the last cycle, under the Budgets as it saw them; made as the second of that cycle itself.
 
+    Payments of envelopes that are not there count in subtrees of whichever group.
+
     ``goes_on``: whether they are still the same, so that what caps and charges were they are.
     """
 
@@ -53,15 +55,23 @@ class Past(Moment):
         now = (rows.budgets, rows.envelopes, rows.aggregates, case.discount, case.rates)
         self.goes_on = lost or then == now
         self._caps: dict[int, Caps] = {}
+        self._beneath = [x for x in self.leases.values() if x.payer is not None and x.payer not in self.envelopes]
 
     def second(self, at: int, group: Group) -> Self:
         """Another second, for one group: what was open then had not been ended by a time limit."""
         other = copy(self)
         other.at = at
-        other.leases = {lease.key: lease for lease in group.leases}
-        other.balances = [account for account in self.balances if account.payer in group.payers]
-        other.held = [lease for lease in group.open if not self.is_over(lease, at)]
+        other.leases = {lease.key: lease for lease in (*group.leases, *self._beneath)}
+        mine = group.payers
+        other.balances = [x for x in self.balances if x.payer in mine or x.payer not in self.envelopes]
+        still = (lease for lease in self._beneath if not lease.closed and lease.start <= self.at)
+        last = (*group.open, *still)
+        other.held = [lease for lease in last if not self.is_over(lease, at)]
         return other
+
+    def stays_paid(self, lease: Held) -> bool:
+        """Where its Budget was deleted its ledger says so."""
+        return lease.payer not in self.envelopes and self.said(lease, self.at)[0] != "unfunded"
 
     def timed(self, groups: list[Group]) -> Group:
         """All that is charged to caps on hours or credits, as one group."""
@@ -82,9 +92,12 @@ class Past(Moment):
             self._caps[at] = Caps(moment)
         return self._caps[at]
 
-    def ledger(self, at: int, group: Group) -> Ledger:
-        """What the group was charged before the second ``at``."""
-        return Ledger(self.second(at, group), self.caps(at))
+    def ledger(self, at: int, group: Group, *, alone: bool = False) -> Ledger:
+        """What was charged before the second ``at``; with ``alone`` to envelopes of the group only."""
+        second = self.second(at, group)
+        if alone:
+            second.leases = {lease.key: lease for lease in group.leases}
+        return Ledger(second, self.caps(at))
 
     def is_over(self, lease: Held, at: int) -> bool:
         """Whether a time limit had ended a lease: the one end that was known before."""
@@ -188,7 +201,7 @@ def _turned(past: Past, group: Group, at: int) -> Iterator[Violation]:
     moment = past.second(at, group)
     present = Present(Claims(moment, past.caps(at)), past.ledger(at, group))
     for lease in moment.held:
-        if moment.is_charged(lease):
+        if moment.is_charged(lease) and lease.payer in moment.envelopes:
             name = present.classes[lease.key]
             wanted = (name, 0 if name == "unfunded" else moment.rate(lease.flavor))
             given = past.said(lease, at)
@@ -203,6 +216,7 @@ def _turned(past: Past, group: Group, at: int) -> Iterator[Violation]:
 def _overdrawn(past: Past, group: Group, at: int, ledger: Ledger) -> Iterator[Violation]:
     """Caps that are exceeded at ``at``, were not right after the last cycle, and were charged in the second before.
 
+    What envelopes that are not there pay stays as it is: it may exceed a cap, and nothing else may then be charged.
     ``ledger``: what is charged by ``at``, at least to the group.
     """
     caps = past.caps(at)
@@ -216,9 +230,10 @@ def _overdrawn(past: Past, group: Group, at: int, ledger: Ledger) -> Iterator[Vi
     ]
     if not over:
         return
-    first, before = (past.ledger(when, group) for when in (past.at + 1, at - 1))
+    first = past.ledger(past.at + 1, group)
+    before, now = (past.ledger(when, group, alone=True) for when in (at - 1, at))
     for pool, measure, spent, limit, number in over:
-        began, then = (getattr(each, measure)[number] for each in (first, before))
-        if began <= limit and then < spent:
+        began, then, by_now = (getattr(each, measure)[number] for each in (first, before, now))
+        if began <= limit and then < by_now:
             sentence = f"{spent} are charged by {at}, and {limit} is all there is"
             yield Violation(f"no-overdraft-{measure}", f"{pool.rule.capitalize()} {pool.subject}", sentence)

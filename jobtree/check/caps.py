@@ -9,7 +9,7 @@ A *pool* bounds payments taken together, in GPUs at once, GPU-hours and credits:
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -66,7 +66,7 @@ class Lane(NamedTuple):
 
 
 NO_LANE = Lane((), (), ())
-"""Of a lease that no known envelope pays."""
+"""Of a lease that nobody pays."""
 
 
 class Caps:
@@ -141,8 +141,10 @@ class Caps:
         found = self._lane_of.get(lease.key)
         if found is None:
             payer = lease.payer
-            if payer is None or payer not in self.case.envelopes:
+            if payer is None:
                 found = NO_LANE
+            elif payer not in self.case.envelopes:
+                found = self._beneath(lease.owner, lease.flavor, partial(self.case.matches, node=lease.node))
             else:
                 key = payer, self.is_loan(lease), self.case.sites.get(lease.node)
                 if key not in self._lanes:
@@ -159,7 +161,13 @@ class Caps:
             asked = ((key, value) for key, value in envelope.selector if value != "*" and key in place)
             return envelope.flavor == account.flavor and all(place[key] == value for key, value in asked)
 
+        if account.payer not in self.case.envelopes:
+            return self._beneath(account.owner, account.flavor, matches)
         return self._lane(account.payer, self._lends(account.payer, account.run_owner, account.lent), matches)
+
+    def _beneath(self, owner: str, flavor: str, matches: Callable[[Envelope], bool]) -> Lane:
+        """What payments of an owner count against whose envelope is not there: the subtrees above that match."""
+        return self._lane_of_touches(touch for each, touch in self._subtrees_above(owner, flavor) if matches(each))
 
     def _lane(self, payer: EnvelopeKey, loan: bool, matches: Callable[[Envelope], bool]) -> Lane:
         """The envelope itself, its aggregates, its loans, and the subtrees of its ancestors that match the place."""
@@ -170,6 +178,10 @@ class Caps:
             *(Touch(pool, start, None, below=False) for pool in pools),
             *(touch for each, touch in self._ancestors(payer) if matches(each)),
         )
+        return self._lane_of_touches(touches, own)
+
+    def _lane_of_touches(self, found: Iterable[Touch], own: int | None = None) -> Lane:
+        touches = tuple(found)
         counting = {touch for touch in touches if touch.counts(self.case.at)}
         on_time = {touch for touch in touches if self.pools[touch.pool].on_time}
         return Lane(
@@ -182,10 +194,13 @@ class Caps:
         """Envelopes of ancestors with ``scope: subtree`` and the same flavor."""
         if payer not in self._above:
             owner = self.case.owner_of[payer[0]]
-            self._above[payer] = [
-                (above, Touch(self._own[above.key], above.start, above.end, below=True))
-                for ancestor in sorted(self.case.kin.line(owner) - {owner})
-                for above in self._subtrees.get(ancestor, ())
-                if above.flavor == self.case.envelopes[payer].flavor
-            ]
+            self._above[payer] = self._subtrees_above(owner, self.case.envelopes[payer].flavor)
         return self._above[payer]
+
+    def _subtrees_above(self, owner: str, flavor: str) -> list[tuple[Envelope, Touch]]:
+        return [
+            (above, Touch(self._own[above.key], above.start, above.end, below=True))
+            for ancestor in sorted(self.case.kin.line(owner) - {owner})
+            for above in self._subtrees.get(ancestor, ())
+            if above.flavor == flavor
+        ]

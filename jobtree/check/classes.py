@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jobtree.check.caps import Pool
 from jobtree.check.claims import Claim, Claims, Part
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import LeaseKey
+from jobtree.check.rows import Held, LeaseKey
 
 Counts = Callable[[Claim], bool]
 
@@ -38,8 +38,20 @@ class Present:
         self._credits: dict[int, int] = defaultdict(int)
         for lease in (*case.held, *case.new):
             self.classes[lease.key] = case.recorded(lease) if case.is_frozen(lease) else "unfunded"
+        for lease in case.held:
+            if case.stays_paid(lease):
+                self._keep(claims, lease)
         for claim in filter(counts, claims.ordered):
             self._pass(claim)
+
+    def _keep(self, claims: Claims, lease: Held) -> None:
+        """What stays as it is takes its place in subtrees before every claim."""
+        lane, milli = claims.caps.lane(lease), self._case.milli(lease)
+        for touch in lane.present:
+            self._width[touch.pool] += milli
+        for touch in lane.timed if self._case.is_charged(lease) else ():
+            self._hours[touch.pool] += milli
+            self._credits[touch.pool] += milli * lease.recorded_rate
 
     def _pass(self, claim: Claim) -> None:
         broken: Refused | None = None

@@ -4,7 +4,8 @@
     weight = 1000 per Active GPU, 1000 × the discount of the time per spare one
 
 A charge counts against a cap where it falls at or after the present ``start`` of the cap's envelope (for an aggregate,
-of the envelope that paid). Integers: milli-GPU-seconds, for credits times millicredits per GPU-hour.
+of the envelope that paid); what envelopes paid that are not there counts in the subtrees above. Integers:
+milli-GPU-seconds, for credits times millicredits per GPU-hour.
 """
 
 from collections import defaultdict
@@ -31,14 +32,13 @@ class Ledger:
         self.paid_credits: dict[EnvelopeKey, int] = defaultdict(int)
         self.appended = case.appended
         for lease in case.leases.values():
-            if lease.payer in case.envelopes:
-                self._enter(case, caps, lease)
+            self._enter(case, caps, lease)
         for account in case.balances:
-            if account.payer in case.envelopes:
-                self._carry(caps, account)
+            self._carry(case, caps, account)
 
-    def _carry(self, caps: Caps, account: Account) -> None:
-        payer, own = account.payer, caps.own(account.payer)
+    def _carry(self, case: Moment, caps: Caps, account: Account) -> None:
+        payer = account.payer
+        own = caps.own(payer) if payer in case.envelopes else None
         for pool, opens, closes, _ in caps.lane_of(account).charged:
             charged = sum(milli * _overlap(since, until, opens, closes) for since, until, milli in account.spans)
             self.hours[pool] += charged
@@ -54,7 +54,7 @@ class Ledger:
         payer = lease.payer
         if payer is None or not spans:
             return
-        own = caps.own(payer)
+        own = caps.own(payer) if payer in case.envelopes else None
         for pool, opens, closes, _ in caps.lane(lease).charged:
             charged = rated = 0
             for _, since, until, rate in spans:

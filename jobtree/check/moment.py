@@ -65,6 +65,10 @@ class Moment:
         """Whether a quarantined Budget pays: what it pays stays as it was (spec §2)."""
         return lease.payer not in self.envelopes and ("Budget", "", lease.budget or "") in self.quarantined
 
+    def stays_paid(self, lease: Held) -> bool:
+        """Whether a payer that is not there pays for an open lease all the same in this second."""
+        return self.is_frozen(lease) and self.recorded(lease) != "unfunded"
+
     def recorded(self, lease: Held) -> str:
         """The class of a lease up to this second, with what the plan adds to its ledger before."""
         told = [each.funding_class for each in self.appended.get(lease.key, ()) if each.since < self.at]

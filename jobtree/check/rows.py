@@ -229,6 +229,11 @@ class Held(NamedTuple):
         return len(self.ordinals)
 
     @property
+    def recorded_rate(self) -> int:
+        """Its credit rate as the ledger has it, in millicredits per GPU-hour."""
+        return (self.funding[-1][3] or 0) if self.funding else 0
+
+    @property
     def recorded_class(self) -> str:
         """Its class as the ledger has it."""
         return self.funding[-1][0] if self.funding else "unfunded"

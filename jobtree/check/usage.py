@@ -11,7 +11,7 @@ from jobtree.check.caps import CREDIT, Caps
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import Aggregate, EnvelopeKey
+from jobtree.check.rows import Aggregate, EnvelopeKey, Held
 from jobtree.check.violation import Violation
 
 _ROUNDED = Fraction(1, 1000)
@@ -83,29 +83,39 @@ class _Books:
         self._credits: dict[int, int] = defaultdict(int)
         for lease in (*case.held, *case.new):
             payer = lease.payer
+            name = present.classes[lease.key]
+            if payer is not None and name != "unfunded":
+                self._take(lease, caps)
             if payer is None or payer not in case.envelopes:
                 continue
-            name = present.classes[lease.key]
             self._gpus[payer][name if lease.active else "spare"] += lease.gpus
             if name == "unfunded":
                 self.beyond[payer[0]] += lease.gpus if case.envelopes[payer].is_open(case.at) else 0
                 continue
-            milli, rate, own = case.milli(lease), case.rate(lease.flavor), caps.own(payer)
-            for touch in caps.lane(lease).present:
-                ahead = milli * span(case, lease, touch)
-                self._width[touch.pool] += milli
-                self._hours[touch.pool] += ahead
-                self._credits[touch.pool] += ahead * rate
-                if touch.pool == own:
-                    self._ahead[payer] += ahead
-                    self._rated[payer] += ahead * rate
+            own = next(touch for touch in caps.lane(lease).present if touch.pool == caps.own(payer))
+            ahead = case.milli(lease) * span(case, lease, own)
+            self._ahead[payer] += ahead
+            self._rated[payer] += ahead * case.rate(lease.flavor)
+
+    def _take(self, lease: Held, caps: Caps) -> None:
+        case, milli = self.case, self.case.milli(lease)
+        rate = case.rate(lease.flavor) if lease.payer in case.envelopes else lease.recorded_rate
+        for touch in caps.lane(lease).present:
+            ahead = milli * span(case, lease, touch)
+            self._width[touch.pool] += milli
+            self._hours[touch.pool] += ahead
+            self._credits[touch.pool] += ahead * rate
 
     def envelope(self, payer: EnvelopeKey) -> Figures:
         """The true figures of an envelope."""
-        limited = self.case.envelopes[payer].max_millicredits is not None
+        envelope, own, ledger = self.case.envelopes[payer], self.caps.own(payer), self.ledger
+        alone = envelope.scope == "own" or not envelope.is_open(
+            self.case.at
+        )  # a subtree is one while its window is open
+        hours, credit = (ledger.paid[payer], ledger.paid_credits[payer]) if alone else self._spent(own)
         return {
-            **self._sums([payer], limited),
-            **self._left(self.caps.own(payer)),
+            **self._sums([payer], envelope.max_millicredits is not None),
+            **self._left(own, hours, credit),
             "headroom_gpus": Fraction(self._room(payer), 1000),
         }
 
@@ -118,7 +128,7 @@ class _Books:
             rooms.append(max(0, 1000 * cap.concurrency - self._width[pool]))
         return {
             **self._sums(members, cap.max_millicredits is not None),
-            **self._left(pool),
+            **self._left(pool, *self._spent(pool)),
             "headroom_gpus": Fraction(min(rooms), 1000),
         }
 
@@ -135,9 +145,12 @@ class _Books:
             "credits_committed": Fraction(sum(self._rated[p] for p in payers), CREDIT * 1000) if limited else None,
         }
 
-    def _left(self, number: int) -> Figures:
-        pool, ledger = self.caps.pools[number], self.ledger
-        hours, credit = ledger.hours[number] + self._hours[number], ledger.credits[number] + self._credits[number]
+    def _spent(self, number: int) -> tuple[int, int]:
+        return self.ledger.hours[number], self.ledger.credits[number]
+
+    def _left(self, number: int, spent: int, rated: int) -> Figures:
+        """``spent``, ``rated``: what was charged to hours and credits."""
+        pool, hours, credit = self.caps.pools[number], spent + self._hours[number], rated + self._credits[number]
         return {
             "headroom_gpu_hours": None if pool.hours is None else Fraction(max(0, pool.hours - hours), _HOUR),
             "headroom_credits": None

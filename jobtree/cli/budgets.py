@@ -99,7 +99,7 @@ def _statuses(state: State) -> dict[str, BudgetStatus]:
     leases = [lease for held in state.held.values() for lease in held]
     ends = limit_ends(state.runs, state.held)
     left = {key: None if end is None else end - state.at for key, end in ends.items()}
-    return budget_statuses(state.book, leases, state.funded.classes, state.spent, left, state.node_site)
+    return budget_statuses(state.book, leases, state.funded.classes, state.spent, state.taken, left, state.node_site)
 
 
 def _loans(state: State, owner: str) -> list[dict[str, Any]]:

@@ -15,12 +15,13 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Lease:
-    """Facts of a lease. ``seen``: the cycle that closed it; ``timed``: a time limit did."""
+    """Facts of a lease. ``lender``: its payer's owner; ``seen``: the cycle that closed it; ``timed``: a limit did."""
 
     name: str
     run: str
     owner: str
     payer: Key | None
+    lender: str
     gpus: int
     spare: bool
     group: int
@@ -188,6 +189,12 @@ class History:
             )
             for cap in caps
         ]
+        for lease in there:
+            name, rate = self.said[lease.name][-1] if lease.name in self.said else ("unfunded", 0)
+            if lease.payer is not None and lease.payer[0] in law.broken and name != "unfunded":
+                for i, cap in enumerate(caps):
+                    if self._counts(cap, lease, law):
+                        (charge if cap.timed else width)[i] += _weight(cap, lease, law, second, rate)
         found: dict[str, tuple[str, int]] = {}
         for claim in sorted(claims.values(), key=lambda each: self._place(second, law, each)):
             payer = law.envelopes[claim[0].payer or ("", "")]
@@ -197,7 +204,7 @@ class History:
             name = "borrowed" if loan else "owned" if claim[0].owner == payer.owner else "shared"
             for part in _parts(claim):
                 more = [
-                    sum(_weight(cap, lease, law, second) for lease in part if self._counts(cap, lease, law))
+                    sum(_weight(cap, lease, law, second, law.rate) for lease in part if self._counts(cap, lease, law))
                     for cap in caps
                 ]
                 used = [charge[i] if cap.timed else width[i] for i, cap in enumerate(caps)]
@@ -209,8 +216,10 @@ class History:
         return found
 
     def _counts(self, cap: "Cap", lease: Lease, law: Law) -> bool:
-        if lease.payer is None or lease.payer not in law.envelopes:
+        if lease.payer is None:
             return False
+        if lease.payer not in law.envelopes:  # deleted or broken: those above still see what it paid
+            return (lease.lender, lease.region) in cap.beneath
         return cap.counts(lease) and (not cap.loans or self.is_loan(lease, law))
 
     def _place(self, second: int, law: Law, claim: Sequence[Lease]) -> Any:
@@ -240,6 +249,7 @@ class Cap:
     rated: bool
     loans: bool
     of: frozenset[tuple[Key, str]]
+    beneath: "Beneath"
     start: int | None
     starts: Mapping[Key, int | None] | None
 
@@ -252,20 +262,37 @@ class Cap:
         return self.start if self.starts is None else self.starts[lease.payer or ("", "")]
 
 
-def _weight(cap: Cap, lease: Lease, law: Law, second: int) -> int:
+@dataclass(frozen=True)
+class Beneath:
+    """Owners below one, in the regions that its envelope covers; None where it looks at nobody else."""
+
+    law: Law
+    envelope: Envelope | None = None
+
+    def __contains__(self, payment: tuple[str, str]) -> bool:
+        owner, region = payment
+        above = self.envelope
+        if above is None or owner == above.owner:
+            return False
+        return above.owner in self.law.line(owner) and above.covers(region)
+
+
+def _weight(cap: Cap, lease: Lease, law: Law, second: int, rate: int) -> int:
     """What a lease adds to a cap in one second; one that has ended is charged nothing."""
     if not cap.timed:
         return law.milli(lease)
     since = cap.since(lease)
     counted = lease.runs(second) and (since is None or since <= second)
-    return law.milli(lease) * (law.rate if cap.rated else 1) if counted else 0
+    return law.milli(lease) * (rate if cap.rated else 1) if counted else 0
 
 
 def _caps(law: Law, second: int) -> Iterator[Cap]:
     for envelope in law.envelopes.values():
         of = {(envelope.key, "*")}
+        beneath = Beneath(law)
         opened = envelope.start is None or envelope.start <= second
         if envelope.subtree and opened and (envelope.end is None or second < envelope.end):
+            beneath = Beneath(law, envelope)
             of |= {
                 (other.key, region)
                 for other in law.envelopes.values()
@@ -273,15 +300,15 @@ def _caps(law: Law, second: int) -> Iterator[Cap]:
                 if other.owner != envelope.owner and envelope.owner in law.line(other.owner) and envelope.covers(region)
             }
         own = (1000 * envelope.gpus, envelope.hours, envelope.credits)
-        yield from _three(own, loans=False, of=frozenset(of), start=envelope.start, starts=None)
+        yield from _three(own, loans=False, of=frozenset(of), beneath=beneath, start=envelope.start, starts=None)
         lent = (None if envelope.lent_gpus is None else 1000 * envelope.lent_gpus, envelope.lent_hours, None)
         mine = frozenset({(envelope.key, "*")})
-        yield from _three(lent, loans=True, of=mine, start=envelope.start, starts=None)
+        yield from _three(lent, loans=True, of=mine, beneath=Beneath(law), start=envelope.start, starts=None)
     starts = {key: envelope.start for key, envelope in law.envelopes.items()}
     for cap in law.aggregates:
         limits = (None if cap.gpus is None else 1000 * cap.gpus, cap.hours, cap.credits)
         of = {(key, "*") for key in cap.members}
-        yield from _three(limits, loans=False, of=frozenset(of), start=None, starts=starts)
+        yield from _three(limits, loans=False, of=frozenset(of), beneath=Beneath(law), start=None, starts=starts)
 
 
 def _three(limits: Sequence[int | None], **said: Any) -> Iterator[Cap]:

@@ -1,6 +1,7 @@
 """Money as a state file shows it: what every cap was charged and carried, second by second (spec §3.4, §3.6, §9).
 
-On plain documents, without any code of Jobtree's. Budgets are those that a cycle left word of (ConfigMap
+On plain documents, without any code of Jobtree's. What envelopes that are not there paid counts in the subtrees above.
+Budgets are those that a cycle left word of (ConfigMap
 `jobtree-budgets`): those between two cycles as the first of them saw them. Only at the seconds at which a class changes
 can more be carried than before, and what is charged only grows, so these seconds and the last one are enough.
 Milli-GPUs, milli-GPU-seconds, and for credits these times millicredits per GPU-hour.
@@ -91,6 +92,8 @@ class Law:
 
     def is_loan(self, payment: Payment) -> bool:
         """A stranger pays, or a relative that does not share and lent from the start."""
+        if payment.payer not in self.envelopes:
+            return False
         owner, borrower = self.budgets[payment.payer[0]]["owner"], payment.run_owner
         if not self.line(owner) & self.line(borrower):
             return True
@@ -114,9 +117,10 @@ class Law:
             for cap in spec.get("aggregateCaps", ()):
                 members = {(name, each) for each in cap["envelopes"]}
                 limits = {"GPUs": cap.get("maxConcurrency"), **_amounts(cap)}
-                yield from _caps(f"{name}/{cap['name']}", limits, lambda p, m=members: p.payer in m, self._start)
+                yield from _caps(f"{name}/{cap['name']}", limits, lambda p, m=members: p.payer in m, self.start)
 
-    def _start(self, payment: Payment) -> int | None:
+    def start(self, payment: Payment) -> int | None:
+        """Of the payer's window."""
         text = self.envelopes[payment.payer].get("start")
         return None if text is None else unix(text)
 
@@ -127,9 +131,8 @@ class Law:
         owner = self.budgets[key[0]]["owner"]
 
         def counts(payment: Payment) -> bool:
-            payer = self.budgets[payment.payer[0]]["owner"]
-            below = payer != owner and owner in self.line(payer)
-            alike = self.envelopes[payment.payer]["flavor"] == envelope["flavor"] == payment.flavor
+            below = payment.owner != owner and owner in self.line(payment.owner)
+            alike = envelope["flavor"] == payment.flavor
             return payment.payer == key or (below and alike and _matches(envelope["selector"], payment.labels))
 
         return counts
@@ -172,7 +175,7 @@ def violations(before: Sequence[Document], after: Sequence[Document], at: int) -
 
 
 def _carried(law: Law, at: int, payments: Sequence[Payment]) -> Iterator[str]:
-    held = [(payment, width) for payment in payments if payment.payer in law.envelopes and (width := payment.width(at))]
+    held = [(payment, width) for payment in payments if (width := payment.width(at))]
     for cap in law.caps(at):
         width = sum(milli for payment, milli in held if cap.counts(payment))
         if cap.measure == "GPUs" and width > cap.limit:
@@ -180,14 +183,15 @@ def _carried(law: Law, at: int, payments: Sequence[Payment]) -> Iterator[str]:
 
 
 def _charged(law: Law, last: int, at: int, payments: Sequence[Payment]) -> Iterator[str]:
-    mine = [payment for payment in payments if payment.payer in law.envelopes]
     for cap in law.caps(at - 1):
-        counted = [payment for payment in mine if cap.counts(payment)] if cap.measure != "GPUs" else []
-        now, first = (
-            sum(_until(p, second).charge(cap.since(p), cap.measure == "credits") for p in counted)
-            for second in (at, last + 1)
-        )
-        if now > cap.limit and first <= cap.limit:
+        counted = [payment for payment in payments if cap.counts(payment)] if cap.measure != "GPUs" else []
+        there = [payment for payment in counted if payment.payer in law.envelopes]  # others stay as they were
+
+        def charge(payments: Sequence[Payment], second: int, cap: Cap = cap) -> int:
+            return sum(_until(p, second).charge(cap.since(p), cap.measure == "credits") for p in payments)
+
+        now, first = charge(counted, at), charge(counted, last + 1)
+        if now > cap.limit and first <= cap.limit and charge(there, at) > charge(there, at - 1):
             yield f"{cap.name} was charged {now} of {cap.limit} in {cap.measure} by {at}"
 
 
@@ -204,7 +208,7 @@ def _usage(after: Sequence[Document], law: Law, payments: Sequence[Payment], at:
         name = document["metadata"]["name"]
         for usage in status["envelopes"]:
             mine = [each for each in payments if each.payer == (name, usage["name"])]
-            true = sum(_until(each, at).charge(law._start(each), rated=False) for each in mine)
+            true = sum(_until(each, at).charge(law.start(each), rated=False) for each in mine)
             if Fraction(str(usage["gpuSecondsConsumed"])) * 1000 != true:
                 yield f"{name}/{usage['name']} says {usage['gpuSecondsConsumed']} GPU-seconds, its ledger {true / 1000}"
 

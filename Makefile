@@ -38,6 +38,7 @@ lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "==> mypy" && $(BIN)/mypy $(TYPED)
 	@echo "==> import-linter" && $(BIN)/lint-imports --no-logo --cache-dir .cache/import-linter
+	@echo "==> sqlfluff" && $(BIN)/sqlfluff lint --nocolor --disable-progress-bar -q reports
 
 format: $(STAMP) ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .

@@ -43,7 +43,8 @@ SELECT
     iso(epoch(strptime(month, '%Y-%m'))::BIGINT) AS "BillingPeriodStart",
     'Usage' AS "ChargeCategory",
     NULL::VARCHAR AS "ChargeClass",
-    lower(role) || ' GPUs of ' || coalesce('run ' || namespace || '/' || run, 'pruned runs of ' || run_owner) || ', ' || class || ', from ' || budget || '/' || envelope
+    lower(role) || ' GPUs of ' || coalesce('run ' || namespace || '/' || run, 'pruned runs of ' || run_owner)
+        || ', ' || class || ', from ' || budget || '/' || envelope
         AS "ChargeDescription",
     'Usage-Based' AS "ChargeFrequency",
     iso(ended) AS "ChargePeriodEnd",

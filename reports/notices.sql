@@ -40,6 +40,6 @@ UNION ALL
 SELECT DISTINCT ON (kind, namespace, name) 6, kind, CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END,
     'it was set aside by the cycle of ' || iso(since) || ', and counted for nothing then: ' || message
 FROM quarantine_history
-WHERE kind IN ('Lease', 'Budget', 'Node') AND since <= getvariable('until') AND coalesce(until > getvariable('since'), true)
+WHERE kind IN ('Lease', 'Budget', 'Node') AND since <= getvariable('until') AND coalesce(until > getvariable('since'), TRUE)
 
 ORDER BY ALL

@@ -1,8 +1,9 @@
 -- Usage: what every envelope carries and has spent, and when its hours or credits run out.
 --
 -- GPUs are those at the period's end. What is spent counts from the start of the envelope's present window, as its caps
--- do; unfunded time costs nobody anything. The pace is that of the last seven days, or of the window or the lake if they are younger;
--- out_of_hours and out_of_credits are when that pace, kept up, reaches the cap, if it does so before the window ends.
+-- do; unfunded time costs nobody anything. The pace is that of the last seven days, or of the window or the lake if they
+-- are younger; out_of_hours and out_of_credits are when that pace, kept up, reaches the cap, if it does so before the
+-- window ends.
 -- @reads everything
 -- @chart bars x=owner y=gpu_hours by=envelope
 -- @check milli_gpu_seconds = window by budget, envelope
@@ -20,7 +21,10 @@ WITH held AS (
     GROUP BY budget, envelope
 ),
 paces AS (
-    SELECT budget, name AS envelope, greatest(getvariable('until') - 7 * 86400, coalesce(start, 0), getvariable('begin')) AS since
+    SELECT
+        budget,
+        name AS envelope,
+        greatest(getvariable('until') - 7 * 86400, coalesce(start, 0), getvariable('begin')) AS since
     FROM envelopes
 ),
 spent AS (

@@ -6,8 +6,8 @@
 --   known          the last cycle's time: an open lease is known to run until then
 --   bucket         the length of a step of charts over time, in seconds
 --
--- Tables: cycles, runs, leases, opening, discounts (columns: exporters/foldtables.py), and those below. Every lease is there once, in its last
--- form; lease_forms has all that the days' last cycles saw.
+-- Tables: cycles, runs, leases, opening, discounts (columns: exporters/foldtables.py), and those below. Every lease is there
+-- once, in its last form; lease_forms has all that the days' last cycles saw.
 
 -- iso: a time as people and FOCUS write it.
 CREATE MACRO iso(seconds) AS strftime(make_timestamp(seconds * 1000000), '%Y-%m-%dT%H:%M:%SZ');
@@ -22,10 +22,10 @@ CREATE MACRO exhausted(cap, used, paced, span, stop) AS (
 );
 
 -- stands: whether something that stood in [begin, stop) did so at the period's end (stop null: it still does).
-CREATE MACRO stands(begin, stop) AS begin <= getvariable('until') AND coalesce(stop > getvariable('until'), true);
+CREATE MACRO stands(begin, stop) AS begin <= getvariable('until') AND coalesce(stop > getvariable('until'), TRUE);
 
--- nodes, budgets, envelopes, aggregates, quarantine, foreign_gpus, waits, prices: as the period's end found them. NAME_history (foreign_history):
--- every form in the period, with the time that it stood, [since, until).
+-- nodes, budgets, envelopes, aggregates, quarantine, foreign_gpus, waits, prices: as the period's end found them.
+-- NAME_history (foreign_history): every form in the period, with the time that it stood, [since, until).
 CREATE VIEW nodes AS FROM nodes_history WHERE stands(since, until);
 CREATE VIEW budgets AS FROM budgets_history WHERE stands(since, until);
 CREATE VIEW envelopes AS FROM envelopes_history WHERE stands(since, until);
@@ -82,7 +82,7 @@ CREATE VIEW paid AS
 SELECT * FROM ledger WHERE class <> 'unfunded' AND budget IS NOT NULL
 UNION ALL BY NAME
 SELECT
-    budget, envelope, owner, run_owner, flavor, role, funding_class AS class, rate_milli, false AS is_open,
+    budget, envelope, owner, run_owner, flavor, role, funding_class AS class, rate_milli, FALSE AS is_open,
     span['from'] AS began, least(span['to'], getvariable('until')) AS ended, span['milli_gpus'] AS milli_gpus
 FROM (SELECT *, unnest(spans) AS span FROM opening)
 WHERE span['from'] < getvariable('until');

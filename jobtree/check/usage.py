@@ -75,6 +75,7 @@ class _Books:
     def __init__(self, case: Case, caps: Caps, ledger: Ledger, present: Present) -> None:
         self.case, self.caps, self.ledger = case, caps, ledger
         self.beyond: dict[str, int] = defaultdict(int)
+        self._sites = {case.sites[node.name]: node for node in case.nodes.values()}
         self._gpus: dict[EnvelopeKey, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._ahead: dict[EnvelopeKey, int] = defaultdict(int)
         self._rated: dict[EnvelopeKey, int] = defaultdict(int)
@@ -164,12 +165,10 @@ class _Books:
         if not envelope.pays(self.case.at):
             return 0
         anywhere = self.case.policy.funding.cross_location == "allow"
-        sites: dict[int, str] = {}
-        for node in self.case.nodes.values():
-            if node.flavor == envelope.flavor and (anywhere or self.case.matches(envelope, node.name)):
-                sites.setdefault(self.case.sites[node.name], node.name)
+        alike = (node.name for node in self._sites.values() if node.flavor == envelope.flavor)
+        names = [name for name in alike if anywhere or self.case.matches(envelope, name)]
         rooms = [0]
-        for name in sites.values() or [""]:
+        for name in names or [""]:
             pools = {number: self.caps.pools[number] for number in self.caps.of_owner(payer, name)}
             rooms.append(min(p.width - self._width[n] for n, p in pools.items() if p.width is not None))
         return max(rooms)

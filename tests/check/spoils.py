@@ -16,7 +16,7 @@ from jobtree.world.balances import Account
 from jobtree.world.plan import BudgetUpdate, Plan, Pruned, RunUpdate, Short
 from tests.check.scene import Scene, ago, names, slots_of
 from tests.check.scenes import SCENES
-from tests.support.documents import Document, foreign_pod
+from tests.support.documents import Document, envelope, foreign_pod
 from tests.support.times import moment
 
 
@@ -261,3 +261,16 @@ def pruned(scene: Scene, *names: str, retention: str = "20m", **changes: Any) ->
 def growing(**changes: Any) -> Callable[[Scene], object]:
     """done-0 goes, and balances grow by something else than what it was charged."""
     return lambda scene: pruned(scene, "done-0", **changes)
+
+
+def unreadable(scene: Scene) -> Scene:
+    """In the scene of caps a Budget below org:a that cannot be read pays for a GPU."""
+    scene.budget("org:a:z", envelope(1)).run("z", 1, owner="org:a:z", created="-3h")
+    return scene.holds("z", "a02#5", payer="org-a-z/gpus").quarantine("Budget", "org-a-z")
+
+
+def spent_below(scene: Scene, hours: int) -> Scene:
+    """In the scene of hours org bounds its subtree, in which a Budget had spent 6 hours that is gone."""
+    scene.budget("org", envelope(8, scope="subtree", maxGPUHours=hours)).budget("org:b", envelope(2))
+    scene.run("x", 2, owner="org:b", created="-9h").had("x", "a02#4-5", ago("8h"), ago("5h"), payer="org-b/gpus")
+    return scene.remove("Run", "x").remove("Budget", "org-b")

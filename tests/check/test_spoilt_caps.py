@@ -7,6 +7,8 @@ from tests.check.spoils import (
     Spoil,
     limit,
     slots,
+    spent_below,
+    unreadable,
 )
 from tests.support.documents import envelope
 from tests.support.times import moment
@@ -65,6 +67,12 @@ SPOILS = [
         "no-overdraft-subtree classes-partition-width",
     ),
     Spoil(
+        "caps",
+        "no room in the subtree beside what a Budget pays that cannot be read",
+        unreadable,
+        "no-overdraft-subtree classes-partition-width",
+    ),
+    Spoil(
         "loan",
         "one GPU beyond the lending cap",
         lambda s: s.envelope("org-l", {"lending": {"maxConcurrency": 4}}),
@@ -103,6 +111,12 @@ SPOILS = [
         "hours",
         "hours of a subtree",
         lambda s: s.budget("org", envelope(8, scope="subtree", maxGPUHours=99)),
+        "look-ahead-hours",
+    ),
+    Spoil(
+        "hours",
+        "hours of a subtree that a Budget spent which is gone",
+        lambda s: spent_below(s, hours=100 + 6 - 1),
         "look-ahead-hours",
     ),
     Spoil(

@@ -12,8 +12,10 @@ from tests.check.spoils import (
     relative_that_lends,
     requests,
     silent,
+    spent_below,
     taint,
     template,
+    unreadable,
     usage,
 )
 from tests.support.documents import envelope, foreign_pod
@@ -24,6 +26,13 @@ LENDS = {"lending": {"allow": True, "to": ["team:z", "team:a"], "maxConcurrency"
 
 
 TWISTS = [
+    Spoil(
+        "caps",
+        "room in the subtree beside what a Budget pays that cannot be read",
+        lambda s: unreadable(s).envelope("org-a", {"concurrency": 13}),
+        "",
+    ),
+    Spoil("hours", "hours of a subtree beside those of a Budget that is gone", lambda s: spent_below(s, hours=106), ""),
     Spoil("hours", "a Budget's whole usage", lambda s: capped(s).then(usage(aggregate=2)), ""),
     Spoil("hours", "a lease that goes when its time is over", lambda s: pruned(s, "done-0", retention="30m"), ""),
     Spoil(

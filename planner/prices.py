@@ -14,7 +14,7 @@ out; nothing of it reaches the plan but the prices.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,38 +66,29 @@ def prices_of(state: State) -> Prices | None:
         return None
     hopes = [(relaxation.dual(bound.rises), number, bound) for number, bound in enumerate(_bounds(master))]
     hopes = sorted((hope for hope in hopes if hope[0] > _NOISE), key=lambda hope: (-hope[0], hope[1]))
-    found: list[tuple[float, int, Price]] = []
+    found: dict[Price, list[str]] = {}
     tried = 0
-    for most, number, bound in hopes[: TRIES * MOST]:
-        if len(found) >= MOST and sorted(-gain for gain, _, _ in found)[MOST - 1] <= -most:
+    for most, _, bound in hopes[: TRIES * MOST]:
+        if len(found) >= MOST and sorted(price.value for price in found)[-MOST] >= unit * most:
             break  # no dual is less than the gain
         tried += 1
         gain, gpus = relaxation.risen(bound.rises)
-        if gain > _NOISE:
+        if gain > _NOISE:  # kinds of domain in which a flavor's GPUs are worth the same are one
             price = Price(
                 rule=bound.rule,
                 subjects=bound.subjects,
                 unit=bound.unit,
                 value=_up(unit * gain),
                 milli_gpus=round(1000 * gpus),
-                domains=bound.domains,
             )
-            found.append((gain, number, price))
-    found.sort(key=lambda each: (-each[2].value, each[1]))
+            found.setdefault(price, []).extend(bound.domains)
+    listed = sorted(found, key=lambda price: -price.value)[:MOST]
     return Prices(
         relaxed=_up(unit * relaxation.optimum),
         weight=unit,
-        bounds=_together(price for _, _, price in found[:MOST]),
-        more=len(hopes) - tried + len(found[MOST:]),
+        bounds=[structs.replace(price, domains=tuple(found[price])) for price in listed],
+        more=len(hopes) - tried + len(found) - len(listed),
     )
-
-
-def _together(prices: Iterable[Price]) -> list[Price]:
-    """Kinds of domain in which a flavor's GPUs are worth the same, as one."""
-    found: dict[Price, list[str]] = {}
-    for price in prices:
-        found.setdefault(structs.replace(price, domains=()), []).extend(price.domains)
-    return [structs.replace(price, domains=tuple(domains)) for price, domains in found.items()]
 
 
 def _up(value: float) -> int:

@@ -30,6 +30,8 @@ def headline(plan: Plan) -> str:
     parts = [counted(started, "run starts", "runs start"), counted(len(plan.waits), "waits", "wait")]
     if plan.closures:
         parts.append(counted(len(plan.closures), "lease ends", "leases end"))
+    if plan.pruned:
+        parts.append(counted(len(plan.pruned), "closed lease goes", "closed leases go"))
     cut = "; cut short before its proof" if plan.truncated else ""
     return f"Plan {plan.cycle} for {Time(plan.at)}: {', '.join(parts)}{cut}"
 

@@ -57,6 +57,7 @@ def test_what_closed_leases_were_charged_stays_when_they_go() -> None:
     before = used(world, "+25h")
     cycle = world.cycle("+25h")
     assert names(world) == ["s-20260101t000000z-g0-0"]
+    assert "2 closed leases go" in cycle.output.out
     assert [(each.namespace, each.name) for each in cycle.plan.pruned] == [
         ("default", "r-20260101t000000z-g0-0"), ("default", "r-20260101t000000z-g0-1")
     ]  # fmt: skip

@@ -30,7 +30,13 @@ def history(cycles: Sequence[Played]) -> History:
     malleable = {
         run["metadata"]["name"] for cycle in cycles for run in kind(cycle.before, "Run") if "malleable" in run["spec"]
     }
-    return History(laws, [_lease(each, closed, regions, malleable) for each in kind(cycles[-1].after, "Lease")])
+    return History(laws, [_lease(each, closed, regions, malleable) for each in leases(cycles)])
+
+
+def leases(cycles: Sequence[Played]) -> list[Document]:
+    """Every lease in its last form, those that were pruned too."""
+    found = {each["metadata"]["name"]: each for cycle in cycles for each in kind(cycle.after, "Lease")}
+    return [found[name] for name in sorted(found)]
 
 
 def kind(documents: Sequence[Document], name: str) -> list[Document]:

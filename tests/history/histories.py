@@ -1,8 +1,8 @@
 """Random histories, small and nasty: caps of a few hundred GPU-seconds, windows and loans of half a minute.
 
 A family of three, a lender that is a stranger, two regions; runs that start under all kinds of funding; cycles early
-and late; and between them Budgets edited, broken, deleted and made again, rates and discounts changed, work completed,
-cancelled, suspended and deleted.
+and late; and between them Budgets edited, broken, deleted and made again, rates, discounts and retention changed, work
+completed, cancelled, suspended, resumed and deleted.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def budgets(draw: st.DrawFn, owner: str) -> Document:
     """A Budget of one or two envelopes, sometimes with a cap over them, seldom a broken one."""
     names = ["one", "two"][: draw(st.integers(1, 2))]
     made = [draw(envelopes(name)) for name in names]
-    if draw(st.integers(1, 12)) == 12:
+    if draw(st.integers(1, 8)) == 8:
         made[0]["concurrency"] = 0
     caps = {
         "maxConcurrency": draw(_some(st.integers(1, 8))),
@@ -112,12 +112,19 @@ def runs(draw: st.DrawFn, name: str) -> Document:
 
 
 def policies() -> st.SearchStrategy[Document]:
-    """Credit rates, the discount of spares, and a look-ahead short enough to run into caps."""
+    """Credit rates, the discount of spares, a look-ahead short enough to run into caps, and how long leases stay."""
     return st.builds(
-        lambda period, discount, rates: _made(
-            doc.policy(accountingPeriod=f"{period}s", spares={"discount": discount}, creditRates=rates), "policy"
+        lambda period, kept, discount, rates: _made(
+            doc.policy(
+                accountingPeriod=f"{period}s",
+                retention={"leases": kept},
+                spares={"discount": discount},
+                creditRates=rates,
+            ),
+            "policy",
         ),
         st.integers(1, 20),
+        st.sampled_from(["7d", "7d", "0s", "10s", "1m"]),
         st.sampled_from([0.5, 0.5, 0.333, 1, 0]),
         st.sampled_from([{}, {doc.FLAVOR: 36}, {doc.FLAVOR: 36}, {doc.FLAVOR: 90.5}]),
     )
@@ -129,7 +136,7 @@ def changes(fresh: st.SearchStrategy[Document], since: int, at: int) -> st.Searc
     run, owner = st.sampled_from([*FIXED, *MALLEABLE]), st.sampled_from(OWNERS)
     ended = st.one_of(
         done.map(lambda annotation: {"metadata": {"annotations": annotation}}),
-        st.sampled_from(["Cancelled", "Suspended"]).map(lambda state: {"spec": {"state": state}}),
+        st.sampled_from(["Cancelled", "Suspended", "Active"]).map(lambda state: {"spec": {"state": state}}),
     )
     return st.one_of(
         st.builds(lambda each: {"put": [each]}, owner.flatmap(budgets)),
@@ -155,7 +162,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
     steps = [Step(START, put=world)]
     fresh = st.one_of(*(runs(name) for name in LATER))
     for _ in range(draw(st.integers(2, 5))):
-        since, at = steps[-1].at, steps[-1].at + draw(st.sampled_from([1, 2, 7, 20, 45, 90]) | st.integers(1, 100))
+        since, at = steps[-1].at, steps[-1].at + draw(st.sampled_from([1, 2, 7, 20, 45, 90, 400]) | st.integers(1, 100))
         done: Sequence[dict[str, Any]] = draw(st.lists(changes(fresh, since, at), max_size=3))
         parts = {
             name: [each for change in done for each in change.get(name, ())] for name in ("put", "patches", "gone")

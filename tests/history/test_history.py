@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jobtree.check import Rows, check
 from jobtree.world.plan import Plan, Segment
-from tests.history.facts import history, kind
+from tests.history.facts import history, leases
 from tests.history.histories import histories
 from tests.history.play import Played, Step, play, snapshot_of
 from tests.support.documents import merge
@@ -72,7 +72,7 @@ def forgetful(plan: Plan) -> Plan:
 def told(cycles: Sequence[Played]) -> dict[str, list[tuple[str, int]]]:
     """What the ledgers say: lease → (class, rate) in every second from its start to its end, or the last cycle's."""
     found = {}
-    for lease in kind(cycles[-1].after, "Lease"):
+    for lease in leases(cycles):
         status = lease["status"]
         end = unix(status["ended"]) if status.get("closed") else cycles[-1].at + 1
         seconds: list[tuple[str, int]] = []

@@ -24,11 +24,18 @@ BANDS: Final = (64, 16, 8, 4, 0)
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on by hand."""
 FAR: Final = 10
-"""How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved on their own."""
+"""How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved as a MIP."""
 SHARE: Final = 3
 """How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
 NODES: Final = 32
 """Most LPs of that search."""
+SEARCH: Final[Settings] = {
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+}
+"""Gangs alone are soon whole by branching."""
 _WHOLE: Final = 1e-6
 
 Fixings = tuple[tuple[int, float, float], ...]
@@ -51,29 +58,30 @@ def solve_large(master: Master, settings: Settings) -> Solution:
         return Solution(None, -INF, bound, optimal=False)
     lower = np.asarray(master.model.lower, dtype=np.float64)
     upper = np.asarray(master.model.upper, dtype=np.float64)
-    for column, low, high in node.fixings:
-        lower[column], upper[column] = low, high
+    low, high = lower.copy(), upper.copy()
+    for column, least, most in node.fixings:
+        low[column], high[column] = least, most
     columns = columns_of(master)
-    point, value = Dive(master, columns, lower, upper, settings).run(BANDS, bound)
-    if value < bound * (1 - FAR * settings["mip_rel_gap"]):
-        gangs = np.asarray(master.model.integer, dtype=np.bool_) & (columns.size >= BANDS[0])
-        first = _gangs(master.model, gangs, lower, upper, settings, bound)
-        if first is not None:
-            lower[gangs] = upper[gangs] = np.round(first[gangs])
-            second, better = Dive(master, columns, lower, upper, settings).run(BANDS[1:], bound)
-            point, value = (second, better) if better > value else (point, value)
+    near = bound * (1 - FAR * settings["mip_rel_gap"])
+    point, value = Dive(master, columns, low, high, settings).run(BANDS, bound, near)
+    if point is None:
+        gangs = np.asarray(master.model.integer, dtype=np.bool_) & columns.counts & (columns.size >= BANDS[0])
+        first = _gangs(master.model, gangs, settings)
+        bound = min(bound, first.bound)
+        if first.values is not None:
+            lower[gangs] = upper[gangs] = np.round(first.values[gangs])
+        point, value = Dive(master, columns, lower, upper, settings).run(BANDS, bound)
     return Solution(point, value, bound, optimal=False)
 
 
-def _gangs(model: Model, whole: Bools, lower: Floats, upper: Floats, settings: Settings, bound: float) -> Floats | None:
-    """The best point in which the big gangs are whole; None where there is no answer."""
-    kept = model.integer, model.lower, model.upper
-    model.integer, model.lower, model.upper = whole.tolist(), lower.tolist(), upper.tolist()
-    gap = SHARE * settings["mip_rel_gap"]
+def _gangs(model: Model, whole: Bools, settings: Settings) -> Solution:
+    """The best point in which the starts of big gangs are whole. Its bound is one of the model."""
+    kept = model.integer
+    model.integer = whole.tolist()
     try:
-        return solve(model, settings | LEAN | {"objective_target": bound * (1 - gap), "mip_rel_gap": gap}).values
+        return solve(model, settings | LEAN | SEARCH | {"mip_rel_gap": SHARE * settings["mip_rel_gap"]})
     finally:
-        model.integer, model.lower, model.upper = kept
+        model.integer = kept
 
 
 def _branch(master: Master, settings: Settings) -> tuple[Node | None, float]:

@@ -55,18 +55,21 @@ class Dive:
         pass_model(self.highs, lp)
         self.resets = 0
 
-    def run(self, sizes: Sequence[int], bound: float) -> tuple[Floats | None, float]:
-        """A point that is whole in all counts of runs, and its value; ``sizes``: least Active GPUs, falling."""
+    def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
+        """A point that is whole in all integers, and its value; ``sizes``: least Active GPUs, falling.
+
+        ``least``: a point that is worth less is not looked for.
+        """
         point, value = self._solve()
         if point is None:
             return None, -INF
         self._leave_out(point, bound)
-        bands = [self.whole & (self.of.size >= least) for least in sizes]
+        bands = [self.whole & (self.of.size >= size) for size in sizes]
         bands[-1:] = [bands[-2] | (self.whole & (self.of.size < 0)), self.whole]  # money, then what fills its rests
         for band in bands:
             while point is not None and len(open_ := self._open(band, point)):
                 point, value = self._round(open_, point, value, DROP * bound)
-            if point is None:
+            if point is None or value < least:
                 return None, -INF
             now = np.flatnonzero(band & (self.lower < self.upper))
             self._put(now, np.round(point[now]), np.round(point[now]))

@@ -43,8 +43,12 @@ class _PayModel:
     held: Held
 
 
-def pay(problem: Problem, room: Room, draft: Draft, settings: Settings, *, ties: bool = True) -> tuple[list[int], int]:
+def pay(
+    problem: Problem, room: Room, draft: Draft, settings: Settings, *, ties: bool = True, settled: bool = False
+) -> tuple[list[int], int]:
     """Fill ``draft.paid`` with nearest payers; of equally near ones the first, with ``ties``.
+
+    ``settled``: it holds payments of all starts already, which stay where no nearer ones are found.
 
     Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
     """
@@ -52,17 +56,18 @@ def pay(problem: Problem, room: Room, draft: Draft, settings: Settings, *, ties:
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 1.0
-    ranked = _nearest(problem, built, settings, ties=ties)
+    values, nearest = _nearest(problem, built, settings, ties=ties)
     lost: list[int] = []
-    if ranked is None:
+    if values is None and settled:
+        return [], nearest
+    if values is None:
         kept = _kept(problem, built, settings)
         lost = [c for c, column in built.keep.items() if kept is None or kept[column] < 0.5]
         for candidate, column in built.keep.items():
             model.lower[column] = model.upper[column] = 0.0 if candidate in lost else 1.0
-        ranked = _nearest(problem, built, settings, ties=ties, paid=kept)
-    if ranked is None:
+        values, nearest = _nearest(problem, built, settings, ties=ties, paid=kept)
+    if values is None:
         return list(built.keep), 0
-    values, nearest = ranked
     _hand_out(problem, built, values, [c for c in built.keep if c not in lost], draft)
     return lost, nearest
 
@@ -128,11 +133,11 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
 
 def _nearest(
     problem: Problem, built: _PayModel, settings: Settings, *, ties: bool, paid: Floats | None = None
-) -> tuple[Floats, int] | None:
+) -> tuple[Floats | None, int]:
     """Least Σ rank × milli, then with ``ties`` the earliest payers in each purse's order. None: not all can be paid.
 
-    ``paid``: whole payments that are known. Returns payments, and the bound of the second objective in milli-GPUs ×
-    rank.
+    ``paid``: whole payments that are known. Returns payments, and the bound of the second
+    objective in milli-GPUs × rank.
     """
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)
@@ -140,25 +145,24 @@ def _nearest(
     if not problem.exact:  # a network but for spares, which count half: mostly its relaxation is whole
         near, relaxed = relax_both(model, ranks, order, settings)
         if near.infeasible:
-            return None
+            return None, 0
         if relaxed.values is not None and not fractional(model, relaxed.values).any():
             return relaxed.values, integer_bound(1000 * near.bound, least=True)
         if relaxed.values is not None and len(model.cost) > WHOLE:
             model.maximise(ranks)
-            whole = made_whole(model, relaxed.values, settings)
-            whole = paid if whole is None else whole
-            return None if whole is None else (whole, integer_bound(1000 * near.bound, least=True))
+            whole = made_whole(model, relaxed.values, settings, most=WHOLE)
+            return paid if whole is None else whole, integer_bound(1000 * near.bound, least=True)
     stay = built.held.objective()
     if stay:
         model.maximise(stay)
         kept = solve(model, settings)
         if kept.values is None:
-            return None
+            return None, 0
         model.keep(("recalled",), stay, kept.objective)
     model.maximise(ranks)
     first = solve(model, settings)
     if first.values is None:
-        return None
+        return None, 0
     nearest = integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
     if not ties:
         return first.values, nearest

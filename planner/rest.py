@@ -79,13 +79,16 @@ def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings) -> 
     return Solution(base, found.objective + rest, found.bound + rest, found.optimal)
 
 
-def made_whole(model: Model, point: Floats, settings: Settings) -> Floats | None:
-    """The best whole point that differs from this one only beside what is not whole; None where there is none."""
+def made_whole(model: Model, point: Floats, settings: Settings, *, most: int) -> Floats | None:
+    """The best whole point that differs from this one only beside what is not whole, in ``most`` columns at most.
+
+    None: none is found.
+    """
     off = fractional(model, point)
     if not off.any():
         return point
     for free in (beside(model, off, equal=True), beside(model, beside(model, off, equal=False), equal=True)):
-        found = solve_rest(model, point, free, settings).values
+        found = solve_rest(model, point, free, settings).values if np.count_nonzero(free) <= most else None
         if found is not None:
             return found
     return None

@@ -96,6 +96,7 @@ def pass_model(highs: highspy.Highs, lp: highspy.HighsLp) -> None:
 
 def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
     """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
+    relaxed = relaxed or not any(model.integer)  # HiGHS states no bound beside the optimum where nothing is integer
     highs = new_highs(settings)
     pass_model(highs, to_highs(model, relaxed=relaxed))
     if start is not None:

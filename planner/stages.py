@@ -267,7 +267,7 @@ class Search:
         unpaid, _ = pay(problem, room, draft, self.settings, ties=problem.exact)
         _drop(problem, room, draft, set(unpaid))
         self._top_up(room, draft)
-        _, nearest = pay(problem, room, draft, self.settings, ties=problem.exact)
+        _, nearest = pay(problem, room, draft, self.settings, ties=problem.exact, settled=True)
         tight = {piece.kind for piece in failed}
         return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains

@@ -23,6 +23,7 @@ from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.endings import limit_end, started
 from policies.problem import Problem
+from policies.trees import held_back
 from policies.usage import budget_statuses
 
 
@@ -35,6 +36,9 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
     """The Plan of an incumbent."""
     cycle = cycle_name(state.at)
     draft = incumbent.draft(problem)
+    state = state.asking(state.pending)
+    back = held_back(problem.gangs, draft.started(problem))
+    state.blocked.update({key: ("GangIncomplete", why) for key, why in back.items()})
     room = state.room()
     for piece in draft.pieces:
         room.take(piece.chunks, piece.load)

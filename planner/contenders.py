@@ -27,7 +27,7 @@ def idle(state: State, keys: Iterable[RunKey] = (), *, many: bool = False) -> se
 
 
 def contenders(state: State, *, many: bool = False) -> set[RunKey]:
-    """Runs that could start if nothing else did; of a gang, all of them or none.
+    """Runs that could start if nothing else did; of a gang, as many as it needs or none.
 
     With ``many`` as the planner has it where many wait, however few do in this part of the world.
     """
@@ -36,8 +36,7 @@ def contenders(state: State, *, many: bool = False) -> set[RunKey]:
     purses = Purses.after(problem, Draft())
     could = {kind.index for kind in problem.types if _fits(vacancies, kind.sites, kind.lowered) and _pays(purses, kind)}
     keys = {problem.candidates[c].run.key for kind in problem.types if kind.index in could for c in kind.members}
-    gangs = [set(gang) for gang in problem.gangs if not set(gang) <= keys]
-    return keys.difference(*gangs)
+    return keys.difference(*(gang for gang in problem.gangs if len(keys.intersection(gang)) < gang.least))
 
 
 def fits(state: State) -> bool:

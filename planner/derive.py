@@ -86,16 +86,27 @@ class State:
 
         With ``many`` as where many wait, however few do here.
         """
-        whole, waiting = trees.gangs([run for run in self.pending if run.key not in self.blocked])
+        there = self._started()
+        ready = [run for run in self.pending if run.key not in self.blocked and run.key not in there]
+        whole, waiting = trees.gangs(ready, there.values())
         for key, why in waiting.items():
             self.blocked[key] = ("GangIncomplete", why)
-        ready = [run for run in self.pending if run.key not in self.blocked and not run.is_cpu]
+        ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
         free = dict.fromkeys(at_work, 0) | self.room().free_by_site()
         leeway = Leeway.of(self.book, self.funded.used, free, rises=rises)
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
         return lower_runs(ready, self.fleet, self.book, self.funded, self.taken, leeway, ties, exact=exact)
+
+    def _started(self) -> dict[RunKey, RunRow]:
+        """Members of gangs that run on or have completed."""
+        members = {key: run for key, run in self.runs.items() if run.gang and key not in self.endings}
+        return {
+            key: run
+            for key, run in members.items()
+            if key in self.held or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
+        }
 
     def quotas(self) -> list[trees.Tree]:
         """Trees that have one."""

@@ -166,7 +166,7 @@ def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, s
         reason = "Contended"
     if run.selector and deficit:
         why.append(f"only nodes with {_labels(run)} are looked at")
-    if run.gang:
+    if any(run.key in gang.members for gang in problem.gangs):
         clauses.append(f"gang {run.gang} of {run.gang_size} starts whole or not at all")
     text = "; ".join([*clauses, *why])
     return _wait(run, reason, f"{_asks(run)}: {text}.", shorts, deficit)

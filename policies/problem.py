@@ -12,7 +12,7 @@ from policies.leeway import Leeway
 from policies.payers import Payer, Refused, Source
 from policies.runs import RunRow
 from policies.shapes import Lowered, PodLoad, Shape
-from policies.trees import Tree
+from policies.trees import Gang, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Problem:
     candidates: list[Candidate]
     types: list[RunType]
     ways: dict[RunKey, list[int]]
-    gangs: list[list[RunKey]]
+    gangs: list[Gang]
     trees: list[Tree]
     refused: dict[RunKey, list[Refused]]
     exact: bool

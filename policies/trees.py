@@ -2,12 +2,13 @@
 
 tree:  Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
 Σ GPU-seconds used + Active GPUs × min(P, time limit left), likewise  ≤ quota.maxGPUHours
-gang:  all ``size`` runs of that name in a namespace start in one cycle, or none
+gang:  of the runs of that name in a namespace ``size`` or more start in one cycle, or none; what has started counts
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,10 +40,30 @@ class Tree:
         return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
 
 
+@dataclass(frozen=True)
+class Gang:
+    """Runs that start together: of the ``members``, which ask for GPUs, ``least`` or more, or none.
+
+    ``cpu``: members without GPUs; nothing keeps them from starting but the others, with which they start.
+    """
+
+    members: tuple[RunKey, ...]
+    least: int
+    cpu: tuple[RunKey, ...]
+
+    def __iter__(self) -> Iterator[RunKey]:
+        """Over the members that ask for GPUs."""
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        """How many ask for GPUs."""
+        return len(self.members)
+
+
 class Ties(NamedTuple):
     """What makes runs depend on each other: ``gangs`` that are complete, and ``trees`` with a quota."""
 
-    gangs: list[list[RunKey]]
+    gangs: list[Gang]
     trees: list[Tree]
 
 
@@ -93,21 +114,40 @@ def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[Ru
     return frozenset(seen)
 
 
-def gangs(pending: list[RunRow]) -> tuple[list[list[RunKey]], dict[RunKey, str]]:
-    """Gangs that are complete among ``pending``, and for members of the others why they wait."""
-    by_name: dict[tuple[str, str, int], list[RunKey]] = {}
+def gangs(pending: Iterable[RunRow], started: Iterable[RunRow]) -> tuple[list[Gang], dict[RunKey, str]]:
+    """Gangs that can be complete with what is ``pending``, and for members of the others why they wait.
+
+    ``started``: runs that run or have completed. Where they and the members without GPUs are ``size``, nothing ties
+    the rest. Members that state different sizes are bound by the largest.
+    """
+    there = Counter((run.namespace, run.gang) for run in started)
+    by_name: dict[tuple[str, str], list[RunRow]] = {}
     for run in pending:
         if run.gang:
-            by_name.setdefault((run.namespace, run.gang, run.gang_size), []).append(run.key)
-    whole: list[list[RunKey]] = []
+            by_name.setdefault((run.namespace, run.gang), []).append(run)
+    whole: list[Gang] = []
     waiting: dict[RunKey, str] = {}
-    for (_, name, size), keys in sorted(by_name.items()):
-        if len(keys) == size:
-            whole.append(sorted(keys))
-            continue
-        for key in keys:
-            waiting[key] = f"{len(keys)} of the {size} runs of gang {name} are ready to start"
+    for (namespace, name), runs in sorted(by_name.items()):
+        size = max(run.gang_size for run in runs)
+        members = tuple(sorted(run.key for run in runs if not run.is_cpu))
+        cpu = tuple(sorted(run.key for run in runs if run.is_cpu))
+        least = size - there[namespace, name] - len(cpu)
+        if least > len(members):
+            ready = size - least + len(members)
+            waiting |= dict.fromkeys((*members, *cpu), f"{ready} of the {size} runs of gang {name} are ready to start")
+        elif least > 0:
+            whole.append(Gang(members, least, cpu))
     return whole, waiting
+
+
+def held_back(gangs: Iterable[Gang], started: Collection[RunKey]) -> dict[RunKey, str]:
+    """Members without GPUs whose gang does not start, and why they wait."""
+    return {
+        key: f"{len(gang)} of its gang's runs wait for GPUs, and {gang.least} have to start with it"
+        for gang in gangs
+        if not any(member in started for member in gang)
+        for key in gang.cpu
+    }
 
 
 def rows(model: Model, problem: Problem, starts: Starts) -> None:
@@ -128,5 +168,10 @@ def rows(model: Model, problem: Problem, starts: Starts) -> None:
         model.row(("tree", *tree.root, tree.hours), [(c, w / scale) for c, w in terms], -INF, left)
     for gang in problem.gangs:
         sums = [[starts.start[c] for c in problem.ways.get(key, ()) if c in starts.start] for key in gang]
-        for key, other in zip(gang[1:], sums[1:], strict=True):
-            model.row(("gang", *key), [*((c, 1.0) for c in sums[0]), *((c, -1.0) for c in other)], 0.0, 0.0)
+        if gang.least == len(gang):
+            for key, other in zip(gang.members[1:], sums[1:], strict=True):
+                model.row(("gang", *key), [*((c, 1.0) for c in sums[0]), *((c, -1.0) for c in other)], 0.0, 0.0)
+            continue
+        for key, mine in zip(gang, sums, strict=True):
+            together = {c: 1.0 for other in sums for c in other} | dict.fromkeys(mine, 1.0 - gang.least)
+            model.row(("gang", *key), list(together.items()), 0.0, INF)

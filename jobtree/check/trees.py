@@ -67,12 +67,17 @@ def _gangs(case: Case) -> Iterator[Violation]:
         if run.gang:
             members[run.namespace, run.gang].append(run)
     for (namespace, name), runs in members.items():
-        starting = [run for run in runs if run.key in case.starting]
+        starting = [run for run in runs if run.key in case.starting or _cpu_starts(case, run)]
         there = [run for run in runs if case.after(run.key) or run.outcome == "Completed" or _cpu_started(case, run)]
         for run in starting:
             if run.gang_size is not None and len(there) < run.gang_size:
                 sentence = f"it starts with {len(there)} of the {run.gang_size} runs of gang {name}: all start or none"
                 yield Violation("co-start", f"Run {namespace}/{run.name}", sentence)
+
+
+def _cpu_starts(case: Case, run: Run) -> bool:
+    before = case.stored(run.key)
+    return run.total == 0 and case.phase_after(run.key) == "Running" and (before is None or before.phase != "Running")
 
 
 def _cpu_started(case: Case, run: Run) -> bool:

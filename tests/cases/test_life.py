@@ -171,3 +171,58 @@ def test_hours_of_a_tree_are_provided_for_no_further_than_the_limit_though_lease
     cycle = renewed(world, "+1h").run("child", 8, limit="3h", parent="root", created="+1h").cycle("+1h")
 
     assert cycle.running == ["child", "root"]
+
+
+def driver(world: World, name: str, size: int) -> World:
+    """A CPU run that is a member of gang g."""
+    resources = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
+    return world.run(name, 1, resources=resources, gang={"name": "g", "size": size})
+
+
+def test_a_member_without_gpus_starts_with_its_gang() -> None:
+    world = World().node("n1").budget("org:a", 64).run("busy", 8)
+    assert world.cycle().running == ["busy"]
+    driver(world, "driver", 2).run("worker", 8, created="+1m", gang={"name": "g", "size": 2})
+    cycle = world.cycle("+1m")
+    assert (cycle.phases["driver"], cycle.phases["worker"]) == ("Pending", "Pending")
+    assert cycle.condition("driver", "Admitted")["reason"] == "GangIncomplete"
+
+    cycle = world.node("n2").cycle("+2m")
+    assert cycle.running == ["busy", "driver", "worker"]
+    assert world.cycle("+3m").running == ["busy", "driver", "worker"]
+
+
+def test_a_gang_without_gpus_waits_for_all_of_it() -> None:
+    world = driver(World().node("n1"), "one", 2)
+    assert world.cycle().phases == {"one": "Pending"}
+    assert driver(world, "two", 2).cycle("+1m").running == ["one", "two"]
+
+
+def test_of_a_gang_with_more_runs_than_its_size_as_many_start_as_can() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 64)
+    for name in ("one", "two", "three"):
+        world.run(name, 8, **GANG)
+    assert len(world.cycle().running) == 2
+
+    assert world.node("n3").cycle("+1m").running == ["one", "three", "two"]
+
+
+def test_a_gang_with_more_runs_than_its_size_does_not_start_with_fewer() -> None:
+    world = World().node("n1").budget("org:a", 64)
+    for name in ("one", "two", "three"):
+        world.run(name, 8, **GANG)
+    cycle = world.cycle()
+
+    assert cycle.running == []
+    assert all("gang g of 2 starts whole or not at all" in cycle.waits[name].message for name in ("one", "two"))
+
+
+def test_a_member_that_lost_its_node_comes_back_beside_those_that_run_on() -> None:
+    world = World().domain("A", nodes=3).budget("org:a", 64)
+    for name in ("one", "two"):
+        world.run(name, 8, runtime={"checkpoint": "10m"}, **GANG)
+    cycle = world.cycle()
+    assert cycle.running == ["one", "two"]
+    (lost,) = cycle.leases("one")
+
+    assert world.delete("Node", *lost.nodes).cycle("+1m").running == ["one", "two"]

@@ -1,16 +1,33 @@
 """Starts (spec §1, §7): every lease that must not be, or lies, is caught under its own name."""
 
+from typing import Any, Final
+
 import pytest
 
 from jobtree.api import OwnerPath, Time
 from jobtree.api.lease import Interval
+from jobtree.api.meta import Condition
+from jobtree.api.run import RUN_CONDITIONS
 from tests.check.spoils import (
     COMPLETED,
     FAILED,
     Spoil,
+    status,
 )
 from tests.support.times import moment
 
+CPU: Final = {
+    "spec": {
+        "resources": {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"},
+    }
+}
+RUNNING: Final[dict[str, Any]] = {
+    "phase": "Running",
+    "conditions": tuple(
+        Condition(type=each, status="True" if each in ("Admitted", "Scheduled", "Running") else "False", reason="Scene")
+        for each in RUN_CONDITIONS
+    ),
+}
 SPOILS = [
     Spoil("family", "two new leases of one name", lambda s: s.starts("r", "a03#0", name="r-0").drop(1), "unique-names"),
     Spoil(
@@ -94,17 +111,7 @@ SPOILS = [
         lambda s: s.edit(
             "Run",
             "r",
-            {
-                "spec": {
-                    "resources": {
-                        "gpuType": None,
-                        "totalGPUs": None,
-                        "pods": 1,
-                        "cpuPerPod": "1",
-                        "memoryPerPod": "1Gi",
-                    }
-                }
-            },
+            CPU,
         ),
         "run-may-start lease-truthful node-flavor",
     ),
@@ -117,6 +124,12 @@ SPOILS = [
         "follow",
     ),
     Spoil("bound", "half a co-start gang", lambda s: s.drop(1), "co-start"),
+    Spoil(
+        "bound",
+        "a member without GPUs that starts without its gang",
+        lambda s: s.drop(0, 1).edit("Run", "two", CPU).then(status("two", **RUNNING)),
+        "co-start",
+    ),
     Spoil("bound", "a gang of which one is missing", lambda s: s.drop(1).remove("Run", "two"), "co-start"),
 ]
 

@@ -63,7 +63,8 @@ def _ties(world: World, choice: list[Choice]) -> bool:
     """Co-start gangs and quotas of trees."""
     starting = {run.key: sum(groups) for run, _, groups in choice}
     for run in world.waiting:
-        if run.row["gang"] and len({other.key in starting for other in gang_of(run, world.waiting)}) > 1:
+        gang = [other for other in gang_of(run, world.waiting) if other.key in starting]
+        if run.row["gang"] and run.key in starting and len(gang) < run.row["gang_size"]:
             return False
     return all(_within_quota(world, root, starting) for root in world.runs.values())
 

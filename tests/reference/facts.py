@@ -164,7 +164,7 @@ def read(snapshot: Snapshot, at: int) -> World:
 
 def _gang_is_whole(run: Run, ready: list[Run]) -> bool:
     """Spec §1: ``size`` Runs start in the same cycle or not at all."""
-    return not run.row["gang"] or len(gang_of(run, ready)) == run.row["gang_size"]
+    return not run.row["gang"] or len(gang_of(run, ready)) >= run.row["gang_size"]
 
 
 def gang_of(run: Run, runs: list[Run]) -> list[Run]:

@@ -276,8 +276,8 @@ class Reference:
             self._add(starts <= 1)
             # §1 gang "these Runs start in the same cycle or not at all"
             if run.row["gang"]:
-                first = gang_of(run, self.world.waiting)[0]
-                self._add(starts == pulp.lpSum(way.starts for way in by_run[first.key]))
+                gang = [way.starts for other in gang_of(run, self.world.waiting) for way in by_run[other.key]]
+                self._add(pulp.lpSum(gang) >= run.row["gang_size"] * starts)
         for root in self.world.runs.values():
             self._quota(root, [way for key in below(self.world, root.key) for way in by_run.get(key, [])])
 

@@ -249,11 +249,11 @@ def _template(draw: Draw, *, loaded: bool) -> Document:
 
 
 def _tied(draw: Draw, runs: list[Document]) -> list[Document]:
-    """Some runs in a gang, complete or not; some below another that has a quota."""
+    """Some runs in a gang, complete, with more than it needs, or not; some below another that has a quota."""
     if len(runs) > 1 and _chance(draw, 1, 2):
         size = draw(st.integers(2, len(runs)))
         gang = {"spec": {"gang": {"name": "g", "size": size}}}
-        there = size - 1 if _chance(draw, 1, 6) else size
+        there = size - 1 if _chance(draw, 1, 6) else draw(st.integers(size, len(runs)))
         runs = [doc.merge(each, gang) if n < there else each for n, each in enumerate(runs)]
     if len(runs) > 1 and _chance(draw, 1, 2):
         quota = _pick(draw, {"maxGPUs": draw(st.integers(1, 24))}, {"maxGPUHours": draw(st.integers(1, 400))})

@@ -46,6 +46,14 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "full": ("claim", "cap", "second"),
     "admits": ("cap",),
     "second": ("cap",),
+    "starts-by-rights": ("type", "rights"),
+    "rights": ("type", "rights"),
+    "near": ("rights", "envelope", "region"),
+    "near-paid": ("envelope",),
+    "near-lies": ("rights", "region"),
+    "near-starts": ("type", "rights"),
+    "near-groups": ("type", "region"),
+    "lies-near": ("type", "rights", "region"),
     "tree": ("text", "text", "time"),
     "seat": ("type", "kind", "role", "node"),
     "seats": ("type", "kind", "role"),
@@ -127,6 +135,7 @@ class _Words:
             "node": lambda index: fleet.names[index],
             "envelope": lambda index: money.envelopes[index].label,
             "cap": lambda index: "{0.rule},{0.measure.name},{0.subject}".format(problem.book.caps[index]),
+            "rights": self._rights(master).__getitem__,
             "claim": lambda index: _claim(problem.running.parts[index], money.envelopes),
             "second": lambda second: "second" if second else "now",
             "time": lambda hours: "hours" if hours else "GPUs",
@@ -139,6 +148,13 @@ class _Words:
         meanings = _PARTS.get(what, ("text",) * len(parts))
         said = [self._say[meaning](part) for meaning, part in zip(meanings, parts, strict=True)]
         return re.sub(r"[^!-~]", "_", f"{what}[{','.join(text for text in said if text)}]")
+
+    def _rights(self, master: Master) -> dict[int, str]:
+        """By number, the first of the candidates that may recall the same."""
+        members: dict[int, list[int]] = {}
+        for index, candidate in enumerate(master.problem.candidates):
+            members.setdefault(candidate.rights, []).append(index)
+        return {rights: f"as.{_and_more(self._way(master, mine[0]), mine)}" for rights, mine in members.items()}
 
     @staticmethod
     def _way(master: Master, candidate: int) -> str:

@@ -62,7 +62,7 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     for column, least, most in node.fixings:
         low[column], high[column] = least, most
     columns = columns_of(master)
-    near = bound * (1 - FAR * settings["mip_rel_gap"])
+    near = bound * (1 - FAR * settings["mip_rel_gap"]) if not master.held.stays else -INF
     point, value = Dive(master, columns, low, high, settings).run(BANDS, bound, near)
     if point is None:
         gangs = np.asarray(master.model.integer, dtype=np.bool_) & columns.counts & (columns.size >= BANDS[0])

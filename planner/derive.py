@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -94,7 +95,7 @@ class State:
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
         free = dict.fromkeys(at_work, 0) | self.room().free_by_site()
-        leeway = Leeway.of(self.book, self.funded.used, free, rises=rises)
+        leeway = partial(Leeway.of, self.book, self.funded.used, free=free, rises=rises)
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
         return lower_runs(ready, self.fleet, self.book, self.funded, self.taken, leeway, ties, exact=exact)

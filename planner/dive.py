@@ -6,7 +6,7 @@ rounded together, else what is nearest to it. Where that loses more than DROP of
 Where neither side has a point, the type may start less. Everything may stay away, so in the end there is always one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from jobtree.world.values import Bools, Ints
 from planner.master import Master
+from planner.settling import settle
 from planner.solver import Floats, Settings, new_highs, pass_model, to_highs
 from policies.model import INF
 
@@ -26,6 +27,8 @@ UNLIKELY: Final = 2e-5
 """Starts that would cost this part of the bound are left out."""
 RESETS: Final = 20
 """Most times that a single type is made to start less; then all may."""
+STARTS: Final = ("start", "starts", "starts-by-rights")
+"""What columns count starts."""
 _WHOLE: Final = 1e-6
 
 
@@ -46,9 +49,11 @@ class Dive:
     def __init__(self, master: Master, of: "Columns", lower: Floats, upper: Floats, settings: Settings) -> None:
         model = master.model
         self.least = np.asarray(model.lower, dtype=np.float64)
+        self.most = np.asarray(model.upper, dtype=np.float64)
         self.lower, self.upper = lower.copy(), upper.copy()
         self.whole = np.asarray(model.integer, dtype=np.bool_)
         self.of = of
+        self.held = master.held
         self.highs = new_highs(settings | {"solver": "simplex"})
         lp = to_highs(model, relaxed=True)
         lp.col_lower_, lp.col_upper_ = self.lower, self.upper
@@ -63,6 +68,10 @@ class Dive:
         point, value = self._solve()
         if point is None:
             return None, -INF
+        if self.held.stays:
+            point, value = settle(self, self.held, point, bound)
+            if point is None:
+                return None, -INF
         self._leave_out(point, bound)
         bands = [self.whole & (self.of.size >= size) for size in sizes]
         bands[-1:] = [bands[-2] | (self.whole & (self.of.size < 0)), self.whole]  # money, then what fills its rests
@@ -74,6 +83,19 @@ class Dive:
             now = np.flatnonzero(band & (self.lower < self.upper))
             self._put(now, np.round(point[now]), np.round(point[now]))
         return point, value
+
+    def fix(self, values: Mapping[int, float]) -> tuple[Floats | None, float]:
+        """Fix columns and solve; None: there is no point then."""
+        return self._try(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
+
+    def undo(self) -> None:
+        """Take the last fixing back."""
+        self._put(self._last, *self._before)
+
+    def reset(self, columns: Sequence[int]) -> None:
+        """Take every fixing of these columns back."""
+        every = np.asarray(columns, np.int64)
+        self._put(every, self.least[every], self.most[every])
 
     def _leave_out(self, point: Floats, bound: float) -> None:
         dual = np.asarray(self.highs.getSolution().col_dual, dtype=np.float64)
@@ -123,7 +145,9 @@ class Dive:
             found = self._try(one, np.floor(point[one]), self.least[one])
             if found[0] is not None:
                 return found
-        everything = np.flatnonzero(self.whole)
+        recall = self.held.columns
+        self.reset(recall)  # a claim that gives way asks for starts: none has to
+        everything = np.setdiff1d(np.flatnonzero(self.whole), recall)
         highest = np.minimum(self.upper[everything], np.floor(point[everything] + _WHOLE))
         return self._try(everything, highest, self.least[everything])
 
@@ -132,7 +156,7 @@ class Dive:
 
         What the bounds were is kept.
         """
-        self._before = self.lower[columns].copy(), self.upper[columns].copy()
+        self._last, self._before = columns, (self.lower[columns].copy(), self.upper[columns].copy())
         self._put(columns, high if low is None else low, high)
         return self._solve()
 
@@ -152,10 +176,11 @@ def columns_of(master: Master) -> Columns:
     """The columns of a master by what they count."""
     problem = master.problem
     number = len(master.model.cost)
-    found = Columns(np.full(number, -1, np.int64), np.full(number, -1, np.int64), np.zeros(number, np.bool_))
+    nothing = np.full(number, -1, np.int64)
+    found = Columns(nothing, nothing.copy(), np.zeros(number, np.bool_))
     for column, (what, *key) in enumerate(master.model.column_keys):
-        if what in ("start", "starts", "all-steps", "groups", "lies-together"):
+        if what in (*STARTS, "all-steps", "groups", "lies-together"):
             kind = problem.candidates[key[0]].type if what == "start" else key[0]
             found.owner[column], found.size[column] = kind, problem.types[kind].base_gpus
-            found.counts[column] = what in ("start", "starts")
+            found.counts[column] = what in STARTS
     return found

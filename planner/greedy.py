@@ -29,7 +29,7 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
     """Add to ``draft`` whatever still fits, candidates in ``order``; gangs are left to the master."""
     in_gang = {key for gang in problem.gangs for key in gang}
     started = draft.started(problem)
-    hopeless: set[tuple[int, int, int]] = set()
+    hopeless: set[tuple[int, int, int, int]] = set()
     filler = _Filler(problem, room, purses)
     for index in order:
         candidate = problem.candidates[index]
@@ -37,7 +37,7 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
         if candidate.run.key in started or candidate.run.key in in_gang:
             continue
         for steps in range(kind.lowered.steps, -1, -1):
-            case = (kind.index, steps, candidate.purse if problem.exact else 0)  # only there does nearness recall
+            case = (kind.index, steps, candidate.purse if problem.exact else 0, candidate.rights)
             if case in hopeless:
                 continue
             start = Start(index, steps)

@@ -1,9 +1,10 @@
 """Lowering: waiting runs become candidates, and candidates that only age tells apart become one type."""
 
-from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from planner.payer_lists import PayerList, PayerLists
 from policies import lending
 from policies.caps import CapBook, Lane
 from policies.claims import RunKey
@@ -11,12 +12,13 @@ from policies.classes import Funded
 from policies.fleet import Access, Fleet
 from policies.ledger import Spent
 from policies.leeway import Leeway
-from policies.payers import Payer, Refused, Source, payers
+from policies.payers import Source
 from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
 from policies.runs import RunRow
 from policies.shapes import PodLoad
 from policies.trees import Ties
+from policies.yielding import Ask, Right, Yielding, rights_of
 
 EXACT: Final = 100
 """Most runs that wait where few do."""
@@ -27,23 +29,6 @@ def few(waiting: int) -> bool:
     return waiting <= EXACT
 
 
-@dataclass(frozen=True)
-class _Purse:
-    """Payers of a run, nearest first; ``sources``: the same as caps see them.
-
-    ``lends``: is one of them a sponsor; ``limits_runs``: does one bound what it pays for a single run; ``sites``: where
-    any of them pays; ``number``: one for each purse.
-    """
-
-    payers: tuple[Payer, ...]
-    refused: list[Refused]
-    sources: tuple[Source, ...]
-    lends: bool
-    limits_runs: bool
-    sites: frozenset[int]
-    number: int
-
-
 @dataclass
 class _Lowering:
     """Answers shared by runs that ask the same. ``exact``: runs whose payers stand in another order differ in type."""
@@ -52,56 +37,12 @@ class _Lowering:
     book: CapBook
     leeway: Leeway
     exact: bool
-    purses: dict[tuple[object, ...], _Purse] = field(default_factory=dict)
     pools: dict[object, int] = field(default_factory=dict)
-    strict: dict[str, bool] = field(default_factory=dict)
-    found: dict[tuple[object, ...], tuple[list[Payer], list[Refused], list[int]]] = field(default_factory=dict)
     live: dict[tuple[int, bool, int], tuple[Source, ...]] = field(default_factory=dict)
     single: dict[tuple[Source, bool, int], Source | None] = field(default_factory=dict)
     types: dict[tuple[object, ...], RunType] = field(default_factory=dict)
 
-    def purse(self, run: RunRow) -> _Purse:
-        """Who may pay for the run."""
-        who = (run.owner, run.flavor, run.sponsors, run.allow_borrow)
-        asked = (*who, self._weighed_limit(run))
-        if asked not in self.purses:
-            if self.strict[run.flavor] or who not in self.found:  # else a limit changes nothing but the payers' limits
-                self.found[who] = self._payers(run)
-            found, refused, timed = self.found[who]
-            for place in timed:
-                limit = found[place].limit if self.strict[run.flavor] else run.limit
-                found[place] = found[place].within(self._ahead(limit))
-            near = tuple(found)
-            sources = tuple(sorted({payer.source for payer in near}, key=lambda s: s.envelope))
-            lends = any(source.loan for source in sources)
-            limited = any(source.run_gpus is not None for source in sources)
-            sites = frozenset[int]().union(*(self.book.money.pays_on[source.envelope] for source in sources))
-            self.purses[asked] = _Purse(near, refused, sources, lends, limited, sites, len(self.purses))
-        return self.purses[asked]
-
-    def _weighed_limit(self, run: RunRow) -> int | None:
-        """The run's limit as far as any envelope of its flavor can tell limits apart."""
-        if run.flavor not in self.strict:
-            money = self.book.money
-            self.strict[run.flavor] = money.policy.funding.past_window == "refuse" or any(
-                money.envelopes[e].per_run_time is not None or money.envelopes[e].per_run_default_time is not None
-                for e in money.by_flavor.get(run.flavor, ())
-            )
-        return run.limit if self.strict[run.flavor] else self._ahead(run.limit)
-
-    def _ahead(self, limit: int | None) -> int:
-        """No cap on time looks further ahead than the accounting period."""
-        period = int(self.book.money.policy.accounting_period)
-        return period if limit is None else min(period, limit)
-
-    def _payers(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
-        """Who may pay, who may not, and the places of payers whose limit a cap on time weighs: only they have one."""
-        found, refused = payers(self.book.money, run)
-        timed = [i for i, payer in enumerate(found) if self.book.time_caps(payer.envelope)]
-        weighed = set(timed)
-        return [payer if i in weighed else payer.within(None) for i, payer in enumerate(found)], refused, timed
-
-    def sources(self, run: RunRow, purse: _Purse) -> tuple[tuple[Source, ...], int | None]:
+    def sources(self, run: RunRow, purse: PayerList) -> tuple[tuple[Source, ...], int | None]:
         """The payers as the model tells them apart, and the run's borrow limit where it can bind.
 
         On large problems those that cannot pay are left out, and so is what no cap that could bind looks at.
@@ -146,7 +87,7 @@ class _Lowering:
         """What the run asks of a node, were it to start now."""
         return run.access(self.book.money.policy.maintenance, self.book.money.at)
 
-    def type(self, run: RunRow, purse: _Purse, recalls: int, *, unfunded: bool, tied: bool) -> RunType:
+    def type(self, run: RunRow, purse: PayerList, rights: int, *, unfunded: bool, tied: bool) -> RunType:
         """The run's type; runs that are tied to others are types of their own.
 
         Where the model is exact, so are runs with limits of their own, which a type would only hold on average, and
@@ -160,7 +101,7 @@ class _Lowering:
             pool = self.pools.setdefault(purse.payers if self.exact else sources, len(self.pools))
             sites &= purse.sites  # room where nobody pays is none
         alone = tied or (self.exact and (limits_runs(sources, borrows) or (run.malleable and not run.spread)))
-        key = (sites, run.lowered(), pool, load, borrows, recalls, run.key if alone else None)
+        key = (sites, run.lowered(), pool, load, borrows, rights if self.exact else 0, run.key if alone else None)
         found = self.types.get(key)
         if found is None:
             found = self.types[key] = RunType(
@@ -182,33 +123,65 @@ def lower_runs(
     book: CapBook,
     running: Funded,
     spent: Spent,
-    leeway: Leeway,
+    leeway_of: Callable[[list[int]], Leeway],
     ties: Ties,
     *,
     exact: bool,
 ) -> Problem:
-    """Lower the ``runs`` that may start, beside the claims that are ``running``."""
+    """Lower the ``runs`` that may start, beside the claims that are ``running``.
+
+    ``leeway_of``: which caps matter, given what running work takes of each at least, whatever gives way.
+    """
     money = book.money
+    payers = PayerLists(book)
+    lists = [payers.of(run) for run in runs]
+    yielding = Yielding.of(book, running, spent, _asks(runs, lists))
+    leeway = leeway_of(yielding.least(running))
     lowering = _Lowering(fleet, book, leeway, exact)
-    admitted = sorted(part.place.admitted for part in running.parts)
     tied = {key for tree in ties.trees for key in tree.members} | {key for gang in ties.gangs for key in gang}
     candidates: list[Candidate] = []
     ways: dict[RunKey, list[int]] = {}
-    refused: dict[RunKey, list[Refused]] = {}
-    for run in runs:
-        purse = lowering.purse(run)
-        refused[run.key] = purse.refused
+    known: dict[tuple[Right, ...], int] = {(): 0}
+    farther: dict[int, list[tuple[int, int, list[int]]]] = {}
+    for run, purse in zip(runs, lists, strict=True):
         weight = run.weight(money.policy, money.at)
-        recalls = bisect_left(admitted, run.created) if exact else 0
+        if purse.number not in farther:
+            farther[purse.number] = yielding.farther(purse.payers)
+        rights = known.setdefault(rights_of(farther[purse.number], run.created), len(known))
         fills = run.opportunistic and "opportunistic" in money.policy.stages
         for unfunded in (False, True) if fills else (False,):
             if unfunded or purse.payers:
-                kind = lowering.type(run, purse, recalls, unfunded=unfunded, tied=run.key in tied)
+                kind = lowering.type(run, purse, rights, unfunded=unfunded, tied=run.key in tied)
                 kind.members.append(len(candidates))
                 ways.setdefault(run.key, []).append(len(candidates))
                 near = () if unfunded else purse.payers
-                candidates.append(Candidate(run, weight, kind.index, near, purse.number, recalls))
+                candidates.append(Candidate(run, weight, kind.index, near, purse.number, 0 if unfunded else rights))
     types = list(lowering.types.values())
     for kind in types:
         kind.members.sort(key=lambda c: candidates[c].order)
-    return Problem(fleet, book, running, spent, leeway, candidates, types, ways, ties.gangs, ties.trees, refused, exact)
+    refused = {run.key: purse.refused for run, purse in zip(runs, lists, strict=True)}
+    return Problem(
+        fleet=fleet,
+        book=book,
+        running=running,
+        spent=spent,
+        yielding=yielding,
+        rights=list(known),
+        leeway=leeway,
+        candidates=candidates,
+        types=types,
+        ways=ways,
+        gangs=ties.gangs,
+        trees=ties.trees,
+        refused=refused,
+        exact=exact,
+    )
+
+
+def _asks(runs: list[RunRow], lists: list[PayerList]) -> list[Ask]:
+    """What waits, by its payers."""
+    found: dict[int, Ask] = {}
+    for run, purse in zip(runs, lists, strict=True):
+        gpus = found[purse.number].gpus if purse.number in found else 0
+        found[purse.number] = Ask(purse.payers, gpus + run.total + run.spare_gpus)
+    return list(found.values())

@@ -6,6 +6,7 @@ Where the starts cannot all be paid (the master knows sites, not nodes), the mos
 """
 
 import math
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,19 +45,27 @@ class _PayModel:
 
 
 def pay(
-    problem: Problem, room: Room, draft: Draft, settings: Settings, *, ties: bool = True, settled: bool = False
+    problem: Problem,
+    room: Room,
+    draft: Draft,
+    settings: Settings,
+    goes: Set[int] | None = None,
+    *,
+    settled: bool = False,
 ) -> tuple[list[int], int]:
-    """Fill ``draft.paid`` with nearest payers; of equally near ones the first, with ``ties``.
+    """Fill ``draft.paid`` with nearest payers; on exact problems, of equally near ones the first.
+
+    ``goes``: what of running claims may lose its payer; None: whatever the starts may recall.
 
     ``settled``: it holds payments of all starts already, which stay where no nearer ones are found.
 
     Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
     """
-    built = _build(problem, room, draft)
+    built = _build(problem, room, draft, goes)
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 1.0
-    values, nearest = _nearest(problem, built, settings, ties=ties)
+    values, nearest = _nearest(problem, built, settings)
     lost: list[int] = []
     if values is None and settled:
         return [], nearest
@@ -65,7 +74,7 @@ def pay(
         lost = [c for c, column in built.keep.items() if kept is None or kept[column] < 0.5]
         for candidate, column in built.keep.items():
             model.lower[column] = model.upper[column] = 0.0 if candidate in lost else 1.0
-        values, nearest = _nearest(problem, built, settings, ties=ties, paid=kept)
+        values, nearest = _nearest(problem, built, settings, paid=kept)
     if values is None:
         return list(built.keep), 0
     _hand_out(problem, built, values, [c for c in built.keep if c not in lost], draft)
@@ -77,12 +86,12 @@ def _worth(problem: Problem, candidate: int) -> float:
     return float(kind.base_gpus) * problem.candidates[candidate].weight
 
 
-def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
+def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) -> _PayModel:
     model = Model()
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
-    held = recall_rows.columns(model, problem) if problem.exact else Held(problem)
+    held = recall_rows.columns(model, problem, goes)
     built = _PayModel(model, {}, {}, {}, [], {}, held)
     numbers: dict[object, int] = {}
     for start in draft.starts:
@@ -91,7 +100,7 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
             continue
         sources = tuple(payer.source for payer in candidate.payers)
         own = limits_runs(sources, candidate.run.max_borrow)
-        number = numbers.setdefault((candidate.payers, candidate.recalls, start.candidate if own else -1), len(numbers))
+        number = numbers.setdefault((candidate.payers, candidate.rights, start.candidate if own else -1), len(numbers))
         if number == len(built.purses):
             built.purses.append(Purse(number, start.candidate, sources, candidate.run.max_borrow))
         column = model.column(("keep", start.candidate), upper=1.0, integer=True)
@@ -111,8 +120,10 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
     Of a large model what the relaxation keeps is kept, by payers nearly as near as can be.
     """
     model = built.model
-    for column in built.keep.values():
+    for column in (*built.keep.values(), *built.held.columns):
         model.lower[column] = 0.0
+    for column in built.held.columns:
+        model.upper[column] = 1.0
     worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
     if len(model.cost) > WHOLE:
         little = NEAR * float(problem.book.money.policy.age.unit)
@@ -132,17 +143,27 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
 
 
 def _nearest(
-    problem: Problem, built: _PayModel, settings: Settings, *, ties: bool, paid: Floats | None = None
+    problem: Problem, built: _PayModel, settings: Settings, paid: Floats | None = None
 ) -> tuple[Floats | None, int]:
-    """Least Σ rank × milli, then with ``ties`` the earliest payers in each purse's order. None: not all can be paid.
+    """Least Σ rank × milli, then on exact problems the earliest payers in each purse's order.
 
-    ``paid``: whole payments that are known. Returns payments, and the bound of the second
+    None: not all can be paid. ``paid``: whole payments that are known. Returns payments, and the bound of the second
     objective in milli-GPUs × rank.
     """
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)
     order = payers.order(problem, built.purses, built.pay)
-    if not problem.exact:  # a network but for spares, which count half: mostly its relaxation is whole
+    if problem.exact:
+        stay = built.held.objective()
+        if stay:
+            model.maximise(stay)
+            kept = solve(model, settings)
+            if kept.values is None:
+                return None, 0
+            model.keep(("recalled",), stay, kept.objective)
+    elif not _settle(built, settings, paid):
+        return None, 0
+    else:  # a network but for spares, which count half: mostly its relaxation is whole
         near, relaxed = relax_both(model, ranks, order, settings)
         if near.infeasible:
             return None, 0
@@ -152,25 +173,49 @@ def _nearest(
             model.maximise(ranks)
             whole = made_whole(model, relaxed.values, settings, most=WHOLE)
             return paid if whole is None else whole, integer_bound(1000 * near.bound, least=True)
-    stay = built.held.objective()
-    if stay:
-        model.maximise(stay)
-        kept = solve(model, settings)
-        if kept.values is None:
-            return None, 0
-        model.keep(("recalled",), stay, kept.objective)
     model.maximise(ranks)
     first = solve(model, settings)
     if first.values is None:
         return None, 0
     nearest = integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
-    if not ties:
+    if not problem.exact:
         return first.values, nearest
     reached = sum(cost * round(float(first.values[column])) for column, cost in ranks.items())
     model.keep(("nearest",), ranks, reached)
     model.maximise(order)
     second = solve(model, settings)
     return first.values if second.values is None else second.values, nearest
+
+
+def _settle(built: _PayModel, settings: Settings, paid: Floats | None) -> bool:
+    """Fix who gives way: as few as a relaxation says, where the pass agrees with it, else as few as can be.
+
+    ``paid``: payments that are known, then beside these. False: the starts cannot all be paid.
+    """
+    model, held = built.model, built.held
+    stay = held.objective()
+    if paid is not None:
+        _fix(model, {column: round(float(paid[column])) for column in held.columns})
+    if not held.columns or paid is not None:
+        return True
+    model.maximise(stay)
+    relaxed = solve(model, settings, relaxed=True)
+    if relaxed.values is None:
+        return False
+    _fix(model, held.settled(relaxed.values.tolist()))
+    if solve(model, settings, relaxed=True).values is not None:
+        return True
+    for column in held.columns:
+        model.lower[column], model.upper[column] = 0.0, 1.0
+    whole = solve(model, settings)
+    if whole.values is not None:
+        _fix(model, {column: round(float(whole.values[column])) for column in held.columns})
+    return whole.values is not None
+
+
+def _fix(model: Model, values: Mapping[int, float]) -> None:
+    for column, value in values.items():
+        model.lower[column] = model.upper[column] = value
 
 
 def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: list[int], draft: Draft) -> None:

@@ -110,7 +110,7 @@ def _bounds(master: Master) -> Iterator[_Bound]:
             kind, part = key[:2]
             rooms.setdefault((kind, problem.fleet.site_flavor(part[0])), {})[row] = 1.0
     for cap, rises in caps.items():
-        subjects = (problem.book.caps[each].subject for each in (cap, *master.merged.get(cap, ())))
+        subjects = (problem.book.caps[each].subject for each in (cap, *master.flows.merged.get(cap, ())))
         bound = problem.book.caps[cap]
         yield _Bound(bound.name, tuple(subjects), bound.measure.unit, rises)
     for (kind, flavor), rises in rooms.items():

@@ -1,18 +1,18 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from planner.ceilings import Ceilings
 from planner.draft import Draft, Payments
 from planner.place import Start
-from policies import recall
 from policies.caps import Lane
 from policies.claims import RunKey
 from policies.kinship import standing_of
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
-from policies.recall import Bill
+from policies.recall import Beside, may_recall, taken_of
+from policies.yielding import Limit
 
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
@@ -28,26 +28,31 @@ def recalls_of(candidate: Candidate, payer: Payer) -> Recalls | None:
 
 @dataclass
 class Purses:
-    """``used``: per cap of the book; ``trees``: per quota, what it still leaves; ``stays``: by part of running claims.
-
-    ``bills``: what starts pay so far.
-    """
+    """``used``: per cap of the book; ``trees``: per quota, what it still leaves; ``beside``: running claims."""
 
     problem: Problem
     used: list[int]
     trees: list[int]
-    stays: list[bool]
-    bills: list[Bill] = field(default_factory=list)
+    beside: Beside
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
         """With everything counted that ``draft`` starts and pays."""
-        bills: list[Bill] = [(problem.candidates[s.candidate], draft.paid.get(s.candidate, {})) for s in draft.starts]
-        now = recall.after(problem, bills)
-        purses = cls(problem, now.used, [tree.left for tree in problem.trees], now.stays, bills)
+        purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], Beside(problem))
+        limits: set[Limit] = set()
         for start in draft.starts:
+            bill = (problem.candidates[start.candidate], draft.paid.get(start.candidate, {}))
+            limits |= purses.beside.add(bill)
+            for cap, weight in taken_of(problem, bill):
+                purses.used[cap] += weight
             purses.count_trees(start)
+        purses._settle(limits)
         return purses
+
+    @property
+    def stays(self) -> list[bool]:
+        """By part of running claims: is it funded?"""
+        return self.beside.stays
 
     @cached_property
     def ceilings(self) -> Ceilings:
@@ -106,12 +111,12 @@ class Purses:
         """What running claims hold of a cap that may give way to such a start."""
         if recalls is None:
             return 0
-        parts = zip(self.problem.running.parts, self.stays, strict=True)
-        return sum(part.touched.get(cap, 0) for part, stays in parts if stays and recall.may_recall(*recalls, part))
+        parts, yielding = self.problem.running.parts, self.problem.yielding.by_cap.get(cap, ())
+        return sum(parts[i].touched[cap] for i in yielding if self.stays[i] and may_recall(*recalls, parts[i]))
 
     def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:
         """A quick look: might its payers hold so many Active GPUs if farther claims gave way?"""
-        if not self.problem.exact:  # the bounds of large worlds know no recall
+        if not candidate.rights:
             return False
         total = 0
         recalls = False
@@ -131,31 +136,38 @@ class Purses:
 
     def pay(self, candidate: Candidate, demand: Demand) -> Paid | None:
         """Nearest payers first for every role and region; all of it is counted, or nothing and None."""
-        return self._pay(_Bill(self, candidate), demand)
+        paid = self._pay(_Bill(self, candidate), demand)
+        if paid is not None:
+            self.beside.add((candidate, paid))
+        return paid
 
     def recall(self, candidate: Candidate, demand: Demand) -> Paid | None:
         """The same from quota that farther claims hold, where the pass lets them go for it (spec §3.8)."""
-        if not self.problem.exact:
+        if not candidate.rights:
             return None
         bill = _Bill(self, candidate, recalls=True)
         paid = self._pay(bill, demand)
         if paid is None:
             return None
-        now = recall.after(self.problem, self.bills)
-        if not now.holds:
-            self.bills.pop()
-            bill.cancel()
-            return None
-        self.used, self.stays = now.used, now.stays
-        self.__dict__.pop("ceilings", None)
-        return paid
+        self._settle(self.beside.add((candidate, paid)))
+        caps = self.problem.book.caps
+        if self.beside.lasts() and all(
+            self.used[c] <= caps[c].limit for c, starts in self.beside.touched.items() if starts
+        ):
+            return paid
+        self._settle(self.beside.take_back((candidate, paid)))
+        bill.cancel()
+        return None
+
+    def _settle(self, limits: set[Limit]) -> None:
+        for cap, weight in self.beside.settle(limits).items():
+            self.count(cap, weight)
 
     def _pay(self, bill: "_Bill", demand: Demand) -> Paid | None:
         for (active, region), gpus in sorted(demand.items(), key=lambda d: (not d[0][0], d[0][1])):
             if not bill.add(active, region, gpus):
                 bill.cancel()
                 return None
-        self.bills.append((bill.candidate, bill.paid))
         return bill.paid
 
 

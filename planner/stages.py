@@ -6,16 +6,17 @@ with the kinds of domains split where placement could not follow. Large ones are
 filled greedily and certified by one LP each.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
 from planner import bands, components, greedy, seating
 from planner.draft import Draft
 from planner.lay import lay
-from planner.master import Master, build, read_pieces, read_starts
+from planner.master import Master, build
 from planner.pay import pay
 from planner.purses import Purses
+from planner.reading import read_pieces, read_starts
 from planner.room import Room
 from planner.solver import LEAN, Settings, Solution, integer_bound, options, relax_both, solve
 from policies import compact, demand, payers, seats
@@ -28,13 +29,17 @@ SMALL = 400
 """Most integer columns of a master that is solved whole at once, and again with kinds split."""
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole from where its bands ended."""
+RECALLING = 1_000
+"""The same where running claims may give way."""
 ROUNDS = 8
 """Most times that a master is solved, each time with more kinds split."""
 SEATS = 1000
 """Most seats of a master that goes down to nodes, in the end, where its domains left a gap."""
 NODES = 2_000
 EXACT_NODES = 50_000
+RECALL_NODES = 100
 """Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
+HALF = 0.5
 NOISE = 1e-7
 """Relative noise of the solver's arithmetic."""
 START_STAGES = {"starts": False, "opportunistic": True}
@@ -115,12 +120,13 @@ class Search:
         """The stages of starting that the Policy has on, in its order (spec §4)."""
         return [stage for stage in self.problem.book.money.policy.stages if stage in START_STAGES]
 
-    def _top_up(self, room: Room, draft: Draft) -> None:
-        """Add what still fits, so that the plan is maximal, in the order of the stages."""
+    def _top_up(self, room: Room, draft: Draft) -> Purses:
+        """Add what still fits, so that the plan is maximal, in the order of the stages; what is left then."""
         purses = Purses.after(self.problem, draft)
         for stage in self._order():
             order = _by_age(self.problem, unfunded=START_STAGES[stage])
             greedy.fill(self.problem, room, purses, draft, order)
+        return purses
 
     def _solved(self, first: Outcome) -> Iterator[Outcome]:
         problem = self.problem
@@ -243,6 +249,8 @@ class Search:
         parted = components.solve_components(master, self.settings)
         if parted is not None:
             return parted
+        if master.held.stays:
+            return self._with_recall(master)
         whole = Solution(None, -INF, INF, optimal=False)
         if master.integers <= MIDDLE:
             whole = solve(master.model, self.settings | LEAN)
@@ -250,6 +258,16 @@ class Search:
                 return whole
         found = bands.solve_large(master, self.settings)
         best = found if found.objective > whole.objective else whole
+        return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=False)
+
+    def _with_recall(self, master: Master) -> Solution:
+        """In bands, which say first who gives way; a master that is not too large whole from there."""
+        found = bands.solve_large(master, self.settings)
+        if found.values is None or master.integers > RECALLING:
+            return found
+        limits = self.settings | LEAN | {"mip_max_nodes": RECALL_NODES}
+        whole = solve(master.model, limits, start=found.values.tolist())
+        best = whole if whole.values is not None else found
         return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=False)
 
     def _place(self, master: Master, solution: Solution, room: Room) -> tuple[Outcome, frozenset[int]]:
@@ -264,10 +282,12 @@ class Search:
         else:
             failed, lost = lay(problem, room, master.kinds, draft, self._worth(), self.settings)
         _drop(problem, room, draft, lost)
-        unpaid, _ = pay(problem, room, draft, self.settings, ties=problem.exact)
+        went = [i for i, column in master.held.stays.items() if solution.values[column] < HALF]
+        unpaid, _ = pay(problem, room, draft, self.settings, self._may_go(went))
         _drop(problem, room, draft, set(unpaid))
-        self._top_up(room, draft)
-        _, nearest = pay(problem, room, draft, self.settings, ties=problem.exact, settled=True)
+        stays = self._top_up(room, draft).stays
+        went = [i for i, stay in enumerate(stays) if not stay]
+        _, nearest = pay(problem, room, draft, self.settings, self._may_go(went), settled=True)
         tight = {piece.kind for piece in failed}
         return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains
@@ -281,6 +301,10 @@ class Search:
             kind = self.problem.types[candidate.type]
             found.append(kind.base_gpus * candidate.weight if kind.unfunded == unfunded else 0)
         return found
+
+    def _may_go(self, went: Iterable[int]) -> Set[int] | None:
+        """What the payers may recall: on large problems only what the starts were found to recall."""
+        return None if self.problem.exact else frozenset(went)
 
     def _everything(self, stage: str) -> int:
         """The bound without a solver: everything starts at full width."""

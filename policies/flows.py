@@ -8,6 +8,9 @@ may pay for comes together in one *port*; lane classes that the very same ports 
     Σ_ports flow(port, hub)  ≤ Σ payments of its lane classes
     Σ weight × payments      ≤ limit − used                    for every cap that could bind
 
+Where running claims may give way to payments (``policies.recall_flows``) both rows are equations: who pays for nothing
+recalls nothing.
+
 Any flow in that network is a sum of single payments, and the other way round, so nothing is lost by it. Envelopes that
 differ only in how much they hold, by one cap of their own, pay as one *wallet*: together what they hold together.
 Limits of the single run are bounds on what flows from a purse of its own.
@@ -17,11 +20,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from policies import recall_flows
+from policies.demand import Starts
 from policies.leeway import Touches
 from policies.model import INF, Model
 from policies.payers import Source
 from policies.payments import Purse, Terms, limits_runs, per_region
+from policies.places import Kind
 from policies.problem import Problem
+from policies.recall_flows import Lies
+from policies.recall_rows import Held
 
 
 class LaneClass(NamedTuple):
@@ -46,6 +54,7 @@ class _Ports:
 
     model: Model
     problem: Problem
+    exact: bool
     by_reach: dict[tuple[bool, frozenset[LaneClass]], _Port] = field(default_factory=dict)
 
     def reach(self, sources: Iterable[Source], active: bool, region: int) -> frozenset[LaneClass]:
@@ -60,20 +69,27 @@ class _Ports:
         return frozenset(found)
 
     def add(self, name: tuple[int, bool, int], reach: frozenset[LaneClass], terms: Terms) -> None:
-        """GPUs that any of these lane classes may pay for.
+        """GPUs that any of these lane classes may pay for; where there is none, nothing may lie.
 
-        One that touches no cap that binds pays for everything; where there is none at all, nothing may lie.
+        One that touches no cap that binds pays for everything, unless it matters who pays (``exact``).
         """
         if not reach and all(gpus > 0 for _, gpus in terms):
             for column, _ in terms:
                 self.model.upper[column] = 0.0
-        elif all(lane.touches for lane in reach):
+        elif self.exact or all(lane.touches for lane in reach):
             self.by_reach.setdefault((name[1], reach), _Port(name)).terms.extend(terms)
 
 
-def rows(model: Model, problem: Problem, purses: list[Purse]) -> dict[int, list[int]]:
-    """All columns and rows of money. Returns, for the row of a cap, the caps whose money it holds too."""
-    ports = _Ports(model, problem)
+class Flows(NamedTuple):
+    """``merged``: by the row of a cap, the other caps whose money it holds; ``lies``: where runs with rights lie."""
+
+    merged: dict[int, list[int]]
+    lies: Lies
+
+
+def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse], starts: Starts, held: Held) -> Flows:
+    """All columns and rows of money; ``held``: what running work holds beside them, and may lose."""
+    ports = _Ports(model, problem, bool(held.stays))
     for purse in purses:
         demand = sorted(per_region(model, purse).items())
         if limits_runs(purse.sources, purse.max_borrow):
@@ -81,7 +97,8 @@ def rows(model: Model, problem: Problem, purses: list[Purse]) -> dict[int, list[
             continue
         for (active, region), terms in demand:
             ports.add((purse.index, active, region), ports.reach(purse.sources, active, region), terms)
-    return _network(model, problem, ports)
+    paid, merged = _network(model, problem, ports, held)
+    return Flows(merged, recall_flows.rows(model, problem, kinds, starts, paid, held) if held.stays else {})
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
@@ -122,8 +139,10 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
             model.row(("per-run", purse.index, source.envelope), [*taken[source.envelope], *starts], -INF, 0.0)
 
 
-def _network(model: Model, problem: Problem, ports: _Ports) -> dict[int, list[int]]:
-    """Ports, hubs, and the rows of caps; returns what `rows` does."""
+def _network(
+    model: Model, problem: Problem, ports: _Ports, held: Held
+) -> tuple[dict[int, Terms], dict[int, list[int]]]:
+    """Ports, hubs, and the rows of caps. By envelope what it pays, and what ``Flows`` calls merged."""
     reaching: dict[LaneClass, list[int]] = {}
     for number, (_, reach) in enumerate(ports.by_reach):
         for lane in sorted(reach):
@@ -131,10 +150,12 @@ def _network(model: Model, problem: Problem, ports: _Ports) -> dict[int, list[in
     hubs: dict[tuple[int, ...], list[LaneClass]] = {}
     for lane in sorted(reaching):
         hubs.setdefault(tuple(reaching[lane]), []).append(lane)
-    wallets = _Wallets.of(problem, hubs)
+    wallets = _Wallets.of(problem, hubs, held)
     doors = list(ports.by_reach.values())
     flows: list[Terms] = [[] for _ in doors]
+    least = 0.0 if ports.exact else -INF
     caps: dict[int, Terms] = {}
+    paid: dict[int, Terms] = {}
     for numbers, lanes in hubs.items():
         payments: Terms = []
         for lane in lanes:
@@ -142,10 +163,11 @@ def _network(model: Model, problem: Problem, ports: _Ports) -> dict[int, list[in
                 continue
             milli = problem.milli(lane.active)
             column = model.column(("wallet", lane.active, lane.envelope))
-            model.integer[column] = any(cap in wallets.halves for cap, _ in lane.touches)
+            model.integer[column] = any(cap in wallets.halves or cap in held.terms for cap, _ in lane.touches)
             payments.append((column, -1.0))
+            paid.setdefault(lane.envelope, []).append((column, milli / 1000))
             for cap, weight in lane.touches:
-                caps.setdefault(cap, []).append((column, weight * milli / problem.book.caps[cap].measure.scale))
+                caps.setdefault(cap, []).append((column, float(weight * milli)))
         if len(numbers) == 1:
             flows[numbers[0]] += payments
             continue
@@ -154,12 +176,17 @@ def _network(model: Model, problem: Problem, ports: _Ports) -> dict[int, list[in
             column = model.column(("flow", *doors[number].name, lanes[0].envelope))
             inflow.append((column, 1.0))
             flows[number].append((column, -1.0))
-        model.row(("hub", lanes[0].active, lanes[0].envelope), [*inflow, *payments], -INF, 0.0)
+        model.row(("hub", lanes[0].active, lanes[0].envelope), [*inflow, *payments], least, 0.0)
     for port, flow in zip(doors, flows, strict=True):
-        model.row(("port", *port.name), [*port.terms, *flow], -INF, 0.0)
-    for cap, terms in sorted(caps.items()):
-        model.row(("cap", cap), terms, -INF, wallets.left[cap] / problem.book.caps[cap].measure.scale)
-    return wallets.merged
+        model.row(("port", *port.name), [*port.terms, *flow], least, 0.0)
+    for cap in sorted({*caps, *held.terms}):
+        if cap in held.terms:
+            held.cap_row(model, cap, caps.get(cap, []))
+        else:
+            scale = problem.book.caps[cap].measure.scale
+            terms = [(column, weight / scale) for column, weight in caps[cap]]
+            model.row(("cap", cap), terms, -INF, wallets.left[cap] / scale)
+    return paid, wallets.merged
 
 
 @dataclass
@@ -176,7 +203,7 @@ class _Wallets:
     merged: dict[int, list[int]]
 
     @classmethod
-    def of(cls, problem: Problem, hubs: dict[tuple[int, ...], list[LaneClass]]) -> "_Wallets":
+    def of(cls, problem: Problem, hubs: dict[tuple[int, ...], list[LaneClass]], held: Held) -> "_Wallets":
         sharing: dict[int, set[int]] = {}
         lanes: dict[int, list[tuple[int, LaneClass]]] = {}
         weights: dict[int, set[int]] = {}
@@ -187,7 +214,9 @@ class _Wallets:
                     sharing.setdefault(cap, set()).add(lane.envelope)
                     weights.setdefault(cap, set()).add(weight * problem.milli(lane.active))
         left = {
-            cap: problem.leeway.left[cap] // min(mine) * min(mine) if len(mine) == 1 else problem.leeway.left[cap]
+            cap: max(0, problem.room_of(cap))
+            // (min(mine) if len(mine) == 1 else 1)
+            * (min(mine) if len(mine) == 1 else 1)
             for cap, mine in weights.items()
         }
         first: dict[object, tuple[int, int]] = {}
@@ -195,7 +224,7 @@ class _Wallets:
         merged: dict[int, list[int]] = {}
         for envelope, mine in sorted(lanes.items()):
             own = sorted({cap for _, lane in mine for cap, _ in lane.touches if len(sharing[cap]) == 1})
-            if len(own) != 1:
+            if len(own) != 1 or not held.terms.keys().isdisjoint(cap for _, lane in mine for cap, _ in lane.touches):
                 paying.add(envelope)
                 continue
             alike = tuple((hub, tuple((-1 if c == own[0] else c, w) for c, w in lane.touches)) for hub, lane in mine)

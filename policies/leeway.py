@@ -1,7 +1,7 @@
 """Caps that do not matter to what may start: those that all free GPUs together could not fill, and those without rest.
 
     idle:   Σ free GPUs where its payments may lie × largest weight ≤ limit − used
-    spent:  limit − used < weight of one GPU: no payment that touches it can be made
+    spent:  limit − used < weight of one GPU, whatever gives way: no payment that touches it can be made
 
 Large problems leave out both; then fewer payers differ from one another, and so do fewer types of runs. Where it is
 asked what a rise would be worth (planner.prices), what is spent stays in: a rise opens it.
@@ -18,7 +18,7 @@ Touches = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Leeway:
-    """``left``: what each cap leaves, in its unit; ``least``: what a spare or a GPU weighs, whatever is less.
+    """``left``: what each cap leaves at most, in its unit; ``least``: what a spare or a GPU weighs, whatever is less.
 
     ``free``: GPUs by region of money; ``idle``: caps that are never reached; ``rises``: nothing counts as spent.
     """
@@ -32,12 +32,15 @@ class Leeway:
     _known: dict[tuple[Lane, int], Touches | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, book: CapBook, used: Sequence[int], free: Mapping[int, int], *, rises: bool = False) -> "Leeway":
-        """``free``: GPUs by site. Time limits are of no account: the longest time counts.
+    def of(
+        cls, book: CapBook, used: Sequence[int], least: Sequence[int], free: Mapping[int, int], *, rises: bool = False
+    ) -> "Leeway":
+        """``used``: per cap, what running work takes, and at ``least``, whatever of it gives way; ``free``: by site.
 
-        ``rises``: for bounds of which one more unit is thought of. Then no lane is spent, each site has a GPU more.
+        Time limits are of no account: the longest time counts. ``rises``: for bounds of which one more unit is thought
+        of. Then no lane is spent, each site has a GPU more.
         """
-        left = [max(0, cap.limit - taken) for cap, taken in zip(book.caps, used, strict=True)]
+        left = [max(0, cap.limit - taken) for cap, taken in zip(book.caps, least, strict=True)]
         regions: dict[int, int] = {}
         for site, gpus in free.items():
             if gpus or rises:
@@ -51,8 +54,9 @@ class Leeway:
                         weights[region] = max(weight, weights.get(region, 0))
         idle = frozenset(
             cap
-            for cap, rest in enumerate(left)
-            if sum(1000 * weight * regions[region] for region, weight in most.get(cap, {}).items()) <= rest
+            for cap, taken in enumerate(used)
+            if sum(1000 * weight * regions[region] for region, weight in most.get(cap, {}).items())
+            <= book.caps[cap].limit - taken
         )
         return cls(book, left, min(1000, book.money.policy.spares.discount_milli), regions, idle, rises)
 

@@ -13,14 +13,15 @@ from policies.payers import Payer, Refused, Source
 from policies.runs import RunRow
 from policies.shapes import Lowered, PodLoad, Shape
 from policies.trees import Gang, Tree
+from policies.yielding import Right, Yielding
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first.
 
-    ``purse``: the same number for the same payers in the same order; ``recalls``: how many of the running claims were
-    admitted before the run was there, so that they may give way to it (0 where claims are not told apart).
+    ``purse``: the same number for the same payers in the same order; ``rights``: what it may recall, the same number
+    for the same rights, 0 for none.
     """
 
     run: RunRow
@@ -28,7 +29,7 @@ class Candidate:
     type: int
     payers: tuple[Payer, ...]
     purse: int
-    recalls: int
+    rights: int
 
     @property
     def order(self) -> tuple[int, int, RunKey]:
@@ -80,6 +81,7 @@ class Problem:
     """Everything the model needs, in a fixed order.
 
     ``running``: the claims that run, as they are funded before anything starts; ``spent``: what has been charged;
+    ``yielding``: what of it may give way; ``rights``: what starts may recall, by number, the first being nothing;
     ``leeway``: which caps matter to what may start; ``ways``: a run's candidates (funded, and unfunded by its own
     choice); ``exact``: few enough runs that types keep their payers' order, so that every stage is solved on the
     master.
@@ -89,6 +91,8 @@ class Problem:
     book: CapBook
     running: Funded
     spent: Spent
+    yielding: Yielding
+    rights: list[tuple[Right, ...]]
     leeway: Leeway
     candidates: list[Candidate]
     types: list[RunType]
@@ -106,6 +110,11 @@ class Problem:
     def room_of(self, cap: int) -> int:
         """What a cap still leaves, in its own unit; negative where it is overdrawn."""
         return self.book.caps[cap].limit - self.used[cap]
+
+    @cached_property
+    def gpus(self) -> int:
+        """Every GPU there is."""
+        return int(self.fleet.gpus.sum())
 
     @cached_property
     def _discount(self) -> int:

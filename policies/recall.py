@@ -5,39 +5,17 @@ before all farther ones, which turn unfunded where they no longer fit. A loan th
 recalls a claim at whose admission it waited already: they have to fit beside all that stays.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from policies.classes import Part, Place, Sums, weigh
+from policies.classes import Part, Sums, weigh
 from policies.kinship import standing_of
 from policies.problem import Candidate, Problem
+from policies.yielding import Limit, takes_of, whole
 
 Bill = tuple[Candidate, Mapping[tuple[bool, int], Mapping[int, int]]]
 """A start, and per (active, region) the GPUs that each envelope pays."""
-
-
-class Limit(NamedTuple):
-    """What the pass holds a claim to: a cap's GPUs now, or for one on hours or credits its next ``second``."""
-
-    cap: int
-    second: bool
-
-
-@dataclass(frozen=True)
-class After:
-    """Running claims beside starts. ``used``: per cap; ``stays``: by running part; ``holds``: all starts are funded."""
-
-    used: list[int]
-    stays: list[bool]
-    holds: bool
-
-
-def takes_of(problem: Problem, touched: Sums, second: Sums) -> dict[Limit, int]:
-    """What the pass holds to: look-ahead is for admissions only."""
-    caps = problem.book.caps
-    now = {Limit(cap, False): weight for cap, weight in touched.items() if not caps[cap].ahead}
-    return now | {Limit(cap, True): weight for cap, weight in second.items()}
 
 
 def may_recall(standing: int, created: int, part: Part) -> bool:
@@ -49,95 +27,108 @@ def may_recall(standing: int, created: int, part: Part) -> bool:
     return standing < part.place.standing and created > part.place.admitted
 
 
-def after(problem: Problem, bills: Sequence[Bill]) -> After:
-    """The pass with starts in it. A running part that no start may recall stays, and then the starts do not hold."""
-    running = problem.running
-    starts, loans = _parts(problem, bills)
-    if not starts and not loans:
-        return After(list(running.used), running.outcome.funded, holds=True)
-    taken = _Taken.of(problem, starts)
-    caps = problem.book.caps
-    touched: set[int] = set()
-    for start in (*(start.part for start in starts), *loans):
-        touched.update(start.touched)
-        taken.count(start)
-    fits = all(taken.used[cap] <= caps[cap].limit for cap in touched)
-    lasts = all(problem.spent.cap.get(cap, 0) + charge <= caps[cap].limit for cap, charge in taken.seconds.items())
-    return After(taken.used, taken.stays, fits and lasts)
+class _Near(NamedTuple):
+    """What a start takes of a limit; ``standing``: None for a loan."""
 
-
-class _Start(NamedTuple):
-    part: Part
+    standing: int | None
     created: int
+    weight: int
+
+    def recalls(self, part: Part) -> bool:
+        return self.standing is not None and may_recall(self.standing, self.created, part)
 
 
-class _Taken:
-    """The pass over running parts, each after the starts that may recall it."""
+class Beside:
+    """Running claims beside starts. ``stays``: is a running part funded; ``touched``: caps, by how many claims of
+    starts take of them.
+    """
 
-    def __init__(self, problem: Problem, starts: list[_Start]) -> None:
+    def __init__(self, problem: Problem) -> None:
+        """Before anything starts."""
         self.problem = problem
-        self.starts = starts
-        self.used = problem.spent.used(len(problem.book.caps))
-        self.seconds: Sums = {}
-        self.stays: list[bool] = []
+        self.stays = list(problem.running.outcome.funded)
+        self.touched: Counter[int] = Counter()
+        self._near: dict[Limit, list[_Near]] = {}
+        self._seconds: Counter[Limit] = Counter()
+        """By limit on hours or credits that some start takes of: what starts take."""
 
-    @classmethod
-    def of(cls, problem: Problem, starts: list[_Start]) -> "_Taken":
-        """Of the running parts as the starts leave them: where claims are not told apart, as they are."""
-        taken = cls(problem, starts)
-        if problem.exact:
-            for part in problem.running.parts:
-                taken.add(part)
-        else:
-            taken.used, taken.stays = list(problem.running.used), problem.running.outcome.funded
-        return taken
+    def add(self, bill: Bill) -> set[Limit]:
+        """Count a start; who gives way to it is for ``settle`` to say. Returns the limits that it takes of."""
+        return self._count(bill, 1)
 
-    def add(self, part: Part) -> None:
-        """The next part of the pass: it stays if it fits."""
-        fits = (not part.follows or self.stays[-1]) and self._fits(part)
-        self.stays.append(fits)
-        if fits:
-            self.count(part)
+    def take_back(self, bill: Bill) -> set[Limit]:
+        """Count the start that was added last no more."""
+        return self._count(bill, -1)
 
-    def count(self, part: Part) -> None:
-        """Take what the part takes."""
-        for cap, weight in part.touched.items():
-            self.used[cap] += weight
-        for cap, charge in part.second.items():
-            self.seconds[cap] = self.seconds.get(cap, 0) + charge
+    def _count(self, bill: Bill, sign: int) -> set[Limit]:
+        found: set[Limit] = set()
+        for standing, touched, second in _claims(self.problem, bill):
+            self.touched.update(dict.fromkeys(touched, sign))
+            for limit, weight in takes_of(self.problem.book, touched, second).items():
+                found.add(limit)
+                if limit.second:
+                    self._seconds[limit] += sign * weight
+                if standing is not None and limit in self.problem.yielding.by_limit:
+                    near = self._near.setdefault(limit, [])
+                    near[len(near) + min(sign, 0) :] = [_Near(standing, bill[0].run.created, weight)][: max(sign, 0)]
+        return found
 
-    def _fits(self, part: Part) -> bool:
-        caps, spent = self.problem.book.caps, self.problem.spent.cap
-        near = [s.part for s in self.starts if may_recall(s.part.place.standing, s.created, part)]
-        for cap, weight in part.touched.items():
-            before = self.used[cap] + sum(start.touched.get(cap, 0) for start in near)
-            if not caps[cap].ahead and before + weight > caps[cap].limit:
-                return False
-        for cap, charge in part.second.items():
-            before = self.seconds.get(cap, 0) + sum(start.second.get(cap, 0) for start in near)
-            if spent.get(cap, 0) + before + charge > caps[cap].limit:
-                return False
-        return True
+    def settle(self, limits: Iterable[Limit]) -> Sums:
+        """The pass over the parts that starts at ``limits`` may concern; what these take more, or less, of each cap."""
+        clusters = self.problem.yielding.clusters
+        change: Sums = {}
+        for cluster in {id(mine): mine for limit in sorted(limits) if (mine := clusters.get(limit))}.values():
+            before: dict[Limit, int] = {}
+            for i in cluster:
+                part = self.problem.running.parts[i]
+                fits = (not part.follows or self.stays[i - 1]) and self._fits(i, before)
+                if fits:
+                    for limit, weight in self.problem.yielding.takes[i].items():
+                        before[limit] = before.get(limit, 0) + weight
+                if fits != self.stays[i]:
+                    self.stays[i] = fits
+                    for cap, weight in part.touched.items():
+                        change[cap] = change.get(cap, 0) + (weight if fits else -weight)
+        return change
+
+    def _fits(self, i: int, before: Mapping[Limit, int]) -> bool:
+        part, yielding = self.problem.running.parts[i], self.problem.yielding
+        return all(
+            before.get(limit, 0) + weight + sum(near.weight for near in self._near.get(limit, ()) if near.recalls(part))
+            <= yielding.room[i][limit]
+            for limit, weight in yielding.takes[i].items()
+        )
+
+    def lasts(self) -> bool:
+        """Is the next second of all that is funded left, wherever starts take of hours or credits?"""
+        return all(
+            self._running(limit) + taken <= whole(self.problem.book, self.problem.spent, limit)
+            for limit, taken in self._seconds.items()
+            if taken
+        )
+
+    def _running(self, limit: Limit) -> int:
+        takes = self.problem.yielding.takes
+        return sum(takes[i].get(limit, 0) for i in self.problem.yielding.at(limit) if self.stays[i])
 
 
-def _parts(problem: Problem, bills: Sequence[Bill]) -> tuple[list[_Start], list[Part]]:
-    """What starts take, as claims: of the family, and loans."""
-    starts: list[_Start] = []
-    loans: list[Part] = []
-    for candidate, paid in bills:
-        ranks = {payer.envelope: payer for payer in candidate.payers}
-        claims: dict[int, tuple[Sums, Sums]] = {}
-        for (active, region), payments in paid.items():
-            for envelope, gpus in payments.items():
-                more = weigh(problem.book, problem.lane(ranks[envelope], region), problem.milli(active) * gpus)
-                for total, mine in zip(claims.setdefault(envelope, ({}, {})), more, strict=True):
-                    for cap, weight in mine.items():
-                        total[cap] = total.get(cap, 0) + weight
-        for envelope, (touched, second) in claims.items():
-            place = Place(standing_of(ranks[envelope].rank), problem.book.money.at, candidate.run.key, envelope)
-            part = Part(place, False, touched, second, (), ranks[envelope].loan)
-            if part.loan:
-                loans.append(part)
-            else:
-                starts.append(_Start(part, candidate.run.created))
-    return starts, loans
+def taken_of(problem: Problem, bill: Bill) -> Iterable[tuple[int, int]]:
+    """(cap, weight) of everything that a start takes."""
+    return ((cap, weight) for _, touched, _ in _claims(problem, bill) for cap, weight in touched.items())
+
+
+def _claims(problem: Problem, bill: Bill) -> list[tuple[int | None, Sums, Sums]]:
+    """What a start takes, claim by claim: where it stands (None: a loan), per cap, and in its next second."""
+    candidate, paid = bill
+    payers = {payer.envelope: payer for payer in candidate.payers}
+    claims: dict[int, tuple[Sums, Sums]] = {}
+    for (active, region), payments in paid.items():
+        for envelope, gpus in payments.items():
+            more = weigh(problem.book, problem.lane(payers[envelope], region), problem.milli(active) * gpus)
+            for total, mine in zip(claims.setdefault(envelope, ({}, {})), more, strict=True):
+                for cap, weight in mine.items():
+                    total[cap] = total.get(cap, 0) + weight
+    return [
+        (None if payers[envelope].loan else standing_of(payers[envelope].rank), *sums)
+        for envelope, sums in claims.items()
+    ]

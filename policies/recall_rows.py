@@ -15,15 +15,17 @@ least Σ GPUs × (1 − stays) over the parts that were funded.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from math import gcd
+from typing import Final, NamedTuple
 
-from policies.classes import OLD_LOAN, Part, Sums, weigh
+from policies.classes import Part, Sums, weigh
 from policies.kinship import standing_of
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem
-from policies.recall import Limit, may_recall, takes_of
+from policies.recall import may_recall
+from policies.yielding import Limit, Takes, takes_of, whole
 
 PayKey = tuple[int, bool, int, int]
 """(purse, active, region, envelope)."""
@@ -32,66 +34,50 @@ Terms = dict[int, list[tuple[int, float]]]
 """Cap → columns with what one of each takes of it."""
 
 
+_NOISE: Final = 0.5
+"""Milli-GPUs that a point of a relaxation may be off."""
+
+
 class Payment(NamedTuple):
-    """A payment column of a start: what one GPU takes per limit, where it stands (None: a loan), when it was made."""
+    """A payment column of a start: what one takes per limit, where it stands (None: a loan), when it was made.
+
+    ``group``: the runs that it is for; ``most``: what all payments for them can be together.
+    """
 
     column: int
-    takes: Mapping[Limit, int]
+    takes: Takes
     standing: int | None
     created: int
+    group: int
+    most: int
 
     def recalls(self, part: Part) -> bool:
         """May this part give way to it?"""
         return self.standing is not None and may_recall(self.standing, self.created, part)
 
 
-def affected(problem: Problem) -> list[int]:
-    """Parts that a start may unfund or let in again, by their place in the pass."""
-    near = _nearest(problem)
-    found: list[int] = []
-    shaken: set[Limit] = set()
-    for i, part in enumerate(problem.running.parts):
-        mine = takes_of(problem, part.touched, part.second)
-        reached = any(near.get(limit, OLD_LOAN) < part.place.standing for limit in mine)
-        if reached or not shaken.isdisjoint(mine) or (part.follows and found and found[-1] == i - 1):
-            found.append(i)
-            shaken.update(mine)
-    return found
+class Reason(NamedTuple):
+    """Why a part may have to go: ``full`` may be 1 where ``least`` and more is taken ``before`` it."""
 
-
-def _nearest(problem: Problem) -> dict[Limit, int]:
-    """The nearest standing from which what waits may ask for each limit."""
-    found: dict[Limit, int] = {}
-    known: set[tuple[int, int]] = set()
-    for candidate in _by_purse(problem):
-        for payer in candidate.payers:
-            level = standing_of(payer.rank)
-            if payer.loan or (payer.envelope, level) in known:
-                continue
-            known.add((payer.envelope, level))
-            for region in problem.book.money.pays_on[payer.envelope]:
-                touched, second = weigh(problem.book, problem.lane(payer, region), 1000)
-                for limit in takes_of(problem, touched, second):
-                    found[limit] = min(level, found.get(limit, level))
-    return found
-
-
-def _by_purse(problem: Problem) -> Sequence[Candidate]:
-    """One candidate for each list of payers."""
-    return list({candidate.purse: candidate for candidate in problem.candidates if candidate.payers}.values())
+    full: int
+    before: list[tuple[int, int]]
+    least: int
 
 
 @dataclass
 class Held:
     """What running work holds in a model, as far as starts may touch it.
 
-    ``stays``: part → column; ``terms``: what they take per cap; ``now``: what of that is funded before any start.
+    ``stays``: part → column; ``terms``: what they take per cap; ``now``: what of that is funded before any start;
+    ``reasons``: by part; ``admits``: column → (stays with what they take, what is left) of a cap on time.
     """
 
     problem: Problem
     stays: dict[int, int] = field(default_factory=dict)
     terms: Terms = field(default_factory=lambda: defaultdict(list))
     now: Sums = field(default_factory=lambda: defaultdict(int))
+    reasons: dict[int, list[Reason]] = field(default_factory=dict)
+    admits: dict[int, tuple[list[tuple[int, float]], float]] = field(default_factory=dict)
 
     def cap_row(self, model: Model, cap: int, new: list[tuple[int, float]]) -> None:
         """The row of a cap: ``new`` payments and what stays. A cap on time binds only where something is admitted."""
@@ -105,8 +91,32 @@ class Held:
             model.row(("cap", cap), terms, -INF, left)
         elif new:
             admits = model.column(("admits", cap), upper=1.0, integer=True)
+            self.admits[admits] = stay, left
             model.row(("admits", cap), [*terms[: len(new)], (admits, -max(0.0, left))], -INF, 0.0)
             model.row(("cap", cap), [*terms, (admits, most - left)], -INF, most)
+
+    @property
+    def columns(self) -> list[int]:
+        """All columns of recall."""
+        return [*self.stays.values(), *(each.full for mine in self.reasons.values() for each in mine), *self.admits]
+
+    def settled(self, values: Sequence[float], kept: Set[int] = frozenset()) -> dict[int, float]:
+        """What the pass makes of the payments in a point of the relaxation: all columns of recall, whole.
+
+        ``kept``: columns of parts that stay whatever it makes of them.
+        """
+        found: dict[int, float] = {}
+        for i, column in self.stays.items():
+            first = self.stays.get(i - 1) if self.problem.running.parts[i].follows else None
+            stays = column in kept or (i in self.reasons and (first is None or found[first] > 0))
+            for full, before, least in self.reasons.get(i, ()):
+                taken = sum(weight * found.get(each, values[each]) for each, weight in before)
+                found[full] = float(column not in kept and taken >= least - _NOISE)
+                stays = stays and not found[full]
+            found[column] = float(stays)
+        for column, (stay, left) in self.admits.items():
+            found[column] = float(sum(weight * found[each] for each, weight in stay) <= left)
+        return found
 
     def objective(self) -> dict[int, float]:
         """Stage 4 as costs to maximise: GPUs of the parts that were funded and stay so."""
@@ -119,10 +129,12 @@ class Held:
         return round(sum(self.objective().values()))
 
 
-def columns(model: Model, problem: Problem) -> Held:
-    """A binary for each part that a start may touch."""
+def columns(model: Model, problem: Problem, goes: Set[int] | None = None) -> Held:
+    """A binary for each part that a start may touch; with ``goes`` those that are funded and not in it stay."""
     held = Held(problem)
-    for i in affected(problem):
+    for i in problem.yielding.parts:
+        if goes is not None and i not in goes and problem.running.outcome.funded[i]:
+            continue
         part = problem.running.parts[i]
         column = held.stays[i] = model.column(("stays", i), upper=1.0, integer=True)
         for cap, weight in part.touched.items():
@@ -133,52 +145,76 @@ def columns(model: Model, problem: Problem) -> Held:
 
 def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
     """Who is unfunded and who is not, as the pass has it."""
-    problem, parts = held.problem, held.problem.running.parts
-    whole = int(problem.fleet.gpus.sum())  # no start takes more than every GPU there is
-    takes = [takes_of(problem, part.touched, part.second) for part in parts]
+    problem, yielding = held.problem, held.problem.yielding
+    at: dict[Limit, list[Payment]] = defaultdict(list)
+    for payment in payments:
+        for limit in payment.takes:
+            at[limit].append(payment)
     before: dict[Limit, list[tuple[int, int]]] = defaultdict(list)
     fixed: dict[Limit, int] = defaultdict(int)
-    for i, part in enumerate(parts):
-        column = held.stays.get(i)
+    for i in yielding.parts:
+        part, column = problem.running.parts[i], held.stays.get(i)
         if column is None:
-            for limit, weight in takes[i].items() if problem.running.outcome.funded[i] else ():
+            for limit, weight in yielding.takes[i].items():
                 fixed[limit] += weight
             continue
-        reasons = []
-        for limit, weight in takes[i].items():
-            near = [(p.column, p.takes[limit]) for p in payments if p.recalls(part) and limit in p.takes]
-            most = _limit(problem, limit) - fixed[limit] - weight
-            if most < sum(w for _, w in before[limit]) + whole * max((w for _, w in near), default=0):
-                reasons.append((_full(model, (i, limit), [*near, *before[limit]], most), 1.0))
+        reasons = held.reasons[i] = []
+        for limit, weight in yielding.takes[i].items():
+            near = [payment for payment in at[limit] if payment.recalls(part)]
+            most = yielding.room[i][limit] - fixed[limit] - weight
+            if most < sum(w for _, w in before[limit]) + _most(near, limit):
+                first = [(payment.column, payment.takes[limit]) for payment in near]
+                reasons.append(_full(model, (i, limit), [*first, *before[limit]], most))
             before[limit].append((column, weight))
-        if part.follows:
-            model.row(("in-order", i), [(column, 1.0), (held.stays[i - 1], -1.0)], -INF, 0.0)
-            reasons.append((held.stays[i - 1], -1.0))
-        model.row(("stays", i), [(column, 1.0), *reasons], 0.0 if part.follows else 1.0, INF)
+        given: list[tuple[int, float]] = []
+        leader = held.stays.get(i - 1) if part.follows else None
+        if leader is not None:
+            model.row(("in-order", i), [(column, 1.0), (leader, -1.0)], -INF, 0.0)
+            given = [(leader, -1.0)]
+        elif part.follows and not problem.running.outcome.funded[i - 1]:
+            model.row(("in-order", i), [(column, 1.0)], -INF, 0.0)
+            del held.reasons[i]
+            continue
+        model.row(
+            ("stays", i), [(column, 1.0), *((reason.full, 1.0) for reason in reasons), *given], 1.0 - len(given), INF
+        )
     for limit, stay in before.items():
         if limit.second:
-            new = [(p.column, p.takes[limit]) for p in payments if limit in p.takes]
+            new = [(payment.column, payment.takes[limit]) for payment in at[limit]]
             terms = [(column, weight / 1000) for column, weight in (*new, *stay)]
-            model.row(("second", limit.cap), terms, -INF, (_limit(problem, limit) - fixed[limit]) / 1000)
+            model.row(("second", limit.cap), terms, -INF, _left(held, limit) / 1000)
 
 
-def _limit(problem: Problem, limit: Limit) -> int:
-    return problem.book.caps[limit.cap].limit - problem.spent.cap.get(limit.cap, 0)
+def _most(payments: Sequence[Payment], limit: Limit) -> int:
+    """What these payments can take of a limit at most."""
+    groups: dict[int, int] = {}
+    for payment in payments:
+        groups[payment.group] = max(groups.get(payment.group, 0), payment.most * payment.takes[limit])
+    return sum(groups.values())
 
 
-def _full(model: Model, key: tuple[int, Limit], before: list[tuple[int, int]], most: int) -> int:
-    """A binary that may be 1 only where more than ``most`` is taken before."""
+def _left(held: Held, limit: Limit) -> int:
+    """What a limit leaves beside charges and what runs and never changes."""
+    problem, funded = held.problem, held.problem.running.outcome.funded
+    fixed = (i for i in problem.yielding.at(limit) if i not in held.stays and funded[i])
+    return whole(problem.book, problem.spent, limit) - sum(problem.yielding.takes[i][limit] for i in fixed)
+
+
+def _full(model: Model, key: tuple[int, Limit], before: list[tuple[int, int]], most: int) -> Reason:
+    """A binary that may be 1 only where more than ``most`` is taken before, all of it in whole units."""
     i, limit = key
+    unit = gcd(*(weight for _, weight in before)) if before else 1
     column = model.column(("full", i, *limit), upper=1.0, integer=True)
+    least = (most // unit + 1) * unit
     terms = [(each, weight / 1000) for each, weight in before]
-    model.row(("full", i, *limit), [*terms, (column, -(most + 1) / 1000)], 0.0, INF)
-    return column
+    model.row(("full", i, *limit), [*terms, (column, -least / 1000)], 0.0, INF)
+    return Reason(column, before, least)
 
 
 def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) -> Payment:
     """A payment column for a candidate's purse as the pass sees it."""
-    _, active, region, envelope = key
+    group, active, region, envelope = key
     payer = next(payer for payer in candidate.payers if payer.envelope == envelope)
     touched, second = weigh(problem.book, problem.lane(payer, region), problem.milli(active))
     level = None if payer.loan else standing_of(payer.rank)
-    return Payment(column, takes_of(problem, touched, second), level, candidate.run.created)
+    return Payment(column, takes_of(problem.book, touched, second), level, candidate.run.created, group, problem.gpus)

@@ -19,11 +19,11 @@ def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
 
 
 def hold_between(world: World) -> None:
-    """The plan passes the checker, and the optimum without recall lies from its value to its bound."""
+    """The plan passes the checker, and the optimum lies from its value to its bound."""
     snapshot = world.snapshot()
     plan = planner.plan(snapshot, AT)
     starts = next(stage for stage in plan.stages if stage.name == "starts")
-    optimum = Reference(read(snapshot, AT), recalls=False).optimum()
+    optimum = Reference(read(snapshot, AT)).optimum()
 
     assert [str(violation) for violation in check(snapshot, plan)] == []
     assert starts.value <= optimum["starts"] <= starts.bound

@@ -1,0 +1,77 @@
+"""Who may pay for each run that waits: one list for all runs that ask the same."""
+
+from dataclasses import dataclass
+
+from policies.caps import CapBook
+from policies.payers import Payer, Refused, Source, payers
+from policies.runs import RunRow
+
+
+@dataclass(frozen=True)
+class PayerList:
+    """Payers of a run, nearest first; ``sources``: the same as caps see them.
+
+    ``lends``: is one of them a sponsor; ``limits_runs``: does one bound what it pays for a single run; ``sites``: where
+    any of them pays; ``number``: one for each purse.
+    """
+
+    payers: tuple[Payer, ...]
+    refused: list[Refused]
+    sources: tuple[Source, ...]
+    lends: bool
+    limits_runs: bool
+    sites: frozenset[int]
+    number: int
+
+
+class PayerLists:
+    """Answers shared by runs that ask the same."""
+
+    def __init__(self, book: CapBook) -> None:
+        self.book = book
+        self._lists: dict[tuple[object, ...], PayerList] = {}
+        self._strict: dict[str, bool] = {}
+        self._found: dict[tuple[object, ...], tuple[list[Payer], list[Refused], list[int]]] = {}
+
+    def of(self, run: RunRow) -> PayerList:
+        """Who may pay for the run."""
+        who = (run.owner, run.flavor, run.sponsors, run.allow_borrow)
+        asked = (*who, self._weighed_limit(run))
+        if asked not in self._lists:
+            if (
+                self._strict[run.flavor] or who not in self._found
+            ):  # else a limit changes nothing but the payers' limits
+                self._found[who] = self._payers(run)
+            found, refused, timed = self._found[who]
+            for place in timed:
+                limit = found[place].limit if self._strict[run.flavor] else run.limit
+                found[place] = found[place].within(self._ahead(limit))
+            near = tuple(found)
+            sources = tuple(sorted({payer.source for payer in near}, key=lambda s: s.envelope))
+            lends = any(source.loan for source in sources)
+            limited = any(source.run_gpus is not None for source in sources)
+            sites = frozenset[int]().union(*(self.book.money.pays_on[source.envelope] for source in sources))
+            self._lists[asked] = PayerList(near, refused, sources, lends, limited, sites, len(self._lists))
+        return self._lists[asked]
+
+    def _weighed_limit(self, run: RunRow) -> int | None:
+        """The run's limit as far as any envelope of its flavor can tell limits apart."""
+        if run.flavor not in self._strict:
+            money = self.book.money
+            self._strict[run.flavor] = money.policy.funding.past_window == "refuse" or any(
+                money.envelopes[e].per_run_time is not None or money.envelopes[e].per_run_default_time is not None
+                for e in money.by_flavor.get(run.flavor, ())
+            )
+        return run.limit if self._strict[run.flavor] else self._ahead(run.limit)
+
+    def _ahead(self, limit: int | None) -> int:
+        """No cap on time looks further ahead than the accounting period."""
+        period = int(self.book.money.policy.accounting_period)
+        return period if limit is None else min(period, limit)
+
+    def _payers(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
+        """Who may pay, who may not, and the places of payers whose limit a cap on time weighs: only they have one."""
+        found, refused = payers(self.book.money, run)
+        timed = [i for i, payer in enumerate(found) if self.book.time_caps(payer.envelope)]
+        weighed = set(timed)
+        return [payer if i in weighed else payer.within(None) for i, payer in enumerate(found)], refused, timed

@@ -1,0 +1,111 @@
+"""Which running claims give way in a large master: by the pass over them, beside the payments of a relaxation.
+
+In the relaxation a claim may go in part, and leave part of its quota. Parts that stay there stay, and so do those that
+mostly stay, if that loses little. Where that takes few columns the others are decided one by one, each followed by a
+relaxation. The pass of spec §3.5 says of the rest who goes beside what nearer starts pay.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from planner.solver import Floats
+from policies.model import INF
+from policies.recall_rows import Held
+
+STAY: Final = (1.0, 0.5)
+"""Parts that go by less than this are made to stay together, the first that loses little enough."""
+LITTLE: Final = 2e-4
+"""Part of the bound that this may lose."""
+ALONE: Final = 1e-5
+"""Part of the bound that one part may lose before it is tried the other way round."""
+STEPS: Final = 500_000
+"""Columns of all relaxations in which parts are decided one by one."""
+HALF: Final = 0.5
+_WHOLE: Final = 1e-6
+
+Found = tuple[Floats | None, float]
+"""The point that is best under some fixings, and its value; None: there is none."""
+
+
+class Relaxation(Protocol):
+    """A relaxation whose columns can be fixed."""
+
+    def fix(self, values: Mapping[int, float]) -> Found:
+        """Fix columns and solve."""
+
+    def undo(self) -> None:
+        """Take the last fixing back."""
+
+    def reset(self, columns: Sequence[int]) -> None:
+        """Take every fixing of these columns back."""
+
+
+def settle(relaxed: Relaxation, held: Held, point: Floats, bound: float) -> Found:
+    """Fix all columns of recall, from the relaxation's best ``point``."""
+    kept = {column for column in held.stays.values() if point[column] > 1 - _WHOLE}
+    best, value = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
+    for most in STAY:
+        more = {column for column in held.stays.values() if best is not None and best[column] > 1 - most} - kept
+        found = relaxed.fix(dict.fromkeys(sorted(more), 1.0))
+        if found[1] >= value - LITTLE * bound:
+            (best, value), kept = found, kept | more
+            break
+        relaxed.undo()
+    if best is not None:
+        best = _one_by_one(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
+    found = _by_pass(relaxed, held, best, kept)
+    if found[0] is not None:
+        return found
+    relaxed.reset(held.columns)
+    return _by_pass(relaxed, held, point, set())
+
+
+def _one_by_one(relaxed: Relaxation, held: Held, point: Floats, value: float, drop: float, steps: int) -> Floats:
+    """Let parts stay or go, the most decided first; at most ``steps`` relaxations."""
+    best: Floats = point
+    while steps > 0:
+        loose = {i: float(best[c]) for i, c in held.stays.items() if _WHOLE < best[c] < 1 - _WHOLE}
+        if not loose:
+            break
+        i = min(loose, key=lambda part: (min(loose[part], 1 - loose[part]), part))
+        sides = [_side(held, best, i, stays=stays) for stays in (loose[i] > HALF, loose[i] <= HALF)]
+        found = relaxed.fix(sides[0])
+        steps -= 1
+        if found[1] < value - drop:
+            relaxed.undo()
+            other = relaxed.fix(sides[1])
+            steps -= 1
+            if other[1] < found[1]:
+                relaxed.undo()
+                other = relaxed.fix(sides[0])
+            found = other
+        if found[0] is None:
+            break
+        best, value = found[0], found[1]
+    return best
+
+
+def _by_pass(relaxed: Relaxation, held: Held, point: Floats | None, kept: set[int]) -> Found:
+    """Who goes beside the payments of a point, by the pass.
+
+    What stays takes room from other starts, which may leave others of these claims a reason to stay: so what stays is
+    fixed again and again, and who goes in the end.
+    """
+    best = point
+    while best is not None:
+        settled = held.settled(best.tolist(), kept)
+        now = {column for column in held.stays.values() if settled[column]}
+        if now <= kept:
+            return relaxed.fix(settled)
+        kept = kept | now
+        best, _ = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
+    return None, -INF
+
+
+def _side(held: Held, point: Floats, i: int, *, stays: bool) -> dict[int, float]:
+    """A part stays, and has no reason to go; or goes, for the limit that is fullest."""
+    reasons = held.reasons.get(i, [])
+    if stays:
+        return {held.stays[i]: 1.0} | {reason.full: 0.0 for reason in reasons}
+    fullest = max(reasons, key=lambda reason: (point[reason.full], -reason.full), default=None)
+    return {held.stays[i]: 0.0} | ({fullest.full: 1.0} if fullest else {})

@@ -1,0 +1,218 @@
+"""Which running claims may give way at all: those that what waits could ask more of than there is left (spec §3.8).
+
+A part p of a running claim may change only where, at a limit c that it is held to,
+
+    Σ of all that waits nearer than p, at c  >  limit − what is taken of c
+
+or where one before it in the pass may change at a limit of its own, and so leave room there or take it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from policies.caps import CapBook, Lane
+from policies.classes import OLD_LOAN, Funded, Part, Sums, weigh
+from policies.kinship import standing_of
+from policies.ledger import Spent
+from policies.payers import Payer
+
+
+class Limit(NamedTuple):
+    """What the pass holds a claim to: a cap's GPUs now, or for one on hours or credits its next ``second``."""
+
+    cap: int
+    second: bool
+
+
+Takes = Mapping[Limit, int]
+"""What something takes of each limit: milli-GPUs weighed, or the charge of a second."""
+
+
+class Ask(NamedTuple):
+    """Runs that wait with the same payers. ``gpus``: of all of them at full width, a spare counted as one."""
+
+    payers: tuple[Payer, ...]
+    gpus: int
+
+
+class Right(NamedTuple):
+    """What starts may recall at an envelope: by where they stand, and how many of the claims there are older."""
+
+    envelope: int
+    standing: int
+    claims: int
+
+
+def rights_of(farther: Sequence[tuple[int, int, list[int]]], created: int) -> tuple[Right, ...]:
+    """What a run that waits since ``created`` may recall, of what ``Yielding.farther`` says of its payers."""
+    counted = (Right(envelope, standing, bisect_left(places, created)) for envelope, standing, places in farther)
+    return tuple(right for right in counted if right.claims)
+
+
+def takes_of(book: CapBook, touched: Sums, second: Sums) -> dict[Limit, int]:
+    """What the pass holds to: look-ahead is for admissions only."""
+    now = {Limit(cap, False): weight for cap, weight in touched.items() if not book.caps[cap].ahead}
+    return now | {Limit(cap, True): weight for cap, weight in second.items()}
+
+
+@dataclass(frozen=True)
+class Yielding:
+    """``parts``: those that may change, by their place in the pass; ``takes``: what each running part takes.
+
+    ``room``: part → what each of its limits leaves to it beside charges and the parts before it that never change.
+    """
+
+    running: Sequence[Part]
+    parts: list[int]
+    takes: list[dict[Limit, int]]
+    room: dict[int, dict[Limit, int]]
+    lanes: "LaneTakes"
+
+    @classmethod
+    def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask]) -> "Yielding":
+        """Of running work beside what waits."""
+        takes = [takes_of(book, part.touched, part.second) for part in running.parts]
+        lanes = LaneTakes(book)
+        rest = {limit: whole(book, spent, limit) for mine in takes for limit in mine}
+        left = _left(rest, running, takes)
+        wanted = _wanted(lanes, asks)
+        found: list[int] = []
+        room: dict[int, dict[Limit, int]] = {}
+        shaken: set[Limit] = set()
+        for i, part in enumerate(running.parts):
+            reached = any(
+                sum(wanted.get((limit, near), 0) for near in range(part.place.standing)) > left[limit]
+                for limit in takes[i]
+            )
+            if reached or not shaken.isdisjoint(takes[i]) or (part.follows and found and found[-1] == i - 1):
+                found.append(i)
+                shaken.update(takes[i])
+                room[i] = {limit: rest[limit] for limit in takes[i]}
+            elif running.outcome.funded[i]:
+                for limit, weight in takes[i].items():
+                    rest[limit] -= weight
+        return cls(running.parts, found, takes, room, lanes)
+
+    @cached_property
+    def by_limit(self) -> dict[Limit, list[int]]:
+        """Parts by what they are held to, in the order of the pass."""
+        found: dict[Limit, list[int]] = {}
+        for i in self.parts:
+            for limit in self.takes[i]:
+                found.setdefault(limit, []).append(i)
+        return found
+
+    def at(self, limit: Limit) -> list[int]:
+        """All running parts that take of a limit."""
+        return self._at.get(limit, [])
+
+    @cached_property
+    def _at(self) -> dict[Limit, list[int]]:
+        found: dict[Limit, list[int]] = {}
+        for i, mine in enumerate(self.takes):
+            for limit in mine:
+                found.setdefault(limit, []).append(i)
+        return found
+
+    @cached_property
+    def clusters(self) -> dict[Limit, list[int]]:
+        """The parts that a change at a limit may change in turn, in the order of the pass."""
+        found: dict[Limit, list[int]] = {}
+        for i in self.parts:
+            joined = {id(mine): mine for limit in self._links(i) if (mine := found.get(limit)) is not None}
+            cluster = sorted({i}.union(*joined.values()))
+            found.update((limit, cluster) for part in cluster for limit in self.takes[part])
+        return found
+
+    def _links(self, i: int) -> list[Limit]:
+        """Limits that tie a part to others: its own, and those of the group before it."""
+        before = self.takes[i - 1] if self.running[i].follows else {}
+        return [*self.takes[i], *before]
+
+    @cached_property
+    def by_cap(self) -> dict[int, list[int]]:
+        """Parts by the caps that they take something of, in the order of the pass."""
+        found: dict[int, list[int]] = {}
+        for i in self.parts:
+            for cap in self.running[i].touched:
+                found.setdefault(cap, []).append(i)
+        return found
+
+    def least(self, running: Funded) -> list[int]:
+        """Per cap, what running work takes at least, whatever gives way."""
+        used = list(running.used)
+        for i in self.parts:
+            for cap, weight in running.parts[i].touched.items() if running.outcome.funded[i] else ():
+                used[cap] -= weight
+        return used
+
+    def farther(self, payers: Sequence[Payer]) -> list[tuple[int, int, list[int]]]:
+        """(envelope, standing, admissions, sorted) of claims that may give way to starts with these payers."""
+        places = ((payer.envelope, standing_of(payer.rank)) for payer in payers if not payer.loan)
+        return [(*place, self._places[place]) for place in places if place in self._places]
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], list[int]]:
+        """(envelope, standing) → admissions of the parts that may give way to a start that stands there, sorted."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for envelope in range(len(self.lanes.book.money.envelopes)):
+            mine = {i for takes in self.lanes.of(envelope) for limit in takes for i in self.by_limit.get(limit, ())}
+            for standing in range(OLD_LOAN) if mine else ():
+                places = [self.running[i].place for i in mine]
+                farther = sorted(place.admitted for place in places if place.standing > standing)
+                if farther:
+                    found[envelope, standing] = farther
+        return found
+
+
+class LaneTakes:
+    """What a GPU of the family takes of the limits of each envelope, in each place where it may lie."""
+
+    def __init__(self, book: CapBook) -> None:
+        self.book = book
+        self._known: dict[int, list[dict[Limit, int]]] = {}
+
+    def of(self, envelope: int) -> list[dict[Limit, int]]:
+        """By region of money, equal ones once. A time limit is of no account: look-ahead is no limit of the pass."""
+        if envelope not in self._known:
+            money = self.book.money
+            found: list[dict[Limit, int]] = []
+            for region in sorted({money.region[site] for site in money.pays_on[envelope]}):
+                takes = takes_of(self.book, *weigh(self.book, Lane(envelope, False, region, None), 1000))
+                if takes not in found:
+                    found.append(takes)
+            self._known[envelope] = found
+        return self._known[envelope]
+
+
+def whole(book: CapBook, spent: Spent, limit: Limit) -> int:
+    """What a limit holds for claims, beside charges and what no claim is asked about."""
+    taken = spent.cap.get(limit.cap, 0) + (0 if limit.second else spent.ahead.get(limit.cap, 0))
+    return book.caps[limit.cap].limit - taken
+
+
+def _left(rest: Mapping[Limit, int], running: Funded, takes: list[dict[Limit, int]]) -> dict[Limit, int]:
+    """What running work leaves of each limit."""
+    left = dict(rest)
+    for i, funded in enumerate(running.outcome.funded):
+        for limit, weight in takes[i].items() if funded else ():
+            left[limit] -= weight
+    return left
+
+
+def _wanted(lanes: LaneTakes, asks: Iterable[Ask]) -> dict[tuple[Limit, int], int]:
+    """(limit, standing) → what all that waits there could take at most."""
+    found: dict[tuple[Limit, int], int] = {}
+    for payers, gpus in asks:
+        most: dict[tuple[Limit, int], int] = {}
+        for payer in payers:
+            standing = standing_of(payer.rank)
+            for takes in () if payer.loan else lanes.of(payer.envelope):
+                for limit, weight in takes.items():
+                    most[limit, standing] = max(weight, most.get((limit, standing), 0))
+        for key, weight in most.items():
+            found[key] = found.get(key, 0) + weight * gpus
+    return found

@@ -96,7 +96,7 @@ def _by_pass(relaxed: Relaxation, held: Held, point: Floats | None, kept: set[in
         settled = held.settled(best.tolist(), kept)
         now = {column for column in held.stays.values() if settled[column]}
         if now <= kept:
-            return relaxed.fix(settled)
+            return relaxed.fix(settled | dict.fromkeys(held.idle(settled), 0.0))
         kept = kept | now
         best, _ = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
     return None, -INF

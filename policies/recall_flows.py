@@ -56,6 +56,8 @@ def rows(
         of_envelope[envelope].append((column, columns.unit[number] / 1000))
     for envelope, terms in sorted(of_envelope.items()):
         model.row(("near-paid", envelope), [*terms, *((c, -gpus) for c, gpus in paid[envelope])], -INF, 0.0)
+    held.near.update({column: number for (number, _, _), column in columns.near.items()})
+    held.lies.update({column: number for (_, number, _), column in columns.lies.items()})
     recall_rows.rows(model, held, payments)
     return columns.lies
 

@@ -15,7 +15,7 @@ least Σ GPUs × (1 − stays) over the parts that were funded.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import gcd
 from typing import Final, NamedTuple
@@ -69,7 +69,8 @@ class Held:
     """What running work holds in a model, as far as starts may touch it.
 
     ``stays``: part → column; ``terms``: what they take per cap; ``now``: what of that is funded before any start;
-    ``reasons``: by part; ``admits``: column → (stays with what they take, what is left) of a cap on time.
+    ``reasons``: by part; ``admits``: column → (stays with what they take, what is left) of a cap on time; ``near``,
+    ``lies``: in large models, columns of near payments and of where their runs lie, with the number of their rights.
     """
 
     problem: Problem
@@ -78,6 +79,8 @@ class Held:
     now: Sums = field(default_factory=lambda: defaultdict(int))
     reasons: dict[int, list[Reason]] = field(default_factory=dict)
     admits: dict[int, tuple[list[tuple[int, float]], float]] = field(default_factory=dict)
+    near: dict[int, int] = field(default_factory=dict)
+    lies: dict[int, int] = field(default_factory=dict)
 
     def cap_row(self, model: Model, cap: int, new: list[tuple[int, float]]) -> None:
         """The row of a cap: ``new`` payments and what stays. A cap on time binds only where something is admitted."""
@@ -98,7 +101,8 @@ class Held:
     @property
     def columns(self) -> list[int]:
         """All columns of recall."""
-        return [*self.stays.values(), *(each.full for mine in self.reasons.values() for each in mine), *self.admits]
+        full = (reason.full for mine in self.reasons.values() for reason in mine)
+        return [*self.stays.values(), *full, *self.admits, *self.near, *self.lies]
 
     def settled(self, values: Sequence[float], kept: Set[int] = frozenset()) -> dict[int, float]:
         """What the pass makes of the payments in a point of the relaxation: all columns of recall, whole.
@@ -117,6 +121,16 @@ class Held:
         for column, (stay, left) in self.admits.items():
             found[column] = float(sum(weight * found[each] for each, weight in stay) <= left)
         return found
+
+    def idle(self, settled: Mapping[int, float]) -> list[int]:
+        """Columns of near payments, and of where they lie, that are no reason for anything once that is settled."""
+        reasons = (reason for mine in self.reasons.values() for reason in mine if settled[reason.full])
+        asked = {column for reason in reasons for column, _ in reason.before}
+        rights = {number for column, number in self.near.items() if column in asked}
+        return [
+            *(column for column in self.near if column not in asked),
+            *(column for column, number in self.lies.items() if number not in rights),
+        ]
 
     def objective(self) -> dict[int, float]:
         """Stage 4 as costs to maximise: GPUs of the parts that were funded and stay so."""

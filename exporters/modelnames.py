@@ -50,7 +50,7 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "rights": ("type", "rights"),
     "near": ("rights", "envelope", "region"),
     "near-paid": ("envelope",),
-    "near-lies": ("rights", "region"),
+    "near-regions": ("rights", "region"),
     "near-starts": ("type", "rights"),
     "near-groups": ("type", "region"),
     "lies-near": ("type", "rights", "region"),

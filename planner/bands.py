@@ -2,8 +2,8 @@
 
 The relaxation is weak only where single gangs are a sizeable part of the objective. So those few counts are branched
 on by hand, best bound first, with warm dual simplex; the bound of the best open node is the certificate. From that node
-gangs of 64 and more GPUs become whole in one solve, all smaller work staying continuous to fill the rest; then the
-smaller sizes do by rounding (planner.dive), each fixed before the next.
+the counts become whole by rounding (planner.dive), size by size, each fixed before the next; where that ends too far
+from the bound, gangs of 64 and more GPUs are solved as a MIP of their own first, all smaller work staying continuous.
 """
 
 import heapq
@@ -28,7 +28,7 @@ FAR: Final = 10
 SHARE: Final = 3
 """How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
 NODES: Final = 32
-"""Most LPs of that search."""
+"""Most LPs of the branching by hand, but for the second child of the last node."""
 SEARCH: Final[Settings] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_rins": False,

@@ -2,8 +2,8 @@
 
 A bound comes from a relaxation of every plan, so it holds whatever placement makes of the solution; a value is that of
 the draft as placed on slots and paid in whole GPUs. Small masters are solved whole, stage by stage, and solved again
-with the kinds of domains split where placement could not follow. Large ones are solved in bands; their later stages are
-filled greedily and certified by one LP each.
+with the kinds of domains split where placement could not follow. Large ones are solved
+in components, whole or in bands; their later stages are filled greedily and certified by one LP each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Set
@@ -28,9 +28,9 @@ from policies.seats import Seating
 SMALL = 400
 """Most integer columns of a master that is solved whole at once, and again with kinds split."""
 MIDDLE = 3_000
-"""Most integer columns of a master that is solved whole from where its bands ended."""
+"""Most integer columns of a master that is solved whole first, before its bands."""
 RECALLING = 1_000
-"""The same where running claims may give way."""
+"""Most integer columns of a master in which claims may give way that is solved whole from where its bands ended."""
 ROUNDS = 8
 """Most times that a master is solved, each time with more kinds split."""
 SEATS = 1000
@@ -289,6 +289,7 @@ class Search:
         went = [i for i, stay in enumerate(stays) if not stay]
         _, nearest = pay(problem, room, draft, self.settings, self._may_go(went), settled=True)
         tight = {piece.kind for piece in failed}
+        nearest = min(nearest, nearness(problem, draft))  # payments that stand may recall other claims than the model's
         return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains
         )

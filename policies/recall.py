@@ -70,7 +70,10 @@ class Beside:
                     self._seconds[limit] += sign * weight
                 if standing is not None and limit in self.problem.yielding.by_limit:
                     near = self._near.setdefault(limit, [])
-                    near[len(near) + min(sign, 0) :] = [_Near(standing, bill[0].run.created, weight)][: max(sign, 0)]
+                    if sign > 0:
+                        near.append(_Near(standing, bill[0].run.created, weight))
+                    else:
+                        near.pop()
         return found
 
     def settle(self, limits: Iterable[Limit]) -> Sums:

@@ -123,7 +123,7 @@ def _payments(
                 if region in there[kind]:
                     column = columns.lies[kind, number, region] = model.column(("lies-near", kind, number, region))
                     terms.append((column, -1.0))
-            model.row(("near-lies", number, region), terms, -INF, 0.0)
+            model.row(("near-regions", number, region), terms, -INF, 0.0)
     return payments
 
 

@@ -62,7 +62,8 @@ def takes_of(book: CapBook, touched: Sums, second: Sums) -> dict[Limit, int]:
 class Yielding:
     """``parts``: those that may change, by their place in the pass; ``takes``: what each running part takes.
 
-    ``room``: part → what each of its limits leaves to it beside charges and the parts before it that never change.
+    ``room``: part → what each of its limits leaves to it beside charges and the parts before it that never change;
+    ``running``: all parts; ``lanes``: what a GPU takes where it is paid.
     """
 
     running: Sequence[Part]

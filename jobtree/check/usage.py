@@ -49,9 +49,10 @@ def _told(books: "_Books", budget: str, status: BudgetStatus) -> Iterator[Violat
     for usage in status.aggregate_caps:
         cap = next(each for each in books.case.aggregates if (each.budget, each.name) == (budget, usage.name))
         yield from _compared(f"Aggregate {budget}/{usage.name}", usage, books.aggregate(cap))
-    if books.beyond[budget] and all(each.status == "True" for each in status.conditions):
-        sentence = f"it says that it is healthy, with {books.beyond[budget]} GPUs beyond its caps"
-        yield Violation("usage-agrees", f"Budget {budget}", sentence)
+    over = books.over(budget)
+    if over == all(each.status == "True" for each in status.conditions):
+        says, is_so = ("is healthy", "something is") if over else ("is not healthy", "nothing is")
+        yield Violation("usage-agrees", f"Budget {budget}", f"it says that it {says}, and {is_so} beyond its caps")
 
 
 def _compared(subject: str, usage: EnvelopeUsage, true: Figures) -> Iterator[Violation]:
@@ -109,16 +110,31 @@ class _Books:
 
     def envelope(self, payer: EnvelopeKey) -> Figures:
         """The true figures of an envelope."""
-        envelope, own, ledger = self.case.envelopes[payer], self.caps.own(payer), self.ledger
-        alone = envelope.scope == "own" or not envelope.is_open(
-            self.case.at
-        )  # a subtree is one while its window is open
-        hours, credit = (ledger.paid[payer], ledger.paid_credits[payer]) if alone else self._spent(own)
         return {
-            **self._sums([payer], envelope.max_millicredits is not None),
-            **self._left(own, hours, credit),
+            **self._sums([payer], self.case.envelopes[payer].max_millicredits is not None),
+            **self._left(self.caps.own(payer), *self._charged(payer)),
             "headroom_gpus": Fraction(self._room(payer), 1000),
         }
+
+    def _charged(self, payer: EnvelopeKey) -> tuple[int, int]:
+        """What counts against an envelope's hours and credits; it has a subtree while its window is open."""
+        envelope = self.case.envelopes[payer]
+        if envelope.scope == "own" or not envelope.is_open(self.case.at):
+            return self.ledger.paid[payer], self.ledger.paid_credits[payer]
+        return self._spent(self.caps.own(payer))
+
+    def over(self, budget: str) -> bool:
+        """Has a Budget work that its caps do not hold, or hours or credits capped below what was charged?"""
+        charged = [(self.caps.own(p), *self._charged(p)) for p in self.case.envelopes if p[0] == budget]
+        for cap in self.case.aggregates:
+            if cap.budget == budget:
+                number = self.caps.together(cap)
+                charged.append((number, *self._spent(number)))
+        return bool(self.beyond[budget]) or any(self._overspent(*each) for each in charged)
+
+    def _overspent(self, number: int, spent: int, rated: int) -> bool:
+        pool = self.caps.pools[number]
+        return (pool.hours is not None and spent > pool.hours) or (pool.credits is not None and rated > pool.credits)
 
     def aggregate(self, cap: Aggregate) -> Figures:
         """The true figures of an aggregate cap."""

@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         commands,
         "shrink",
         _shrink,
-        "let go of GPUs of a malleable run",
+        "lower the width that a malleable run wants",
         example="kubectl runs --state cluster.yaml shrink trainer-128 --by 32",
     )
     shrink.add_argument("run", metavar="RUN")
@@ -87,7 +87,9 @@ def _shrink(options: Options, given: argparse.Namespace) -> int:
                 f"{run.subject} cannot shrink by {given.by}: it holds {width} GPUs, "
                 f"and allowed are steps of {step} down to {floor}"
             )
-        return {"spec": {"malleable": {"desiredTotalGPUs": desired}}}, f"shrinks from {width} to {desired} GPUs"
+        return {
+            "spec": {"malleable": {"desiredTotalGPUs": desired}}
+        }, f"wants {desired} GPUs from now on, and keeps {width} until cycles shrink running work"
 
     return change(options, given.run, made)
 

@@ -27,7 +27,7 @@ RECORD: Final = "jobtree-balances"
 """Name of the ConfigMap, in the planner's namespace."""
 PLAIN: Final = 2**19
 """Most bytes of accounts that are kept as text; more are compressed."""
-MOST: Final = 3 * 2**18
+MOST: Final = 5 * 2**17
 """Most bytes of accounts as they are kept: an object holds a mebibyte at most, with the names of counted leases."""
 DAY: Final = 86_400
 
@@ -101,7 +101,11 @@ def accounts_of(charges: Iterable[tuple[Title, Span]]) -> tuple[Account, ...]:
 
 
 def merged(before: Iterable[Account], more: Iterable[Account], starts: Iterable[int]) -> tuple[Account, ...]:
-    """Both together, small enough for an object. ``starts``: of windows, around which nothing is blurred."""
+    """Both together, blurred until they fit into an object or are as coarse as they get.
+
+    Beyond that the API server refuses the object, and no lease that it counts is deleted. ``starts``: of windows,
+    around which nothing is blurred.
+    """
     accounts = accounts_of((each.title, span) for each in (*before, *more) for span in each.spans)
     cuts = sorted(set(starts))
     for ends, days in _LADDER:

@@ -120,10 +120,10 @@ def written(changes: Iterable[Change]) -> str:
 
 
 def _written(subject: str, changes: list[Change]) -> str:
-    """Fields of one object; a Run is submitted again where they do not change in place."""
+    """Fields of one object; a Run that is there does not change in most, and its name stays taken."""
     said = ", ".join(f"{change.field}: {plain(change.value)}" for change in changes)
     again = subject.startswith("Run ") and any(change.field not in CHANGING for change in changes)
-    return f"submit {subject} again with {said}" if again else f"{subject}: {said}"
+    return f"cancel {subject}, and submit it under another name with {said}" if again else f"{subject}: {said}"
 
 
 def plain(value: Any) -> str:

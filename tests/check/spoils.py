@@ -233,6 +233,19 @@ def healthy(caps: tuple[AggregateUsage, ...] = (), **figures: Any) -> Callable[[
     return plan(budgets=[BudgetUpdate(name="org-a", status=told)])
 
 
+def sick(change: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
+    """The same status of org-a, which says that it is overcommitted."""
+
+    def spoil(given: Plan) -> Plan:
+        done = change(given)
+        sad = Condition(type="Healthy", status="False", reason="Overcommitted", message="999 GPUs are unfunded")
+        (update,) = done.budgets
+        status = msgspec.structs.replace(update.status, conditions=(sad,))
+        return msgspec.structs.replace(done, budgets=[BudgetUpdate(name=update.name, status=status)])
+
+    return spoil
+
+
 def capped(scene: Scene) -> Scene:
     """An aggregate cap of 99 GPUs over the envelope of org-a, which has 8."""
     return scene.edit("Budget", "org-a", {"spec": {"aggregateCaps": [CAP]}})

@@ -9,6 +9,7 @@ from tests.check.spoils import (
     capped,
     healthy,
     plan,
+    sick,
     usage,
 )
 
@@ -27,6 +28,12 @@ SPOILS = [
         "hours",
         "an aggregate cap with room that its envelopes have not",
         lambda s: capped(s).then(usage(aggregate=4)),
+        "usage-agrees",
+    ),
+    Spoil(
+        "hours",
+        "a Budget that is not healthy with nothing beyond its caps",
+        lambda s: s.then(sick(usage())),
         "usage-agrees",
     ),
     Spoil(

@@ -119,5 +119,7 @@ def test_the_128_gpu_trainer_starts_with_its_spares_and_shrinks(world: World, ku
     assert "  earliestStart: 2026-01-01T00:00:00Z on domain=" in out
     world.cycle(at)
     assert "width: 128 of 160 GPUs\n" in kubectl.runs("watch trainer-128", at)
-    assert kubectl.runs("shrink trainer-128 --by 32", at) == "Run default/trainer-128 shrinks from 128 to 96 GPUs\n"
+    assert kubectl.runs("shrink trainer-128 --by 32", at) == (
+        "Run default/trainer-128 wants 96 GPUs from now on, and keeps 128 until cycles shrink running work\n"
+    )
     assert kubectl.runs("plan trainer-128", at).startswith("runningSince: 2026-01-01T00:00:00Z on domain=")

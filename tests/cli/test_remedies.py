@@ -36,8 +36,9 @@ def test_each_remedy_is_a_line_with_what_to_do() -> None:
         "Remedies, cheapest first; each was planned and starts the run\n"
         "  run default/starts suspended (4 GPUs): "
         f"kubectl runs --state {world.path} -n default suspend starts\n"
-        "  run it unfunded, first to be cut: submit Run default/short again with spec.funding.opportunistic: true\n"
-        "  4 GPUs fewer: submit Run default/short again with spec.resources.totalGPUs: 4\n"
+        "  run it unfunded, first to be cut: cancel Run default/short, "
+        "and submit it under another name with spec.funding.opportunistic: true\n"
+        "  4 GPUs fewer: cancel Run default/short, and submit it under another name with spec.resources.totalGPUs: 4\n"
         "  4 GPUs more at org-a/gpus: Budget org-a: spec.envelopes[gpus].concurrency: 12\n"
     )
 
@@ -83,7 +84,7 @@ def test_a_label_of_the_template_is_named_where_it_stands() -> None:
     )
 
     assert (
-        "  also nodes without region=us-east: submit Run default/r again with "
+        "  also nodes without region=us-east: cancel Run default/r, and submit it under another name with "
         "spec.template.spec.nodeSelector.region: (left out)\n"
     ) in explained(world, "r")
 
@@ -100,7 +101,8 @@ def test_where_nothing_helps_that_is_said() -> None:
     world = World().node("n").run("r", 8)
     assert explained(world, "r").endswith(
         "\n\nRemedies, cheapest first; each was planned and starts the run\n"
-        "  run it unfunded, first to be cut: submit Run default/r again with spec.funding.opportunistic: true\n"
+        "  run it unfunded, first to be cut: cancel Run default/r, "
+        "and submit it under another name with spec.funding.opportunistic: true\n"
     )
     world = World().node("n", 4).run("r", 8, funding={"opportunistic": True}, locality={"selector": {"no": "node"}})
     world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}})

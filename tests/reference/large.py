@@ -16,6 +16,7 @@ def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
     monkeypatch.setattr(pay, "WHOLE", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
     monkeypatch.setattr(stages, "MIDDLE", middle)
+    monkeypatch.setattr(stages, "RECALLING", middle)
 
 
 def hold_between(world: World) -> None:

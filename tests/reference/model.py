@@ -57,11 +57,10 @@ class _Paid(NamedTuple):
 
 
 class Reference:
-    """The model of a world; ``optimum`` solves it. Without ``recalls`` running claims give way to nobody."""
+    """The model of a world; ``optimum`` solves it."""
 
-    def __init__(self, world: World, *, recalls: bool = True) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.recalls = recalls
         self.problem = pulp.LpProblem("plan", pulp.LpMaximize)
         self._names = count()
         fills = "opportunistic" in world.policy.stages
@@ -230,7 +229,7 @@ class Reference:
             reasons = []
             for number, cap in enumerate(book):
                 if part.takes[number] and not cap.ahead:
-                    near = [p for p in payments if self.recalls and part.gives_way(p.level, p.run.row["created"])]
+                    near = [p for p in payments if part.gives_way(p.level, p.run.row["created"])]
                     before = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in near)
                     before += pulp.lpSum(parts[j].takes[number] / 1000 * stays[j] for j in range(i))
                     full = self._binary()

@@ -11,7 +11,7 @@ Said = tuple[str, str, int, str, str]
 
 UNFUNDED: Said = (
     "opportunistic", "AGAIN", 0, "run it unfunded, first to be cut",
-    "submit Run default/r again with spec.funding.opportunistic: true",
+    "cancel Run default/r, and submit it under another name with spec.funding.opportunistic: true",
 )  # fmt: skip
 LENDS = {"allow": True, "to": ["org:*"], "maxConcurrency": 2}
 BORROWS = {"allowBorrow": True, "sponsors": ["org:l"]}
@@ -20,13 +20,13 @@ BORROWS = {"allowBorrow": True, "sponsors": ["org:l"]}
 def narrower(fewer: int, total: int) -> Said:
     """The run with ``total`` GPUs, ``fewer`` than it asks for."""
     gpus = "1 GPU" if fewer == 1 else f"{fewer} GPUs"
-    how = f"submit Run default/r again with spec.resources.totalGPUs: {total}"
+    how = f"cancel Run default/r, and submit it under another name with spec.resources.totalGPUs: {total}"
     return "narrower", "AGAIN", fewer, f"{gpus} fewer", how
 
 
 def again(kind: str, words: str, fields: str, gpus: int = 0) -> Said:
     """The run submitted again with other fields."""
-    return kind, "AGAIN", gpus, words, f"submit Run default/r again with {fields}"
+    return kind, "AGAIN", gpus, words, f"cancel Run default/r, and submit it under another name with {fields}"
 
 
 def budget(kind: str, gpus: int, words: str, how: str) -> Said:
@@ -213,7 +213,7 @@ def test_the_quota_of_a_tree() -> None:  # L10
         ("end", "OWNER", 8, "run default/child suspended (8 GPUs)", "kubectl runs -n default suspend child"),
         (
             "cap", "AGAIN", 8, "8 GPUs more in the quota of run root",
-            "submit Run default/root again with spec.quota.maxGPUs: 24",
+            "cancel Run default/root, and submit it under another name with spec.quota.maxGPUs: 24",
         ),
     ]  # fmt: skip
 

@@ -101,12 +101,13 @@ class State:
         return lower_runs(ready, self.fleet, self.book, self.funded, self.taken, leeway, ties, exact=exact)
 
     def _started(self) -> dict[RunKey, RunRow]:
-        """Members of gangs that run on or have completed."""
-        members = {key: run for key, run in self.runs.items() if run.gang and key not in self.endings}
+        """Members of gangs that run on or have completed, be it now."""
+        done = {key for key, ending in self.endings.items() if ending.outcome == "Completed"}
+        members = {key: run for key, run in self.runs.items() if run.gang and key not in self.endings.keys() - done}
         return {
             key: run
             for key, run in members.items()
-            if key in self.held or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
+            if key in self.held or key in done or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
         }
 
     def quotas(self) -> list[trees.Tree]:

@@ -68,7 +68,8 @@ def _gangs(case: Case) -> Iterator[Violation]:
             members[run.namespace, run.gang].append(run)
     for (namespace, name), runs in members.items():
         starting = [run for run in runs if run.key in case.starting or _cpu_starts(case, run)]
-        there = [run for run in runs if case.after(run.key) or run.outcome == "Completed" or _cpu_started(case, run)]
+        done = {run.key for run in runs if "Completed" in (run.outcome, case.phase_after(run.key))}
+        there = [run for run in runs if case.after(run.key) or run.key in done or _cpu_started(case, run)]
         for run in starting:
             if run.gang_size is not None and len(there) < run.gang_size:
                 sentence = f"it starts with {len(there)} of the {run.gang_size} runs of gang {name}: all start or none"

@@ -226,3 +226,14 @@ def test_a_member_that_lost_its_node_comes_back_beside_those_that_run_on() -> No
     (lost,) = cycle.leases("one")
 
     assert world.delete("Node", *lost.nodes).cycle("+1m").running == ["one", "two"]
+
+
+def test_a_member_goes_on_beside_a_mate_that_completes_in_the_same_cycle() -> None:
+    world = World().node("n1").budget("org:a", 16).run("one", 2, **GANG).run("two", 2, **GANG)
+    assert world.cycle().running == ["one", "two"]
+    world.runs("suspend", "two", at="+1m").ok()
+    assert world.cycle("+1m").running == ["one"]
+    world.runs("complete", "one", at="+2m").ok()
+    world.runs("resume", "two", at="+2m").ok()
+
+    assert world.cycle("+2m").phases == {"one": "Completed", "two": "Running"}

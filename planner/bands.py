@@ -74,6 +74,11 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     return Solution(point, value, bound, optimal=False)
 
 
+def certify(master: Master, settings: Settings) -> float:
+    """The bound of the branching alone."""
+    return _branch(master, settings)[1]
+
+
 def _gangs(model: Model, whole: Bools, settings: Settings) -> Solution:
     """The best point in which the starts of big gangs are whole. Its bound is one of the model."""
     kept = model.integer

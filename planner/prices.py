@@ -32,6 +32,8 @@ from policies.places import kinds
 
 MOST: Final = 32
 """Most bounds that a plan has prices of, the largest: it is written every cycle."""
+TERMS: Final = 500_000
+"""Most terms of a relaxation that prices are made of."""
 TRIES: Final = 2
 """How often MOST bounds at most are raised to find them."""
 _NOISE: Final = 1e-6
@@ -50,7 +52,8 @@ class _Bound:
 
 
 def prices_of(state: State) -> Prices | None:
-    """The prices of a cycle's bounds, largest first; None where nothing waits that could be paid for.
+    """The prices of a cycle's bounds, largest first; None where nothing waits that could be paid for, or
+    the relaxation is too large to be solved again and again.
 
     A function of the snapshot and the time alone: whoever makes the plan of the cycle makes the same prices.
     """
@@ -60,6 +63,8 @@ def prices_of(state: State) -> Prices | None:
     room = state.room()
     places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
     master = build(problem, places, room.capacity)
+    if len(master.model.values) > TERMS:
+        return None
     unit = int(problem.book.money.policy.age.unit)
     relaxation = _Relaxation(master, options(problem.book.money.policy.solver.seed, 0.0, 0))
     if relaxation.optimum is None:

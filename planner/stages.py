@@ -31,6 +31,8 @@ MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
 RECALLING = 1_000
 """Most integer columns of a master in which claims may give way that is solved whole from where its bands ended."""
+TERMS = 500_000
+"""Most terms of a master in which claims may give way that is made whole: rounding takes a minute beyond."""
 ROUNDS = 8
 """Most times that a master is solved, each time with more kinds split."""
 SEATS = 1000
@@ -261,7 +263,12 @@ class Search:
         return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=False)
 
     def _with_recall(self, master: Master) -> Solution:
-        """In bands, which say first who gives way; a master that is not too large whole from there."""
+        """In bands, which say first who gives way; a master that is not too large whole from there.
+
+        Of a master with more than TERMS only the bound: the order by age stands beside it.
+        """
+        if len(master.model.values) > TERMS:
+            return Solution(None, -INF, bands.certify(master, self.settings), optimal=False)
         found = bands.solve_large(master, self.settings)
         if found.values is None or master.integers > RECALLING:
             return found

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from jobtree.world.plan import Segment
 from planner.derive import State
 from planner.replay import Said, Turn, said_of
-from policies.claims import UNFUNDED, LeaseKey, LeaseRow
+from policies.claims import GONE_PAYER, UNFUNDED, LeaseKey, LeaseRow
 from policies.usage import Classes
-
-_PAYER_GONE = -2
 
 
 def segments(state: State, classes: Classes) -> list[Segment]:
@@ -36,5 +34,5 @@ def _now(state: State, classes: Classes, lease: LeaseRow) -> Iterator[Said]:
     funding_class = classes[lease.key]
     if funding_class == UNFUNDED and lease.budget:
         yield Said(UNFUNDED, 0)
-    elif funding_class != UNFUNDED and lease.envelope != _PAYER_GONE:
+    elif funding_class != UNFUNDED and lease.envelope != GONE_PAYER:
         yield Said(funding_class, state.money.rate_milli(lease.envelope))

@@ -11,7 +11,9 @@ from jobtree.world.balances import Span
 from policies.fleet import ANY, Selector
 
 _GONE = -2
+"""As `policies.claims.GONE_PAYER`, which stands above the money that is made of this."""
 _FIRST = -2
+"""Number of the first place, below all sites and `policies.scopes.GONE`; the next ones count down."""
 """Number of the first place: below those of sites, and of nodes that are gone."""
 
 

@@ -22,8 +22,8 @@ from policies import retention
 from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.endings import limit_end, started
+from policies.gangs import held_back
 from policies.problem import Problem
-from policies.trees import held_back
 from policies.usage import budget_statuses
 
 

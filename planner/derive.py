@@ -15,7 +15,7 @@ from planner.lower import few, lower_runs
 from planner.past import past_of
 from planner.replay import Fates, Turn, replay, turned
 from planner.room import Foreign, Room
-from policies import endings, failures, follow, tenancy, trees
+from policies import endings, failures, follow, gangs, tenancy, trees
 from policies.book import book_of
 from policies.caps import CapBook
 from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
@@ -89,7 +89,7 @@ class State:
         """
         there = self._started()
         ready = [run for run in self.pending if run.key not in self.blocked and run.key not in there]
-        whole, waiting = trees.gangs(ready, there.values())
+        whole, waiting = gangs.gangs(ready, there.values(), partial(self._away, ready, there))
         for key, why in waiting.items():
             self.blocked[key] = ("GangIncomplete", why)
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
@@ -108,6 +108,18 @@ class State:
             key: run
             for key, run in members.items()
             if key in self.held or key in done or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
+        }
+
+    def _away(
+        self, ready: Iterable[RunRow], there: Container[RunKey], namespace: str, gang: str
+    ) -> dict[str, gangs.Away]:
+        """Members of a gang that are neither ``ready`` nor ``there``."""
+        counted = {run.key for run in ready}
+        members = (run for run in self.runs.values() if (run.namespace, run.gang) == (namespace, gang))
+        return {
+            run.name: gangs.away(run, self.endings.get(run.key), self.blocked.get(run.key, ("",))[0])
+            for run in members
+            if run.key not in counted and run.key not in there
         }
 
     def quotas(self) -> list[trees.Tree]:

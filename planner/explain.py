@@ -19,6 +19,7 @@ from planner.room import Room
 from planner.routes import Routes
 from planner.shortage import Shortages, tree_shortages
 from planner.space import Space, Spaces
+from policies import gangs
 from policies.caps import amount
 from policies.claims import RunKey
 from policies.payers import Refused
@@ -36,6 +37,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     fleet = state.fleet
     spaces = Spaces(fleet, np.asarray(room.free, dtype=np.int64), _movable(state), _loads(state, draft, room))
     ever = Spaces(fleet, fleet.gpus, fleet.gpus, Loads.empty(fleet))
+    together = gangs.tied(problem.gangs, started)
     lacking = Lacking(problem, Shortages(problem, purses) if problem.exact else Routes(problem, purses), spaces)
     told: dict[object, Wait] = {}
     found = []
@@ -56,11 +58,13 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
         else:
             candidate = problem.candidates[(funded or ways)[0]]
             quotas = tree_shortages(problem, purses, candidate)
-            case = (candidate.type, candidate.purse, run.max_borrow, run.group, run.gang, run.gang_size, *quotas)
+            case = (candidate.type, candidate.purse, run.max_borrow, run.group, *quotas)
+            if run.key in together:
+                case = (*case, run.gang, run.gang_size)
             if case not in told:
                 lack = lacking.of(candidate)
                 lack = replace(lack, missing=lack.missing + quotas)
-                told[case] = _weighed(state, problem, candidate, lack, spaces, ever)
+                told[case] = _weighed(state, problem, candidate, lack, spaces, ever, tied=run.key in together)
         found.append(msgspec.structs.replace(told[case], namespace=run.namespace, name=run.name))
     return found
 
@@ -128,8 +132,13 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
     return _wait(run, "NoFunding", message, never=not any(r.later for r in refused))
 
 
-def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, spaces: Spaces, ever: Spaces) -> Wait:
-    """``spaces``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work."""
+def _weighed(
+    state: State, problem: Problem, candidate: Candidate, lack: Lack, spaces: Spaces, ever: Spaces, *, tied: bool
+) -> Wait:
+    """``spaces``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work.
+
+    ``tied``: it waits for others of its gang to start with it.
+    """
     run, kind = candidate.run, problem.types[candidate.type]
     access = run.access(state.policy.maintenance, state.at)
     if not state.fleet.sites_for(access):
@@ -166,7 +175,7 @@ def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, s
         reason = "Contended"
     if run.selector and deficit:
         why.append(f"only nodes with {_labels(run)} are looked at")
-    if any(run.key in gang.members for gang in problem.gangs):
+    if tied:
         clauses.append(f"gang {run.gang} of {run.gang_size} starts whole or not at all")
     text = "; ".join([*clauses, *why])
     return _wait(run, reason, f"{_asks(run)}: {text}.", shorts, deficit)

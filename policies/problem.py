@@ -7,12 +7,13 @@ from policies.caps import CapBook, Lane
 from policies.claims import RunKey
 from policies.classes import Funded
 from policies.fleet import Fleet
+from policies.gangs import Gang
 from policies.ledger import Spent
 from policies.leeway import Leeway
 from policies.payers import Payer, Refused, Source
 from policies.runs import RunRow
 from policies.shapes import Lowered, PodLoad, Shape
-from policies.trees import Gang, Tree
+from policies.trees import Tree
 from policies.yielding import Right, Yielding
 
 

@@ -1,19 +1,18 @@
-"""Trees of runs and co-start gangs (spec §1 Run.parent, quota, gang).
+"""Trees of runs (spec §1 Run.parent, quota), and the rows of what ties runs: trees, and the gangs of `policies.gangs`.
 
-tree:  Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
+Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
 Σ GPU-seconds used + Active GPUs × min(P, time limit left), likewise  ≤ quota.maxGPUHours
-gang:  of the runs of that name in a namespace ``size`` or more start in one cycle, or none; what has started counts
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from policies.claims import LeaseKey, LeaseRow, RunKey
 from policies.endings import limit_end, started
+from policies.gangs import Gang
 from policies.model import INF, Model
 from policies.runs import RunRow
 
@@ -38,26 +37,6 @@ class Tree:
     def weight(self, run: RunRow, period: int) -> int:
         """What one Active GPU of ``run`` counts."""
         return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
-
-
-@dataclass(frozen=True)
-class Gang:
-    """Runs that start together: of the ``members``, which ask for GPUs, ``least`` or more, or none.
-
-    ``cpu``: members without GPUs; nothing keeps them from starting but the others, with which they start.
-    """
-
-    members: tuple[RunKey, ...]
-    least: int
-    cpu: tuple[RunKey, ...]
-
-    def __iter__(self) -> Iterator[RunKey]:
-        """Over the members that ask for GPUs."""
-        return iter(self.members)
-
-    def __len__(self) -> int:
-        """How many ask for GPUs."""
-        return len(self.members)
 
 
 class Ties(NamedTuple):
@@ -114,44 +93,8 @@ def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[Ru
     return frozenset(seen)
 
 
-def gangs(pending: Iterable[RunRow], started: Iterable[RunRow]) -> tuple[list[Gang], dict[RunKey, str]]:
-    """Gangs that can be complete with what is ``pending``, and for members of the others why they wait.
-
-    ``started``: runs that run or have completed. Where they and the members without GPUs are ``size``, nothing ties
-    the rest. Members that state different sizes are bound by the largest.
-    """
-    there = Counter((run.namespace, run.gang) for run in started)
-    by_name: dict[tuple[str, str], list[RunRow]] = {}
-    for run in pending:
-        if run.gang:
-            by_name.setdefault((run.namespace, run.gang), []).append(run)
-    whole: list[Gang] = []
-    waiting: dict[RunKey, str] = {}
-    for (namespace, name), runs in sorted(by_name.items()):
-        size = max(run.gang_size for run in runs)
-        members = tuple(sorted(run.key for run in runs if not run.is_cpu))
-        cpu = tuple(sorted(run.key for run in runs if run.is_cpu))
-        least = size - there[namespace, name] - len(cpu)
-        if least > len(members):
-            ready = size - least + len(members)
-            waiting |= dict.fromkeys((*members, *cpu), f"{ready} of the {size} runs of gang {name} are ready to start")
-        elif least > 0:
-            whole.append(Gang(members, least, cpu))
-    return whole, waiting
-
-
-def held_back(gangs: Iterable[Gang], started: Collection[RunKey]) -> dict[RunKey, str]:
-    """Members without GPUs whose gang does not start, and why they wait."""
-    return {
-        key: f"{len(gang)} of its gang's runs wait for GPUs, and {gang.least} have to start with it"
-        for gang in gangs
-        if not any(member in started for member in gang)
-        for key in gang.cpu
-    }
-
-
 def rows(model: Model, problem: Problem, starts: Starts) -> None:
-    """The rows of the module's docstring, over the columns of candidates (funded or not)."""
+    """The rows of trees and gangs, over the columns of candidates (funded or not)."""
     period = int(problem.book.money.policy.accounting_period)
     for tree in problem.trees:
         terms = []

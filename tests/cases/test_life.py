@@ -28,7 +28,7 @@ def test_L9_an_incomplete_gang_waits_and_lets_others_pass() -> None:
     world = World().domain("A", nodes=2).budget("org:a", 64).run("one", 8, **GANG).run("other", 8)
     cycle = world.cycle()
     assert cycle.phases == {"one": "Pending", "other": "Running"}
-    assert "1 of the 2 runs of gang g" in cycle.waits["one"].message
+    assert cycle.waits["one"].message == "Gang g has 1 of its 2 runs: 1 is not there; submit 1 more run with gang g."
 
     cycle = world.node("n3").run("two", 8, created="+1s", **GANG).cycle("+1m")
     assert cycle.running == ["one", "other", "two"]
@@ -237,3 +237,57 @@ def test_a_member_goes_on_beside_a_mate_that_completes_in_the_same_cycle() -> No
     world.runs("resume", "two", at="+2m").ok()
 
     assert world.cycle("+2m").phases == {"one": "Completed", "two": "Running"}
+
+
+def test_words_of_a_member_left_behind_are_its_own_beside_a_gang_of_that_name_elsewhere() -> None:
+    world = World().node("n").budget("org:a", 5)
+    for name in ("one", "two", "three"):
+        world.run(name, 2, **GANG)
+    for name in ("four", "five"):
+        world.run(name, 2, namespace="other", **GANG)
+    cycle = world.cycle()
+    short = "Asks for 2 GPUs: 1 GPU short at org-a/gpus (4 of 5 in use)"
+
+    assert {name: wait.message for name, wait in cycle.waits.items()} == {
+        "three": f"{short}.",
+        "four": f"{short}; gang g of 2 starts whole or not at all.",
+        "five": f"{short}; gang g of 2 starts whole or not at all.",
+    }
+
+
+def alone(*commands: tuple[str, ...], mates: int = 1, delete: bool = False) -> str:
+    """Words of a member that ran with ``mates`` in its gang, when these have met ``commands`` and its node is lost."""
+    gang: dict[str, Any] = {"gang": {"name": "g", "size": 1 + mates}}
+    world = World().domain("A", nodes=1 + mates).node("more").budget("org:a", 64)
+    world.run("stays", 8, runtime={"checkpoint": "10m"}, **gang)
+    for number in range(mates):
+        world.run(f"mate-{number}", 8, **gang)
+    (lost,) = world.cycle().leases("stays")
+    for command in commands:
+        world.runs(*command, at="+1m").ok()
+    if delete:
+        world.delete("Run", "mate-0")
+    cycle = world.delete("Node", *lost.nodes).cycle("+1m")
+    assert "stays" in cycle.waiting
+    assert world.cycle("+2m").waits["stays"] == cycle.waits["stays"]
+    return cycle.waits["stays"].message
+
+
+def test_a_member_that_lost_its_mates_says_who_they_are_and_what_would_complete_its_gang() -> None:
+    more = "submit 1 more run with gang g."
+
+    assert alone(("cancel", "mate-0")) == f"Gang g has 1 of its 2 runs: run mate-0 was cancelled; {more}"
+    assert alone(("suspend", "mate-0")) == "Gang g has 1 of its 2 runs: run mate-0 is suspended; resume run mate-0."
+    assert alone(delete=True) == f"Gang g has 1 of its 2 runs: 1 is not there; {more}"
+    assert alone(("cancel", "mate-0"), ("suspend", "mate-1"), mates=3) == (
+        f"Gang g has 2 of its 4 runs: run mate-0 was cancelled, run mate-1 is suspended; resume run mate-1, {more}"
+    )
+
+
+def test_a_gang_names_no_more_mates_than_a_sentence_bears() -> None:
+    commands = [("cancel", f"mate-{number}") for number in range(5)]
+
+    assert alone(*commands, mates=5) == (
+        "Gang g has 1 of its 6 runs: run mate-0 was cancelled, run mate-1 was cancelled, run mate-2 was cancelled, "
+        "2 more do not count either; submit 5 more runs with gang g."
+    )

@@ -1,0 +1,117 @@
+"""Gangs of runs that start together (spec §1 Run.gang).
+
+Of the runs of that name in a namespace ``size`` or more start in one cycle, or none; what has started counts.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jobtree.api.counted import counted
+from policies.claims import RunKey
+from policies.endings import Ending
+from policies.runs import RunRow
+
+NAMED: Final = 3
+"""How many of a gang's members are named that keep it from starting."""
+
+
+@dataclass(frozen=True)
+class Gang:
+    """Runs that start together: of the ``members``, which ask for GPUs, ``least`` or more, or none.
+
+    ``cpu``: members without GPUs; nothing keeps them from starting but the others, with which they start.
+    """
+
+    members: tuple[RunKey, ...]
+    least: int
+    cpu: tuple[RunKey, ...]
+
+    def __iter__(self) -> Iterator[RunKey]:
+        """Over the members that ask for GPUs."""
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        """How many ask for GPUs."""
+        return len(self.members)
+
+    @property
+    def ties(self) -> bool:
+        """Does one keep another waiting? Where one more is enough, each of those with GPUs starts as if alone."""
+        return self.least > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Why a member does not count; ``again``: what would let it, empty where it never will."""
+
+    why: str
+    again: str
+
+
+def gangs(
+    pending: Iterable[RunRow], started: Iterable[RunRow], away: Callable[[str, str], Mapping[str, Away]]
+) -> tuple[list[Gang], dict[RunKey, str]]:
+    """Gangs that can be complete with what is ``pending``, and for members of the others why they wait.
+
+    ``started``: runs that run or have completed. Where they and the members without GPUs are ``size``, nothing ties
+    the rest. Members that state different sizes are bound by the largest. ``away``: of a gang, by namespace and name,
+    the members that are neither.
+    """
+    there = Counter((run.namespace, run.gang) for run in started)
+    by_name: dict[tuple[str, str], list[RunRow]] = {}
+    for run in pending:
+        if run.gang:
+            by_name.setdefault((run.namespace, run.gang), []).append(run)
+    whole: list[Gang] = []
+    waiting: dict[RunKey, str] = {}
+    for (namespace, name), runs in sorted(by_name.items()):
+        size = max(run.gang_size for run in runs)
+        members = tuple(sorted(run.key for run in runs if not run.is_cpu))
+        cpu = tuple(sorted(run.key for run in runs if run.is_cpu))
+        least = size - there[namespace, name] - len(cpu)
+        if least > len(members):
+            words = _incomplete(name, size, least - len(members), away(namespace, name))
+            waiting |= dict.fromkeys((*members, *cpu), words)
+        elif least > 0:
+            whole.append(Gang(members, least, cpu))
+    return whole, waiting
+
+
+def _incomplete(gang: str, size: int, missing: int, away: Mapping[str, Away]) -> str:
+    """What a gang lacks, which members are why, and what would complete it."""
+    back = [each.again for _, each in sorted(away.items()) if each.again][:missing]
+    new = missing - len(back)
+    steps = [*sorted(set(back)), *([f"submit {counted(new, 'more run')} with gang {gang}"] if new else [])]
+    why = [f"run {name} {each.why}" for name, each in sorted(away.items())]
+    more = [f"{len(why) - NAMED} more do not count either"] if len(why) > NAMED else []
+    named = ", ".join([*why[:NAMED], *more]) or f"{missing} {'is' if missing == 1 else 'are'} not there"
+    return f"gang {gang} has {size - missing} of its {counted(size, 'run')}: {named}; {', '.join(steps)}"
+
+
+def away(run: RunRow, ending: Ending | None, blocked: str) -> Away:
+    """Why a member that is not ready and has not started does not count. ``blocked``: why it is not even weighed."""
+    outcome, reason = (ending.outcome, ending.reason) if ending else (run.outcome, run.outcome_reason)
+    if outcome:
+        return Away("was cancelled" if reason == "Cancelled" else "has failed", "")
+    if run.deleting:
+        return Away("is being deleted", "")
+    if run.state == "Suspended":
+        return Away("is suspended", f"resume run {run.name}")
+    return Away(f"waits itself ({blocked})", f"see what lets run {run.name} start")
+
+
+def tied(gangs: Iterable[Gang], started: Collection[RunKey]) -> frozenset[RunKey]:
+    """Members that others keep waiting: of gangs of which nothing has ``started``. What starts unties the rest."""
+    return frozenset(key for gang in gangs if gang.ties and not any(key in started for key in gang) for key in gang)
+
+
+def held_back(gangs: Iterable[Gang], started: Collection[RunKey]) -> dict[RunKey, str]:
+    """Members without GPUs whose gang does not start, and why they wait."""
+    return {
+        key: f"{len(gang)} of its gang's runs wait for GPUs, and {gang.least} have to start with it"
+        for gang in gangs
+        if not any(member in started for member in gang)
+        for key in gang.cpu
+    }

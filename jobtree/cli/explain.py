@@ -67,14 +67,14 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
 def _explain(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import dry_run
     from exporters import plain
-    from jobtree.cli import fate, remedies
+    from jobtree.cli import awaited, fate, remedies
 
     intake, run = _read(options, given)
     if given.versus is not None:
         return _versus(options, intake, run, lookup.find_run(intake, given.versus, options.namespace))
     plan = dry_run(intake, options.time, start_planner())
     found = fate.of(run, intake, plan)
-    answer = remedies.of(run, intake, plan, options)
+    answer = awaited.of(run, intake, plan, options.state) or remedies.of(run, intake, plan, options)
     leases = [lease for lease in intake.leases if lease.run_key == (run.namespace, run.name)]
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]

@@ -94,6 +94,12 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return f" in {places[0]}" if places and places[0].startswith("domain=") else ""
 
 
+def after(run: Run, plan: Plan) -> Run:
+    """The run as the plan leaves it."""
+    update = next((each for each in plan.runs if (each.namespace, each.name) == (run.namespace, run.name)), None)
+    return run if update is None else msgspec.structs.replace(run, status=update.status)
+
+
 def of(run: Run, intake: Intake, plan: Plan) -> Fate:
     """The fate of a run under a plan made from ``intake``."""
     key = (run.namespace, run.name)
@@ -103,9 +109,8 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
         lease for lease in lookup.open_leases(intake.leases).get(key, []) if (lease.namespace, lease.name) not in closed
     ]
     opened = [lease for lease in plan.leases if lease.run_key == key]
-    update = next((each for each in plan.runs if (each.namespace, each.name) == key), None)
-    after = run if update is None else msgspec.structs.replace(run, status=update.status)
-    phase = lookup.phase(after)
+    then = after(run, plan)
+    phase = lookup.phase(then)
     if opened and not held:
         return Fate(
             run=name,
@@ -118,16 +123,16 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
         return Fate(
             run=name,
             phase=phase,
-            running_since=after.status.started or _since(held),
+            running_since=then.status.started or _since(held),
             intended_slice=_places(intake, [*held, *opened]),
             paying_envelopes=_payers([*held, *opened]),
         )
     wait = next((each for each in plan.waits if (each.namespace, each.name) == key), None)
     if wait is not None:
         return _waiting(name, phase, wait)
-    said = lookup.speaker(after)
+    said = lookup.speaker(then)
     reason, message = (said.reason, said.message) if said else ("", "")
-    return Fate(run=name, phase=phase, ended=after.status.ended, reason=reason, message=message)
+    return Fate(run=name, phase=phase, ended=then.status.ended, reason=reason, message=message)
 
 
 def _waiting(name: str, phase: str, wait: Wait) -> Fate:

@@ -48,11 +48,13 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
 class Answer(msgspec.Struct, frozen=True):
     """``remedies``: cheapest first; ``taken``: changes that other runs would profit from instead.
 
-    ``confirmed_now``: whether each was planned in the world of now, too, and not only in the one after this cycle.
+    ``planned``: whether each was planned and starts the run, else it has to come before the run is planned at all;
+    ``confirmed_now``: whether that was in the world of now, too, and not only in the one after this cycle.
     """
 
     remedies: list[Shown] = []
     taken: list[str] = []
+    planned: bool = True
     confirmed_now: bool = False
 
     def lines(self) -> list[str]:
@@ -64,12 +66,16 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         """What the lines are."""
+        if not self.planned:
+            return "What has to come first"
         when = "" if self.confirmed_now else ", after the next cycle"
         return f"Remedies, cheapest first; each was planned and starts the run{when}"
 
 
 def of(run: Run, intake: Intake, plan: Plan, options: Options) -> Answer | None:
-    """Remedies for a run that waits under a plan made from ``intake``; None for one that does not."""
+    """Remedies for a run that waits under a plan made from ``intake``; None for one that does not,
+    or waits for other runs (see `awaited`).
+    """
     if not any((wait.namespace, wait.name) == (run.namespace, run.name) for wait in plan.waits):
         return None
     from jobtree.world.snapshot import take

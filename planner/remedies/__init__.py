@@ -24,6 +24,8 @@ __all__ = ["Change", "Remedies", "Remedy", "Who", "remedies", "typed", "written"
 
 WIDER: Final = 16
 """How many times as large a rise may become where others that wait take what it gives."""
+UNWEIGHED: Final = frozenset({"Upstream", "GangIncomplete", "ArrayNotPlanned"})
+"""Why a run waits for other runs, or is not planned, whatever there is of room and money."""
 LIMITS: Final = ("cap", "tree", "per-run")
 SINGLES: Final = (("own", True), ("end", True), ("back", True), ("free", False))
 """Kinds of lifts beside rises, and whether one of them is to do."""
@@ -62,12 +64,11 @@ class Remedies:
 
 def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
     """Remedies for the run ``key`` under ``plan``, made from ``snapshot``; none for a run that does not wait."""
-    if not any((wait.namespace, wait.name) == key for wait in plan.waits):
-        return Remedies(True)
+    wait = next((wait for wait in plan.waits if (wait.namespace, wait.name) == key), None)
+    if wait is None or wait.reason in UNWEIGHED:
+        return Remedies(True, weighed=wait is None)
     bench = Bench.of(snapshot, plan, key)
     result = Remedies(bench.few)
-    if bench.state.blocked.get(key, ("OwnerNotAllowed",))[0] != "OwnerNotAllowed":
-        return Remedies(bench.few, weighed=False)
     for remedy in (*submitting.remedies(bench), *times.wait(bench)):
         if remedy.at is not None or bench.instead(remedy.edits) is None:
             result.found.append(remedy)

@@ -5,6 +5,8 @@ import msgspec
 from tests.support.times import T0
 from tests.support.worlds import World
 
+CPU = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
+
 
 def waiting() -> World:
     """A run that lacks 4 of its 8 GPUs, one that waits for another run, and one that starts."""
@@ -22,8 +24,8 @@ def waiting() -> World:
     )
 
 
-def explained(world: World, run: str, *more: str) -> str:
-    return world.runs("explain", run, *more, at=T0).ok().out
+def explained(world: World, run: str, *more: str, at: str = T0) -> str:
+    return world.runs("explain", run, *more, at=at).ok().out
 
 
 def test_each_remedy_is_a_line_with_what_to_do() -> None:
@@ -109,7 +111,57 @@ def test_where_nothing_helps_that_is_said() -> None:
     assert "  none: no change that was tried, alone or combined, starts it\n" in explained(world, "r")
 
 
-def test_runs_that_start_or_wait_for_others_get_none() -> None:
+def first(world: World, run: str, at: str = T0) -> list[str]:
+    """What has to come first, line by line."""
+    _, _, block = explained(world, run, at=at).partition("\n\nWhat has to come first\n")
+    return [line.removeprefix("  ") for line in block.splitlines()]
+
+
+def test_a_run_that_starts_gets_none() -> None:
     world = waiting()
     assert "Remedies" not in explained(world, "starts")
-    assert "Remedies" not in explained(world, "follows")
+    assert first(world, "starts") == []
+
+
+def test_a_run_that_follows_others_is_told_which_have_to_complete() -> None:
+    world = waiting().run("data", 1).run("both", 4, follow={"after": ["starts", "nowhere", "data"]})
+    world.run("pods", 1, follow={"after": ["data"]}, resources=CPU)
+
+    assert first(world, "follows") == ["starts (Running) completes"]
+    assert first(world, "both") == ["starts (Running), nowhere (not there), data (Running) complete"]
+    assert first(world, "pods") == ["data (Running) completes"]
+    assert "Remedies" not in explained(world, "both")
+    world.cycle(T0)
+    world.runs("complete", "data", at="+1m").ok()
+    world.runs("cancel", "starts", at="+1m").ok()
+    world.cycle("+1m")
+    again = "submit it under another name with"
+    assert first(world, "both", "+2m") == [
+        "nowhere (not there) completes",
+        f"starts failed and never completes: cancel Run default/both, and {again} spec.follow.after: [nowhere, data]",
+    ]
+    assert first(world, "follows", "+2m") == [
+        f"starts failed and never completes: cancel Run default/follows, and {again} spec.follow: (left out)"
+    ]
+
+
+def test_a_suspended_run_is_told_how_to_resume() -> None:
+    world = waiting()
+    world.runs("suspend", "starts").ok()
+    resume = f"kubectl runs --state {world.path} -n default resume starts"
+    assert first(world, "starts") == [f"its owner resumes it: {resume}"]
+    (*_, computed) = msgspec.json.decode(explained(world, "starts", "-o", "json"))["items"]
+    assert computed["remedies"] == [
+        {"kind": "resume", "who": "the run's owner", "words": "its owner resumes it", "how": resume}
+    ]
+
+    world.runs(*resume.split()[4:]).ok()
+    assert world.cycle(T0).phases["starts"] == "Running"
+
+
+def test_what_is_over_has_nothing_to_come_first() -> None:
+    world = waiting()
+    world.runs("cancel", "follows").ok()
+    world.cycle(T0)
+
+    assert first(world, "follows") == []

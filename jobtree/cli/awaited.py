@@ -1,0 +1,55 @@
+"""What a run waits for that no plan weighs: its owner's resume, or other runs; and what would end that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobtree.cli import fate, lookup
+from jobtree.cli.remedies import Answer, Shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jobtree.api import Run
+    from jobtree.world.intake import Intake
+    from jobtree.world.plan import Plan
+
+
+def of(run: Run, intake: Intake, plan: Plan, state: Path | None) -> Answer | None:
+    """What would have a suspended run, or one that follows others, weighed; None for any other run.
+
+    ``plan``: made from ``intake``; ``state``: the state file on which commands are to be typed.
+    """
+    if lookup.phase(fate.after(run, plan)) not in {"Pending", "Waiting"}:
+        return None
+    shown = _resumed(run, state) if run.spec.state == "Suspended" else _completed(run, intake, plan)
+    return Answer(remedies=shown, planned=False) if shown else None
+
+
+def _resumed(run: Run, state: Path | None) -> list[Shown]:
+    from planner.remedies import Who
+    from planner.remedies.record import Command
+
+    how = Command(f"resume {run.name}", run.namespace).typed(None if state is None else str(state))
+    return [Shown(kind="resume", who=Who.OWNER.words, words="its owner resumes it", how=how)]
+
+
+def _completed(run: Run, intake: Intake, plan: Plan) -> list[Shown]:
+    """The upstream runs that are outstanding, with their phases; those that failed never complete."""
+    from planner.remedies import Change, Who, written
+
+    names = run.spec.follow.after if run.spec.follow else ()
+    there = {each.name: each for each in intake.runs if each.namespace == run.namespace and each.name in names}
+    phases = {name: lookup.phase(fate.after(there[name], plan)) if name in there else "not there" for name in names}
+    left = [name for name in names if phases[name] not in {"Completed", "Failed"}]
+    failed = [name for name in names if phases[name] == "Failed"]
+    found = []
+    if left:
+        words = f"{', '.join(f'{name} ({phases[name]})' for name in left)} {'complete' if left[1:] else 'completes'}"
+        found.append(Shown(kind="upstream", who=Who.OTHERS.words, words=words))
+    if failed:
+        rest = [name for name in names if name not in failed]
+        change = Change(f"Run {run.namespace}/{run.name}", "spec.follow.after" if rest else "spec.follow", rest or None)
+        words = f"{', '.join(failed)} failed and never {'complete' if failed[1:] else 'completes'}"
+        found.append(Shown(kind="follow", who=Who.AGAIN.words, words=words, how=written([change])))
+    return found

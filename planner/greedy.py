@@ -73,10 +73,12 @@ class _Filler:
         self._unpaid: dict[_Need, int] = {}
         """The least Active GPUs that found no payers."""
         self._mixed: dict[frozenset[int], bool] = {}
+        self._largest: dict[tuple[int, int], int] = {}
+        """By type and steps, GPUs of the largest piece."""
 
     def try_start(self, kind: RunType, start: Start) -> tuple[list[Piece], Paid] | None:
         """Place and pay one start; None, with nothing taken, where either fails."""
-        if not self.purses.trees_allow(start):
+        if not self.purses.trees_allow(start) or not self._has_room(kind, start):
             return None
         crowded: list[frozenset[int]] = []
         for parts in self._ways(kind, start):
@@ -93,6 +95,14 @@ class _Filler:
                 return placed, paid
             self._give_back(placed)
         return None
+
+    def _has_room(self, kind: RunType, start: Start) -> bool:
+        """A quick look: is there a domain for its largest piece, whoever pays?"""
+        case = (kind.index, start.steps)
+        if case not in self._largest:
+            self._largest[case] = max((piece.shape.size for piece in pieces_of(self.problem, start)), default=0)
+        left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
+        return int(left.max(initial=0)) >= self._largest[case]
 
     def _ways(self, kind: RunType, start: Start) -> Iterator[list[_Part]]:
         """Where to try, as parts of the fleet to be filled one after the other.

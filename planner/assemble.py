@@ -1,20 +1,20 @@
 """An incumbent as a Plan: closures, leases, ledger segments, statuses, usage, words and proof."""
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 
 from jobtree import __version__
 from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
 from jobtree.world import seen
 from jobtree.world import values as col
-from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Pruned, Wait
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Wait
 from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
 from planner.derive import State
 from planner.draft import Draft
 from planner.incumbent import Incumbent
-from planner.prices import prices_of
 from planner.purses import Purses
 from planner.segments import segments
 from planner.statuses import After, run_updates
@@ -32,8 +32,10 @@ def cycle_name(at: int) -> str:
     return str(Time(at)).replace("-", "").replace(":", "")
 
 
-def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incumbent) -> Plan:
-    """The Plan of an incumbent."""
+def assemble(
+    snapshot: Snapshot, state: State, problem: Problem, incumbent: Incumbent, prices: Future[Prices | None]
+) -> Plan:
+    """The Plan of an incumbent; ``prices``: on their way."""
     cycle = cycle_name(state.at)
     draft = incumbent.draft(problem)
     state = state.asking(state.pending)
@@ -65,7 +67,7 @@ def assemble(snapshot: Snapshot, state: State, problem: Problem, incumbent: Incu
         runs=run_updates(state, after),
         budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
         waits=waits,
-        prices=prices_of(state),
+        prices=prices.result(),
         warnings=_warnings(snapshot, state),
         pruned=[Pruned(namespace=lease.namespace, name=lease.name) for lease in sorted(pruned, key=lambda x: x.key)],
         settled=retention.settled(pruned, state.money, snapshot.tables["nodes"]),

@@ -1,16 +1,19 @@
 """The planner's front: a search that hands out incumbents, and the Plan of any of them."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
 from jobtree.world.intake import collector_paused
-from jobtree.world.plan import Plan
+from jobtree.world.plan import Plan, Prices
 from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.assemble import assemble
 from planner.derive import State, state_of
 from planner.incumbent import Incumbent
+from planner.lower import Waiting
 from planner.master import Master, build
+from planner.prices import prices_of
 from policies import demand
 from policies.model import INF
 from policies.places import kinds
@@ -32,14 +35,32 @@ class Planning:
             return state_of(self.snapshot, self.at)
 
     @cached_property
-    def problem(self) -> Problem:
-        """What waits and may start."""
+    def waiting(self) -> Waiting:
+        """What waits and may start, before it is lowered."""
         with collector_paused():
-            return self.state.problem()
+            return self.state.waiting()
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The same, lowered."""
+        with collector_paused():
+            return self.state.lowered(self.waiting)
+
+    @cached_property
+    def prices(self) -> Future[Prices | None]:
+        """What a thread finds beside the search and the words, of what both only read."""
+        state, waiting = self.state, self.waiting
+        state.room()  # counted here, once
+        thread = ThreadPoolExecutor(1)
+        found = thread.submit(prices_of, state, waiting)
+        thread.shutdown(wait=False)
+        return found
 
     def incumbents(self) -> Iterator[Incumbent]:
         """Better and better ones, first the greedy one, last the final one."""
-        return map(Incumbent.of, self.outcomes())
+        for outcome in self.outcomes():
+            yield Incumbent.of(outcome)
+            _ = self.prices  # the first one does not wait for them
 
     def outcomes(self) -> Iterator[stages.Outcome]:
         """The same as the search has them."""
@@ -49,7 +70,7 @@ class Planning:
     def finish(self, incumbent: Incumbent) -> Plan:
         """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
         with collector_paused():
-            return assemble(self.snapshot, self.state, self.problem, incumbent)
+            return assemble(self.snapshot, self.state, self.problem, incumbent, self.prices)
 
 
 def plan(snapshot: Snapshot, at: int) -> Plan:

@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
 from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
-from planner.lower import few, lower_runs
+from planner.lower import Waiting, few
 from planner.past import past_of
 from planner.replay import Fates, Turn, replay, turned
 from planner.room import Foreign, Room
@@ -24,7 +23,6 @@ from policies.endings import Ending
 from policies.fleet import Fleet
 from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
-from policies.leeway import Leeway
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
 from policies.runs import RunRow, read_runs
@@ -82,23 +80,26 @@ class State:
             self.rooms.append(room)
         return self.rooms[0].copy()
 
-    def problem(self, *, rises: bool = False, many: bool = False) -> Problem:
-        """What waits and may start, lowered; with ``rises`` also what only a rise of some bound would let start.
+    def problem(self, *, many: bool = False) -> Problem:
+        """What waits and may start, lowered; with ``many`` as where many wait, however few do here."""
+        return self.lowered(self.waiting(many=many))
 
-        With ``many`` as where many wait, however few do here.
-        """
+    def waiting(self, *, many: bool = False) -> Waiting:
+        """What waits and may start, before it is lowered."""
         there = self._started()
         ready = [run for run in self.pending if run.key not in self.blocked and run.key not in there]
         whole, waiting = gangs.gangs(ready, there.values(), partial(self._away, ready, there))
         for key, why in waiting.items():
             self.blocked[key] = ("GangIncomplete", why)
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
-        at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
-        free = dict.fromkeys(at_work, 0) | self.room().free_by_site()
-        leeway = partial(Leeway.of, self.book, self.funded.used, free=free, rises=rises)
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
-        return lower_runs(ready, self.fleet, self.book, self.funded, self.taken, leeway, ties, exact=exact)
+        return Waiting.of(ready, self.fleet, self.book, self.funded, self.taken, ties, exact=exact)
+
+    def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
+        """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""
+        at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
+        return waiting.lowered(dict.fromkeys(at_work, 0) | self.room().free_by_site(), rises=rises)
 
     def _started(self) -> dict[RunKey, RunRow]:
         """Members of gangs that run on or have completed, be it now."""

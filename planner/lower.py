@@ -1,6 +1,6 @@
 """Lowering: waiting runs become candidates, and candidates that only age tells apart become one type."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -117,65 +117,81 @@ class _Lowering:
         return found
 
 
-def lower_runs(
-    runs: list[RunRow],
-    fleet: Fleet,
-    book: CapBook,
-    running: Funded,
-    spent: Spent,
-    leeway_of: Callable[[list[int]], Leeway],
-    ties: Ties,
-    *,
-    exact: bool,
-) -> Problem:
-    """Lower the ``runs`` that may start, beside the claims that are ``running``.
+@dataclass(frozen=True)
+class Waiting:
+    """The ``runs`` that may start beside the claims that are ``running``, with what no leeway of caps tells.
 
-    ``leeway_of``: which caps matter, given what running work takes of each at least, whatever gives way.
+    ``lists``: who may pay for each; ``rights``: the number of what it may recall, of those that are ``known``.
     """
-    money = book.money
-    payers = PayerLists(book)
-    lists = [payers.of(run) for run in runs]
-    yielding = Yielding.of(book, running, spent, _asks(runs, lists))
-    leeway = leeway_of(yielding.least(running))
-    lowering = _Lowering(fleet, book, leeway, exact)
-    tied = {key for tree in ties.trees for key in tree.members} | {key for gang in ties.gangs for key in gang}
-    candidates: list[Candidate] = []
-    ways: dict[RunKey, list[int]] = {}
-    known: dict[tuple[Right, ...], int] = {(): 0}
-    farther: dict[int, list[tuple[int, int, list[int]]]] = {}
-    for run, purse in zip(runs, lists, strict=True):
-        weight = run.weight(money.policy, money.at)
-        if purse.number not in farther:
-            farther[purse.number] = yielding.farther(purse.payers)
-        rights = known.setdefault(rights_of(farther[purse.number], run.created), len(known))
-        fills = run.opportunistic and "opportunistic" in money.policy.stages
-        for unfunded in (False, True) if fills else (False,):
-            if unfunded or purse.payers:
-                kind = lowering.type(run, purse, rights, unfunded=unfunded, tied=run.key in tied)
-                kind.members.append(len(candidates))
-                ways.setdefault(run.key, []).append(len(candidates))
-                near = () if unfunded else purse.payers
-                candidates.append(Candidate(run, weight, kind.index, near, purse.number, 0 if unfunded else rights))
-    types = list(lowering.types.values())
-    for kind in types:
-        kind.members.sort(key=lambda c: candidates[c].order)
-    refused = {run.key: purse.refused for run, purse in zip(runs, lists, strict=True)}
-    return Problem(
-        fleet=fleet,
-        book=book,
-        running=running,
-        spent=spent,
-        yielding=yielding,
-        rights=list(known),
-        leeway=leeway,
-        candidates=candidates,
-        types=types,
-        ways=ways,
-        gangs=ties.gangs,
-        trees=ties.trees,
-        refused=refused,
-        exact=exact,
-    )
+
+    runs: list[RunRow]
+    lists: list[PayerList]
+    fleet: Fleet
+    book: CapBook
+    running: Funded
+    spent: Spent
+    yielding: Yielding
+    rights: list[int]
+    known: list[tuple[Right, ...]]
+    ties: Ties
+    exact: bool
+
+    @classmethod
+    def of(
+        cls, runs: list[RunRow], fleet: Fleet, book: CapBook, running: Funded, spent: Spent, ties: Ties, *, exact: bool
+    ) -> "Waiting":
+        """Of runs that may start."""
+        payers = PayerLists(book)
+        lists = [payers.of(run) for run in runs]
+        yielding = Yielding.of(book, running, spent, _asks(runs, lists))
+        known: dict[tuple[Right, ...], int] = {(): 0}
+        farther: dict[int, list[tuple[int, int, list[int]]]] = {}
+        rights = []
+        for run, purse in zip(runs, lists, strict=True):
+            if purse.number not in farther:
+                farther[purse.number] = yielding.farther(purse.payers)
+            rights.append(known.setdefault(rights_of(farther[purse.number], run.created), len(known)))
+        return cls(runs, lists, fleet, book, running, spent, yielding, rights, list(known), ties, exact)
+
+    def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:
+        """The problem, where so many GPUs are ``free`` by site; ``rises``: see `Leeway`."""
+        money = self.book.money
+        least = self.yielding.least(self.running)
+        leeway = Leeway.of(self.book, self.running.used, least, free, rises=rises)
+        lowering = _Lowering(self.fleet, self.book, leeway, self.exact)
+        tied = {key for tree in self.ties.trees for key in tree.members}
+        tied |= {key for gang in self.ties.gangs for key in gang}
+        candidates: list[Candidate] = []
+        ways: dict[RunKey, list[int]] = {}
+        for run, purse, rights in zip(self.runs, self.lists, self.rights, strict=True):
+            weight = run.weight(money.policy, money.at)
+            fills = run.opportunistic and "opportunistic" in money.policy.stages
+            for unfunded in (False, True) if fills else (False,):
+                if unfunded or purse.payers:
+                    kind = lowering.type(run, purse, rights, unfunded=unfunded, tied=run.key in tied)
+                    kind.members.append(len(candidates))
+                    ways.setdefault(run.key, []).append(len(candidates))
+                    near = () if unfunded else purse.payers
+                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, 0 if unfunded else rights))
+        types = list(lowering.types.values())
+        for kind in types:
+            kind.members.sort(key=lambda c: candidates[c].order)
+        return Problem(
+            fleet=self.fleet,
+            book=self.book,
+            running=self.running,
+            spent=self.spent,
+            yielding=self.yielding,
+            rights=self.known,
+            leeway=leeway,
+            candidates=candidates,
+            types=types,
+            ways=ways,
+            gangs=self.ties.gangs,
+            trees=self.ties.trees,
+            refused={run.key: purse.refused for run, purse in zip(self.runs, self.lists, strict=True)},
+            exact=self.exact,
+        )
 
 
 def _asks(runs: list[RunRow], lists: list[PayerList]) -> list[Ask]:

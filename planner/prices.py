@@ -7,7 +7,9 @@ For a bound b of money or room, with LP(b) the optimum of the master's relaxatio
 No plan with d more is worth more than LP(b) + d × price: LP bounds every plan, and is concave in b. It is no promise
 that a plan gains as much: that needs whole gangs, and where they lie. Duals alone would say too much, for where several
 bounds hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which
-bounds to raise, and the relaxation is solved again, from its basis, in a few steps of simplex.
+bounds to raise. Where the optimal basis B stays feasible with a bound raised, that is x_B + B⁻¹ rise is within its
+limits, it stays optimal and the dual is the price: one solve with a factor that is there. Elsewhere the relaxation is
+solved again, from its basis, in a few steps of simplex.
 
 What has nothing left has a price too, so this master is not that of the plan, which leaves such payers and full domains
 out; nothing of it reaches the plan but the prices.
@@ -24,6 +26,7 @@ from msgspec import structs
 
 from jobtree.world.plan import Price, Prices
 from planner.derive import State
+from planner.lower import Waiting
 from planner.master import Master, build
 from planner.solver import Floats, new_highs, options, pass_model, to_highs
 from policies import demand
@@ -38,6 +41,8 @@ TRIES: Final = 2
 """How often MOST bounds at most are raised to find them."""
 _NOISE: Final = 1e-6
 """Of a GPU of a run just created: less is the solver's arithmetic."""
+_EXACT: Final = 1e-9
+"""What a basis may be outside of its limits and still count as feasible: less than the solver lets pass."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,14 @@ class _Bound:
     domains: tuple[str, ...] = ()
 
 
-def prices_of(state: State) -> Prices | None:
+def prices_of(state: State, waiting: Waiting) -> Prices | None:
     """The prices of a cycle's bounds, largest first; None where nothing waits that could be paid for, or
     the relaxation is too large to be solved again and again.
 
-    A function of the snapshot and the time alone: whoever makes the plan of the cycle makes the same prices.
+    A function of the snapshot and the time alone: whoever makes the plan of the cycle makes the same prices. It only
+    reads, so it may run beside the search.
     """
-    problem = state.problem(rises=True)
+    problem = state.lowered(waiting, rises=True)
     if all(kind.unfunded for kind in problem.types):
         return None
     room = state.room()
@@ -71,13 +77,15 @@ def prices_of(state: State) -> Prices | None:
         return None
     hopes = [(relaxation.dual(bound.rises), number, bound) for number, bound in enumerate(_bounds(master))]
     hopes = sorted((hope for hope in hopes if hope[0] > _NOISE), key=lambda hope: (-hope[0], hope[1]))
+    worth_a_try = hopes[: TRIES * MOST]
+    steady = [relaxation.steady(bound.rises) for _, _, bound in worth_a_try]
     found: dict[Price, list[str]] = {}
     tried = 0
-    for most, _, bound in hopes[: TRIES * MOST]:
+    for (most, _, bound), along in zip(worth_a_try, steady, strict=True):
         if len(found) >= MOST and sorted(price.value for price in found)[-MOST] >= unit * most:
             break  # no dual is less than the gain
         tried += 1
-        gain, gpus = relaxation.risen(bound.rises)
+        gain, gpus = along or relaxation.risen(bound.rises)
         if gain > _NOISE:  # kinds of domain in which a flavor's GPUs are worth the same are one
             price = Price(
                 rule=bound.rule,
@@ -140,14 +148,41 @@ class _Relaxation:
         self._highs = new_highs(dict(settings) | {"solver": "simplex"})
         pass_model(self._highs, to_highs(model, relaxed=True))
         self.optimum = self._solve()
+        if self.optimum is None:
+            return
         self._basis = self._highs.getBasis()
         solution = self._highs.getSolution()
         self._duals: Floats = np.asarray(solution.row_dual, dtype=np.float64)
         self._started = self._active()
+        self._columns = len(model.cost)
+        inside = np.asarray(self._highs.getBasicVariables()[1], dtype=np.int64)  # type: ignore[attr-defined]  # not in its stubs
+        # HiGHS has minus the activity of row r in the basis, as -1 - r; here rows are numbered on from the columns.
+        self._inside = np.where(inside < 0, self._columns - 1 - inside, inside)
+        self._signs = np.where(inside < 0, -1.0, 1.0)
+        self._values: Floats = np.asarray([*solution.col_value, *solution.row_value], dtype=np.float64)[self._inside]
+        self._least: Floats = np.asarray([*model.lower, *model.row_lower], dtype=np.float64)[self._inside]
+        self._most: Floats = np.asarray([*model.upper, *model.row_upper], dtype=np.float64)
 
     def dual(self, rises: Mapping[int, float]) -> float:
         """The most that the optimum can gain by these rises of rows' limits."""
         return float(sum(rise * self._duals[row] for row, rise in rises.items()))
+
+    def steady(self, rises: Mapping[int, float]) -> tuple[float, float] | None:
+        """What `risen` says, where the basis stays feasible and so optimal; else None. Asked before any `risen`."""
+        most = self._most.copy()
+        held = np.zeros(len(self._limits))
+        for row, rise in rises.items():
+            most[self._columns + row] += rise
+            held[row] = rise
+        held[self._inside[self._inside >= self._columns] - self._columns] = 0.0  # rows in the basis are not full
+        status, steps = self._highs.getBasisSolve(held)  # type: ignore[attr-defined]  # not in its stubs
+        if status != highspy.HighsStatus.kOk:
+            return None
+        moved = self._values + self._signs * steps
+        if (moved < self._least - _EXACT).any() or (moved > most[self._inside] + _EXACT).any():
+            return None
+        columns = self._inside < self._columns
+        return self.dual(rises), float(self._gpus[self._inside[columns]] @ steps[columns])
 
     def risen(self, rises: Mapping[int, float]) -> tuple[float, float]:
         """What it gains by them, in its own unit and in Active GPUs started."""

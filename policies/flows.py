@@ -16,7 +16,7 @@ differ only in how much they hold, by one cap of their own, pay as one *wallet*:
 Limits of the single run are bounds on what flows from a purse of its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,23 +50,27 @@ class _Port:
 
 @dataclass
 class _Ports:
-    """By role and the lane classes that may pay there."""
+    """By role and the lane classes that may pay there. ``lanes``: of a source's payments, where it can pay."""
 
     model: Model
     problem: Problem
     exact: bool
     by_reach: dict[tuple[bool, frozenset[LaneClass]], _Port] = field(default_factory=dict)
+    lanes: dict[tuple[bool, int], dict[Source, LaneClass | None]] = field(default_factory=dict)
 
-    def reach(self, sources: Iterable[Source], active: bool, region: int) -> frozenset[LaneClass]:
+    def reach(self, sources: Sequence[Source], active: bool, region: int) -> frozenset[LaneClass]:
         """The lane classes of these sources there."""
-        money, leeway = self.problem.book.money, self.problem.leeway
-        found = []
+        known = self.lanes.setdefault((active, region), {})
         for source in sources:
-            if region in money.pays_on[source.envelope]:
-                touches = leeway.touches(self.problem.lane(source, region), self.problem.milli(active))
-                if touches is not None:
-                    found.append(LaneClass(source.envelope, active, touches))
-        return frozenset(found)
+            if source not in known:
+                known[source] = self._lane(source, active, region)
+        return frozenset(lane for source in sources if (lane := known[source]) is not None)
+
+    def _lane(self, source: Source, active: bool, region: int) -> LaneClass | None:
+        if region not in self.problem.book.money.pays_on[source.envelope]:
+            return None
+        touches = self.problem.leeway.touches(self.problem.lane(source, region), self.problem.milli(active))
+        return None if touches is None else LaneClass(source.envelope, active, touches)
 
     def add(self, name: tuple[int, bool, int], reach: frozenset[LaneClass], terms: Terms) -> None:
         """GPUs that any of these lane classes may pay for; where there is none, nothing may lie.

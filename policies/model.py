@@ -66,9 +66,9 @@ class Model:
 
     def row(self, key: tuple[Any, ...], terms: Iterable[tuple[int, float]], lower: float, upper: float) -> int:
         """Add a row; its index. ``terms`` name each column at most once."""
-        for index, value in terms:
-            self.indices.append(index)
-            self.values.append(value)
+        terms = list(terms)
+        self.indices += [index for index, _ in terms]
+        self.values += [value for _, value in terms]
         self.starts.append(len(self.indices))
         self.row_lower.append(lower)
         self.row_upper.append(upper)

@@ -100,6 +100,16 @@ class TestWhatIsPriced:
 
         assert of(busy.current()) == {("capacity", "d1"): (1.0, 1.0)}
 
+    def test_a_gang_that_the_plan_keeps_back(self) -> None:
+        gang = {"gang": {"name": "pair", "size": 2}}
+        resources = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
+        cpu = doc.merge(run("driver", 1), {"spec": gang | {"resources": resources}})
+        documents = made(*(doc.node(f"a{n}") for n in range(4)), doc.budget("org:a", [doc.envelope(4)]))
+
+        assert of([*documents, cpu, doc.merge(run("worker", 8), {"spec": gang})]) == {
+            ("concurrency", "org-a/gpus"): (1.0, 1.0)
+        }
+
     def test_nothing_where_nothing_waits(self) -> None:
         documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(8)]))
         assert planner.plan(snapshot(documents), AT).prices is None
@@ -126,6 +136,22 @@ def test_the_largest_are_listed_and_the_others_counted(monkeypatch: pytest.Monke
         (("org-d/gpus",), 86400 + 36 * 3600), (("org-c/gpus",), 86400 + 24 * 3600)
     ]  # fmt: skip
     assert found.more == 2
+
+
+@pytest.mark.parametrize("kind", ["payers", "time", "recall"])
+def test_a_basis_that_stays_says_what_solving_again_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower, "EXACT", 0)
+
+    @settings(max_examples=max(1, WORLDS // 54))
+    @given(worlds.worlds(kind))
+    def holds(world: World) -> None:
+        planning = planner.Planning(world.snapshot(), AT)
+        found = prices.prices_of(planning.state, planning.waiting)
+        with monkeypatch.context() as patched:
+            patched.setattr(prices._Relaxation, "steady", lambda *_: None)
+            assert found == prices.prices_of(planning.state, planning.waiting)
+
+    holds()
 
 
 def rises(documents: list[Document]) -> Iterator[tuple[str, str, list[Document]]]:

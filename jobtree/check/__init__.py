@@ -18,7 +18,6 @@ from jobtree.check import (
     ledger,
     money,
     pruning,
-    recall,
     record,
     shape,
     slots,
@@ -33,6 +32,7 @@ from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.failures import Failures
 from jobtree.check.ledger import Ledger
+from jobtree.check.recall import Recall
 from jobtree.check.rows import Rows
 from jobtree.check.violation import Violation
 from jobtree.world.intake import collector_paused
@@ -138,6 +138,7 @@ def _violations(case: Case) -> set[Violation]:
     entered = Ledger(case, caps)
     claims = Claims(case, caps)
     present = Present(claims, entered)
+    recalls = Recall(claims, entered, present)
     failed = Failures(case)
     return {
         *slots.violations(case, present),
@@ -156,6 +157,6 @@ def _violations(case: Case) -> set[Violation]:
         *statuses.violations(case, present),
         *pruning.violations(case),
         *usage.violations(case, caps, entered, present),
-        *recall.violations(claims, entered, present),
-        *record.violations(case, claims, entered, present),
+        *recalls.violations(),
+        *record.violations(case, claims, recalls),
     }

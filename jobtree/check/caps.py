@@ -36,6 +36,11 @@ class Pool(NamedTuple):
         """Whether it bounds hours or credits."""
         return self.hours is not None or self.credits is not None
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it bounds anything."""
+        return self.width is not None or self.on_time
+
 
 class Touch(NamedTuple):
     """A pool that a payment counts against, its seconds in [since, until) only.

@@ -7,12 +7,13 @@ envelope. Fixed claims are funded whole or not at all; malleable ones group by g
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from jobtree.check.caps import Caps
 from jobtree.check.moment import Moment
-from jobtree.check.rows import EnvelopeKey, Held, RunKey
+from jobtree.check.rows import EnvelopeKey, Held, LeaseKey, RunKey
 
 Amounts = Mapping[int, int]
 """By pool."""
@@ -46,6 +47,11 @@ class Claim(NamedTuple):
     starts: bool
     parts: list[Part]
 
+    @property
+    def pools(self) -> set[int]:
+        """The pools that it touches."""
+        return {pool for part in self.parts for pool in part.width}
+
 
 class Claims:
     """Every claim whose envelope is there; ``ordered`` as above."""
@@ -62,6 +68,42 @@ class Claims:
         placed = [self._claim(run, payer, leases) for (run, payer, _), leases in found.items()]
         placed.sort(key=lambda each: (each[0], each[1].admitted, each[1].run, each[1].payer))
         self.ordered = [claim for _, claim in placed]
+
+    @cached_property
+    def before(self) -> dict[LeaseKey, str]:
+        """Classes before any claim is asked: what a quarantined Budget pays stays as it was."""
+        case = self.case
+        return {
+            lease.key: case.recorded(lease) if case.is_frozen(lease) else "unfunded"
+            for lease in (*case.held, *case.new)
+        }
+
+    @cached_property
+    def kept(self) -> list[Held]:
+        """What is held and stays paid, whatever claims there are."""
+        return [lease for lease in self.case.held if self.case.stays_paid(lease)]
+
+    @cached_property
+    def clusters(self) -> list[list[Claim]]:
+        """Claims that pools tie together, directly or through others, each list in order: no other claim matters to
+        what is funded of them.
+        """
+        group: dict[int, int] = {}
+
+        def root(pool: int) -> int:
+            while (above := group.setdefault(pool, pool)) != pool:
+                group[pool] = pool = group[above]
+            return pool
+
+        bounded = {number for number, pool in enumerate(self.caps.pools) if pool.bounded}
+        touched = [sorted(claim.pools & bounded) for claim in self.ordered]
+        for pools in touched:
+            for pool in pools[1:]:
+                group[root(pool)] = root(pools[0])
+        found: dict[int, list[Claim]] = defaultdict(list)
+        for claim, pools in zip(self.ordered, touched, strict=True):
+            found[root(pools[0]) if pools else -1].append(claim)
+        return list(found.values())
 
     def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> tuple[int, Claim]:
         """A claim, and its place in the order before all else."""

@@ -5,15 +5,13 @@ second of its hours and credits. Parts of a malleable one are funded up to the f
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobtree.check.caps import Pool
 from jobtree.check.claims import Claim, Claims, Part
 from jobtree.check.ledger import Ledger
 from jobtree.check.rows import Held, LeaseKey
-
-Counts = Callable[[Claim], bool]
 
 
 class Refused(NamedTuple):
@@ -26,22 +24,19 @@ class Refused(NamedTuple):
 class Present:
     """The outcome of the pass. ``classes``: by lease; ``refused``: of the unfunded ones what did not hold."""
 
-    def __init__(self, claims: Claims, ledger: Ledger, counts: Counts = lambda _: True) -> None:
-        """``counts``: whether a claim takes part; those that do not are unfunded."""
-        self.classes: dict[LeaseKey, str] = {}
+    def __init__(self, claims: Claims, ledger: Ledger, some: Iterable[Claim] | None = None) -> None:
+        """``some``: the claims that take part, in their order; all others are unfunded."""
+        self.classes: dict[LeaseKey, str] = dict(claims.before)
         self.refused: dict[LeaseKey, Refused] = {}
         self._pools = claims.caps.pools
         self._ledger = ledger
-        self._case = case = claims.case
+        self._case = claims.case
         self._width: dict[int, int] = defaultdict(int)
         self._hours: dict[int, int] = defaultdict(int)
         self._credits: dict[int, int] = defaultdict(int)
-        for lease in (*case.held, *case.new):
-            self.classes[lease.key] = case.recorded(lease) if case.is_frozen(lease) else "unfunded"
-        for lease in case.held:
-            if case.stays_paid(lease):
-                self._keep(claims, lease)
-        for claim in filter(counts, claims.ordered):
+        for lease in claims.kept:
+            self._keep(claims, lease)
+        for claim in claims.ordered if some is None else some:
             self._pass(claim)
 
     def _keep(self, claims: Claims, lease: Held) -> None:

@@ -5,48 +5,72 @@ when the claim was admitted.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from jobtree.check.claims import Claim, Claims
-from jobtree.check.classes import Counts, Present
+from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
 from jobtree.check.rows import Held
 from jobtree.check.violation import Violation
 
 
-def violations(claims: Claims, ledger: Ledger, present: Present) -> Iterator[Violation]:
-    """Running claims that would stay funded if only those had started that they may give way to."""
-    lost = {lease.key for lease in _losing(claims, ledger, present, lambda claim: not claim.starts)}
-    known: dict[int, Present] = {}
-    for claim in claims.ordered if lost else ():
-        mine = [lease for part in claim.parts for lease in part.leases if lease.key in lost]
-        if mine and claim.admitted not in known:
-            known[claim.admitted] = Present(claims, ledger, _entitled(claims, claim.admitted))
-        for lease in mine:
-            if known[claim.admitted].classes[lease.key] != "unfunded":
-                sentence = f"starts leave it without {'/'.join(claim.payer)} that it does not have to give way to"
-                yield Violation("recall-justified", f"Lease {lease.namespace}/{lease.name}", sentence)
+class Recall:
+    """What starts take from running claims."""
 
+    def __init__(self, claims: Claims, ledger: Ledger, present: Present) -> None:
+        self._claims = claims
+        self._ledger = ledger
+        self._present = present
 
-def _entitled(claims: Claims, admitted: int) -> Counts:
-    """Running claims, and the starts to which one admitted then may have to give way."""
+    @cached_property
+    def lost(self) -> list[tuple[list[Claim], dict[int, list[Held]]]]:
+        """Clusters of claims, and by the place of a claim in it what would be funded of it if nothing started, and is
+        not.
+        """
+        found = []
+        for cluster in self._claims.clusters:
+            unfunded = {place: mine for place, claim in enumerate(cluster) if (mine := self._unfunded(claim))}
+            if unfunded:
+                without = Present(self._claims, self._ledger, [claim for claim in cluster if not claim.starts])
+                losing = {
+                    place: funded
+                    for place, mine in unfunded.items()
+                    if (funded := [lease for lease in mine if without.classes[lease.key] != "unfunded"])
+                }
+                if losing:
+                    found.append((cluster, losing))
+        return found
 
-    def counts(claim: Claim) -> bool:
-        run = claims.case.run_of(claim.run)
-        later = run is not None and run.created is not None and run.created > admitted
-        return not claim.starts or (later and not claim.loan)
+    def _unfunded(self, claim: Claim) -> list[Held]:
+        """What is held unfunded of a claim that runs."""
+        if claim.starts:
+            return []
+        classes, held = self._present.classes, self._claims.case.leases
+        leases = [lease for part in claim.parts for lease in part.leases]
+        return [lease for lease in leases if lease.key in held and classes[lease.key] == "unfunded"]
 
-    return counts
+    @property
+    def gpus(self) -> int:
+        """Stage 4: GPUs that would be funded if nothing started, and are not."""
+        return sum(lease.gpus for _, losing in self.lost for mine in losing.values() for lease in mine)
 
+    def violations(self) -> Iterator[Violation]:
+        """Running claims that would stay funded if only those had started that they may give way to."""
+        for cluster, losing in self.lost:
+            last: dict[int, int] = {cluster[place].admitted: place for place in losing}  # nothing later matters to it
+            for admitted, end in last.items():
+                entitled = [claim for claim in cluster[: end + 1] if self._counts(claim, admitted)]
+                beside = Present(self._claims, self._ledger, entitled)
+                for place, mine in losing.items():
+                    for lease in mine if cluster[place].admitted == admitted else ():
+                        if beside.classes[lease.key] != "unfunded":
+                            payer = "/".join(cluster[place].payer)
+                            sentence = f"starts leave it without {payer} that it does not have to give way to"
+                            yield Violation("recall-justified", f"Lease {lease.namespace}/{lease.name}", sentence)
 
-def recalled(claims: Claims, ledger: Ledger, present: Present) -> int:
-    """Stage 4: GPUs that would be funded if nothing started, and are not."""
-    return sum(lease.gpus for lease in _losing(claims, ledger, present, lambda claim: not claim.starts))
-
-
-def _losing(claims: Claims, ledger: Ledger, present: Present, counts: Counts) -> list[Held]:
-    """What is held unfunded, and would be funded if only the claims that count were there."""
-    unfunded = [lease for lease in claims.case.held if present.classes[lease.key] == "unfunded"]
-    if not unfunded:
-        return []
-    without = Present(claims, ledger, counts)
-    return [lease for lease in unfunded if without.classes[lease.key] != "unfunded"]
+    def _counts(self, claim: Claim, admitted: int) -> bool:
+        """Is it a running claim, or a start to which one admitted then may have to give way?"""
+        if not claim.starts:
+            return True
+        run = self._claims.case.run_of(claim.run)
+        return not claim.loan and run is not None and run.created is not None and run.created > admitted

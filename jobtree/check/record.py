@@ -7,22 +7,20 @@ from typing import NamedTuple
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.claims import Claims
-from jobtree.check.classes import Present
 from jobtree.check.kin import SPONSOR
-from jobtree.check.ledger import Ledger
-from jobtree.check.recall import recalled
+from jobtree.check.recall import Recall
 from jobtree.check.rows import RunKey
 from jobtree.check.shape import width
 from jobtree.check.violation import Violation
 from jobtree.world.plan import PLAN_VERSION, Stage
 
 
-def violations(case: Case, claims: Claims, ledger: Ledger, present: Present) -> Iterator[Violation]:
+def violations(case: Case, claims: Claims, recalls: Recall) -> Iterator[Violation]:
     """Digests and order, then stages, then waits."""
     yield from _sources(case)
     yield from _order(case)
     for stage in case.plan.stages:
-        yield from _stage(_Books(case, claims, ledger, present), stage)
+        yield from _stage(_Books(case, claims, recalls), stage)
     yield from _waits(case)
 
 
@@ -58,8 +56,7 @@ def _order(case: Case) -> Iterator[Violation]:
 class _Books(NamedTuple):
     case: Case
     claims: Claims
-    ledger: Ledger
-    present: Present
+    recalls: Recall
 
 
 def _stage(books: _Books, stage: Stage) -> Iterator[Violation]:
@@ -108,7 +105,7 @@ def _domains(case: Case) -> int:
 
 STAGES: Mapping[str, Callable[[_Books], int]] = {
     "starts": lambda books: _starts(books.case, funded=True),
-    "recalled": lambda books: recalled(books.claims, books.ledger, books.present),
+    "recalled": lambda books: books.recalls.gpus,
     "opportunistic": lambda books: _starts(books.case, funded=False),
     "payers": lambda books: _payers(books.case, books.claims.caps),
     "domains": lambda books: _domains(books.case),

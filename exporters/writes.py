@@ -16,7 +16,7 @@ from jobtree.api import Budget, Lease, Policy, Time
 from jobtree.api import Plan as PlanObject
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import Segment as LedgerSegment
-from jobtree.api.run import Run
+from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world import balances, seen
 from jobtree.world.balances import Balances
@@ -111,11 +111,14 @@ def _end_last(funding: list[LedgerSegment], at: int) -> None:
 
 def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:
     stored: dict[Name, Run] = {(run.namespace, run.name): run for run in intake.runs}
+    patches: dict[tuple[RunStatus, RunStatus], plain.Plain] = {}  # many wait with the very same words
     for update in plan.runs:
         before = stored[update.namespace, update.name].status
         if before == update.status:
             continue
-        patch = plain.status_patch(before, update.status)
+        patch = patches.get((before, update.status))
+        if patch is None:
+            patch = patches[before, update.status] = plain.status_patch(before, update.status)
         yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
 
 

@@ -91,7 +91,9 @@ class Routes:
         payers = {key: ([payer.source for payer in mine], key[1]) for key, mine in asked.items()}
         self._lanes = Lanes(problem, payers)
         self._payers = asked
+        self._lends = {key: any(payer.loan for payer in mine) for key, mine in asked.items()}
         self._first: dict[tuple[bytes, frozenset[int]], int] = {}
+        self._same: dict[_Asked, _Asked] = {}
         left = left_of(problem, purses.used)
         self._rooms = self._lanes.rooms(left)
         self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
@@ -134,13 +136,15 @@ class Routes:
         return self._gaps[key]
 
     def _asked(self, candidate: Candidate) -> _Asked:
-        lent = candidate.run.max_borrow if any(payer.loan for payer in candidate.payers) else None
-        return _Asked(candidate.purse, self._problem.types[candidate.type].sites, lent)
+        sites = self._problem.types[candidate.type].sites
+        return _Asked(candidate.purse, sites, candidate.run.max_borrow if self._lends[candidate.purse, sites] else None)
 
     def _unordered(self, asked: _Asked) -> _Asked:
         """The first that asked for the same payers, in whatever order: prices hardly depend on that."""
-        rows = np.sort(self._lanes.grids[asked.purse, asked.sites].rows).tobytes()
-        return asked._replace(purse=self._first.setdefault((rows, asked.sites), asked.purse))
+        if asked not in self._same:
+            rows = np.sort(self._lanes.grids[asked.purse, asked.sites].rows).tobytes()
+            self._same[asked] = asked._replace(purse=self._first.setdefault((rows, asked.sites), asked.purse))
+        return self._same[asked]
 
     def _gap(self, ways: _Ways, needs: Mapping[int, int]) -> Gap:
         taken = _Taken()

@@ -19,7 +19,7 @@ from jobtree.api.lease import Segment as LedgerSegment
 from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world import balances, seen
-from jobtree.world.balances import Balances
+from jobtree.world.balances import Part
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Closure, Plan, Segment
 from jobtree.world.snapshot import is_counted
@@ -153,20 +153,22 @@ def _pruned(intake: Intake, plan: Plan) -> Iterator[Write]:
 
     A lease that is named there and is still here was counted by a cycle that did not get any further: it only goes.
     """
-    before, leases = intake.balances, {(lease.namespace, lease.name): lease for lease in intake.leases}
+    parts, leases = intake.balances, {(lease.namespace, lease.name): lease for lease in intake.leases}
     counted = {
-        name: ended
-        for name, ended in before.counted.items()
-        if name in leases and is_counted(leases[name], before.counted)
+        name: number
+        for number, part in parts.items()
+        for name in part.counted
+        if name in leases and is_counted(leases[name], part.counted)
     }
     names = [(each.namespace, each.name) for each in plan.pruned]
     fresh = {name: int(leases[name].status.ended or 0) for name in names if name in leases and name not in counted}
     if fresh:
         starts = [start for each in intake.budgets for envelope in each.spec.envelopes if (start := envelope.start)]
-        accounts = balances.merged(before.accounts, plan.settled, map(int, starts))
-        record = balances.record(Balances(accounts=accounts, counted=counted | fresh))
-        yield from _config_map(intake, balances.RECORD, record)
-    for namespace, name in sorted(counted | fresh):
+        number, accounts = balances.grown(parts, plan.settled, [int(start) for start in starts])
+        still = {name: int(leases[name].status.ended or 0) for name, at in counted.items() if at == number}
+        record = balances.record(Part(accounts=accounts, counted=still | fresh))
+        yield from _config_map(intake, balances.name_of(number), record)
+    for namespace, name in sorted({*counted, *fresh}):
         yield Write("delete", Ref("Lease", namespace, name))
 
 

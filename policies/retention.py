@@ -25,7 +25,6 @@ from policies.runs import RunRow
 
 AT_ONCE: Final = 1000
 """Most leases that go in one cycle: their names are kept until the next ones go, at most 340 bytes each."""
-_RECORD: Final = ("ConfigMap", seen.NAMESPACE, balances.RECORD)
 
 
 def closed_by(policy: PolicySpec, at: int) -> int:
@@ -44,10 +43,9 @@ def due(
 ) -> list[LeaseRow]:
     """The leases that go at ``at``, in the order of their ends.
 
-    None where the balances cannot be read, or nothing may be written.
+    None where a part of the balances cannot be read, or nothing may be written.
     """
-    broken = zip(*(col.texts(quarantine, name) for name in ("kind", "namespace", "name")), strict=True)
-    if policy.mode == "observe" or _RECORD in set(broken):
+    if policy.mode == "observe" or _broken(quarantine):
         return []
     last = closed_by(policy, at)
     old = [lease for lease in leases if lease.closed and lease.ended is not None and lease.ended <= last]
@@ -60,6 +58,13 @@ def due(
         if not _counts_in_tree(runs, lease.run_key) and (lease.run_key in runs or lease.run_key not in followed)
     ]
     return [lease for _, _, lease in sorted(free, key=lambda each: each[:2])[:AT_ONCE]]
+
+
+def _broken(quarantine: pa.Table) -> bool:
+    """Is a part of the balances among what cannot be read?"""
+    found = zip(*(col.texts(quarantine, name) for name in ("kind", "namespace", "name")), strict=True)
+    places = (name for kind, namespace, name in found if (kind, namespace) == ("ConfigMap", seen.NAMESPACE))
+    return any(balances.number_of(name) is not None for name in places)
 
 
 def _counts_in_tree(runs: Mapping[RunKey, RunRow], key: RunKey) -> bool:

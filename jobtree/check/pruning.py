@@ -16,6 +16,7 @@ from jobtree.check.violation import Violation
 
 Title = tuple[object, ...]
 _RECORD: Final = ("ConfigMap", "jobtree-system", "jobtree-balances")
+"""The balances; further parts have a number after the name."""
 
 
 def violations(case: Case) -> Iterator[Violation]:
@@ -24,14 +25,19 @@ def violations(case: Case) -> Iterator[Violation]:
     for name, times in Counter(names).items():
         if times > 1:
             yield Violation("unique-names", f"Lease {'/'.join(name)}", f"the plan prunes it {times} times")
-    if names and _RECORD in case.quarantined:
-        yield Violation("prune-due", " ".join([_RECORD[0], "/".join(_RECORD[1:])]), "leases go, and it cannot be read")
+    for broken in sorted(filter(_is_record, case.quarantined)) if names else ():
+        yield Violation("prune-due", " ".join([broken[0], "/".join(broken[1:])]), "leases go, and it cannot be read")
     for name in names:
         lease = case.leases.get(name)
         why = "is not there" if lease is None else _needed(case, lease)
         if why:
             yield Violation("prune-due", f"Lease {'/'.join(name)}", f"it goes, and it {why}")
     yield from _sums(case, [lease for name in names if (lease := case.leases.get(name)) is not None])
+
+
+def _is_record(found: tuple[str, str, str]) -> bool:
+    name, _, number = found[2].rpartition("-")
+    return found == _RECORD or ((*found[:2], name) == _RECORD and number.isdecimal())
 
 
 def _needed(case: Case, lease: Held) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobtree.api import Time
 from jobtree.world import rows, schema, seen, values
-from jobtree.world.balances import merged
+from jobtree.world.balances import accounts_of
 from jobtree.world.columns import canonical, replaced
 from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
@@ -51,11 +51,11 @@ def _seen(snapshot: Snapshot, at: int) -> dict[str, pa.Table]:
 
 
 def _balances(tables: Mapping[str, pa.Table], plan: Plan) -> pa.Table:
-    """What was pruned is in the balances, small enough for an object."""
+    """What was pruned is in the balances, to the second: where their record is coarser, caps count the same of it."""
     if not plan.pruned:
         return tables["balances"]
-    starts = [start for start in values.optional_ints(tables["envelopes"], "start") if start is not None]
-    return rows.balances(merged(rows.accounts(tables["balances"]), plan.settled, starts))
+    both = (*rows.accounts(tables["balances"]), *plan.settled)
+    return rows.balances(accounts_of((each.title, span) for each in both for span in each.spans))
 
 
 def _places(table: pa.Table) -> dict[Name, int]:

@@ -2,19 +2,22 @@
 
 Before closed leases go, what they were charged is added to *accounts*: for each payer, and whatever else decides which
 caps and bills a charge belongs to, the milli-GPUs that were paid for over time, as spans of constant width. So a later
-cycle can still tell how much fell at or after any ``start``, whoever edits it. All accounts lie in one ConfigMap, with
-the names of the leases that were counted last: one of those that is still there is not counted again.
+cycle can still tell how much fell at or after any ``start``, whoever edits it. Accounts lie in a ConfigMap, with the
+names of the leases that were counted last: one of those that is still there is not counted again.
 
-Once that would not fit an object, its older part is merged, by days, months, then years: what was charged in one of
+Once that would not fit an object, its older spans are merged, by days, months, then years: what was charged in one of
 them counts in its last second. A later ``start`` within it has all of it count, so that nothing is ever refunded; the
-starts of windows as they are stay exact.
+starts of windows as they are stay exact. What does not fit even so begins another *part*, a ConfigMap like the first:
+what counts is the sum of all. A cycle writes the last part alone, leases and their names in one step; those before it
+never change again.
 """
 
 import base64
+import re
 import zlib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -24,13 +27,14 @@ from jobtree.api import Refusal
 from jobtree.api.lease import FundingClass, Role
 
 RECORD: Final = "jobtree-balances"
-"""Name of the ConfigMap, in the planner's namespace."""
+"""Name of the ConfigMap, in the planner's namespace; of further parts with ``-1``, ``-2`` and so on."""
 PLAIN: Final = 2**19
 """Most bytes of accounts that are kept as text; more are compressed."""
 MOST: Final = 5 * 2**17
 """Most bytes of accounts as they are kept: an object holds a mebibyte at most, with the names of counted leases."""
 DAY: Final = 86_400
 
+_NAME: Final = re.compile(rf"{RECORD}(?:-([1-9][0-9]*))?")
 _ACCOUNTS, _PACKED, _COUNTED = "accounts", "accounts.zlib", "counted"
 
 Span = tuple[int, int, int]
@@ -79,8 +83,8 @@ class Account(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return Title(*(getattr(self, name) for name in Title._fields))
 
 
-class Balances(msgspec.Struct, frozen=True, kw_only=True):
-    """All accounts by title, and the leases that were counted last, with their ends."""
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one part: accounts by title, and the leases that were counted last, with their ends."""
 
     accounts: tuple[Account, ...] = ()
     counted: Mapping[LeaseName, int] = {}
@@ -103,13 +107,12 @@ def accounts_of(charges: Iterable[tuple[Title, Span]]) -> tuple[Account, ...]:
 def merged(before: Iterable[Account], more: Iterable[Account], starts: Iterable[int]) -> tuple[Account, ...]:
     """Both together, blurred until they fit into an object or are as coarse as they get.
 
-    Beyond that the API server refuses the object, and no lease that it counts is deleted. ``starts``: of windows,
-    around which nothing is blurred.
+    ``starts``: of windows, around which nothing is blurred.
     """
     accounts = accounts_of((each.title, span) for each in (*before, *more) for span in each.spans)
     cuts = sorted(set(starts))
     for ends, days in _LADDER:
-        if sum(map(len, _kept(accounts).values())) <= MOST:
+        if _fits(accounts):
             break
         newest = max(span[1] for each in accounts for span in each.spans)
         accounts = accounts_of(
@@ -120,14 +123,54 @@ def merged(before: Iterable[Account], more: Iterable[Account], starts: Iterable[
     return accounts
 
 
-def record(balances: Balances) -> dict[str, str]:
+def grown(parts: Mapping[int, Part], more: Sequence[Account], starts: Sequence[int]) -> tuple[int, tuple[Account, ...]]:
+    """The number of the part that takes ``more``, and its accounts with that: the last one, or else a new one."""
+    last = max(parts, default=0)
+    before = parts[last].accounts if last in parts else ()
+    together = merged(before, more, starts)
+    return (last, together) if not before or _fits(together) else (last + 1, merged((), more, starts))
+
+
+def whole(parts: Sequence[Part]) -> tuple[Account, ...]:
+    """The accounts of all parts together."""
+    first, *others = parts or [Part()]
+    if not others:  # as they were written: in order
+        return first.accounts
+    return accounts_of((each.title, span) for part in parts for each in part.accounts for span in each.spans)
+
+
+def name_of(number: int) -> str:
+    """The ConfigMap of a part."""
+    return f"{RECORD}-{number}" if number else RECORD
+
+
+def number_of(name: str) -> int | None:
+    """Of the part that a ConfigMap of this name in the planner's namespace is, None where it is none."""
+    found = _NAME.fullmatch(name)
+    return int(found[1] or 0) if found else None
+
+
+def gaps(numbers: Iterable[int]) -> Iterator[tuple[str, str]]:
+    """Parts that are not there though one of these ``numbers`` comes after them: name, and what that means.
+
+    Of several that lack one after the other the first.
+    """
+    before = -1
+    for number in sorted(set(numbers)):
+        if number > before + 1:
+            words = "what it says was charged counts nowhere; put it back"
+            yield name_of(before + 1), f"it is gone and {name_of(number)} is there: {words}"
+        before = number
+
+
+def record(part: Part) -> dict[str, str]:
     """The ConfigMap's data."""
-    names = {f"{namespace}/{name}": ended for (namespace, name), ended in balances.counted.items()}
-    return {**_kept(balances.accounts), _COUNTED: _json(names).decode()}
+    names = {f"{namespace}/{name}": ended for (namespace, name), ended in part.counted.items()}
+    return {**_kept(part.accounts), _COUNTED: _json(names).decode()}
 
 
-def of(data: Mapping[str, str]) -> Balances:
-    """The balances of such data. Raises Refusal where they cannot be read."""
+def of(data: Mapping[str, str]) -> Part:
+    """The part of such data. Raises Refusal where they cannot be read."""
     try:
         packed = data.get(_PACKED)
         text = data[_ACCOUNTS].encode() if packed is None else zlib.decompress(base64.b64decode(packed))
@@ -137,7 +180,7 @@ def of(data: Mapping[str, str]) -> Balances:
         raise Refusal("its accounts cannot be read, so no closed lease is pruned; put back what it was") from None
     paths = {path.partition("/"): ended for path, ended in names.items()}
     counted = {(namespace, name): ended for (namespace, _, name), ended in paths.items()}
-    return Balances(accounts=accounts, counted=counted)
+    return Part(accounts=accounts, counted=counted)
 
 
 def _summed(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -186,6 +229,10 @@ _LADDER: Final[tuple[tuple[Callable[[int], int], int], ...]] = (
     (_end_of_day, 90), (_end_of_day, 7), (_end_of_month, 90), (_end_of_month, 7), (_end_of_year, 7)
 )  # fmt: skip
 """What is merged, and from how many days before the last charge on: as few of these as make the record fit."""
+
+
+def _fits(accounts: Sequence[Account]) -> bool:
+    return sum(map(len, _kept(accounts).values())) <= MOST
 
 
 def _kept(accounts: Sequence[Account]) -> dict[str, str]:

@@ -33,10 +33,10 @@ from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
 from jobtree.world import balances, needs, seen
-from jobtree.world.balances import Balances
+from jobtree.world.balances import Part
 
-CONFIG_MAPS: Final = frozenset({"jobtree-lottery", balances.RECORD, seen.RECORD})
-"""Names of the ConfigMaps that a cycle reads (spec §3.6, §6)."""
+CONFIG_MAPS: Final = frozenset({"jobtree-lottery", seen.RECORD})
+"""Names of the ConfigMaps that a cycle reads (spec §3.6, §6), beside the parts of the balances."""
 
 _CORE: Final = frozenset({"Node", "Pod", "ConfigMap"})
 _NAMESPACED: Final = frozenset(
@@ -74,14 +74,16 @@ def key_of(api_version: str, kind: str, namespace: str, name: str) -> Key:
 
 
 def is_read(key: Key) -> bool:
-    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and three ConfigMaps.
+    """Whether a cycle reads objects of this key: all of our group, Nodes, Pods and some ConfigMaps.
 
     It also reads what has one of these kinds but the apiVersion of Kubernetes' core, or none: to say so.
     """
     if key.group == GROUP:
         return True
     if key.group == "":
-        return key.name in CONFIG_MAPS if key.kind == "ConfigMap" else key.kind.lower() in _MEANT
+        if key.kind == "ConfigMap":
+            return key.name in CONFIG_MAPS or balances.number_of(key.name) is not None
+        return key.kind.lower() in _MEANT
     return False
 
 
@@ -100,6 +102,11 @@ class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     data: dict[str, str]
+
+
+def _part(found: Key | ConfigMap) -> int | None:
+    """Which part of the balances a ConfigMap is, None where it is none."""
+    return balances.number_of(found.name) if found.namespace == seen.NAMESPACE else None
 
 
 class _ConfigMapData(msgspec.Struct, frozen=True):
@@ -133,10 +140,10 @@ class Intake:
         return next(found, None)
 
     @property
-    def balances(self) -> Balances:
-        """What pruned leases were charged; empty where there is no record, or none that can be read."""
-        data = self.config_map(balances.RECORD)
-        return Balances() if data is None else balances.of(data)
+    def balances(self) -> dict[int, Part]:
+        """What pruned leases were charged: the parts of the record that are there and can be read, by number."""
+        there = {number: each.data for each in self.config_maps if (number := _part(each)) is not None}
+        return {number: balances.of(there[number]) for number in sorted(there)}
 
     @property
     def last_cycle(self) -> Time | None:
@@ -278,6 +285,9 @@ class _Reading:
         while problems := set_problems([*self.found["Budget"].values(), *self.found["Run"].values()]):
             for problem in problems:  # without one Budget another owner may have another parent, so look again
                 self._set_aside(problem)
+        kept = [key for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
+        for name, message in balances.gaps(number for key in kept if (number := _part(key)) is not None):
+            self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
         if self.policy() is None:
             self._warn(_POLICY, ["there is none: the built-in defaults hold"])
         return Intake(
@@ -335,6 +345,6 @@ def _config_map(key: Key, raw: bytes | msgspec.Raw) -> ConfigMap:
         content = msgspec.json.decode(raw, type=_ConfigMapData)
     except msgspec.ValidationError as error:
         raise Refusal(f"its data cannot be read: {error}") from None
-    if (key.namespace, key.name) == (seen.NAMESPACE, balances.RECORD):
+    if _part(key) is not None:
         balances.of(content.data)
     return ConfigMap(namespace=key.namespace, name=key.name, data=content.data)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobtree.api import Lease, Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
-from jobtree.world.balances import LeaseName
+from jobtree.world.balances import LeaseName, whole
 from jobtree.world.intake import Intake, collector_paused
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
@@ -76,13 +76,13 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "quarantine": rows.notices(intake.quarantined),
         "warnings": rows.notices(intake.warnings),
         **_seen(intake.last_seen),
-        "balances": rows.balances(intake.balances.accounts),
+        "balances": rows.balances(whole([*intake.balances.values()])),
     }
 
 
 def uncounted(intake: Intake) -> list[Lease]:
     """The leases that are not in the balances yet. One that is, and still there, was about to be deleted."""
-    counted = intake.balances.counted
+    counted = {name: ended for part in intake.balances.values() for name, ended in part.counted.items()}
     return [lease for lease in intake.leases if not is_counted(lease, counted)]
 
 

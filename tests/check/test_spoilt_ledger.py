@@ -99,6 +99,12 @@ SPOILS = [
     ),
     Spoil(
         "hours",
+        "a lease that goes while nobody can read a further part of the balances",
+        lambda s: pruned(s, "done-0").set_aside("ConfigMap", "jobtree-system", "jobtree-balances-12"),
+        "prune-due",
+    ),
+    Spoil(
+        "hours",
         "a lease that goes and counts in the quota of a tree",
         lambda s: pruned(s, "done-0").run("top", 1, quota={"maxGPUHours": 99}).edit("Run", "done", below("top")),
         "prune-due",

@@ -1,5 +1,6 @@
 """Closed leases go when they were kept long enough; what they were charged stays, whatever happens meanwhile (§3.6)."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +12,8 @@ from exporters.writes import writes_for
 from jobtree.api import Duration, Time
 from jobtree.api.policy import PolicySpec, RetentionPolicy
 from jobtree.cluster import edits
+from jobtree.world import balances as balances_record
+from jobtree.world.balances import Account
 from jobtree.world.snapshot import take
 from planner import plan
 from policies import retention
@@ -159,6 +162,23 @@ def test_where_balances_cannot_be_read_nothing_goes_and_a_warning_says_so() -> N
     assert len(world.cycle("+26h").leases()) == 1
 
 
+def test_nor_does_anything_go_where_a_later_part_of_them_cannot_be_read() -> None:
+    world = worked()
+    world.cycle()
+    world.runs("complete", "r", at="+1h").ok()
+    world.cycle("+1h")
+    metadata = {"name": "jobtree-balances-2", "namespace": "jobtree-system"}
+    broken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"accounts": "?"}}
+    cycle = world.add(broken).cycle("+25h")
+    assert (len(cycle.leases()), cycle.plan.pruned) == (3, [])
+    assert cycle.warnings["ConfigMap jobtree-system/jobtree-balances"] == [
+        "it is gone and jobtree-balances-2 is there: what it says was charged counts nowhere; put it back"
+    ]
+    assert cycle.warnings["ConfigMap jobtree-system/jobtree-balances-2"] == [
+        "its accounts cannot be read, so no closed lease is pruned; put back what it was"
+    ]
+
+
 def test_so_many_go_at_once_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     cluster.change(Step(T0, put=[doc.node("n"), doc.policy(retention={"leases": "0s"}), *runs(6)]))
@@ -192,10 +212,10 @@ def closed() -> Cluster:
     return cluster
 
 
-def left(cluster: Cluster) -> tuple[list[str], Any, Any]:
+def left(cluster: Cluster) -> tuple[list[str], list[str], Any]:
     """Leases, accounts and usage."""
     documents = cluster.documents()
-    (kept,) = (each["data"]["accounts"] for each in documents if each["metadata"]["name"] == "jobtree-balances")
+    kept = [each["data"]["accounts"] for each in documents if each["metadata"]["name"].startswith("jobtree-balances")]
     (usage,) = (each["status"]["envelopes"] for each in documents if each["kind"] == "Budget")
     return [each["metadata"]["name"] for each in documents if each["kind"] == "Lease"], kept, usage
 
@@ -203,7 +223,32 @@ def left(cluster: Cluster) -> tuple[list[str], Any, Any]:
 @settings(max_examples=12)
 @given(st.data())
 def test_a_crash_after_any_write_counts_nothing_twice_and_loses_nothing(data: st.DataObject) -> None:
-    whole, crashed = closed(), closed()
+    crashes(data, closed)
+
+
+def parted() -> Cluster:
+    """As `closed`, and the balances have no room left for what these were charged."""
+    cluster = closed()
+    first = balances_record.Part(accounts=(Account("b", "e", "org:b", "org:b", "f", "owned", "Active", ((0, 9, 1),)),))
+    metadata = {"name": "jobtree-balances", "namespace": "jobtree-system"}
+    data = balances_record.record(first)
+    cluster.change(Step(T0 + 60, put=[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}]))
+    return cluster
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_nor_does_one_when_another_part_of_the_balances_begins(data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(balances_record, "MOST", 200)
+        accounts = crashes(data, parted)
+
+    assert len(accounts) == 2
+
+
+def crashes(data: st.DataObject, made: Callable[[], Cluster]) -> list[str]:
+    """A cycle is cut off after any of its writes, and the next ones leave what would be there without that."""
+    whole, crashed = made(), made()
     for at in (T0 + 80, T0 + 100):
         whole.cycle(at)
 
@@ -217,6 +262,7 @@ def test_a_crash_after_any_write_counts_nothing_twice_and_loses_nothing(data: st
     assert left(crashed)[0] == []
     edits.apply(crashed.text, writes_for(crashed.read(), plan(take(crashed.read()), T0 + 110)), Time(T0 + 110))
     assert left(crashed) == left(whole)
+    return left(whole)[1]
 
 
 def test_the_same_writes_made_again_prune_nothing_more() -> None:

@@ -8,10 +8,12 @@ from typing import Final
 
 import duckdb
 import msgspec
-from hypothesis import given, settings
+import pytest
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from jobtree.check import Rows, check
+from jobtree.world import balances
 from jobtree.world.plan import Plan, Segment
 from tests.history.facts import history, leases
 from tests.history.histories import histories
@@ -53,6 +55,19 @@ def test_pruned_leases_change_nothing_but_that_they_are_gone(steps: list[Step], 
     assert [forgetful(cycle.plan) for cycle in pruned] == [forgetful(cycle.plan) for cycle in kept]
     for one, other in zip(kept, pruned, strict=True):
         assert counted(other) == counted(one)
+
+
+@settings(max_examples=max(1, HISTORIES // 12))
+@given(histories())
+def test_nor_where_their_balances_need_many_objects(steps: list[Step]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(balances, "MOST", 1)  # so another begins whenever leases go
+        patch.setattr(balances, "_LADDER", ())
+        kept, pruned = play(steps), play(keeping(steps, "0s"))
+
+    assert [forgetful(cycle.plan) for cycle in pruned] == [forgetful(cycle.plan) for cycle in kept]
+    assert [counted(cycle) for cycle in pruned] == [counted(cycle) for cycle in kept]
+    event(f"{sum(each['metadata']['name'].startswith('jobtree-balances') for each in pruned[-1].after)} objects")
 
 
 def keeping(steps: list[Step], retention: str) -> list[Step]:

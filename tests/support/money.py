@@ -8,6 +8,7 @@ Milli-GPUs, milli-GPU-seconds, and for credits these times millicredits per GPU-
 """
 
 import base64
+import contextlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -236,12 +237,13 @@ def _payments(documents: Sequence[Document], law: Law, at: int) -> Iterator[Paym
 
 
 def _accounts(documents: Sequence[Document]) -> list[Document]:
-    """What the balances say; nothing where they cannot be read, as then nothing counts them."""
-    data = _data(documents, "jobtree-balances") or {"accounts": "[]"}
-    try:
-        found: list[Document] = json.loads(data["accounts"])
-    except ValueError:
-        return []
+    """What all parts of the balances say; nothing of one that cannot be read, as then nothing counts it."""
+    found: list[Document] = []
+    for each in documents:
+        name, _, number = each["metadata"]["name"].partition("jobtree-balances")
+        if each["kind"] == "ConfigMap" and not name and not number.strip("-0123456789"):
+            with contextlib.suppress(ValueError):
+                found += json.loads(each["data"]["accounts"])
     return found
 
 

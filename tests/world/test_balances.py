@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobtree.api import Refusal
 from jobtree.world import balances, rows
-from jobtree.world.balances import Account, Balances, Span, Title, accounts_of, merged, of, place_of, record
+from jobtree.world.balances import Account, Part, Span, Title, accounts_of, grown, merged, of, place_of, record, whole
 from tests.support.times import T0, unix
 
 AT = unix(T0)
@@ -61,7 +61,7 @@ def test_accounts_are_the_sum_of_charges_in_every_second_and_canonical(found: li
 def test_a_record_says_what_was_put_in(one: list[tuple[Title, Span]], other: list[tuple[Title, Span]]) -> None:
     together = merged(accounts_of(one), accounts_of(other), [])
     assert together == accounts_of([*one, *other])
-    kept = Balances(accounts=together, counted={("default", "r-0"): AT})
+    kept = Part(accounts=together, counted={("default", "r-0"): AT})
     assert of(record(kept)) == kept
     assert tuple(rows.accounts(rows.balances(together))) == together
 
@@ -88,7 +88,7 @@ def crowded() -> list[Account]:
 
 
 def size(accounts: Sequence[Account]) -> int:
-    return sum(map(len, record(Balances(accounts=tuple(accounts))).values()))
+    return sum(map(len, record(Part(accounts=tuple(accounts))).values()))
 
 
 def test_what_does_not_fit_is_merged_by_days_and_nothing_is_refunded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,3 +115,58 @@ def test_months_and_years_are_merged_where_days_are_too_many(monkeypatch: pytest
     ends = [unix(f"{year}-01-01T00:00:00Z") for year in (2027, 2028)] + [AT + 792 * DAY]
     assert [until for _, until, _ in yearly[:3]] == ends
     assert {charged([account(*spans)], AT) for spans in (monthly, yearly)} == {charged([daily], AT)}
+
+
+ONLY_WHOLE = st.lists(st.lists(st.tuples(titles, spans), min_size=1, max_size=4), max_size=6)
+
+
+@given(ONLY_WHOLE, st.integers(200, 900))
+def test_what_fits_no_part_begins_another_and_nothing_is_lost(
+    batches: list[list[tuple[Title, Span]]], most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(balances, "MOST", most)
+        patch.setattr(balances, "_LADDER", ())
+        parts: dict[int, Part] = {}
+        for batch in batches:
+            number, accounts = grown(parts, accounts_of(batch), [])
+            assert number in {max(parts, default=0), len(parts)}  # all before the last stay as they are
+            assert size(accounts) - len("{}") <= most or number not in parts
+            parts[number] = Part(accounts=accounts)
+    assert list(parts) == list(range(len(parts)))
+    assert whole([*parts.values()]) == accounts_of([each for batch in batches for each in batch])
+
+
+def test_a_part_is_made_coarser_before_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    daily = [account((AT + day * DAY, AT + day * DAY + 9, 1000 + day), rate_milli=day // 30) for day in range(800)]
+    monkeypatch.setattr(balances, "MOST", 4000)
+    parts: dict[int, Part] = {}
+    for each in daily:
+        number, accounts = grown(parts, [each], [AT + 40 * DAY])
+        parts[number] = Part(accounts=accounts)
+
+    assert [len(part.accounts) > 4000 // size(daily[:30]) for part in parts.values()] == [True, True]
+    assert max(size(part.accounts) for part in parts.values()) <= 4000 + len("{}")
+    for moment in (AT, AT + 40 * DAY):
+        assert charged(whole([*parts.values()]), moment) == charged(daily, moment)
+
+
+def test_names_of_parts() -> None:
+    assert [balances.name_of(number) for number in (0, 1, 12)] == [
+        "jobtree-balances", "jobtree-balances-1", "jobtree-balances-12"
+    ]  # fmt: skip
+    assert [balances.number_of(balances.name_of(number)) for number in (0, 1, 12)] == [0, 1, 12]
+    others = ("jobtree-balances-", "jobtree-balances-0", "jobtree-balances-01", "jobtree-balances-x", "jobtree-budgets")
+    assert [balances.number_of(name) for name in others] == [None] * 5
+
+
+def test_a_part_that_is_gone_is_missed_by_name() -> None:
+    words = "what it says was charged counts nowhere; put it back"
+    assert list(balances.gaps([0, 1, 2])) == list(balances.gaps([])) == []
+    assert list(balances.gaps([5, 2, 0])) == [
+        ("jobtree-balances-1", f"it is gone and jobtree-balances-2 is there: {words}"),
+        ("jobtree-balances-3", f"it is gone and jobtree-balances-5 is there: {words}"),
+    ]
+    assert list(balances.gaps([10**30])) == [
+        ("jobtree-balances", f"it is gone and jobtree-balances-{10**30} is there: {words}")
+    ]

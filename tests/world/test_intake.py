@@ -225,6 +225,8 @@ def test_config_maps_of_the_planner_are_read_and_others_are_not() -> None:
         }
         for name, data in {
             "jobtree-balances": {"accounts": "[]"},
+            "jobtree-balances-1": {"accounts": "[]"},
+            "jobtree-balances-one": {},
             "jobtree-budgets": {"a": "1"},
             "jobtree-lottery": {"b": 2},
             "kube-root-ca": {},
@@ -233,6 +235,7 @@ def test_config_maps_of_the_planner_are_read_and_others_are_not() -> None:
     found = intake_of(maps)
     assert [(each.namespace, each.name, each.data) for each in found.config_maps] == [
         ("jobtree-system", "jobtree-balances", {"accounts": "[]"}),
+        ("jobtree-system", "jobtree-balances-1", {"accounts": "[]"}),
         ("jobtree-system", "jobtree-budgets", {"a": "1"}),
     ]
     assert [each.name for each in found.quarantined] == ["jobtree-lottery"]

@@ -11,7 +11,7 @@ from policies.claims import RunKey
 from policies.kinship import standing_of
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
-from policies.recall import Beside, may_recall, taken_of
+from policies.recall import Beside, taken_of
 from policies.yielding import Limit
 
 Demand = dict[tuple[bool, int], int]
@@ -109,10 +109,7 @@ class Purses:
 
     def loose(self, cap: int, recalls: Recalls | None) -> int:
         """What running claims hold of a cap that may give way to such a start."""
-        if recalls is None:
-            return 0
-        parts, yielding = self.problem.running.parts, self.problem.yielding.by_cap.get(cap, ())
-        return sum(parts[i].touched[cap] for i in yielding if self.stays[i] and may_recall(*recalls, parts[i]))
+        return 0 if recalls is None else self.beside.loose(cap, *recalls)
 
     def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:
         """A quick look: might its payers hold so many Active GPUs if farther claims gave way?"""

@@ -5,8 +5,10 @@ before all farther ones, which turn unfunded where they no longer fit. A loan th
 recalls a claim at whose admission it waited already: they have to fit beside all that stays.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 from policies.classes import Part, Sums, weigh
@@ -28,19 +30,18 @@ def may_recall(standing: int, created: int, part: Part) -> bool:
 
 
 class _Near(NamedTuple):
-    """What a start takes of a limit; ``standing``: None for a loan."""
+    """What a start that recalls takes of a limit."""
 
-    standing: int | None
+    standing: int
     created: int
     weight: int
-
-    def recalls(self, part: Part) -> bool:
-        return self.standing is not None and may_recall(self.standing, self.created, part)
 
 
 class Beside:
     """Running claims beside starts. ``stays``: is a running part funded; ``touched``: caps, by how many claims of
     starts take of them.
+
+    What they hold of a cap or limit is added up once and then follows who stays: both are asked for at every start.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -51,6 +52,12 @@ class Beside:
         self._near: dict[Limit, list[_Near]] = {}
         self._seconds: Counter[Limit] = Counter()
         """By limit on hours or credits that some start takes of: what starts take."""
+        self._running: dict[Limit, int] = {}
+        """Of these, what is funded and runs takes."""
+        self._over: set[Limit] = set()
+        """Those of which both together take more than there is."""
+        self._loose: dict[int, dict[int, tuple[list[int], list[int]]]] = {}
+        """Cap → standing of a start → admissions of what is farther, sorted, and what the first so many of it hold."""
 
     def add(self, bill: Bill) -> set[Limit]:
         """Count a start; who gives way to it is for ``settle`` to say. Returns the limits that it takes of."""
@@ -68,6 +75,7 @@ class Beside:
                 found.add(limit)
                 if limit.second:
                     self._seconds[limit] += sign * weight
+                    self._weigh(limit)
                 if standing is not None and limit in self.problem.yielding.by_limit:
                     near = self._near.setdefault(limit, [])
                     if sign > 0:
@@ -89,30 +97,60 @@ class Beside:
                     for limit, weight in self.problem.yielding.takes[i].items():
                         before[limit] = before.get(limit, 0) + weight
                 if fits != self.stays[i]:
-                    self.stays[i] = fits
-                    for cap, weight in part.touched.items():
-                        change[cap] = change.get(cap, 0) + (weight if fits else -weight)
+                    self._turn(i, change)
         return change
 
     def _fits(self, i: int, before: Mapping[Limit, int]) -> bool:
-        part, yielding = self.problem.running.parts[i], self.problem.yielding
-        return all(
-            before.get(limit, 0) + weight + sum(near.weight for near in self._near.get(limit, ()) if near.recalls(part))
-            <= yielding.room[i][limit]
-            for limit, weight in yielding.takes[i].items()
-        )
+        part, room = self.problem.running.parts[i], self.problem.yielding.room[i]
+        for limit, weight in self.problem.yielding.takes[i].items():
+            total = weight + before.get(limit, 0)
+            for standing, created, taken in self._near.get(limit, ()):
+                if may_recall(standing, created, part):
+                    total += taken
+            if total > room[limit]:
+                return False
+        return True
+
+    def _turn(self, i: int, change: Sums) -> None:
+        """A part that stayed goes, or the other way round: into ``change``, and into all sums."""
+        self.stays[i] = stays = not self.stays[i]
+        for cap, weight in self.problem.running.parts[i].touched.items():
+            change[cap] = change.get(cap, 0) + (weight if stays else -weight)
+            self._loose.pop(cap, None)
+        for limit, weight in self.problem.yielding.takes[i].items():
+            if limit in self._running:
+                self._running[limit] += weight if stays else -weight
+                self._weigh(limit)
 
     def lasts(self) -> bool:
         """Is the next second of all that is funded left, wherever starts take of hours or credits?"""
-        return all(
-            self._running(limit) + taken <= whole(self.problem.book, self.problem.spent, limit)
-            for limit, taken in self._seconds.items()
-            if taken
-        )
+        return not self._over
 
-    def _running(self, limit: Limit) -> int:
-        takes = self.problem.yielding.takes
-        return sum(takes[i].get(limit, 0) for i in self.problem.yielding.at(limit) if self.stays[i])
+    def _weigh(self, limit: Limit) -> None:
+        """What is taken of a limit on hours or credits has changed."""
+        if limit not in self._running:
+            takes = self.problem.yielding.takes
+            mine = self.problem.yielding.at(limit)
+            self._running[limit] = sum(takes[i][limit] for i in mine if self.stays[i])
+        taken = self._seconds[limit]
+        if taken and self._running[limit] + taken > whole(self.problem.book, self.problem.spent, limit):
+            self._over.add(limit)
+        else:
+            self._over.discard(limit)
+
+    def loose(self, cap: int, standing: int, created: int) -> int:
+        """What funded running claims hold of a cap that may give way to such a start (see ``may_recall``)."""
+        mine = self._loose.setdefault(cap, {})
+        if standing not in mine:
+            mine[standing] = self._farther(cap, standing)
+        admitted, held = mine[standing]
+        return held[bisect_left(admitted, created)]
+
+    def _farther(self, cap: int, standing: int) -> tuple[list[int], list[int]]:
+        parts = self.problem.running.parts
+        there = (parts[i] for i in self.problem.yielding.by_cap.get(cap, ()) if self.stays[i])
+        farther = sorted((p.place.admitted, p.touched[cap]) for p in there if p.place.standing > standing)
+        return [admitted for admitted, _ in farther], [*accumulate((weight for _, weight in farther), initial=0)]
 
 
 def taken_of(problem: Problem, bill: Bill) -> Iterable[tuple[int, int]]:

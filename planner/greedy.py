@@ -7,19 +7,16 @@ a run type that once did not fit will not fit later in the same pass, and is ski
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from planner.draft import Draft
 from planner.place import Piece, Start, pieces_of
-from planner.purses import Demand, Paid, Purses
+from planner.purses import MANY, Demand, Paid, Purses
 from planner.room import Room
 from planner.vacancy import Vacancies
 from policies.problem import Problem, RunType
-
-_MANY: Final = 1 << 60
-"""More GPUs than anything asks for."""
 
 _Part = tuple[frozenset[int], int]
 """Sites, and the Active GPUs that may lie there."""
@@ -210,7 +207,7 @@ class _Filler:
         regions = {region for _, region in needed}
         if len(regions) == 1:
             key = self._need(start, *regions)
-            self._unpaid[key] = min(needed[True, key.region], self._unpaid.get(key, _MANY))
+            self._unpaid[key] = min(needed[True, key.region], self._unpaid.get(key, MANY))
         paid = self.purses.recall(candidate, needed)
         if paid is not None:
             self._unpaid.clear()  # who gave way may have left more than was needed
@@ -218,7 +215,7 @@ class _Filler:
 
     def _is_unpaid(self, start: Start, region: int, gpus: int) -> bool:
         """Did so many GPUs, or fewer, of a run like this find no payers there before? Money only ever gets less."""
-        return gpus >= self._unpaid.get(self._need(start, region), _MANY)
+        return gpus >= self._unpaid.get(self._need(start, region), MANY)
 
     def _need(self, start: Start, region: int) -> _Need:
         candidate = self.problem.candidates[start.candidate]

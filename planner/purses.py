@@ -1,24 +1,35 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final, NamedTuple
 
 from planner.ceilings import Ceilings
 from planner.draft import Draft, Payments
 from planner.place import Start
-from policies.caps import Lane
 from policies.claims import RunKey
 from policies.kinship import standing_of
+from policies.leeway import Touches
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
 from policies.recall import Beside, taken_of
 from policies.yielding import Limit
+
+MANY: Final = 1 << 60
+"""More GPUs than anything asks for."""
 
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
 Paid = dict[tuple[bool, int], Payments]
 Recalls = tuple[int, int]
 """(standing, waiting since) of a start at a payer: what says which claims may give way to it."""
+
+
+class Way(NamedTuple):
+    """A payer in a region. ``touches``: (cap, weight per milli-GPU) of what it pays there."""
+
+    payer: Payer
+    touches: Touches
 
 
 def recalls_of(candidate: Candidate, payer: Payer) -> Recalls | None:
@@ -34,6 +45,8 @@ class Purses:
     used: list[int]
     trees: list[int]
     beside: Beside
+    _ways: dict[tuple[int, int], list[Way]] = field(default_factory=dict)
+    _lanes: dict[tuple[int, frozenset[int]], list[tuple[Payer, list[Touches]]]] = field(default_factory=dict)
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
@@ -96,16 +109,36 @@ class Purses:
                 found.setdefault(key, []).append(i)
         return found
 
-    def most(self, lane: Lane, milli: int, recalls: Recalls | None = None) -> int:
-        """GPUs that every cap on ``lane`` still leaves; ``milli``: what one GPU weighs.
+    def most(self, touches: Touches, milli: int, recalls: Recalls | None = None, wanted: int = MANY) -> int:
+        """GPUs, up to ``wanted``, that every cap of ``touches`` still leaves; ``milli``: what one GPU weighs.
 
         ``recalls``: of a start; what may give way to it counts as left.
         """
-        rooms = [
-            max(0, self.problem.book.caps[cap].limit - self.used[cap] + self.loose(cap, recalls)) // (milli * weight)
-            for cap, weight in self.problem.book.touches(lane)
-        ]
-        return min(rooms, default=0)
+        for cap, weight in touches:
+            one = milli * weight
+            left = self._limits[cap] - self.used[cap]
+            if left < wanted * one:
+                left += self.loose(cap, recalls)
+                if left < one:
+                    return 0
+                wanted = min(wanted, left // one)
+        return wanted if touches else 0
+
+    @cached_property
+    def _limits(self) -> list[int]:
+        return [cap.limit for cap in self.problem.book.caps]
+
+    def ways(self, candidate: Candidate, region: int) -> list[Way]:
+        """The payers of a start that pay in a region, nearest first."""
+        key = (candidate.purse, region)
+        if key not in self._ways:
+            book = self.problem.book
+            self._ways[key] = [
+                Way(payer, book.touches(self.problem.lane(payer, region)))
+                for payer in candidate.payers
+                if region in book.money.pays_on[payer.envelope]
+            ]
+        return self._ways[key]
 
     def loose(self, cap: int, recalls: Recalls | None) -> int:
         """What running claims hold of a cap that may give way to such a start."""
@@ -117,15 +150,27 @@ class Purses:
             return False
         total = 0
         recalls = False
-        for payer in candidate.payers:
-            lanes = {self.problem.lane(payer, site) for site in self.problem.book.money.pays_on[payer.envelope] & sites}
+        for payer, lanes in self._anywhere(candidate, sites):
             near = recalls_of(candidate, payer)
-            most = max((self.most(lane, 1000, near) for lane in lanes), default=0)
-            recalls = recalls or (near is not None and most > max((self.most(lane, 1000) for lane in lanes), default=0))
+            most = max(self.most(touches, 1000, near) for touches in lanes)
+            recalls = recalls or (near is not None and most > max(self.most(touches, 1000) for touches in lanes))
             total += most
             if total >= gpus and recalls:
                 return True
         return False
+
+    def _anywhere(self, candidate: Candidate, sites: frozenset[int]) -> list[tuple[Payer, list[Touches]]]:
+        """The payers of a start that pay on some of ``sites``, nearest first, and what they touch there."""
+        key = (candidate.purse, sites)
+        if key not in self._lanes:
+            region = self.problem.book.money.region
+            lanes: dict[int, set[Touches]] = {}
+            for here in {region[site] for site in sites}:
+                for way in self.ways(candidate, here):
+                    lanes.setdefault(way.payer.envelope, set()).add(way.touches)
+            there = (payer for payer in candidate.payers if payer.envelope in lanes)
+            self._lanes[key] = [(payer, sorted(lanes[payer.envelope])) for payer in there]
+        return self._lanes[key]
 
     def could_pay(self, kind: RunType, gpus: int) -> bool:
         """A quick look: could the payers, each alone, together hold so many Active GPUs at all?"""
@@ -182,24 +227,23 @@ class _Bill:
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
-        money = self.purses.problem.book.money
-        for payer in self.candidate.payers:
+        for way in self.purses.ways(self.candidate, region):
             if not gpus:
                 break
-            if region in money.pays_on[payer.envelope]:
-                gpus -= self._take(payer, active, region, gpus)
+            gpus -= self._take(way, active, region, gpus)
         return gpus == 0
 
-    def _take(self, payer: Payer, active: bool, region: int, wanted: int) -> int:
-        problem = self.purses.problem
-        milli = problem.milli(active)
-        lane = problem.lane(payer, region)
-        recalls = recalls_of(self.candidate, payer) if self._recalls else None
-        most = self.purses.most(lane, milli, recalls) if milli else wanted
-        here = min(wanted, most, self._own_limits(payer, active, milli))
+    def _take(self, way: Way, active: bool, region: int, wanted: int) -> int:
+        milli = self.purses.problem.milli(active)
+        recalls = recalls_of(self.candidate, way.payer) if self._recalls else None
+        most = self.purses.most(way.touches, milli, recalls, wanted) if milli else wanted
+        if not most:
+            return 0
+        payer = way.payer
+        here = min(most, self._own_limits(payer, active, milli))
         if here <= 0:
             return 0
-        for cap, weight in problem.book.touches(lane):
+        for cap, weight in way.touches:
             self.purses.count(cap, weight * milli * here)
             self._taken.append((cap, weight * milli * here))
         self._borrowed += here if payer.loan and active else 0
@@ -210,7 +254,7 @@ class _Bill:
 
     def _own_limits(self, payer: Payer, active: bool, milli: int) -> int:
         """The run's borrow limit, and the envelope's limit on a single run."""
-        most = 1 << 60
+        most = MANY
         if payer.loan and active and self.candidate.run.max_borrow is not None:
             most = self.candidate.run.max_borrow - self._borrowed
         if payer.run_gpus is not None and milli:

@@ -174,11 +174,15 @@ class _Filler:
             return []
         shape, load = pieces[0].shape, pieces[0].load
         left = self.vacancies.of(sites, shape.pod, load)
-        fits = np.minimum(left // shape.size, len(pieces))
-        options = np.flatnonzero(fits > 0)
-        others = np.asarray([domain not in mine for domain in options.tolist()], dtype=np.bool_)
-        for domain in options[np.lexsort((options, left[options], -fits[options], others))].tolist():
-            for many in sorted({int(fits[domain]), 1}, reverse=True):
+        options = np.flatnonzero(left >= shape.size)
+        if not len(options):
+            return []
+        room = left[options]
+        fits = np.minimum(room // shape.size, len(pieces))
+        others = ~np.isin(options, list(mine))
+        for place in np.lexsort((options, room, -fits, others)).tolist():
+            domain = int(options[place])
+            for many in sorted({int(fits[place]), 1}, reverse=True):
                 if self._settle_in(domain, sites, pieces[:many]):
                     return pieces[:many]
         return []

@@ -1,12 +1,13 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.ceilings import Ceilings
 from planner.draft import Draft, Payments
 from planner.place import Start
+from planner.ways import Way, Ways
 from policies.claims import RunKey
 from policies.kinship import standing_of
 from policies.leeway import Touches
@@ -25,13 +26,6 @@ Recalls = tuple[int, int]
 """(standing, waiting since) of a start at a payer: what says which claims may give way to it."""
 
 
-class Way(NamedTuple):
-    """A payer in a region. ``touches``: (cap, weight per milli-GPU) of what it pays there."""
-
-    payer: Payer
-    touches: Touches
-
-
 def recalls_of(candidate: Candidate, payer: Payer) -> Recalls | None:
     """What a start may recall at one of its payers; None for a loan, which recalls nothing."""
     return None if payer.loan else (standing_of(payer.rank), candidate.run.created)
@@ -45,8 +39,6 @@ class Purses:
     used: list[int]
     trees: list[int]
     beside: Beside
-    _ways: dict[tuple[int, int], list[Way]] = field(default_factory=dict)
-    _lanes: dict[tuple[int, frozenset[int]], list[tuple[Payer, list[Touches]]]] = field(default_factory=dict)
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
@@ -128,17 +120,10 @@ class Purses:
     def _limits(self) -> list[int]:
         return [cap.limit for cap in self.problem.book.caps]
 
-    def ways(self, candidate: Candidate, region: int) -> list[Way]:
-        """The payers of a start that pay in a region, nearest first."""
-        key = (candidate.purse, region)
-        if key not in self._ways:
-            book = self.problem.book
-            self._ways[key] = [
-                Way(payer, book.touches(self.problem.lane(payer, region)))
-                for payer in candidate.payers
-                if region in book.money.pays_on[payer.envelope]
-            ]
-        return self._ways[key]
+    @cached_property
+    def ways(self) -> Ways:
+        """Who may pay where."""
+        return Ways(self.problem)
 
     def loose(self, cap: int, recalls: Recalls | None) -> int:
         """What running claims hold of a cap that may give way to such a start."""
@@ -150,7 +135,7 @@ class Purses:
             return False
         total = 0
         recalls = False
-        for payer, lanes in self._anywhere(candidate, sites):
+        for payer, lanes in self.ways.onto(candidate, sites):
             near = recalls_of(candidate, payer)
             most = max(self.most(touches, 1000, near) for touches in lanes)
             recalls = recalls or (near is not None and most > max(self.most(touches, 1000) for touches in lanes))
@@ -158,19 +143,6 @@ class Purses:
             if total >= gpus and recalls:
                 return True
         return False
-
-    def _anywhere(self, candidate: Candidate, sites: frozenset[int]) -> list[tuple[Payer, list[Touches]]]:
-        """The payers of a start that pay on some of ``sites``, nearest first, and what they touch there."""
-        key = (candidate.purse, sites)
-        if key not in self._lanes:
-            region = self.problem.book.money.region
-            lanes: dict[int, set[Touches]] = {}
-            for here in {region[site] for site in sites}:
-                for way in self.ways(candidate, here):
-                    lanes.setdefault(way.payer.envelope, set()).add(way.touches)
-            there = (payer for payer in candidate.payers if payer.envelope in lanes)
-            self._lanes[key] = [(payer, sorted(lanes[payer.envelope])) for payer in there]
-        return self._lanes[key]
 
     def could_pay(self, kind: RunType, gpus: int) -> bool:
         """A quick look: could the payers, each alone, together hold so many Active GPUs at all?"""
@@ -227,7 +199,7 @@ class _Bill:
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
-        for way in self.purses.ways(self.candidate, region):
+        for way in self.purses.ways.into(self.candidate, region):
             if not gpus:
                 break
             gpus -= self._take(way, active, region, gpus)

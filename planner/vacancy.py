@@ -1,5 +1,7 @@
 """Free capacity of every domain at once, kept up to date while slots are taken."""
 
+from functools import cached_property
+
 import numpy as np
 
 from jobtree.world.values import Ints
@@ -18,6 +20,7 @@ class Vacancies:
         self._known: dict[Need, Ints] = {}
         self._log: list[int] = []  # domains, as they changed
         self._seen: dict[Need, int] = {}  # how much of the log each answer knows of
+        self._cells: dict[int, dict[tuple[int, int, PodLoad], int]] = {}  # domain → (site, pod, load) → GPUs
 
     def of(self, sites: frozenset[int], pod: int, load: PodLoad) -> Ints:
         """One value per domain, in domain order. Pods without a size count as pods of one GPU."""
@@ -27,13 +30,36 @@ class Vacancies:
             known = self._known[need] = self._everywhere(need)
         else:
             for domain in {*self._log[self._seen[need] :]}:
-                known[domain] = self._room.capacity(domain, *need)
+                known[domain] = self._capacity(domain, need)
         self._seen[need] = len(self._log)
         return known
 
     def changed(self, domain: int) -> None:
         """Slots of ``domain`` were taken or given back."""
         self._log.append(domain)
+        self._cells.pop(domain, None)
+
+    def _capacity(self, domain: int, need: Need) -> int:
+        """Site by site: needs that differ in their sites share what they have in common."""
+        sites, pod, load = need
+        cells = self._cells.setdefault(domain, {})
+        total = 0
+        for site in self._sites[domain]:
+            if site in sites:
+                cell = (site, pod, load)
+                if cell not in cells:
+                    cells[cell] = self._room.capacity(domain, frozenset((site,)), pod, load)
+                total += cells[cell]
+        return total
+
+    @cached_property
+    def _sites(self) -> dict[int, list[int]]:
+        """The sites of each domain's nodes."""
+        fleet = self._room.fleet
+        found: dict[int, list[int]] = {}
+        for domain, site in np.unique(np.stack([fleet.domain, fleet.site], axis=1), axis=0).tolist():
+            found.setdefault(domain, []).append(site)
+        return found
 
     def _everywhere(self, need: Need) -> Ints:
         sites, pod, load = need

@@ -116,10 +116,10 @@ def _payable(problem: Problem, purses: Purses, kind: RunType) -> float:
     """GPUs that the payers of a type could hold, each alone."""
     pays_on = problem.book.money.pays_on
     lanes = (
-        [problem.lane(source, site) for site in sorted(pays_on[source.envelope] & kind.sites)]
+        [problem.book.touches(problem.lane(source, site)) for site in sorted(pays_on[source.envelope] & kind.sites)]
         for source in kind.sources
     )
-    return float(sum(max((purses.most(lane, 1000) for lane in mine), default=0) for mine in lanes))
+    return float(sum(max((purses.most(touches, 1000) for touches in mine), default=0) for mine in lanes))
 
 
 ORDERS: Final[dict[str, Order]] = {"by age": by_age, "density": density, "smallest": smallest, "best fit": best_fit}

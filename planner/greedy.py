@@ -70,36 +70,45 @@ class _Filler:
         self._unpaid: dict[_Need, int] = {}
         """The least Active GPUs that found no payers."""
         self._mixed: dict[frozenset[int], bool] = {}
-        self._largest: dict[tuple[int, int], int] = {}
-        """By type and steps, GPUs of the largest piece."""
+        self._cramped: set[tuple[int, int]] = set()
+        """Types, and their steps, too large for what any domain has left."""
 
     def try_start(self, kind: RunType, start: Start) -> tuple[list[Piece], Paid] | None:
         """Place and pay one start; None, with nothing taken, where either fails."""
         if not self.purses.trees_allow(start) or not self._has_room(kind, start):
             return None
+        region = self.problem.book.money.region
         crowded: list[frozenset[int]] = []
+        unpaid: list[set[int]] = []
         for parts in self._ways(kind, start):
             together = frozenset(site for sites, _ in parts for site in sites)
             if any(together <= other for other in crowded):
                 continue  # less of the fleet will not hold it either
+            if {region[site] for site in together} in unpaid:
+                continue  # wherever it lies in a single region, it asks for the same payers there
             placed = self._settle(start, parts)
             if not placed:
                 crowded += [together] if len(parts) == 1 else []
                 continue
-            paid = self._pay(start, placed)
+            needed = demand(self.problem, self.room, placed)
+            regions = {there for _, there in needed}
+            paid = self._pay(start, needed) if regions not in unpaid else None
             if paid is not None:
                 self.purses.count_trees(start)
                 return placed, paid
             self._give_back(placed)
+            unpaid += [regions] if len(regions) == 1 else []
         return None
 
     def _has_room(self, kind: RunType, start: Start) -> bool:
-        """A quick look: is there a domain for its largest piece, whoever pays?"""
+        """A quick look: is there a domain for its largest piece, whoever pays? What has none will have none."""
         case = (kind.index, start.steps)
-        if case not in self._largest:
-            self._largest[case] = max((piece.shape.size for piece in pieces_of(self.problem, start)), default=0)
-        left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
-        return int(left.max(initial=0)) >= self._largest[case]
+        if case not in self._cramped:
+            largest = max((piece.shape.size for piece in pieces_of(self.problem, start)), default=0)
+            left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
+            if int(left.max(initial=0)) < largest:
+                self._cramped.add(case)
+        return case not in self._cramped
 
     def _ways(self, kind: RunType, start: Start) -> Iterator[list[_Part]]:
         """Where to try, as parts of the fleet to be filled one after the other.
@@ -200,11 +209,10 @@ class _Filler:
         self.vacancies.changed(domain)
         return True
 
-    def _pay(self, start: Start, pieces: list[Piece]) -> Paid | None:
+    def _pay(self, start: Start, needed: Demand) -> Paid | None:
         candidate = self.problem.candidates[start.candidate]
         if self.problem.types[candidate.type].unfunded:
             return {}
-        needed = demand(self.problem, self.room, pieces)
         paid = self.purses.pay(candidate, needed)
         if paid is not None:
             return paid

@@ -7,7 +7,7 @@ from typing import Final
 from planner.ceilings import Ceilings
 from planner.draft import Draft, Payments
 from planner.place import Start
-from planner.ways import Way, Ways
+from planner.ways import Ways
 from policies.claims import RunKey
 from policies.kinship import standing_of
 from policies.leeway import Touches
@@ -122,7 +122,7 @@ class Purses:
 
     @cached_property
     def ways(self) -> Ways:
-        """Who may pay where."""
+        """Where payers pay, and under what caps."""
         return Ways(self.problem)
 
     def loose(self, cap: int, recalls: Recalls | None) -> int:
@@ -199,28 +199,29 @@ class _Bill:
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
-        for way in self.purses.ways.into(self.candidate, region):
+        for payer, reach in self.purses.ways.of(self.candidate):
             if not gpus:
                 break
-            gpus -= self._take(way, active, region, gpus)
+            if region in reach:
+                gpus -= self._take(payer, reach[region], (active, region), gpus)
         return gpus == 0
 
-    def _take(self, way: Way, active: bool, region: int, wanted: int) -> int:
+    def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:
+        active, _ = purpose
         milli = self.purses.problem.milli(active)
-        recalls = recalls_of(self.candidate, way.payer) if self._recalls else None
-        most = self.purses.most(way.touches, milli, recalls, wanted) if milli else wanted
+        recalls = recalls_of(self.candidate, payer) if self._recalls else None
+        most = self.purses.most(touches, milli, recalls, wanted) if milli else wanted
         if not most:
             return 0
-        payer = way.payer
         here = min(most, self._own_limits(payer, active, milli))
         if here <= 0:
             return 0
-        for cap, weight in way.touches:
+        for cap, weight in touches:
             self.purses.count(cap, weight * milli * here)
             self._taken.append((cap, weight * milli * here))
         self._borrowed += here if payer.loan and active else 0
         self._of_envelope[payer.envelope] = self._of_envelope.get(payer.envelope, 0) + here * milli
-        payments = self.paid.setdefault((active, region), {})
+        payments = self.paid.setdefault(purpose, {})
         payments[payer.envelope] = payments.get(payer.envelope, 0) + here
         return here
 

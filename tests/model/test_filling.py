@@ -1,0 +1,65 @@
+"""The fill, run by run: what it remembers is what adding everything up anew would find."""
+
+import pytest
+from hypothesis import given, settings
+
+from planner import Planning, greedy, lower
+from planner.draft import Draft
+from planner.purses import Purses, recalls_of
+from planner.vacancy import Need, Vacancies
+from policies.problem import Problem
+from policies.recall import may_recall
+from policies.shapes import NO_LOAD
+from tests.reference import worlds
+from tests.reference.worlds import AT, World
+
+
+@pytest.mark.parametrize("few", [0, lower.EXACT], ids=["large", "exact"])
+@pytest.mark.parametrize("kind", ["recall", "all"])
+def test_what_is_remembered_is_what_everything_adds_up_to(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower, "EXACT", few)
+    settings(max_examples=25)(given(worlds.worlds(kind))(_hold))()
+
+
+def _hold(world: World) -> None:
+    planning = Planning(world.snapshot(), AT)
+    problem, room, draft = planning.problem, planning.state.room(), Draft()
+    purses = Purses.after(problem, draft)
+    vacancies = Vacancies(room)
+    needs: list[Need] = [
+        (sites, max(1, kind.lowered.pod), load)
+        for kind in problem.types
+        for sites in {kind.sites, *(frozenset((site,)) for site in kind.sites)}
+        for load in (kind.load, NO_LOAD)
+    ]
+    for index in sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order):
+        free = [vacancies.of(*need).tolist() for need in needs]
+        loose = [purses.loose(*asked) for asked in _asked(problem)]
+        before = [*room.free]
+
+        assert free == [[room.capacity(d, *need) for d in range(len(problem.fleet.domains))] for need in needs]
+        assert loose == [_loose(purses, *asked) for asked in _asked(problem)]
+
+        greedy.fill(problem, room, purses, draft, [index])
+        for node in (n for n, free in enumerate(before) if room.free[n] != free):
+            vacancies.changed(int(problem.fleet.domain[node]))
+
+    assert _left(purses) == _left(Purses.after(problem, draft))
+
+
+def _left(purses: Purses) -> tuple[list[int], list[int], list[bool], bool]:
+    return purses.used, purses.trees, purses.stays, purses.beside.lasts()
+
+
+def _asked(problem: Problem) -> list[tuple[int, tuple[int, int]]]:
+    """Every cap, and every start's rights at every payer."""
+    rights = {recalls_of(candidate, payer) for candidate in problem.candidates for payer in candidate.payers}
+    return [
+        (cap, right) for cap in range(len(problem.book.caps)) for right in sorted(right for right in rights if right)
+    ]
+
+
+def _loose(purses: Purses, cap: int, recalls: tuple[int, int]) -> int:
+    problem = purses.problem
+    yielding = (problem.running.parts[i] for i in problem.yielding.parts if purses.stays[i])
+    return sum(part.touched.get(cap, 0) for part in yielding if may_recall(*recalls, part))

@@ -7,7 +7,7 @@ from typing import Final
 from policies import capacity, demand, flows, payments, recall_rows, seats, trees
 from policies.demand import Starts
 from policies.flows import Flows
-from policies.model import Model
+from policies.model import INF, Model
 from policies.payments import Purse
 from policies.places import Capacity, Kind, usable
 from policies.problem import Problem
@@ -56,12 +56,15 @@ def purse_index(problem: Problem) -> dict[int, int]:
     return index
 
 
-def build(problem: Problem, kinds: list[Kind], room: Capacity, *, seatings: Sequence[Seating] = ()) -> Master:
+def build(
+    problem: Problem, kinds: list[Kind], room: Capacity, *, seatings: Sequence[Seating] = (), most: float = INF
+) -> Master:
     """Columns and rows of all rule families, in a fixed order; no objective yet.
 
-    ``seatings``: the nodes, where the model is to say which pod lies on which.
+    ``seatings``: the nodes, where the model is to say which pod lies on which. Raises TooLargeError where there are more
+    than ``most`` terms.
     """
-    model = Model()
+    model = Model(most=most)
     starts = demand.columns(model, problem, kinds)
     pieces = capacity.gather(model, starts.pieces)
     for kind in kinds:

@@ -30,7 +30,7 @@ from planner.lower import Waiting
 from planner.master import Master, build
 from planner.solver import Floats, new_highs, options, pass_model, to_highs
 from policies import demand
-from policies.model import INF
+from policies.model import INF, TooLargeError
 from policies.places import kinds
 
 MOST: Final = 32
@@ -68,8 +68,9 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
         return None
     room = state.room()
     places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
-    master = build(problem, places, room.capacity)
-    if len(master.model.values) > TERMS:
+    try:
+        master = build(problem, places, room.capacity, most=TERMS)
+    except TooLargeError:
         return None
     unit = int(problem.book.money.policy.age.unit)
     relaxation = _Relaxation(master, options(problem.book.money.policy.solver.seed, 0.0, 0))

@@ -16,7 +16,7 @@ from planner.missing import (
     over_run_limit,
 )
 from planner.purses import Demand, Purses, Recalls, recalls_of
-from planner.solver import options, solve
+from planner.solver import LEAN, options, solve
 from policies.caps import amount
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem, RunType
@@ -80,7 +80,7 @@ class Shortages:
         for cap, terms in sorted(caps.items()):
             rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
         rises.run_limits(kind, pays)
-        solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000))
+        solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000) | LEAN)
         if solution.values is None:
             return Gap(math.inf, [])
         return Gap(max(0.0, -solution.objective), rises.read(solution.values.tolist()))

@@ -17,9 +17,16 @@ def held_at(reached: float) -> float:
     return reached - max(1e-6, 1e-9 * abs(reached))
 
 
+class TooLargeError(Exception):
+    """A model has more terms than it may have."""
+
+
 @dataclass
 class Model:
-    """Rows ``lower ≤ Σ a·x ≤ upper`` over columns with bounds; objective maximised."""
+    """Rows ``lower ≤ Σ a·x ≤ upper`` over columns with bounds; objective maximised.
+
+    ``most``: terms that it may have; a row beyond them raises TooLargeError.
+    """
 
     cost: list[float] = field(default_factory=list)
     lower: list[float] = field(default_factory=list)
@@ -32,6 +39,7 @@ class Model:
     values: list[float] = field(default_factory=list)
     column_keys: list[tuple[Any, ...]] = field(default_factory=list)
     row_keys: list[tuple[Any, ...]] = field(default_factory=list)
+    most: float = INF
 
     def column(
         self, key: tuple[Any, ...], *, cost: float = 0.0, upper: float = INF, integer: bool = False, lower: float = 0.0
@@ -69,6 +77,8 @@ class Model:
         terms = list(terms)
         self.indices += [index for index, _ in terms]
         self.values += [value for _, value in terms]
+        if len(self.values) > self.most:
+            raise TooLargeError
         self.starts.append(len(self.indices))
         self.row_lower.append(lower)
         self.row_upper.append(upper)

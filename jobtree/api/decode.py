@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -36,13 +37,6 @@ KINDS: Final[dict[str, type[KindObject]]] = {
 #: Everything that `decode` reads, by name.
 READABLE: Final[dict[str, type[KindObject | Node | Pod]]] = {**KINDS, "Node": Node, "Pod": Pod}
 
-_DECODERS: Final = {name: msgspec.json.Decoder(kind, dec_hook=dec_hook) for name, kind in READABLE.items()}
-_STATUSES: Final = {
-    name: msgspec.json.Decoder(field.type, dec_hook=dec_hook)
-    for name, kind in KINDS.items()
-    for field in msgspec.structs.fields(kind)
-    if field.name == "status"
-}
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`")
@@ -56,7 +50,7 @@ def decode(kind: str, raw: bytes | msgspec.Raw | Mapping[str, Any]) -> KindObjec
     """
     try:
         if isinstance(raw, bytes | msgspec.Raw):
-            return _DECODERS[kind].decode(raw)
+            return _decoder(kind).decode(raw)
         return msgspec.convert(raw, READABLE[kind], dec_hook=dec_hook)
     except msgspec.ValidationError as error:
         raise explain(kind, _document(kind, raw) if isinstance(raw, bytes | msgspec.Raw) else raw, error) from None
@@ -67,10 +61,21 @@ def decode(kind: str, raw: bytes | msgspec.Raw | Mapping[str, Any]) -> KindObjec
 def is_status(kind: str, raw: bytes) -> bool:
     """Whether JSON has the shape of that kind's status; what is wrong, `decode` of the whole object says."""
     try:
-        _STATUSES[kind].decode(raw)
+        _status_decoder(kind).decode(raw)
     except msgspec.DecodeError:
         return False
     return True
+
+
+@cache  # made when asked for: making all of them takes as long as many a command
+def _decoder(kind: str) -> msgspec.json.Decoder[KindObject | Node | Pod]:
+    return msgspec.json.Decoder(READABLE[kind], dec_hook=dec_hook)
+
+
+@cache
+def _status_decoder(kind: str) -> msgspec.json.Decoder[Any]:
+    status = next(field.type for field in msgspec.structs.fields(KINDS[kind]) if field.name == "status")
+    return msgspec.json.Decoder(status, dec_hook=dec_hook)
 
 
 def _document(kind: str, raw: bytes | msgspec.Raw) -> object:

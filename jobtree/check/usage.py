@@ -103,10 +103,11 @@ class _Books:
         case, milli = self.case, self.case.milli(lease)
         rate = case.rate(lease.flavor) if lease.payer in case.envelopes else lease.recorded_rate
         for touch in caps.lane(lease).present:
-            ahead = milli * span(case, lease, touch)
             self._width[touch.pool] += milli
-            self._hours[touch.pool] += ahead
-            self._credits[touch.pool] += ahead * rate
+            if caps.pools[touch.pool].on_time:
+                ahead = milli * span(case, lease, touch)
+                self._hours[touch.pool] += ahead
+                self._credits[touch.pool] += ahead * rate
 
     def envelope(self, payer: EnvelopeKey) -> Figures:
         """The true figures of an envelope."""

@@ -123,6 +123,14 @@ def test_caps_that_are_one_to_the_model_have_one_price(monkeypatch: pytest.Monke
     assert of([*documents, run("r", 8)]) == {("concurrency", "org-a/one", "org-a/two"): (1.0, 1.0)}
 
 
+def test_none_of_a_relaxation_with_too_many_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(4)]))
+    assert planner.plan(snapshot([*documents, run("r", 8)]), AT).prices is not None
+
+    monkeypatch.setattr(prices, "TERMS", 2)
+    assert planner.plan(snapshot([*documents, run("r", 8)]), AT).prices is None
+
+
 def test_the_largest_are_listed_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prices, "MOST", 2)
     owners = [f"org:{name}" for name in "abcd"]

@@ -61,8 +61,8 @@ def build(
 ) -> Master:
     """Columns and rows of all rule families, in a fixed order; no objective yet.
 
-    ``seatings``: the nodes, where the model is to say which pod lies on which. Raises TooLargeError where there are more
-    than ``most`` terms.
+    ``seatings``: the nodes, where the model is to say which pod lies on which. Raises TooLargeError beyond ``most``
+    terms.
     """
     model = Model(most=most)
     starts = demand.columns(model, problem, kinds)

@@ -100,7 +100,9 @@ def tell(out: Console, state: Path) -> None:
         (first, "the cycle's manifest; its tables, as Parquet, are beside it in the lake"),
     ):
         out.print(f"{shown(path)}  [dim]{words}[/]", soft_wrap=True)
-    out.print(f"\nNext: [bold]{BIN}kubectl-runs --state {shown(state)} state --all[/]", soft_wrap=True)
+    out.print(
+        f"\nNext: [bold]{BIN}kubectl-runs --state {shown(state)} --at {Time(NOW + 60)} state --all[/]", soft_wrap=True
+    )
 
 
 def cycle(out: Console, state: Path, at: int) -> float:

@@ -10,14 +10,14 @@ from policies.fleet import Fleet
 from policies.money import Money
 from policies.seen import read_seen_money
 
-_FIRST = "no cycle before this one is on record"
 _LOST = "the record of the Budgets as the last cycle saw them is lost"
 
 
 def past_of(snapshot: Snapshot, fleet: Fleet, money: Money, leases: list[LeaseRow]) -> tuple[Past | None, str]:
     """The last cycle, None where no second lies in between; and a warning where the Budgets of now stand for its own.
 
-    Without a Plan that was carried out, the last second that any ledger tells of is that of the last cycle.
+    Without a Plan that was carried out, the last second that any ledger tells of is that of the last cycle, under the
+    Budgets of now: before a first cycle there are no others (where its Plan was lost, the intake has said so).
     """
     since = snapshot.since if snapshot.since is not None else _last_told(leases, money.at)
     if since is None or money.at - since < 2:
@@ -25,9 +25,8 @@ def past_of(snapshot: Snapshot, fleet: Fleet, money: Money, leases: list[LeaseRo
     seen = None if snapshot.since is None else read_seen_money(snapshot.tables, money.policy, fleet, since)
     if seen is not None:
         return Past(since, seen), ""
-    paid = any(not lease.closed and lease.budget for lease in leases)
-    why = _FIRST if snapshot.since is None else _LOST
-    words = f"{why}: what ran since then is charged under the Budgets as they are now" if paid else ""
+    lost = snapshot.since is not None and any(not lease.closed and lease.budget for lease in leases)
+    words = f"{_LOST}: what ran since then is charged under the Budgets as they are now" if lost else ""
     return Past(since, replace(money, at=since)), words
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import HOUR
-from jobtree.world import balances, seen
+from jobtree.world import balances
 from jobtree.world import values as col
 from jobtree.world.balances import Account, Span, Title, accounts_of, place_of
 from policies.claims import ACTIVE, SPARE, UNFUNDED, LeaseRow, RunKey
@@ -63,8 +63,7 @@ def due(
 def _broken(quarantine: pa.Table) -> bool:
     """Is a part of the balances among what cannot be read?"""
     found = zip(*(col.texts(quarantine, name) for name in ("kind", "namespace", "name")), strict=True)
-    places = (name for kind, namespace, name in found if (kind, namespace) == ("ConfigMap", seen.NAMESPACE))
-    return any(balances.number_of(name) is not None for name in places)
+    return any(kind == "ConfigMap" and balances.number_of(*place) is not None for kind, *place in found)
 
 
 def _counts_in_tree(runs: Mapping[RunKey, RunRow], key: RunKey) -> bool:

@@ -187,14 +187,21 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
 
 
 def _compact(options: Options, given: argparse.Namespace) -> int:
-    from exporters.days import compact
+    from exporters.days import compact, dates
+
+    lake, said = _lake(options, given.lake), list[str]()
 
     def say(date: str, cycles: int) -> None:
+        said.append(date)
         show.say(f"{date}: {counted(cycles, 'cycle')}")
         show.flush()
 
-    for subject, message in compact(_lake(options, given.lake), say):
+    for subject, message in compact(lake, say):
         show.warn([f"{subject}: {message}"])
+    if not said:
+        last = max(dates(lake.root), default=None)
+        where = f"in {lake.root}: it has no cycle" if last is None else f"before {last}, the last day of {lake.root}"
+        show.say(f"Nothing to compact {where}")
     return 0
 
 

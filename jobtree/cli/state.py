@@ -66,7 +66,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     for run in runs:
         leases = held.get((run.namespace, run.name), [])
         said = lookup.speaker(run)
-        nodes = compress(lease.spec.node for lease in leases if lease.spec.slice.role == "Active")
+        nodes = compress(lease.spec.node for lease in leases)
         code = [slurm_code(run)] if options.output == "wide" else []
         place = [run.namespace] if everywhere else []
         rows.append(

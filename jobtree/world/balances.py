@@ -25,6 +25,7 @@ import msgspec
 
 from jobtree.api import Refusal
 from jobtree.api.lease import FundingClass, Role
+from jobtree.world.seen import NAMESPACE
 
 RECORD: Final = "jobtree-balances"
 """Name of the ConfigMap, in the planner's namespace; of further parts with ``-1``, ``-2`` and so on."""
@@ -144,9 +145,9 @@ def name_of(number: int) -> str:
     return f"{RECORD}-{number}" if number else RECORD
 
 
-def number_of(name: str) -> int | None:
-    """Of the part that a ConfigMap of this name in the planner's namespace is, None where it is none."""
-    found = _NAME.fullmatch(name)
+def number_of(namespace: str, name: str) -> int | None:
+    """Of the part that a ConfigMap of this name is, None where it is none."""
+    found = _NAME.fullmatch(name) if namespace == NAMESPACE else None
     return int(found[1] or 0) if found else None
 
 

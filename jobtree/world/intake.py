@@ -34,6 +34,7 @@ from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
 from jobtree.world import balances, needs, seen
 from jobtree.world.balances import Part
+from jobtree.world.lost import lost
 
 CONFIG_MAPS: Final = frozenset({"jobtree-lottery", seen.RECORD})
 """Names of the ConfigMaps that a cycle reads (spec §3.6, §6), beside the parts of the balances."""
@@ -82,7 +83,7 @@ def is_read(key: Key) -> bool:
         return True
     if key.group == "":
         if key.kind == "ConfigMap":
-            return key.name in CONFIG_MAPS or balances.number_of(key.name) is not None
+            return key.name in CONFIG_MAPS or balances.number_of(*key[2:]) is not None
         return key.kind.lower() in _MEANT
     return False
 
@@ -102,11 +103,6 @@ class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     data: dict[str, str]
-
-
-def _part(found: Key | ConfigMap) -> int | None:
-    """Which part of the balances a ConfigMap is, None where it is none."""
-    return balances.number_of(found.name) if found.namespace == seen.NAMESPACE else None
 
 
 class _ConfigMapData(msgspec.Struct, frozen=True):
@@ -142,8 +138,9 @@ class Intake:
     @property
     def balances(self) -> dict[int, Part]:
         """What pruned leases were charged: the parts of the record that are there and can be read, by number."""
-        there = {number: each.data for each in self.config_maps if (number := _part(each)) is not None}
-        return {number: balances.of(there[number]) for number in sorted(there)}
+        there = [(balances.number_of(each.namespace, each.name), each.data) for each in self.config_maps]
+        parts = {number: data for number, data in there if number is not None}
+        return {number: balances.of(parts[number]) for number in sorted(parts)}
 
     @property
     def last_cycle(self) -> Time | None:
@@ -285,8 +282,8 @@ class _Reading:
         while problems := set_problems([*self.found["Budget"].values(), *self.found["Run"].values()]):
             for problem in problems:  # without one Budget another owner may have another parent, so look again
                 self._set_aside(problem)
-        kept = [key for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
-        for name, message in balances.gaps(number for key in kept if (number := _part(key)) is not None):
+        maps = [key[2:] for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
+        for name, message in lost(maps, self.found["Plan"].values()):
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
         if self.policy() is None:
             self._warn(_POLICY, ["there is none: the built-in defaults hold"])
@@ -345,6 +342,6 @@ def _config_map(key: Key, raw: bytes | msgspec.Raw) -> ConfigMap:
         content = msgspec.json.decode(raw, type=_ConfigMapData)
     except msgspec.ValidationError as error:
         raise Refusal(f"its data cannot be read: {error}") from None
-    if _part(key) is not None:
+    if balances.number_of(*key[2:]) is not None:
         balances.of(content.data)
     return ConfigMap(namespace=key.namespace, name=key.name, data=content.data)

@@ -257,3 +257,10 @@ def test_without_a_state_file_there_is_no_cluster_yet() -> None:
     assert kubectl_runs("state").refused() == (
         "error: no cluster is named: this version works on state files only, so say `kubectl runs --state FILE ...`"
     )
+
+
+def test_state_lists_the_nodes_of_spares_too() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("r", 8, spares=1)
+    world.cycle()
+
+    assert world.runs("state", at=T0).ok().out.splitlines()[1].split()[4:7] == ["8/8", "1s", "a01-a02"]

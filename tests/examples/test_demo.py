@@ -7,7 +7,9 @@ import pytest
 from rich.console import Console
 
 from examples import demo
+from jobtree.api import Time
 from tests.examples import picture
+from tests.support.commands import kubectl_runs
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,16 @@ def test_it_succeeds(told: tuple[int, str, Path]) -> None:
 )
 def test_it_tells(told: tuple[int, str, Path], words: str) -> None:
     assert words in told[1]
+
+
+def test_the_command_that_it_names_next_works(told: tuple[int, str, Path]) -> None:
+    (line,) = (line for line in told[1].splitlines() if line.startswith("Next: "))
+    _, command, *words = line.split()
+    assert command.endswith("kubectl-runs")
+    at = Time(demo.NOW + 60)
+    assert kubectl_runs(*words).ok() == kubectl_runs(
+        "state", "--all", "--state", told[2] / "cluster.yaml", "--at", str(at)
+    )
 
 
 def test_it_leaves_state_lake_and_pictures(told: tuple[int, str, Path]) -> None:

@@ -9,8 +9,8 @@ from jobtree.cluster.statefile import StateFile
 from jobtree.world.intake import Intake
 from jobtree.world.snapshot import take
 from reports.slots import fleet_slots
-from tests.examples.consoles import ROOT
 from tests.support import documents, invariants
+from tests.support.console import ROOT
 from tests.support.times import unix
 
 WORLDS = {"philly": "2017-10-19T18:00:00Z", "cluster": "2025-11-01T13:50:00Z"}

@@ -128,7 +128,8 @@ def test_a_decision_of_a_compacted_day_is_not_replaced(short: Path, tmp_path: Pa
 def test_compacting_again_changes_nothing(short: Path) -> None:
     before = {path: (short / path).read_bytes() for path in files(short)}
 
-    assert jobtree("compact", "--lake", short).ok().out == ""
+    said = jobtree("compact", "--lake", short).ok().out
+    assert said == f"Nothing to compact before 2026-01-04, the last day of {short}\n"
     assert {path: (short / path).read_bytes() for path in files(short)} == before
 
 
@@ -202,8 +203,14 @@ def test_what_cannot_be_read_stays_where_it_is(lake: Path) -> None:
 def test_the_last_day_is_not_compacted(tmp_path: Path) -> None:
     record(tmp_path / "lake", "+1h", [doc.node("a01")])
 
-    assert jobtree("compact", "--lake", tmp_path / "lake").ok().out == ""
+    said = jobtree("compact", "--lake", tmp_path / "lake").ok().out
+    assert said == f"Nothing to compact before 2026-01-01, the last day of {tmp_path / 'lake'}\n"
     assert not (tmp_path / "lake/days").exists()
+
+
+def test_a_lake_without_cycles_has_nothing_to_compact(tmp_path: Path) -> None:
+    said = jobtree("compact", "--lake", tmp_path / "lake").ok().out
+    assert said == f"Nothing to compact in {tmp_path / 'lake'}: it has no cycle\n"
 
 
 def test_plans_that_say_almost_the_same_pack_small() -> None:

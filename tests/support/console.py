@@ -1,7 +1,10 @@
-"""Console sessions of the docs, run again: each ``$ command`` must print what stands below it.
+"""Commands of the docs, run as they stand in a shell; what the pages say below them is what they print.
 
-A line ``...`` in the page stands for any number of lines. ``python -m tests.support.console PAGE`` rewrites the page
-with what the commands print now, where that is something else.
+In a ``console`` block a line ``$ COMMAND`` is run, and the lines below it are what a terminal shows of it: its standard
+output, then its warnings or its error; a line ``...`` stands for any number of lines. Of ``sh`` blocks our own commands
+are run, and ``sql`` and ``python`` blocks whole. A page begins and ends in the clone's root, with a copy of
+``examples/``; what it makes lies in folders of its own. ``python -m tests.support.console PAGE...`` writes what is
+printed now into pages.
 """
 
 import contextlib
@@ -11,70 +14,128 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.commands import jobtree, kubectl_runs
+import duckdb
+
+from tests.support.commands import Output, jobtree, kubectl_runs
 
 ROOT = Path(__file__).parents[2]
-_BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
-_COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_FENCE = re.compile(r"^```(console|sh|sql|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROGRAMS: dict[str, Callable[..., Output]] = {
+    "kubectl runs": kubectl_runs,
+    "kubectl-runs": kubectl_runs,
+    "jobtree": jobtree,
+}
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command of a page and the output that stands below it."""
+    """A command of a page, and what the page says that it prints."""
 
     line: str
-    output: str
+    printed: str
 
-    def matches(self, printed: str) -> bool:
-        """Whether the page's output is what was printed."""
-        parts = re.split(r"^\.\.\.\n", self.output, flags=re.MULTILINE)
-        return re.fullmatch(".*".join(re.escape(part) for part in parts), printed, re.DOTALL) is not None
+    def agrees(self, real: str) -> bool:
+        """Is the page's text the real one, where ``...`` stands for any lines?"""
+        lines = self.printed.splitlines(keepends=True)
+        pattern = "".join(r"(?:.*\n)*?" if line == "...\n" else re.escape(line) for line in lines)
+        return re.fullmatch(pattern, real) is not None
 
 
-def steps(text: str) -> list[Step]:
-    """The commands of a page, in its order."""
-    return [Step(*found) for block in _BLOCK.findall(text) for found in _COMMAND.findall(block)]
+@dataclass
+class Shell:
+    """A terminal in a clone of the project; ``folders``: those that a page made; ``names``: variables of its Python."""
+
+    folders: list[str] = field(default_factory=list)
+    names: dict[str, object] = field(default_factory=dict)
+
+    def page(self, text: str) -> Iterator[tuple[Step, str]]:
+        """Runs all of a page, and says of each command of its consoles what it really prints."""
+        for language, block in _FENCE.findall(text):
+            yield from self.block(language, block)
+
+    def block(self, language: str, text: str) -> Iterator[tuple[Step, str]]:
+        """The same of one block."""
+        if language == "sql":
+            duckdb.execute(text).fetchall()
+        elif language == "python":
+            exec(compile(text, "page", "exec"), self.names)
+        elif language == "sh":
+            for line in text.splitlines():
+                if any(line.startswith(f"{name} ") for name in _PROGRAMS):
+                    self.run(Step(line, ""))
+        else:
+            for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                step = Step(*part.split("\n", 1))
+                yield step, self.run(step)
+
+    def run(self, step: Step) -> str:
+        """What a line of commands prints; only where the page says so with an error."""
+        printed = ""
+        for command in step.line.split(" && "):
+            output = self._run(shlex.split(command, comments=True))
+            printed += output.out + output.err
+            assert output.code == 0 or "error: " in step.printed, f"$ {step.line}\n{printed}"
+        return printed
+
+    def _run(self, words: list[str]) -> Output:
+        if words[-2:-1] == [">"]:
+            output = self._run(words[:-2])
+            Path(words[-1]).write_text(output.out, encoding="utf-8")
+            return Output(output.code, "", output.err)
+        for name, program in _PROGRAMS.items():
+            given = name.split()
+            if words[: len(given)] == given:
+                return program(*words[len(given) :])
+        match words:
+            case ["cd", folder]:
+                os.chdir(folder)
+            case ["mkdir", "-p", folder]:
+                Path(folder).mkdir(parents=True)  # a folder that is there already is another page's
+                self.folders.append(folder)
+            case ["cp", *patterns, target]:
+                for pattern in patterns:
+                    for path in sorted(Path().glob(pattern)):
+                        shutil.copy(path, target)
+            case _:
+                raise AssertionError(f"a page says `{shlex.join(words)}`, which this test cannot run")
+        return Output(0, "", "")
 
 
 @contextlib.contextmanager
-def folder() -> Iterator[None]:
-    """A fresh working folder with copies of the examples."""
-    with tempfile.TemporaryDirectory() as made, contextlib.chdir(made):
-        for example in sorted((ROOT / "examples").glob("*.yaml")):
-            shutil.copy(example, made)
-        yield
+def clone() -> Iterator[Path]:
+    """A folder with the examples, as the current one."""
+    with tempfile.TemporaryDirectory() as made:
+        root = Path(made).resolve()
+        shutil.copytree(ROOT / "examples", root / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        with contextlib.chdir(root):
+            yield root
 
 
-def run(line: str) -> str:
-    """What a command prints, stdout and then stderr."""
-    words = shlex.split(line)
-    if words[:2] == ["kubectl", "runs"]:
-        output = kubectl_runs(*words[2:])
-    else:
-        assert words[0] == "jobtree", f"the pages' sessions know kubectl runs and jobtree, not {line}"
-        output = jobtree(*words[1:])
-    return output.out + output.err
+def rewritten(text: str) -> str:
+    """The page with what is printed now, except where ``...`` already agrees with it."""
+    shell = Shell()
+
+    def fresh(found: re.Match[str]) -> str:
+        steps = list(shell.block(found[1], found[2]))
+        if found[1] != "console":
+            return found[0]
+        said = (f"$ {step.line}\n{step.printed if step.agrees(real) else real}" for step, real in steps)
+        return f"```console\n{''.join(said)}```"
+
+    with clone():
+        return _FENCE.sub(fresh, text)
 
 
-def rewrite(text: str) -> str:
-    """The page with the outputs of now."""
-
-    def block(found: re.Match[str]) -> str:
-        return _COMMAND.sub(command, found[0])
-
-    def command(found: re.Match[str]) -> str:
-        printed = run(found[1])
-        return found[0] if Step(found[1], found[2]).matches(printed) else f"$ {found[1]}\n{printed}"
-
-    with folder():
-        return _BLOCK.sub(block, text)
+def rewrite(*pages: str) -> None:
+    """Writes pages, given from the project's root, anew."""
+    for page in pages:
+        path = ROOT / page
+        path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    page = Path(sys.argv[1]).absolute()
-    os.chdir(ROOT)
-    page.write_text(rewrite(page.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(*sys.argv[1:])

@@ -155,9 +155,10 @@ def test_names_of_parts() -> None:
     assert [balances.name_of(number) for number in (0, 1, 12)] == [
         "jobtree-balances", "jobtree-balances-1", "jobtree-balances-12"
     ]  # fmt: skip
-    assert [balances.number_of(balances.name_of(number)) for number in (0, 1, 12)] == [0, 1, 12]
+    assert [balances.number_of("jobtree-system", balances.name_of(number)) for number in (0, 1, 12)] == [0, 1, 12]
     others = ("jobtree-balances-", "jobtree-balances-0", "jobtree-balances-01", "jobtree-balances-x", "jobtree-budgets")
-    assert [balances.number_of(name) for name in others] == [None] * 5
+    assert [balances.number_of("jobtree-system", name) for name in others] == [None] * 5
+    assert balances.number_of("default", "jobtree-balances") is None
 
 
 def test_a_part_that_is_gone_is_missed_by_name() -> None:

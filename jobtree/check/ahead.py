@@ -53,8 +53,19 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
 
 def span(case: Case, lease: Held, touch: Touch) -> int:
     """Seconds that a funded claim is provided for: min(P, window left, time limit left)."""
+    return until_then(case, reach(case, lease), touch)
+
+
+def reach(case: Case, lease: Held) -> int:
+    """The same but for windows of pools above its envelope."""
     payer = case.envelopes.get(lease.payer or ("", ""))
-    closes = None if payer is None else payer.end
-    ends = [end - case.at for end in (closes, touch.until) if end is not None]
+    most = int(case.policy.accounting_period)
+    if payer is not None and payer.end is not None:
+        most = min(most, payer.end - case.at)
     left = case.time_left(lease.run_key)
-    return max(0, min([int(case.policy.accounting_period), *ends, *([] if left is None else [left])]))
+    return max(0, most if left is None else min(most, left))
+
+
+def until_then(case: Case, seconds: int, touch: Touch) -> int:
+    """What of so many seconds ahead lies before a pool's window closes."""
+    return seconds if touch.until is None else max(0, min(seconds, touch.until - case.at))

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.scalars import exact
-from jobtree.check.ahead import span
+from jobtree.check.ahead import reach, until_then
 from jobtree.check.caps import CREDIT, Caps
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
@@ -84,28 +84,26 @@ class _Books:
         self._hours: dict[int, int] = defaultdict(int)
         self._credits: dict[int, int] = defaultdict(int)
         for lease in (*case.held, *case.new):
-            payer = lease.payer
-            name = present.classes[lease.key]
+            payer, name = lease.payer, present.classes[lease.key]
+            there = payer is not None and payer in case.envelopes
             if payer is not None and name != "unfunded":
-                self._take(lease, caps)
-            if payer is None or payer not in case.envelopes:
-                continue
-            self._gpus[payer][name if lease.active else "spare"] += lease.gpus
-            if name == "unfunded":
-                self.beyond[payer[0]] += lease.gpus if case.envelopes[payer].is_open(case.at) else 0
-                continue
-            own = next(touch for touch in caps.lane(lease).present if touch.pool == caps.own(payer))
-            ahead = case.milli(lease) * span(case, lease, own)
-            self._ahead[payer] += ahead
-            self._rated[payer] += ahead * case.rate(lease.flavor)
+                seconds, rate = reach(case, lease), case.rate(lease.flavor) if there else lease.recorded_rate
+                self._take(caps, lease, seconds, rate)
+                if there:
+                    ahead = case.milli(lease) * seconds
+                    self._ahead[payer] += ahead
+                    self._rated[payer] += ahead * rate
+            if payer is not None and there:
+                self._gpus[payer][name if lease.active else "spare"] += lease.gpus
+                if name == "unfunded":
+                    self.beyond[payer[0]] += lease.gpus if case.envelopes[payer].is_open(case.at) else 0
 
-    def _take(self, lease: Held, caps: Caps) -> None:
-        case, milli = self.case, self.case.milli(lease)
-        rate = case.rate(lease.flavor) if lease.payer in case.envelopes else lease.recorded_rate
+    def _take(self, caps: Caps, lease: Held, seconds: int, rate: int) -> None:
+        milli = self.case.milli(lease)
         for touch in caps.lane(lease).present:
             self._width[touch.pool] += milli
             if caps.pools[touch.pool].on_time:
-                ahead = milli * span(case, lease, touch)
+                ahead = milli * until_then(self.case, seconds, touch)
                 self._hours[touch.pool] += ahead
                 self._credits[touch.pool] += ahead * rate
 

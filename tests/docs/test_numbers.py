@@ -1,0 +1,106 @@
+"""Numbers on the planner's page are the planner's: each is a constant of the code, read from the module that has it."""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import cronjobs
+import planner
+from tests.docs import pages
+
+PAGE: Final = (pages.ROOT / "docs" / "planner.md").read_text(encoding="utf-8")
+PHRASES: Final = (
+    "at most {EXACT} runs that wait is *exact*",
+    "Up to {EXACT} runs that wait, the cheapest",
+    "words beyond {EXACT} waiting runs",
+    "recall beyond {EXACT} waiting runs",
+    "Above {SMALL} integer columns",
+    "Up to {MIDDLE} integer columns",
+    "`solver.gap` or {stages.NODES} nodes",
+    "solved again, up to {stages.ROUNDS} times",
+    "up to {stages.SEATS} seats",
+    "more than {EXACT_NODES} nodes",
+    "at most {bands.NODES} LPs",
+    "in bands by the GPUs of a run: {bands.BANDS[0]} and more, {bands.BANDS[1]}, {bands.BANDS[2]}, {bands.BANDS[3]}, ",
+    "more than {FAR:word} times `solver.gap`",
+    "to {SHARE:word} times the gap",
+    "at most {RECALLING} integer columns",
+    "from there, to {RECALL_NODES} nodes",
+    "A master of more than {TERMS} terms",
+    "where the master has more than {TERMS} terms",
+    "more than a {LARGEST:word} of the integer columns",
+    "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",
+    "each part to {components.NODES} nodes",
+    "on {WORKERS} threads",
+    "`planner/allot.py`, at most {allot.NODES} nodes",
+    "Above {WHOLE} columns",
+    "`planner/rest.py`, at most {rest.NODES} nodes",
+    "The {prices.MOST} largest are in the plan",
+    "A cycle waits up to {GRACE} s more",
+)
+"""What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
+OTHERS: Final = {"allot.COLUMNS", "deadline.START_TIMEOUT", "settling.STEPS"}
+"""Constants that the page does not speak of, and that happen to be the number of something that it does."""
+_WORDS: Final = {3: "three", 10: "ten", 0.25: "quarter"}
+
+
+class Number(float):
+    """A constant as prose has it: with commas, or as a word."""
+
+    def __format__(self, spec: str) -> str:
+        return _WORDS.get(float(self), f"{float(self):g}") if spec == "word" else f"{int(self):,}"
+
+
+def constants() -> dict[str, Any]:
+    """``module.NAME`` → value, of the planner and of what keeps its deadline."""
+    found: dict[str, Any] = {}
+    for package in (planner, cronjobs):
+        for each in pkgutil.iter_modules(package.__path__):
+            if each.name.startswith("_"):
+                continue
+            source = Path(package.__path__[0], f"{each.name}.py")
+            if source.exists():
+                module = importlib.import_module(f"{package.__name__}.{each.name}")
+                names = re.findall(
+                    r"^([A-Z][A-Z_]*)(?:: Final\S*)? = ", source.read_text(encoding="utf-8"), re.MULTILINE
+                )
+                found |= {f"{each.name}.{name}": getattr(module, name) for name in names}
+    return {name: value for name, value in found.items() if isinstance(value, int | float | tuple)}
+
+
+def names(found: dict[str, Any]) -> dict[str, Any]:
+    """What phrases may name: modules, and constants whose value is the same wherever the name is."""
+    modules: dict[str, Any] = {}
+    bare: dict[str, set[Any]] = {}
+    for name, value in found.items():
+        module, _, constant = name.partition(".")
+        number = tuple(map(Number, value)) if _are_numbers(value) else value
+        number = Number(value) if isinstance(value, int | float) else number
+        vars(modules.setdefault(module, SimpleNamespace()))[constant] = number
+        bare.setdefault(constant, set()).add(number)
+    return modules | {constant: value for constant, (value, *others) in bare.items() if not others}
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, int | float) for each in value)
+
+
+def test_the_page_says_the_constants_of_the_code() -> None:
+    text, known = " ".join(PAGE.split()), names(constants())
+    said = [phrase.format(**known) for phrase in PHRASES]
+
+    assert [phrase for phrase in said if phrase not in text] == []
+
+
+def test_a_constant_whose_number_is_on_the_page_is_named_in_a_phrase() -> None:
+    prose = re.sub(r"<!-- measured.*?end -->|```.*?```", "", PAGE, flags=re.DOTALL)
+    printed = set(re.findall(r"(?<![\w.,])\d+(?:,\d{3})*(?![\w.,]*\d)", prose))
+    there = {name for name in constants() if f"`planner/{name.partition('.')[0]}.py`" in PAGE} | {"deadline.GRACE"}
+    named = {name for phrase in PHRASES for name in re.findall(r"\{([\w.]+)", phrase)}
+    numbers = {name: value for name, value in constants().items() if isinstance(value, int) and value >= 8}
+    on_it = {name for name, value in numbers.items() if name in there and f"{value:,}" in printed}
+
+    assert {name for name in on_it - OTHERS if not named & {name, name.partition(".")[2]}} == set()

@@ -70,8 +70,10 @@ class _Filler:
         self._unpaid: dict[_Need, int] = {}
         """The least Active GPUs that found no payers."""
         self._mixed: dict[frozenset[int], bool] = {}
+        self._largest: dict[tuple[int, int], int] = {}
+        """By type and steps, GPUs of the largest piece."""
         self._cramped: set[tuple[int, int]] = set()
-        """Types, and their steps, too large for what any domain has left."""
+        """Of these, those for which no domain has that much left."""
 
     def try_start(self, kind: RunType, start: Start) -> tuple[list[Piece], Paid] | None:
         """Place and pay one start; None, with nothing taken, where either fails."""
@@ -103,12 +105,15 @@ class _Filler:
     def _has_room(self, kind: RunType, start: Start) -> bool:
         """A quick look: is there a domain for its largest piece, whoever pays? What has none will have none."""
         case = (kind.index, start.steps)
-        if case not in self._cramped:
-            largest = max((piece.shape.size for piece in pieces_of(self.problem, start)), default=0)
-            left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
-            if int(left.max(initial=0)) < largest:
-                self._cramped.add(case)
-        return case not in self._cramped
+        if case in self._cramped:
+            return False
+        if case not in self._largest:
+            self._largest[case] = max((piece.shape.size for piece in pieces_of(self.problem, start)), default=0)
+        left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
+        if int(left.max(initial=0)) >= self._largest[case]:
+            return True
+        self._cramped.add(case)
+        return False
 
     def _ways(self, kind: RunType, start: Start) -> Iterator[list[_Part]]:
         """Where to try, as parts of the fleet to be filled one after the other.
@@ -188,8 +193,8 @@ class _Filler:
             return []
         room = left[options]
         fits = np.minimum(room // shape.size, len(pieces))
-        others = ~np.isin(options, list(mine))
-        for place in np.lexsort((options, room, -fits, others)).tolist():
+        keys = (options, room, -fits) + ((~np.isin(options, list(mine)),) if mine else ())
+        for place in np.lexsort(keys).tolist():
             domain = int(options[place])
             for many in sorted({int(fits[place]), 1}, reverse=True):
                 if self._settle_in(domain, sites, pieces[:many]):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from policies.classes import Part, Sums, weigh
 from policies.kinship import standing_of
 from policies.problem import Candidate, Problem
-from policies.yielding import Limit, takes_of, whole
+from policies.yielding import Limit, Takes, takes_of, whole
 
 Bill = tuple[Candidate, Mapping[tuple[bool, int], Mapping[int, int]]]
 """A start, and per (active, region) the GPUs that each envelope pays."""
@@ -86,23 +86,23 @@ class Beside:
 
     def settle(self, limits: Iterable[Limit]) -> Sums:
         """The pass over the parts that starts at ``limits`` may concern; what these take more, or less, of each cap."""
-        clusters = self.problem.yielding.clusters
+        parts, yielding = self.problem.running.parts, self.problem.yielding
         change: Sums = {}
-        for cluster in {id(mine): mine for limit in sorted(limits) if (mine := clusters.get(limit))}.values():
+        for cluster in {id(mine): mine for limit in sorted(limits) if (mine := yielding.clusters.get(limit))}.values():
             before: dict[Limit, int] = {}
             for i in cluster:
-                part = self.problem.running.parts[i]
-                fits = (not part.follows or self.stays[i - 1]) and self._fits(i, before)
+                takes = yielding.takes[i]
+                stays = not parts[i].follows or self.stays[i - 1]
+                fits = stays and self._fits(parts[i], takes, yielding.room[i], before)
                 if fits:
-                    for limit, weight in self.problem.yielding.takes[i].items():
+                    for limit, weight in takes.items():
                         before[limit] = before.get(limit, 0) + weight
                 if fits != self.stays[i]:
                     self._turn(i, change)
         return change
 
-    def _fits(self, i: int, before: Mapping[Limit, int]) -> bool:
-        part, room = self.problem.running.parts[i], self.problem.yielding.room[i]
-        for limit, weight in self.problem.yielding.takes[i].items():
+    def _fits(self, part: Part, takes: Takes, room: Takes, before: Takes) -> bool:
+        for limit, weight in takes.items():
             total = weight + before.get(limit, 0)
             for standing, created, taken in self._near.get(limit, ()):
                 if may_recall(standing, created, part):

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from jobtree.world import values
+from jobtree.world.snapshot import Snapshot
 from planner import lower
 from planner.cycle import plan
 from planner.edits import Cell
@@ -17,6 +18,7 @@ from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.remedies.asking import ask, documents
 from tests.support import documents as doc
+from tests.support.documents import Document
 from tests.support.worlds import World
 
 OTHER = "A100-80GB"
@@ -56,11 +58,16 @@ def joined_by_a_gang(world: World) -> None:
         world.edit("Run", name, spec={"gang": {"name": "g", "size": 2}})
 
 
+def joined_by_a_lease(world: World) -> None:
+    label = {"metadata": {"labels": {"gpu.flavor": doc.FLAVOR}}}
+    world.edit("Node", "b", **label)  # runs-b holds what waits-a could have
+
+
 def test_another_flavor_is_far() -> None:
     assert near(two_flavors(), "waits-a") == ({"runs-a", "waits-a"}, {"runs-a"})
 
 
-@pytest.mark.parametrize("joined", [joined_by_a_cap, joined_by_a_tree, joined_by_a_gang])
+@pytest.mark.parametrize("joined", [joined_by_a_cap, joined_by_a_tree, joined_by_a_gang, joined_by_a_lease])
 def test_what_takes_flavors_together_makes_them_near(joined: Callable[[World], None]) -> None:
     world = two_flavors()
     joined(world)
@@ -68,17 +75,52 @@ def test_what_takes_flavors_together_makes_them_near(joined: Callable[[World], N
     assert near(world, "waits-a") == ({"runs-a", "runs-b", "waits-a", "waits-b"}, {"runs-a", "runs-b"})
 
 
-@pytest.mark.parametrize("kind", worlds.KINDS)
-@settings(max_examples=3)
+@st.composite
+def mixed(draw: st.DrawFn, kind: str) -> Snapshot:
+    """A world of the reference whose nodes, envelopes and runs have either of two flavors."""
+    world = draw(worlds.worlds(kind))
+    flavors: dict[tuple[str, ...], str] = {}
+
+    def flavor(*name: str) -> str:
+        if name not in flavors:
+            flavors[name] = OTHER if draw(st.booleans()) else doc.FLAVOR
+        return flavors[name]
+
+    def painted(each: Document) -> Document:
+        kind, name = each["kind"], each["metadata"]["name"]
+        if kind == "Node":
+            return doc.merge(each, {"metadata": {"labels": {"gpu.flavor": flavor(kind, name)}}})
+        if kind == "Run":
+            return doc.merge(each, {"spec": {"resources": {"gpuType": flavor(kind, name)}}})
+        if kind == "Budget":
+            envelopes = [{**one, "flavor": flavor(kind, name, one["name"])} for one in each["spec"]["envelopes"]]
+            return doc.merge(each, {"spec": {"envelopes": envelopes}})
+        return each
+
+    earlier = None if world.earlier is None else [painted(each) for each in world.earlier]
+    return worlds.World([painted(each) for each in world.documents], earlier).snapshot()
+
+
+def of(flavors: set[str], world: Snapshot, table: str, *key: str) -> list[tuple[str, ...]]:
+    """Keys of the rows of a table that have one of these flavors."""
+    rows = zip(*(values.texts(world.tables[table], column) for column in ("flavor", *key)), strict=True)
+    return [tuple(found) for flavor, *found in rows if flavor in flavors]
+
+
+@pytest.mark.parametrize("kind", ["payers", "ties", "running", "all"])
+@settings(max_examples=6)
 @given(data=st.data())
 def test_the_rest_makes_no_difference(kind: str, data: st.DataObject) -> None:
-    now = data.draw(worlds.worlds(kind, tiny=True)).snapshot()
+    now = data.draw(mixed(kind))
     current = plan(now, AT)
-    for wait in current.waits[:1]:
+    for wait in current.waits[:2]:
         bench = Bench.of(now, current, (wait.namespace, wait.name))
         everywhere = replace(bench, near=bench.kept)
-        for node in values.texts(now.tables["nodes"], "name")[:2]:
-            change = [Cell("nodes", (node,), "gpus", 16)]
+        event("far runs" if len(list(names(bench.near.tables["runs"]))) < len(bench.state.runs) else "all near")
+        flavors = set(values.texts(bench.near.tables["runs"], "flavor"))
+        nodes = [[Cell("nodes", (name,), "gpus", 16)] for (name,) in of(flavors, now, "nodes", "name")]
+        rises = [Cell("envelopes", key, "concurrency", 64) for key in of(flavors, now, "envelopes", "budget", "name")]
+        for change in ([], *nodes[:2], rises, [*rises, *(cell for cells in nodes for cell in cells)]):
             assert bench.instead(change) == everywhere.instead(change)
 
 

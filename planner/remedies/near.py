@@ -60,10 +60,10 @@ def _meetings(state: State) -> Iterator[set[str]]:
         yield {ran, flavor, node, envelopes[envelope].flavor if envelope >= 0 else ""}
     for tree in state.quotas():
         yield {state.runs[key].flavor for key in tree.members}
-    gangs: dict[tuple[str, str], set[str]] = {}
-    for run in state.pending:
-        if run.gang:
-            gangs.setdefault((run.namespace, run.gang), set()).add(run.flavor)
+    gangs: dict[tuple[str, str], set[str]] = {(run.namespace, run.gang): set() for run in state.pending if run.gang}
+    for run in state.runs.values():  # a member that has started counts for those that wait
+        if (run.namespace, run.gang) in gangs:
+            gangs[run.namespace, run.gang].add(run.flavor)
     yield from gangs.values()
 
 

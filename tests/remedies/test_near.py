@@ -58,6 +58,11 @@ def joined_by_a_gang(world: World) -> None:
         world.edit("Run", name, spec={"gang": {"name": "g", "size": 2}})
 
 
+def joined_by_a_member_that_runs(world: World) -> None:
+    for name in ("waits-a", "runs-b"):
+        world.edit("Run", name, spec={"gang": {"name": "g", "size": 2}})
+
+
 def joined_by_a_lease(world: World) -> None:
     label = {"metadata": {"labels": {"gpu.flavor": doc.FLAVOR}}}
     world.edit("Node", "b", **label)  # runs-b holds what waits-a could have
@@ -67,7 +72,9 @@ def test_another_flavor_is_far() -> None:
     assert near(two_flavors(), "waits-a") == ({"runs-a", "waits-a"}, {"runs-a"})
 
 
-@pytest.mark.parametrize("joined", [joined_by_a_cap, joined_by_a_tree, joined_by_a_gang, joined_by_a_lease])
+@pytest.mark.parametrize(
+    "joined", [joined_by_a_cap, joined_by_a_tree, joined_by_a_gang, joined_by_a_member_that_runs, joined_by_a_lease]
+)
 def test_what_takes_flavors_together_makes_them_near(joined: Callable[[World], None]) -> None:
     world = two_flavors()
     joined(world)

@@ -112,17 +112,15 @@ class State:
             if key in self.held or key in done or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
         }
 
-    def _away(
-        self, ready: Iterable[RunRow], there: Container[RunKey], namespace: str, gang: str
-    ) -> dict[str, gangs.Away]:
-        """Members of a gang that are neither ``ready`` nor ``there``."""
+    def _away(self, ready: Iterable[RunRow], there: Container[RunKey]) -> dict[gangs.GangKey, dict[str, gangs.Away]]:
+        """Members of gangs that are neither ``ready`` nor ``there``, by gang and name."""
         counted = {run.key for run in ready}
-        members = (run for run in self.runs.values() if (run.namespace, run.gang) == (namespace, gang))
-        return {
-            run.name: gangs.away(run, self.endings.get(run.key), self.blocked.get(run.key, ("",))[0])
-            for run in members
-            if run.key not in counted and run.key not in there
-        }
+        found: dict[gangs.GangKey, dict[str, gangs.Away]] = {}
+        for key, run in self.runs.items():
+            if run.gang and key not in counted and key not in there:
+                why = gangs.away(run, self.endings.get(key), self.blocked.get(key, ("",))[0])
+                found.setdefault((run.namespace, run.gang), {})[run.name] = why
+        return found
 
     def quotas(self) -> list[trees.Tree]:
         """Trees that have one."""

@@ -16,6 +16,9 @@ from policies.runs import RunRow
 NAMED: Final = 3
 """How many of a gang's members are named that keep it from starting."""
 
+GangKey = tuple[str, str]
+"""(namespace, name)."""
+
 
 @dataclass(frozen=True)
 class Gang:
@@ -51,39 +54,41 @@ class Away:
 
 
 def gangs(
-    pending: Iterable[RunRow], started: Iterable[RunRow], away: Callable[[str, str], Mapping[str, Away]]
+    pending: Iterable[RunRow], started: Iterable[RunRow], away: Callable[[], Mapping[GangKey, Mapping[str, Away]]]
 ) -> tuple[list[Gang], dict[RunKey, str]]:
     """Gangs that can be complete with what is ``pending``, and for members of the others why they wait.
 
     ``started``: runs that run or have completed. Where they and the members without GPUs are ``size``, nothing ties
-    the rest. Members that state different sizes are bound by the largest. ``away``: of a gang, by namespace and name,
-    the members that are neither.
+    the rest. Members that state different sizes are bound by the largest. ``away``: the members that are neither, by
+    gang and name; asked for once, where a gang lacks some.
     """
     there = Counter((run.namespace, run.gang) for run in started)
-    by_name: dict[tuple[str, str], list[RunRow]] = {}
+    by_name: dict[GangKey, list[RunRow]] = {}
     for run in pending:
         if run.gang:
             by_name.setdefault((run.namespace, run.gang), []).append(run)
     whole: list[Gang] = []
-    waiting: dict[RunKey, str] = {}
+    short: dict[GangKey, tuple[int, int]] = {}
     for (namespace, name), runs in sorted(by_name.items()):
         size = max(run.gang_size for run in runs)
         members = tuple(sorted(run.key for run in runs if not run.is_cpu))
         cpu = tuple(sorted(run.key for run in runs if run.is_cpu))
         least = size - there[namespace, name] - len(cpu)
         if least > len(members):
-            words = _incomplete(name, size, least - len(members), away(namespace, name))
-            waiting |= dict.fromkeys((*members, *cpu), words)
+            short[namespace, name] = size, least - len(members)
         elif least > 0:
             whole.append(Gang(members, least, cpu))
-    return whole, waiting
+    missed = away() if short else {}
+    words = {key: _incomplete(key[1], *lacks, missed.get(key, {})) for key, lacks in short.items()}
+    return whole, {run.key: words[key] for key in short for run in by_name[key]}
 
 
 def _incomplete(gang: str, size: int, missing: int, away: Mapping[str, Away]) -> str:
     """What a gang lacks, which members are why, and what would complete it."""
     back = [each.again for _, each in sorted(away.items()) if each.again][:missing]
     new = missing - len(back)
-    steps = [*sorted(set(back)), *([f"submit {counted(new, 'more run')} with gang {gang}"] if new else [])]
+    steps = [*back[:NAMED], *(["and so on with the others that are there"] if len(back) > NAMED else [])]
+    steps += [f"submit {counted(new, 'more run')} with gang {gang}"] if new else []
     why = [f"run {name} {each.why}" for name, each in sorted(away.items())]
     more = [f"{len(why) - NAMED} more do not count either"] if len(why) > NAMED else []
     named = ", ".join([*why[:NAMED], *more]) or f"{missing} {'is' if missing == 1 else 'are'} not there"

@@ -285,6 +285,12 @@ def test_a_member_that_lost_its_mates_says_who_they_are_and_what_would_complete_
 
 
 def test_a_gang_names_no_more_mates_than_a_sentence_bears() -> None:
+    commands = [("suspend", f"mate-{number}") for number in range(5)]
+    assert alone(*commands, mates=5) == (
+        "Gang g has 1 of its 6 runs: run mate-0 is suspended, run mate-1 is suspended, run mate-2 is suspended, "
+        "2 more do not count either; resume run mate-0, resume run mate-1, resume run mate-2, "
+        "and so on with the others that are there."
+    )
     commands = [("cancel", f"mate-{number}") for number in range(5)]
 
     assert alone(*commands, mates=5) == (

@@ -44,6 +44,8 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "stays": ("claim",),
     "in-order": ("claim",),
     "full": ("claim", "cap", "second"),
+    "starts-full": ("claim", "cap", "second"),
+    "near-sum": ("cap", "second", "text"),
     "admits": ("cap",),
     "second": ("cap",),
     "starts-by-rights": ("type", "rights"),

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner import bands, components, greedy, seating
+from planner import greedy, large, seating
 from planner.draft import Draft
+from planner.large import solve_large
 from planner.lay import lay
 from planner.master import Master, build
 from planner.pay import pay
 from planner.purses import Purses
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
-from planner.solver import LEAN, Settings, Solution, integer_bound, options, relax_both, solve
+from planner.solver import Settings, Solution, integer_bound, options, relax_both, solve
 from policies import compact, demand, payers, seats
 from policies.model import INF, Model
 from policies.places import kinds
@@ -27,19 +28,12 @@ from policies.seats import Seating
 
 SMALL = 400
 """Most integer columns of a master that is solved whole at once, and again with kinds split."""
-MIDDLE = 3_000
-"""Most integer columns of a master that is solved whole first, before its bands."""
-RECALLING = 1_000
-"""Most integer columns of a master in which claims may give way that is solved whole from where its bands ended."""
-TERMS = 500_000
-"""Most terms of a master in which claims may give way that is made whole: rounding takes a minute beyond."""
 ROUNDS = 8
 """Most times that a master is solved, each time with more kinds split."""
 SEATS = 1000
 """Most seats of a master that goes down to nodes, in the end, where its domains left a gap."""
 NODES = 2_000
 EXACT_NODES = 50_000
-RECALL_NODES = 100
 """Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
 HALF = 0.5
 NOISE = 1e-7
@@ -140,7 +134,7 @@ class Search:
             room = self._room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, seatings=nodes)
-            if split and not problem.exact and master.integers > MIDDLE:
+            if split and not problem.exact and master.integers > large.MIDDLE:
                 break  # it would only be rounded
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
@@ -154,7 +148,7 @@ class Search:
             best.stages = self._certificates(best, self._conditional(solved, best) | ceiling)
             best.master = master
             finer = self._finer(best, split, failed, seated=bool(master.seats))
-            if master.integers > MIDDLE or finer is None:
+            if master.integers > large.MIDDLE or finer is None:
                 break
             yield best
             split, nodes = finer
@@ -184,16 +178,16 @@ class Search:
 
     def _stages(self, master: Master) -> _Solved:
         """Solve the master's stages in order, each held at what it reached; of a large master only the first."""
-        large = master.integers > SMALL and not self.problem.exact
+        is_large = master.integers > SMALL and not self.problem.exact
         solved = _Solved(master, Solution(None, -INF, INF, optimal=False), {}, [])
         for name, costs in self._objectives(master):
             if not costs:
                 solved.bounds[name] = 0
                 continue
             master.model.maximise(costs)
-            if large and solved.kept:
+            if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = self._large(master) if large else solve(master.model, self.settings)
+            found = solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
             solved.bounds[name] = self._bound(master, name, found.bound)
             if found.values is None:
                 break
@@ -245,37 +239,6 @@ class Search:
             return relax_both(model, before, costs, self.settings, held=-INF)[1].bound
         model.maximise(costs)
         return solve(model, self.settings, relaxed=True).bound if costs else 0.0
-
-    def _large(self, master: Master) -> Solution:
-        """In components where there are some; whole where that ends close enough; else in bands."""
-        parted = components.solve_components(master, self.settings)
-        if parted is not None:
-            return parted
-        if master.held.stays:
-            return self._with_recall(master)
-        whole = Solution(None, -INF, INF, optimal=False)
-        if master.integers <= MIDDLE:
-            whole = solve(master.model, self.settings | LEAN)
-            if whole.values is not None and whole.objective >= whole.bound * (1 - self.settings["mip_rel_gap"]):
-                return whole
-        found = bands.solve_large(master, self.settings)
-        best = found if found.objective > whole.objective else whole
-        return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=False)
-
-    def _with_recall(self, master: Master) -> Solution:
-        """In bands, which say first who gives way; a master that is not too large whole from there.
-
-        Of a master with more than TERMS only the bound: the order by age stands beside it.
-        """
-        if len(master.model.values) > TERMS:
-            return Solution(None, -INF, bands.certify(master, self.settings), optimal=False)
-        found = bands.solve_large(master, self.settings)
-        if found.values is None or master.integers > RECALLING:
-            return found
-        limits = self.settings | LEAN | {"mip_max_nodes": RECALL_NODES}
-        whole = solve(master.model, limits, start=found.values.tolist())
-        best = whole if whole.values is not None else found
-        return Solution(best.values, best.objective, min(found.bound, whole.bound), optimal=False)
 
     def _place(self, master: Master, solution: Solution, room: Room) -> tuple[Outcome, frozenset[int]]:
         """The outcome of a solution, and the domains of kinds in which some piece found no place."""

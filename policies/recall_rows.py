@@ -5,7 +5,9 @@ that a start may touch, with stays ∈ {0, 1}, and per limit c that it is held t
 or credits):
 
     Σ weight × pay + Σ_p weight × stays_p ≤ limit
-    Σ_may recall p weight × pay + Σ_q before p weight × stays_q ≥ (limit + 1 − weight of p) × full_pc
+    Σ_may recall p weight × pay + Σ_q before weight × stays_q ≥ Σ_p (limit + 1 − weight to the end of p) × full_pc
+    Σ_may recall p weight × pay ≥ Σ_p (limit + 1 − weight to the end of p − Σ_q before weight) × full_pc
+                                           p: parts of one claim, q: of the claims before it
     1 − stays_p ≤ Σ_c full_pc              it stays, unless some limit is full without it
     stays_p ≤ stays of the group before    malleable claims, group by group; that one's going is a reason too
 
@@ -34,6 +36,8 @@ Terms = dict[int, list[tuple[int, float]]]
 """Cap → columns with what one of each takes of it."""
 
 
+SUMMED: Final = 2
+"""Most near payments that are written out where a claim asks for their sum."""
 _NOISE: Final = 0.5
 """Milli-GPUs that a point of a relaxation may be off."""
 
@@ -57,7 +61,10 @@ class Payment(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a part may have to go: ``full`` may be 1 where ``least`` and more is taken ``before`` it."""
+    """Why a part may have to go: ``full`` may be 1 where ``least`` and more is taken ``before`` it.
+
+    Of the groups of a claim it is the first to go that needs one; those before it stay, and ``least`` counts them.
+    """
 
     full: int
     before: list[tuple[int, int]]
@@ -113,9 +120,10 @@ class Held:
         for i, column in self.stays.items():
             first = self.stays.get(i - 1) if self.problem.running.parts[i].follows else None
             stays = column in kept or (i in self.reasons and (first is None or found[first] > 0))
+            open_ = column not in kept and (first is None or found[first] > 0)
             for full, before, least in self.reasons.get(i, ()):
                 taken = sum(weight * found.get(each, values[each]) for each, weight in before)
-                found[full] = float(column not in kept and taken >= least - _NOISE)
+                found[full] = float(open_ and taken >= least - _NOISE)
                 stays = stays and not found[full]
             found[column] = float(stays)
         for column, (stay, left) in self.admits.items():
@@ -159,44 +167,132 @@ def columns(model: Model, problem: Problem, goes: Set[int] | None = None) -> Hel
 
 def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
     """Who is unfunded and who is not, as the pass has it."""
-    problem, yielding = held.problem, held.problem.yielding
-    at: dict[Limit, list[Payment]] = defaultdict(list)
-    for payment in payments:
-        for limit in payment.takes:
-            at[limit].append(payment)
-    before: dict[Limit, list[tuple[int, int]]] = defaultdict(list)
-    fixed: dict[Limit, int] = defaultdict(int)
-    for i in yielding.parts:
-        part, column = problem.running.parts[i], held.stays.get(i)
-        if column is None:
-            for limit, weight in yielding.takes[i].items():
-                fixed[limit] += weight
-            continue
-        reasons = held.reasons[i] = []
-        for limit, weight in yielding.takes[i].items():
-            near = [payment for payment in at[limit] if payment.recalls(part)]
-            most = yielding.room[i][limit] - fixed[limit] - weight
-            if most < sum(w for _, w in before[limit]) + _most(near, limit):
-                first = [(payment.column, payment.takes[limit]) for payment in near]
-                reasons.append(_full(model, (i, limit), [*first, *before[limit]], most))
-            before[limit].append((column, weight))
-        given: list[tuple[int, float]] = []
-        leader = held.stays.get(i - 1) if part.follows else None
-        if leader is not None:
-            model.row(("in-order", i), [(column, 1.0), (leader, -1.0)], -INF, 0.0)
-            given = [(leader, -1.0)]
-        elif part.follows and not problem.running.outcome.funded[i - 1]:
-            model.row(("in-order", i), [(column, 1.0)], -INF, 0.0)
-            del held.reasons[i]
-            continue
-        model.row(
-            ("stays", i), [(column, 1.0), *((reason.full, 1.0) for reason in reasons), *given], 1.0 - len(given), INF
+    rows_of = _Rows(model, held, payments)
+    claim: list[int] = []
+    for i in held.problem.yielding.parts:
+        if not (claim and held.problem.running.parts[i].follows and i - 1 in held.stays):
+            rows_of.claim(claim)
+            claim = []
+        if i in held.stays:
+            claim.append(i)
+        else:
+            rows_of.keep(i)
+    rows_of.claim(claim)
+    rows_of.seconds()
+
+
+class _Rows:
+    """The rows of the parts, claim by claim in the order of the pass.
+
+    ``before``: what stays of the claims so far takes per limit, ``fixed``: what never goes takes of it.
+    """
+
+    def __init__(self, model: Model, held: Held, payments: Sequence[Payment]) -> None:
+        self.model, self.held, self.problem = model, held, held.problem
+        self.at: dict[Limit, list[Payment]] = defaultdict(list)
+        for payment in payments:
+            for limit in payment.takes:
+                self.at[limit].append(payment)
+        self.before: dict[Limit, list[tuple[int, int]]] = defaultdict(list)
+        self.fixed: dict[Limit, int] = defaultdict(int)
+        self.sums: dict[Limit, list[tuple[frozenset[int], int]]] = defaultdict(list)
+
+    def keep(self, i: int) -> None:
+        """A part that never goes."""
+        for limit, weight in self.problem.yielding.takes[i].items():
+            self.fixed[limit] += weight
+
+    def claim(self, parts: Sequence[int]) -> None:
+        """Parts of one claim, each following the one before."""
+        mine: dict[Limit, int] = defaultdict(int)
+        asked: dict[Limit, list[Reason]] = defaultdict(list)
+        for i in parts:
+            part, column = self.problem.running.parts[i], self.held.stays[i]
+            reasons = self.held.reasons[i] = []
+            for limit, weight in self.problem.yielding.takes[i].items():
+                reason = self._reason(i, limit, weight, mine[limit])
+                if reason is not None:
+                    reasons.append(reason)
+                    asked[limit].append(reason)
+                mine[limit] += weight
+            leader = self.held.stays.get(i - 1) if part.follows else None
+            if leader is None and part.follows and not self.problem.running.outcome.funded[i - 1]:
+                self.model.row(("in-order", i), [(column, 1.0)], -INF, 0.0)
+                del self.held.reasons[i]
+                continue
+            given: list[tuple[int, float]] = []
+            if leader is not None:
+                self.model.row(("in-order", i), [(column, 1.0), (leader, -1.0)], -INF, 0.0)
+                given = [(leader, -1.0)]
+            goes = ((reason.full, 1.0) for reason in reasons)
+            self.model.row(("stays", i), [(column, 1.0), *goes, *given], 1.0 - len(given), INF)
+        for limit, reasons in asked.items():
+            self._full(parts[0], limit, reasons)
+        for i in parts:
+            for limit, weight in self.problem.yielding.takes[i].items():
+                self.before[limit].append((self.held.stays[i], weight))
+
+    def _reason(self, i: int, limit: Limit, weight: int, mine: int) -> Reason | None:
+        """That the part is in want of room at a limit, if it can be; ``mine``: what its claim takes before it."""
+        near = self._near(i, limit)
+        most = self.problem.yielding.room[i][limit] - self.fixed[limit] - mine - weight
+        stay = self.before[limit]
+        if most >= sum(w for _, w in stay) + _most(near, limit):
+            return None
+        before = [*((payment.column, payment.takes[limit]) for payment in near), *stay]
+        unit = gcd(*(w for _, w in before)) if before else 1
+        return Reason(
+            self.model.column(("full", i, *limit), upper=1.0, integer=True), before, (most // unit + 1) * unit
         )
-    for limit, stay in before.items():
-        if limit.second:
-            new = [(payment.column, payment.takes[limit]) for payment in at[limit]]
-            terms = [(column, weight / 1000) for column, weight in (*new, *stay)]
-            model.row(("second", limit.cap), terms, -INF, _left(held, limit) / 1000)
+
+    def _near(self, i: int, limit: Limit) -> list[Payment]:
+        return [payment for payment in self.at[limit] if payment.recalls(self.problem.running.parts[i])]
+
+    def _full(self, first: int, limit: Limit, reasons: Sequence[Reason]) -> None:
+        """One ``full`` at most may be 1, and only where that much is taken before the claim.
+
+        Were all claims before it to stay, that much less has to be taken by what starts: implied, but not in parts.
+        """
+        stay = self.before[limit]
+        before = reasons[0].before
+        near = self._sum(limit, before[: len(before) - len(stay)])
+        others = [(column, weight / 1000) for column, weight in stay]
+        least = [(reason.full, -reason.least / 1000) for reason in reasons]
+        self.model.row(("full", first, *limit), [*near, *others, *least], 0.0, INF)
+        all_stay = sum(weight for _, weight in stay)
+        more = [(reason.full, (all_stay - reason.least) / 1000) for reason in reasons if reason.least > all_stay]
+        if near and others and more:
+            self.model.row(("starts-full", first, *limit), [*near, *more], 0.0, INF)
+
+    def _sum(self, limit: Limit, near: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
+        """What these payments take: a column of its own where many do, the same for all claims that ask for them.
+
+        Younger and nearer claims have fewer of them before them: so it is a sum that is there already, and the rest.
+        """
+        if len(near) <= SUMMED:
+            return [(column, weight / 1000) for column, weight in near]
+        mine = frozenset(column for column, _ in near)
+        known, total = max(
+            (each for each in self.sums[limit] if each[0] <= mine),
+            key=lambda each: len(each[0]),
+            default=(frozenset(), -1),
+        )
+        if known != mine:
+            rest = [(column, weight / 1000) for column, weight in near if column not in known]
+            more = self.model.column(("near-sum", *limit, len(mine)))
+            parts = [*rest, (more, -1.0)] if total < 0 else [*rest, (total, 1.0), (more, -1.0)]
+            self.model.row(("near-sum", *limit, len(mine)), parts, 0.0, 0.0)
+            self.sums[limit].append((mine, more))
+            total = more
+        return [(total, 1.0)]
+
+    def seconds(self) -> None:
+        """The next second of hours and credits has room for all that stays and starts."""
+        for limit, stay in self.before.items():
+            if limit.second:
+                new = [(payment.column, payment.takes[limit]) for payment in self.at[limit]]
+                terms = [(column, weight / 1000) for column, weight in (*new, *stay)]
+                self.model.row(("second", limit.cap), terms, -INF, _left(self.held, limit) / 1000)
 
 
 def _most(payments: Sequence[Payment], limit: Limit) -> int:
@@ -212,17 +308,6 @@ def _left(held: Held, limit: Limit) -> int:
     problem, funded = held.problem, held.problem.running.outcome.funded
     fixed = (i for i in problem.yielding.at(limit) if i not in held.stays and funded[i])
     return whole(problem.book, problem.spent, limit) - sum(problem.yielding.takes[i][limit] for i in fixed)
-
-
-def _full(model: Model, key: tuple[int, Limit], before: list[tuple[int, int]], most: int) -> Reason:
-    """A binary that may be 1 only where more than ``most`` is taken before, all of it in whole units."""
-    i, limit = key
-    unit = gcd(*(weight for _, weight in before)) if before else 1
-    column = model.column(("full", i, *limit), upper=1.0, integer=True)
-    least = (most // unit + 1) * unit
-    terms = [(each, weight / 1000) for each, weight in before]
-    model.row(("full", i, *limit), [*terms, (column, -least / 1000)], 0.0, INF)
-    return Reason(column, before, least)
 
 
 def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) -> Payment:

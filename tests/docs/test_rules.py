@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import bands, components, lower, stages
+from planner import bands, components, large, lower, stages
 from tests.docs import pages
 
 PAGES = sorted(pages.RULES.glob("*.md"))
@@ -55,7 +55,7 @@ def test_the_planners_page_has_the_planners_limits() -> None:
     said = [
         f"at most {lower.EXACT} runs that wait",
         f"Above {stages.SMALL} integer columns",
-        f"Up to {stages.MIDDLE:,} integer columns",
+        f"Up to {large.MIDDLE:,} integer columns",
         f"up to {stages.ROUNDS} times",
         f"up to {stages.SEATS:,} seats",
         f"`solver.gap` or {stages.NODES:,} nodes",

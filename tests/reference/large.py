@@ -4,7 +4,7 @@ import pytest
 
 import planner
 from jobtree.check import check
-from planner import lower, pay, stages
+from planner import large, lower, pay, stages
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
@@ -15,8 +15,7 @@ def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
     monkeypatch.setattr(lower, "EXACT", 0)
     monkeypatch.setattr(pay, "WHOLE", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
-    monkeypatch.setattr(stages, "MIDDLE", middle)
-    monkeypatch.setattr(stages, "RECALLING", middle)
+    monkeypatch.setattr(large, "MIDDLE", middle)
 
 
 def hold_between(world: World) -> None:

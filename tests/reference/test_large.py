@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import given, settings
 
-from planner import stages
+from planner import large
 from tests.reference import worlds
 from tests.reference.large import hold_between, plan_as_large
 
@@ -13,7 +13,7 @@ WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540")) // 6
 """How many worlds for each size of what is solved whole."""
 
 
-@pytest.mark.parametrize("middle", [0, stages.MIDDLE], ids=["rounded", "whole"])
+@pytest.mark.parametrize("middle", [0, large.MIDDLE], ids=["rounded", "whole"])
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_the_optimum_lies_between_value_and_bound(kind: str, middle: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch, middle=middle)

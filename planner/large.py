@@ -1,0 +1,48 @@
+"""How a large master is solved for its first stage: by its size, and by whether running claims may give way."""
+
+from planner import bands, components
+from planner.claims_first import solve_claims_first
+from planner.master import Master
+from planner.solver import LEAN, Settings, Solution, solve
+from policies.model import INF
+
+MIDDLE = 3_000
+"""Most integer columns of a master that is solved whole first, before its bands."""
+TERMS = 500_000
+"""Most terms of a master in which claims may give way that is made whole: rounding takes minutes beyond."""
+
+
+def solve_large(master: Master, settings: Settings) -> Solution:
+    """In components where there are some; whole where that ends close enough; else in bands. The bound always holds."""
+    parted = components.solve_components(master, settings)
+    if parted is not None:
+        return parted
+    return _with_recall(master, settings) if master.held.stays else _without(master, settings)
+
+
+def _without(master: Master, settings: Settings) -> Solution:
+    whole = Solution(None, -INF, INF, optimal=False)
+    if master.integers <= MIDDLE:
+        whole = solve(master.model, settings | LEAN)
+        if whole.values is not None and whole.objective >= whole.bound * (1 - settings["mip_rel_gap"]):
+            return whole
+    return _better(whole, bands.solve_large(master, settings))
+
+
+def _with_recall(master: Master, settings: Settings) -> Solution:
+    """Claims first, where they can be solved so; in bands otherwise. Of a master with more than TERMS only the bound:
+    the order by age stands beside it.
+    """
+    if len(master.model.values) > TERMS:
+        return Solution(None, -INF, bands.certify(master, settings), optimal=False)
+    first = Solution(None, -INF, INF, optimal=False)
+    if master.integers <= MIDDLE:
+        first = solve_claims_first(master, settings)
+        if first.values is not None:
+            return first
+    return _better(first, bands.solve_large(master, settings))
+
+
+def _better(one: Solution, other: Solution) -> Solution:
+    best = other if other.objective > one.objective else one
+    return Solution(best.values, best.objective, min(one.bound, other.bound), optimal=False)

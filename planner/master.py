@@ -93,6 +93,7 @@ def _purses(
             fresh = Purse(index[kind.index], kind.members[0], kind.sources, kind.max_borrow)
             purse = purses.setdefault(fresh.index, fresh)
             purse.starts += [starts.start[c] for c in kind.members]
+            purse.types.append(kind.index)
     for seat, column in seated.items():
         kind = problem.types[seat.type]
         if not kind.unfunded:

@@ -28,7 +28,7 @@ from policies.payers import Source
 from policies.payments import Purse, Terms, limits_runs, per_region
 from policies.places import Kind
 from policies.problem import Problem
-from policies.recall_flows import Lies
+from policies.recall_flows import Hub, Lies, Network
 from policies.recall_rows import Held
 
 
@@ -44,19 +44,24 @@ class LaneClass(NamedTuple):
 class _Port:
     """``terms``: what is to be paid, in GPUs; ``name``: a purse, role and region that it comes from."""
 
+    number: int
     name: tuple[int, bool, int]
     terms: Terms = field(default_factory=list)
 
 
 @dataclass
 class _Ports:
-    """By role and the lane classes that may pay there. ``lanes``: of a source's payments, where it can pay."""
+    """By role and the lane classes that may pay there.
+
+    ``lanes``: of a source's payments, where it can pay; ``doors``: (purse, region) → ports of what lies there.
+    """
 
     model: Model
     problem: Problem
     exact: bool
     by_reach: dict[tuple[bool, frozenset[LaneClass]], _Port] = field(default_factory=dict)
     lanes: dict[tuple[bool, int], dict[Source, LaneClass | None]] = field(default_factory=dict)
+    doors: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 
     def reach(self, sources: Sequence[Source], active: bool, region: int) -> frozenset[LaneClass]:
         """The lane classes of these sources there."""
@@ -81,7 +86,9 @@ class _Ports:
             for column, _ in terms:
                 self.model.upper[column] = 0.0
         elif self.exact or all(lane.touches for lane in reach):
-            self.by_reach.setdefault((name[1], reach), _Port(name)).terms.extend(terms)
+            port = self.by_reach.setdefault((name[1], reach), _Port(len(self.by_reach), name))
+            port.terms.extend(terms)
+            self.doors.setdefault((name[0], name[2]), set()).add(port.number)
 
 
 class Flows(NamedTuple):
@@ -101,8 +108,17 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse],
             continue
         for (active, region), terms in demand:
             ports.add((purse.index, active, region), ports.reach(purse.sources, active, region), terms)
-    paid, merged = _network(model, problem, ports, held)
-    return Flows(merged, recall_flows.rows(model, problem, kinds, starts, paid, held) if held.stays else {})
+    network, merged = _network(model, problem, ports, held)
+    if not held.stays:
+        return Flows(merged, {})
+    doors = {
+        (kind, region): frozenset(ports.doors[purse.index, region])
+        for purse in purses
+        for kind in purse.types
+        for region in sorted(set(problem.book.money.region))
+        if (purse.index, region) in ports.doors
+    }
+    return Flows(merged, recall_flows.rows(model, problem, kinds, starts, network._replace(doors=doors), held))
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
@@ -143,10 +159,8 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
             model.row(("per-run", purse.index, source.envelope), [*taken[source.envelope], *starts], -INF, 0.0)
 
 
-def _network(
-    model: Model, problem: Problem, ports: _Ports, held: Held
-) -> tuple[dict[int, Terms], dict[int, list[int]]]:
-    """Ports, hubs, and the rows of caps. By envelope what it pays, and what ``Flows`` calls merged."""
+def _network(model: Model, problem: Problem, ports: _Ports, held: Held) -> tuple[Network, dict[int, list[int]]]:
+    """Ports, hubs, and the rows of caps; and what ``Flows`` calls merged."""
     reaching: dict[LaneClass, list[int]] = {}
     for number, (_, reach) in enumerate(ports.by_reach):
         for lane in sorted(reach):
@@ -159,9 +173,10 @@ def _network(
     flows: list[Terms] = [[] for _ in doors]
     least = 0.0 if ports.exact else -INF
     caps: dict[int, Terms] = {}
-    paid: dict[int, Terms] = {}
+    network = Network({}, [], {})
     for numbers, lanes in hubs.items():
         payments: Terms = []
+        weight_of_gpu = problem.milli(lanes[0].active) / 1000
         for lane in lanes:
             if lane.envelope not in wallets.paying:
                 continue
@@ -169,17 +184,21 @@ def _network(
             column = model.column(("wallet", lane.active, lane.envelope))
             model.integer[column] = any(cap in wallets.halves or cap in held.terms for cap, _ in lane.touches)
             payments.append((column, -1.0))
-            paid.setdefault(lane.envelope, []).append((column, milli / 1000))
+            network.paid.setdefault(lane.envelope, []).append((column, milli / 1000))
             for cap, weight in lane.touches:
                 caps.setdefault(cap, []).append((column, float(weight * milli)))
+        hub = Hub(frozenset(lane.envelope for lane in lanes), {})
+        network.hubs.append(hub)
         if len(numbers) == 1:
             flows[numbers[0]] += payments
+            hub.flows[numbers[0]] = [(column, -weight_of_gpu * minus) for column, minus in payments]
             continue
         inflow: Terms = []
         for number in numbers:
             column = model.column(("flow", *doors[number].name, lanes[0].envelope))
             inflow.append((column, 1.0))
             flows[number].append((column, -1.0))
+            hub.flows[number] = [(column, weight_of_gpu)]
         model.row(("hub", lanes[0].active, lanes[0].envelope), [*inflow, *payments], least, 0.0)
     for port, flow in zip(doors, flows, strict=True):
         model.row(("port", *port.name), [*port.terms, *flow], least, 0.0)
@@ -190,7 +209,7 @@ def _network(
             scale = problem.book.caps[cap].measure.scale
             terms = [(column, weight / scale) for column, weight in caps[cap]]
             model.row(("cap", cap), terms, -INF, wallets.left[cap] / scale)
-    return paid, wallets.merged
+    return network, wallets.merged
 
 
 @dataclass

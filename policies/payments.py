@@ -35,7 +35,7 @@ class Purse:
     """Runs that the same payers may pay for.
 
     ``example``: one of them, a candidate; ``sources``: their payers; ``max_borrow``: of each of them; ``starts``:
-    columns that count them; ``demand``: (active, kind, sites) → terms of GPUs to be paid.
+    columns that count them; ``demand``: (active, kind, sites) → terms of GPUs to be paid; ``types``: of run.
     """
 
     index: int
@@ -43,6 +43,7 @@ class Purse:
     sources: tuple[Source, ...]
     max_borrow: int | None
     starts: list[int] = field(default_factory=list)
+    types: list[int] = field(default_factory=list)
     demand: dict[tuple[bool, int, frozenset[int]], Terms] = field(default_factory=dict)
 
     def add(self, kind: Kind, part: frozenset[int], shape: Shape, column: int) -> None:

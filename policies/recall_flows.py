@@ -4,18 +4,20 @@ Large models count payments by envelope, whoever they are for (``policies.flows`
 nearest, so there payments are told apart by the *rights* of the runs, and so is where runs of one type lie, in GPUs (a
 spare counts its discount):
 
-    Σ_envelopes near(rights, envelope, region) ≤ Σ_types lies(type, rights, region)
+    Σ_envelopes near(rights, envelope, region, ports) ≤ Σ_types of these ports lies(type, rights, region)
     Σ_regions lies(type, rights, region)       ≤ what of the type starts with these rights
     Σ_rights lies(type, rights, region)        ≤ what of the type lies in the region
-    Σ_rights, regions near(rights, envelope, ·) ≤ what the envelope pays
+    Σ_rights, regions, ports near(rights, envelope, ·, ·) ≤ what the envelope pays
+    Σ_rights, envelopes of hubs, regions near(rights, envelope, ·, ports) ≤ Σ what flows from these hubs to these ports
 
 The rows of ``policies.recall_rows`` over the near payments then say which claims stay.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
+from typing import NamedTuple
 
 from policies import recall_rows
 from policies.caps import Lane
@@ -29,34 +31,53 @@ from policies.recall_rows import Held, Payment
 from policies.shapes import Shape
 from policies.yielding import takes_of
 
+
+class Hub(NamedTuple):
+    """Envelopes that pay together; ``flows``: port → what flows there, in weighed GPUs."""
+
+    envelopes: frozenset[int]
+    flows: dict[int, Terms]
+
+
+class Network(NamedTuple):
+    """``paid``: envelope → its payments in weighed GPUs; ``doors``: (type, region) → ports where what lies there is
+    paid for.
+    """
+
+    paid: dict[int, Terms]
+    hubs: list[Hub]
+    doors: Mapping[tuple[int, int], frozenset[int]]
+
+
+Served = tuple[int, frozenset[int]]
+"""A region, and the ports where what lies there is paid for."""
 Lies = dict[tuple[int, int, int], int]
 """(type, rights, region) → column of GPUs."""
 
 
 @dataclass
 class _Columns:
-    """``near``: (rights, envelope, region) → payments, in thousandths of a GPU as ``unit`` says by rights."""
+    """``near``: (rights, envelope, region, ports) → payments, in thousandths of a GPU as ``unit`` says by rights."""
 
     unit: dict[int, int]
-    near: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    near: dict[tuple[int, int, int, frozenset[int]], int] = field(default_factory=dict)
     lies: Lies = field(default_factory=dict)
 
 
-def rows(
-    model: Model, problem: Problem, kinds: list[Kind], starts: Starts, paid: Mapping[int, Terms], held: Held
-) -> Lies:
-    """Near payments, and who stays beside them. ``paid``: envelope → its payments in weighed GPUs."""
+def rows(model: Model, problem: Problem, kinds: list[Kind], starts: Starts, network: Network, held: Held) -> Lies:
+    """Near payments, and who stays beside them."""
     there = _there(problem, kinds, starts)
     members = _members(problem, starts)
     columns = _Columns(_units(problem, members))
-    payments = _payments(model, problem, members, there, paid, columns)
+    payments = _payments(model, problem, members, there, network, columns)
     _lie(model, problem, starts, members, there, columns)
     of_envelope: dict[int, Terms] = defaultdict(list)
-    for (number, envelope, _), column in columns.near.items():
+    for (number, envelope, *_), column in columns.near.items():
         of_envelope[envelope].append((column, columns.unit[number] / 1000))
     for envelope, terms in sorted(of_envelope.items()):
-        model.row(("near-paid", envelope), [*terms, *((c, -gpus) for c, gpus in paid[envelope])], -INF, 0.0)
-    held.near.update({column: number for (number, _, _), column in columns.near.items()})
+        model.row(("near-paid", envelope), [*terms, *((c, -gpus) for c, gpus in network.paid[envelope])], -INF, 0.0)
+    _flow(model, network, columns)
+    held.near.update({column: number for (number, *_), column in columns.near.items()})
     held.lies.update({column: number for (_, number, _), column in columns.lies.items()})
     recall_rows.rows(model, held, payments)
     return columns.lies
@@ -96,7 +117,7 @@ def _payments(
     problem: Problem,
     members: Mapping[tuple[int, int], list[int]],
     there: Mapping[int, Mapping[int, Terms]],
-    paid: Mapping[int, Terms],
+    network: Network,
     columns: _Columns,
 ) -> list[Payment]:
     """Columns of near payments and of where their runs lie, and the rows between them."""
@@ -108,23 +129,35 @@ def _payments(
         created = problem.candidates[members[mine[0], number][0]].run.created
         unit = columns.unit[number]
         most = _most(problem, [c for kind in mine for c in members[kind, number]]) // unit
-        near: dict[int, Terms] = defaultdict(list)
+        near: dict[Served, Terms] = defaultdict(list)
+        served = _served(mine, there, network)
         for right in problem.rights[number]:
-            for region in sorted(problem.book.money.pays_on[right.envelope]) if right.envelope in paid else ():
-                if any(region in there[kind] for kind in mine):
-                    column = columns.near[number, right.envelope, region] = model.column(
-                        ("near", number, right.envelope, region)
-                    )
-                    near[region].append((column, unit / 1000))
+            pays_on = problem.book.money.pays_on[right.envelope] if right.envelope in network.paid else ()
+            for region, ports in served:
+                if region in pays_on:
+                    key = (number, right.envelope, region, ports)
+                    column = columns.near[key] = model.column(("near", *key[:3], len(columns.near)))
+                    near[region, ports].append((column, unit / 1000))
                     takes = takes_of(problem.book, *weigh(problem.book, _lane(right.envelope, region), unit))
                     payments.append(Payment(column, takes, right.standing, created, number, most))
-        for region, terms in near.items():
-            for kind in mine:
-                if region in there[kind]:
-                    column = columns.lies[kind, number, region] = model.column(("lies-near", kind, number, region))
-                    terms.append((column, -1.0))
-            model.row(("near-regions", number, region), terms, -INF, 0.0)
+        for (region, ports), terms in near.items():
+            for kind in served[region, ports]:
+                column = columns.lies[kind, number, region] = model.column(("lies-near", kind, number, region))
+                terms.append((column, -1.0))
+            model.row(("near-regions", number, region, min(served[region, ports])), terms, -INF, 0.0)
     return payments
+
+
+def _served(
+    types: Sequence[int], there: Mapping[int, Mapping[int, Terms]], network: Network
+) -> dict[Served, list[int]]:
+    """(region, ports) → the types that are paid for there through these ports."""
+    found: dict[Served, list[int]] = defaultdict(list)
+    for kind in types:
+        for region in sorted(there[kind]):
+            if (kind, region) in network.doors:
+                found[region, network.doors[kind, region]].append(kind)
+    return dict(sorted(found.items(), key=lambda each: (each[0][0], each[1])))
 
 
 def _lie(
@@ -146,6 +179,28 @@ def _lie(
     for (kind, region), terms in in_region.items():
         groups = [(column, -gpus) for column, gpus in there[kind][region]]
         model.row(("near-groups", kind, region), [*terms, *groups], -INF, 0.0)
+
+
+def _flow(model: Model, network: Network, columns: _Columns) -> None:
+    """What is paid for runs with rights flows to the ports that serve them."""
+    hubs: dict[int, list[int]] = defaultdict(list)
+    for index, hub in enumerate(network.hubs):
+        for envelope in hub.envelopes:
+            hubs[envelope].append(index)
+    near: dict[tuple[int, ...], dict[frozenset[int], Terms]] = defaultdict(lambda: defaultdict(list))
+    for (number, envelope, _, ports), column in columns.near.items():
+        near[tuple(hubs[envelope])][ports].append((column, columns.unit[number] / 1000))
+    for group, by_ports in sorted(near.items()):
+        for ports in sorted(by_ports, key=sorted):
+            terms = [each for others, mine in by_ports.items() if others <= ports for each in mine]
+            flows = [
+                (column, -gpus)
+                for hub in group
+                for port, mine in network.hubs[hub].flows.items()
+                if port in ports
+                for column, gpus in mine
+            ]
+            model.row(("near-flow", *group, *sorted(ports)), [*terms, *flows], -INF, 0.0)
 
 
 def _lane(envelope: int, region: int) -> Lane:

@@ -118,29 +118,53 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal, duals)
 
 
-def relax_both(
-    model: Model, first: Mapping[int, float], second: Mapping[int, float], settings: Settings, held: float | None = None
-) -> tuple[Solution, Solution]:
-    """The relaxation for one objective, then for another with the first held: at its optimum, or at ``held`` below it.
+class Relaxation:
+    """A model's relaxation for one objective after another, each from where the one before ended.
 
-    From the optimum of the first, primal simplex needs a few steps for the second, where a cold start with the first as
-    a dense row takes ten times as long.
+    From there primal simplex needs a few steps, where a cold start with what was reached as a dense row takes ten times
+    as long.
     """
-    highs = new_highs(settings | {"solver": "simplex"})
-    model.maximise(first)
-    pass_model(highs, to_highs(model, relaxed=True))
-    found = _relaxed(highs)
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self._model = model
+        self._highs = new_highs(settings | {"solver": "simplex"})
+        self._passed = False
+
+    def best(self, costs: Mapping[int, float]) -> Solution:
+        """Maximise; without values where that ends in any other way than at an optimum."""
+        self._model.maximise(costs)
+        if self._passed:
+            every = np.arange(len(self._model.cost), dtype=np.int32)
+            self._highs.changeColsCost(len(every), every, np.asarray(self._model.cost, dtype=np.float64))
+            self._highs.setOptionValue("simplex_strategy", _PRIMAL)
+        else:
+            pass_model(self._highs, to_highs(self._model, relaxed=True))
+            self._passed = True
+        return _relaxed(self._highs)
+
+    def hold(self, costs: Mapping[int, float], least: float) -> None:
+        """Of this objective so much has to be reached from now on."""
+        columns = np.asarray(list(costs), dtype=np.int32)
+        weights = np.asarray(list(costs.values()), dtype=np.float64)
+        self._highs.addRow(least, INF, len(columns), columns, weights)
+
+    def raise_row(self, row: int, least: float) -> None:
+        """A row of the model has to reach so much from now on."""
+        self._model.row_lower[row] = least
+        if self._passed:
+            self._highs.changeRowBounds(row, least, INF)
+
+
+def relax_both(
+    model: Model, first: Mapping[int, float], second: Mapping[int, float], settings: Settings
+) -> tuple[Solution, Solution]:
+    """The relaxation for one objective, then for another with the first held at its optimum."""
+    relaxation = Relaxation(model, settings)
+    found = relaxation.best(first)
     if found.values is None:
         return found, found
-    columns = np.asarray(list(first), dtype=np.int32)
-    weights = np.asarray(list(first.values()), dtype=np.float64)
-    least = held_at(found.objective) if held is None else held
-    highs.addRow(least, INF, len(columns), columns, weights)
-    model.maximise(second)
-    every = np.arange(len(model.cost), dtype=np.int32)
-    highs.changeColsCost(len(every), every, np.asarray(model.cost, dtype=np.float64))
-    highs.setOptionValue("simplex_strategy", _PRIMAL)
-    return found, _relaxed(highs)
+    relaxation.hold(first, held_at(found.objective))
+    return found, relaxation.best(second)
 
 
 def _relaxed(highs: highspy.Highs) -> Solution:

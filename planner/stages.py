@@ -19,9 +19,9 @@ from planner.pay import pay
 from planner.purses import Purses
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
-from planner.solver import Settings, Solution, integer_bound, options, relax_both, solve
+from planner.solver import Relaxation, Settings, Solution, integer_bound, options, solve
 from policies import compact, demand, payers, seats
-from policies.model import INF, Model
+from policies.model import INF
 from policies.places import kinds
 from policies.problem import Problem
 from policies.seats import Seating
@@ -219,26 +219,21 @@ class Search:
             model.row_lower[row] = -INF
         bounds: dict[str, int] = {}
         intact = True
-        before: dict[int, float] = {}
+        relaxation = Relaxation(model, self.settings)
         for name, costs in self._objectives(solved.master):
             if intact and name in solved.bounds:
                 bounds[name] = solved.bounds[name]
+                if costs and not self.problem.exact and len(bounds) == 1:
+                    relaxation.best(costs)  # the others begin at its optimum
             else:
-                bounds[name] = self._bound(solved.master, name, self._relaxed(model, before, costs))
-            before = costs
+                bound = relaxation.best(costs).bound if costs else 0.0
+                bounds[name] = self._bound(solved.master, name, bound)
             if name in rows:
                 row, held = rows[name]
                 half = 0.5 / {"payers": 1000, "recalled": 1}.get(name, self._unit)  # of what its integers can differ by
                 intact = intact and reached[name] >= held - max(half, NOISE * abs(held))
-                model.row_lower[row] = reached[name] - NOISE * max(1.0, abs(reached[name]))
+                relaxation.raise_row(row, reached[name] - NOISE * max(1.0, abs(reached[name])))
         return bounds
-
-    def _relaxed(self, model: Model, before: dict[int, float], costs: dict[int, float]) -> float:
-        """The bound of a stage under what its rows hold; ``before``: the objective of the stage before it."""
-        if costs and before and not self.problem.exact:
-            return relax_both(model, before, costs, self.settings, held=-INF)[1].bound
-        model.maximise(costs)
-        return solve(model, self.settings, relaxed=True).bound if costs else 0.0
 
     def _place(self, master: Master, solution: Solution, room: Room) -> tuple[Outcome, frozenset[int]]:
         """The outcome of a solution, and the domains of kinds in which some piece found no place."""

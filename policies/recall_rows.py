@@ -178,6 +178,7 @@ def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
         else:
             rows_of.keep(i)
     rows_of.claim(claim)
+    rows_of.add_up()
     rows_of.seconds()
 
 
@@ -195,7 +196,7 @@ class _Rows:
                 self.at[limit].append(payment)
         self.before: dict[Limit, list[tuple[int, int]]] = defaultdict(list)
         self.fixed: dict[Limit, int] = defaultdict(int)
-        self.sums: dict[Limit, list[tuple[frozenset[int], int]]] = defaultdict(list)
+        self.sums: dict[Limit, dict[frozenset[tuple[int, int]], int]] = defaultdict(dict)
 
     def keep(self, i: int) -> None:
         """A part that never goes."""
@@ -265,26 +266,25 @@ class _Rows:
             self.model.row(("starts-full", first, *limit), [*near, *more], 0.0, INF)
 
     def _sum(self, limit: Limit, near: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
-        """What these payments take: a column of its own where many do, the same for all claims that ask for them.
-
-        Younger and nearer claims have fewer of them before them: so it is a sum that is there already, and the rest.
-        """
+        """What these payments take: where they are many one column, the same for all claims that ask for them."""
         if len(near) <= SUMMED:
             return [(column, weight / 1000) for column, weight in near]
-        mine = frozenset(column for column, _ in near)
-        known, total = max(
-            (each for each in self.sums[limit] if each[0] <= mine),
-            key=lambda each: len(each[0]),
-            default=(frozenset(), -1),
-        )
-        if known != mine:
-            rest = [(column, weight / 1000) for column, weight in near if column not in known]
-            more = self.model.column(("near-sum", *limit, len(mine)))
-            parts = [*rest, (more, -1.0)] if total < 0 else [*rest, (total, 1.0), (more, -1.0)]
-            self.model.row(("near-sum", *limit, len(mine)), parts, 0.0, 0.0)
-            self.sums[limit].append((mine, more))
-            total = more
-        return [(total, 1.0)]
+        known = self.sums[limit]
+        mine = frozenset(near)
+        if mine not in known:
+            known[mine] = self.model.column(("near-sum", *limit, len(known)))
+        return [(known[mine], 1.0)]
+
+    def add_up(self) -> None:
+        """What those columns are. Younger claims ask for fewer payments: so each is another one and the rest."""
+        for limit, sums in self.sums.items():
+            done: list[frozenset[tuple[int, int]]] = []
+            for number, (near, total) in enumerate(sorted(sums.items(), key=lambda each: (len(each[0]), each[1]))):
+                inside = max((other for other in done if other <= near), key=len, default=frozenset())
+                terms = [(column, weight / 1000) for column, weight in sorted(near - inside)]
+                more = [(sums[inside], 1.0)] if inside else []
+                self.model.row(("near-sum", *limit, number), [*terms, *more, (total, -1.0)], 0.0, 0.0)
+                done.append(near)
 
     def seconds(self) -> None:
         """The next second of hours and credits has room for all that stays and starts."""

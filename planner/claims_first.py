@@ -21,7 +21,7 @@ GANG: Final = 64
 """Least Active GPUs of a run whose starts are whole from the first."""
 NODES: Final = 100
 """Most branch-and-bound nodes of either MIP."""
-CUTS: Final[Settings] = {"mip_pool_soft_limit": 200}
+CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
 """The solver finds thousands of cuts here and uses some dozen: keeping the others takes most of its time."""
 
 

@@ -8,7 +8,7 @@ from policies.model import INF
 
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
-TERMS = 500_000
+TERMS = 300_000
 """Most terms of a master in which claims may give way that is made whole: rounding takes minutes beyond."""
 
 

@@ -36,6 +36,8 @@ NODES = 2_000
 EXACT_NODES = 50_000
 """Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
 HALF = 0.5
+NEAR = 10
+"""How often Policy ``solver.gap`` a large problem may end away from its bound and not be solved again."""
 NOISE = 1e-7
 """Relative noise of the solver's arithmetic."""
 START_STAGES = {"starts": False, "opportunistic": True}
@@ -160,13 +162,18 @@ class Search:
         """What the next master tells apart: the domains where placement failed; in small worlds, then, every node."""
         if seated or (not failed and not self.problem.exact):
             return None
-        if all(stage.value == stage.bound for stage in best.stages):
+        if all(stage.value == stage.bound for stage in best.stages) or self._near(best):
             return None
         if self.problem.exact and (split or not failed):
             nodes = seating.seatings(self._room())
             if seats.count(self.problem, nodes) <= SEATS:
                 return frozenset(node.domain for node in nodes), nodes
         return None if failed <= split else (split | failed, [])
+
+    def _near(self, best: Outcome) -> bool:
+        """Is a large problem's first stage so near to its bound that telling more apart is not worth a second solve?"""
+        first = best.stages[0]
+        return not self.problem.exact and first.value >= first.bound * (1 - NEAR * self.settings["mip_rel_gap"])
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
         values: list[int] = []

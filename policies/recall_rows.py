@@ -36,6 +36,8 @@ Terms = dict[int, list[tuple[int, float]]]
 """Cap → columns with what one of each takes of it."""
 
 
+TIGHT: Final = 500
+"""Most parts that may give way in a model with ``starts-full`` rows: larger ones take three times as long with them."""
 SUMMED: Final = 2
 """Most near payments that are written out where a claim asks for their sum."""
 _NOISE: Final = 0.5
@@ -262,7 +264,7 @@ class _Rows:
         self.model.row(("full", first, *limit), [*near, *others, *least], 0.0, INF)
         all_stay = sum(weight for _, weight in stay)
         more = [(reason.full, (all_stay - reason.least) / 1000) for reason in reasons if reason.least > all_stay]
-        if near and others and more:
+        if near and others and more and len(self.held.stays) <= TIGHT:
             self.model.row(("starts-full", first, *limit), [*near, *more], 0.0, INF)
 
     def _sum(self, limit: Limit, near: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from policies import capacity, demand, flows, payments, recall_rows, seats, trees
+from policies import capacity, demand, flows, payments, recall_held, seats, trees
 from policies.demand import Starts
 from policies.flows import Flows
 from policies.model import INF, Model
 from policies.payments import Purse
 from policies.places import Capacity, Kind, usable
 from policies.problem import Problem
-from policies.recall_rows import Held, PayKey
+from policies.recall_held import Held, PayKey
 from policies.seats import Seat, Seating
 
 _NOISE: Final = 1e-6
@@ -71,7 +71,7 @@ def build(
         capacity.rows(model, kind, pieces.get(kind.index, []), room)
     seated = seats.columns(model, problem, kinds, starts, seatings) if seatings else {}
     purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
-    held = recall_rows.columns(model, problem)
+    held = recall_held.columns(model, problem)
     pay: dict[PayKey, int] = {}
     money = Flows({}, {})
     if problem.exact:

@@ -17,11 +17,11 @@ from planner.purses import Demand
 from planner.rest import beside, fractional, made_whole, solve_rest, tight
 from planner.room import Room
 from planner.solver import Floats, Settings, integer_bound, relax_both, solve
-from policies import payers, payments, recall_rows
+from policies import payers, payments, recall_held
 from policies.model import Model
 from policies.payments import Purse, limits_runs
 from policies.problem import Problem
-from policies.recall_rows import Held, PayKey
+from policies.recall_held import Held, PayKey
 
 NEAR: Final = 0.01
 """What a rank of a GPU's payer counts, as part of what the GPU itself is worth at least."""
@@ -91,7 +91,7 @@ def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) ->
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
-    held = recall_rows.columns(model, problem, goes)
+    held = recall_held.columns(model, problem, goes)
     built = _PayModel(model, {}, {}, {}, [], {}, held)
     numbers: dict[object, int] = {}
     for start in draft.starts:

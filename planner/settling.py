@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from planner.solver import Floats
 from policies.model import INF
-from policies.recall_rows import Held
+from policies.recall_held import Held
 
 STAY: Final = (1.0, 0.5)
 """Parts that go by less than this are made to stay together, the first that loses little enough."""

@@ -29,7 +29,7 @@ from policies.payments import Purse, Terms, limits_runs, per_region
 from policies.places import Kind
 from policies.problem import Problem
 from policies.recall_flows import Hub, Lies, Network
-from policies.recall_rows import Held
+from policies.recall_held import Held
 
 
 class LaneClass(NamedTuple):

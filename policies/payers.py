@@ -17,7 +17,7 @@ from policies.runs import RunRow
 if TYPE_CHECKING:  # a Problem holds Payers
     from policies.payments import Purse
     from policies.problem import Problem
-    from policies.recall_rows import PayKey
+    from policies.recall_held import PayKey
 
 
 class Source(NamedTuple):

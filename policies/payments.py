@@ -17,12 +17,12 @@ caps are integer columns.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from policies import recall_rows
+from policies import recall_held, recall_rows
 from policies.model import INF, Model
 from policies.payers import Source
 from policies.places import Kind
 from policies.problem import Problem
-from policies.recall_rows import Held, PayKey
+from policies.recall_held import Held, PayKey
 from policies.seats import Seat
 from policies.shapes import Shape
 
@@ -91,7 +91,7 @@ def rows(model: Model, problem: Problem, purses: list[Purse], held: Held, *, who
     if held.stays:
         example = {purse.index: problem.candidates[purse.example] for purse in purses}
         recall_rows.rows(
-            model, held, [recall_rows.payment(problem, example[key[0]], key, column) for key, column in pay.items()]
+            model, held, [recall_held.payment(problem, example[key[0]], key, column) for key, column in pay.items()]
         )
     return pay
 

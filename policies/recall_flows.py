@@ -27,7 +27,7 @@ from policies.model import INF, Model
 from policies.payments import Terms
 from policies.places import Kind, usable
 from policies.problem import Problem
-from policies.recall_rows import Held, Payment
+from policies.recall_held import Held, Payment
 from policies.shapes import Shape
 from policies.yielding import takes_of
 

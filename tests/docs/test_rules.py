@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from planner import bands, components, large, lower, stages
 from tests.docs import pages
 
 PAGES = sorted(pages.RULES.glob("*.md"))
@@ -48,23 +47,3 @@ def test_links_and_named_files_are_there(page: Path) -> None:
     dead += [name for name in named if not (pages.ROOT / name).exists()]
 
     assert dead == []
-
-
-def test_the_planners_page_has_the_planners_limits() -> None:
-    text = " ".join((pages.ROOT / "docs" / "planner.md").read_text(encoding="utf-8").split())
-    said = [
-        f"at most {lower.EXACT} runs that wait",
-        f"Above {stages.SMALL} integer columns",
-        f"Up to {large.MIDDLE:,} integer columns",
-        f"up to {stages.ROUNDS} times",
-        f"up to {stages.SEATS:,} seats",
-        f"`solver.gap` or {stages.NODES:,} nodes",
-        f"more than {stages.EXACT_NODES:,} nodes",
-        f"at most {bands.NODES} LPs",
-        f"At most {components.ROUNDS} rounds, and no more than {components.COLUMNS:,} columns",
-        f"{components.NODES} nodes",
-        f"on {components.WORKERS} threads",
-        ", ".join(map(str, bands.BANDS[:-1])).replace(f"{bands.BANDS[0]},", f"{bands.BANDS[0]} and more,"),
-    ]
-
-    assert [words for words in said if words not in text] == []

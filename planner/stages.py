@@ -130,7 +130,8 @@ class Search:
         problem = self.problem
         split: frozenset[int] = frozenset()
         best = first
-        ceiling = {name: self._everything(name) for name in self._order()[:1]}
+        everything = {name: self._everything(name) for name in self._order()}
+        ceiling = {name: everything[name] for name in self._order()[:1]}
         nodes: list[Seating] = []
         for _ in range(ROUNDS):
             room = self._room()
@@ -141,12 +142,14 @@ class Search:
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
-                everything = {name: self._everything(name) for name in self._order()}
                 best.stages = self._certificates(best, everything | solved.bounds | ceiling)
                 break
             outcome, failed = self._place(master, solved.solution, room)
             if self._rank(outcome) > self._rank(best):
                 best = outcome
+            if master.integers > large.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
+                best.stages = self._certificates(best, everything | solved.bounds | ceiling)
+                yield best
             best.stages = self._certificates(best, self._conditional(solved, best) | ceiling)
             best.master = master
             finer = self._finer(best, split, failed, seated=bool(master.seats))

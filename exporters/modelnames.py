@@ -52,6 +52,7 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "rights": ("type", "rights"),
     "near": ("rights", "envelope", "region", "text"),
     "near-paid": ("envelope",),
+    "near-flow": ("envelope", "text"),
     "near-regions": ("rights", "region", "type"),
     "near-starts": ("type", "rights"),
     "near-groups": ("type", "region"),

@@ -29,7 +29,7 @@ def place(given: Path | str) -> Path:
     try:
         from upath import UPath
     except ModuleNotFoundError:
-        need = "a lake at a URL needs universal-pathlib, which is not installed; say pip install 'jobtree[lake]'"
+        need = "a lake at a URL needs universal-pathlib, which is not installed; install the wheel with [lake]"
         raise Refusal(need, subject=text) from None
     try:
         with warnings.catch_warnings(action="ignore"):  # of schemes that it treats like any other

@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 
 from jobtree.world.values import Bools
+from planner.bands import BANDS
 from planner.dive import columns_of
 from planner.master import Master
 from planner.solver import LEAN, Floats, Settings, Solution, solve
 from policies.model import Model
 
-GANG: Final = 64
+GANG = BANDS[0]
 """Least Active GPUs of a run whose starts are whole from the first."""
 NODES: Final = 100
 """Most branch-and-bound nodes of either MIP."""

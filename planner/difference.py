@@ -36,12 +36,14 @@ class Difference:
     """What the other plan leaves otherwise than the present one.
 
     ``gain``: runs that hold GPUs only then, with their payers; ``lose``: only now, likewise; ``change``: in both, with
-    other payers or widths: (now, then). ``gpus``, ``held``: of each flavor, on nodes and in open Active leases.
+    other payers or widths: (now, then); ``restart``: in both alike, but what runs would end and start anew. ``gpus``,
+    ``held``: of each flavor, on nodes and in open Active leases.
     """
 
     gain: dict[RunKey, Payers]
     lose: dict[RunKey, Payers]
     change: dict[RunKey, tuple[Payers, Payers]]
+    restart: dict[RunKey, Payers]
     gpus: dict[str, Pair]
     held: dict[str, Pair]
     stages: list[StagePair]
@@ -51,10 +53,13 @@ def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan])
     """Compare the plan of one world with the plan of another."""
     worlds = [after(snapshot, plan) for snapshot, plan in (present, otherwise)]
     now, then = (_payers(world) for world in worlds)
+    open_now = _open(present[0])
+    stay, stay_then = (_runs_of(open_now & _open(world)) for world in worlds)
     return Difference(
         gain={key: then[key] for key in sorted(then.keys() - now.keys())},
         lose={key: now[key] for key in sorted(now.keys() - then.keys())},
         change={key: (now[key], then[key]) for key in sorted(now.keys() & then.keys()) if now[key] != then[key]},
+        restart={key: then[key] for key in sorted(stay - stay_then) if now[key] == then.get(key)},
         gpus=_pairs(*(_capacity(world) for world in worlds)),
         held=_pairs(*(_held(world) for world in worlds)),
         stages=_stages(present[1], otherwise[1]),
@@ -79,6 +84,21 @@ def _payers(world: Snapshot) -> dict[RunKey, Payers]:
             payer = f"{budget}/{envelope}" if budget else "nobody"
             payers[payer] = payers.get(payer, 0) + len(ordinals)
     return found
+
+
+def _open(world: Snapshot) -> set[tuple[str, str, str]]:
+    """(namespace, run, lease) of open leases."""
+    leases = world.tables["leases"]
+    named = zip(*(values.texts(leases, column) for column in ("namespace", "run", "name")), strict=True)
+    return {
+        (namespace, run, name)
+        for (namespace, run, name), closed in zip(named, values.bools(leases, "closed").tolist(), strict=True)
+        if not closed
+    }
+
+
+def _runs_of(leases: set[tuple[str, str, str]]) -> set[RunKey]:
+    return {(namespace, run) for namespace, run, _ in leases}
 
 
 def _capacity(world: Snapshot) -> dict[str, int]:

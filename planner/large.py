@@ -1,6 +1,6 @@
 """How a large master is solved for its first stage: by its size, and by whether running claims may give way."""
 
-from planner import bands, components
+from planner import bands, claims_first, components
 from planner.claims_first import solve_claims_first
 from planner.master import Master
 from planner.solver import LEAN, Settings, Solution, solve
@@ -8,6 +8,8 @@ from policies.model import INF
 
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
+WHOLE = 1_000
+"""Most integer columns of a master that is solved whole from where claims-first ended."""
 TERMS = 300_000
 """Most terms of a master in which claims may give way that is made whole: rounding takes minutes beyond."""
 
@@ -17,10 +19,10 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     parted = components.solve_components(master, settings)
     if parted is not None:
         return parted
-    return _with_recall(master, settings) if master.held.stays else _without(master, settings)
+    return _with_recall(master, settings) if master.held.stays else _without_recall(master, settings)
 
 
-def _without(master: Master, settings: Settings) -> Solution:
+def _without_recall(master: Master, settings: Settings) -> Solution:
     whole = Solution(None, -INF, INF, optimal=False)
     if master.integers <= MIDDLE:
         whole = solve(master.model, settings | LEAN)
@@ -30,14 +32,18 @@ def _without(master: Master, settings: Settings) -> Solution:
 
 
 def _with_recall(master: Master, settings: Settings) -> Solution:
-    """Claims first, where they can be solved so; in bands otherwise. Of a master with more than TERMS only the bound:
-    the order by age stands beside it.
+    """Claims first, where they can be solved so, and a small master whole from there; in bands otherwise.
+
+    Of a master with more than TERMS only the bound: the order by age stands beside it.
     """
     if len(master.model.values) > TERMS:
         return Solution(None, -INF, bands.certify(master, settings), optimal=False)
     first = Solution(None, -INF, INF, optimal=False)
     if master.integers <= MIDDLE:
         first = solve_claims_first(master, settings)
+        if first.values is not None and master.integers <= WHOLE:
+            limits = settings | LEAN | {"mip_max_nodes": claims_first.NODES}
+            return _better(first, solve(master.model, limits, start=first.values.tolist()))
         if first.values is not None:
             return first
     return _better(first, bands.solve_large(master, settings))

@@ -8,7 +8,8 @@ spare counts its discount):
     Σ_regions lies(type, rights, region)       ≤ what of the type starts with these rights
     Σ_rights lies(type, rights, region)        ≤ what of the type lies in the region
     Σ_rights, regions, ports near(rights, envelope, ·, ·) ≤ what the envelope pays
-    Σ_rights, envelopes of hubs, regions near(rights, envelope, ·, ports) ≤ Σ what flows from these hubs to these ports
+    Σ_rights, envelopes, regions near(rights, envelope, ·, these ports or some of them)
+        ≤ Σ what flows from the envelopes' hubs to these ports           envelopes: all with just these hubs
 
 The rows of ``policies.recall_rows`` over the near payments then say which claims stay.
 """
@@ -200,7 +201,7 @@ def _flow(model: Model, network: Network, columns: _Columns) -> None:
                 if port in ports
                 for column, gpus in mine
             ]
-            model.row(("near-flow", *group, *sorted(ports)), [*terms, *flows], -INF, 0.0)
+            model.row(("near-flow", min(network.hubs[group[0]].envelopes), *sorted(ports)), [*terms, *flows], -INF, 0.0)
 
 
 def _lane(envelope: int, region: int) -> Lane:

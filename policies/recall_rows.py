@@ -5,9 +5,10 @@ that a start may touch, with stays ∈ {0, 1}, and per limit c that it is held t
 or credits):
 
     Σ weight × pay + Σ_p weight × stays_p ≤ limit
-    Σ_may recall p weight × pay + Σ_q before weight × stays_q ≥ Σ_p (limit + 1 − weight to the end of p) × full_pc
-    Σ_may recall p weight × pay ≥ Σ_p (limit + 1 − weight to the end of p − Σ_q before weight) × full_pc
-                                           p: parts of one claim, q: of the claims before it
+    Σ_may recall p weight × pay + Σ_q before weight × stays_q ≥ Σ_p (limit + 1 − weight to the end of p)⁺ × full_pc
+    Σ_may recall p weight × pay ≥ Σ_p (limit + 1 − weight to the end of p − Σ_q before weight)⁺ × full_pc
+                                           p: parts of one claim, q: of the claims before it; x⁺ = max(0, x); the second
+                                           in models of up to TIGHT parts, implied by whole columns
     1 − stays_p ≤ Σ_c full_pc              it stays, unless some limit is full without it
     stays_p ≤ stays of the group before    malleable claims, group by group; that one's going is a reason too
 
@@ -73,6 +74,10 @@ class _Rows:
         asked: dict[Limit, list[Reason]] = defaultdict(list)
         for i in parts:
             part, column = self.problem.running.parts[i], self.held.stays[i]
+            leader = self.held.stays.get(i - 1) if part.follows else None
+            if leader is None and part.follows and not self.problem.running.outcome.funded[i - 1]:
+                self.model.row(("in-order", i), [(column, 1.0)], -INF, 0.0)
+                continue
             reasons = self.held.reasons[i] = []
             for limit, weight in self.problem.yielding.takes[i].items():
                 reason = self._reason(i, limit, weight, mine[limit])
@@ -80,11 +85,6 @@ class _Rows:
                     reasons.append(reason)
                     asked[limit].append(reason)
                 mine[limit] += weight
-            leader = self.held.stays.get(i - 1) if part.follows else None
-            if leader is None and part.follows and not self.problem.running.outcome.funded[i - 1]:
-                self.model.row(("in-order", i), [(column, 1.0)], -INF, 0.0)
-                del self.held.reasons[i]
-                continue
             given: list[tuple[int, float]] = []
             if leader is not None:
                 self.model.row(("in-order", i), [(column, 1.0), (leader, -1.0)], -INF, 0.0)
@@ -95,7 +95,7 @@ class _Rows:
             self._full(parts[0], limit, reasons)
         for i in parts:
             for limit, weight in self.problem.yielding.takes[i].items():
-                self.before[limit] = [*self.before[limit], (self.held.stays[i], weight)]
+                self.before[limit] = [*self.before[limit], (self.held.stays[i], weight)]  # reasons keep the list before
 
     def _reason(self, i: int, limit: Limit, weight: int, mine: int) -> Reason | None:
         """That the part is in want of room at a limit, if it can be; ``mine``: what its claim takes before it."""
@@ -110,14 +110,14 @@ class _Rows:
         return Reason(full, near, stay, (most // unit + 1) * unit)
 
     def _full(self, first: int, limit: Limit, reasons: Sequence[Reason]) -> None:
-        """One ``full`` at most may be 1, and only where that much is taken before the claim.
+        """The ``full`` of one claim share what is taken before it; one that needs nothing gives nothing.
 
         Were all claims before it to stay, that much less has to be taken by what starts: implied, but not in parts.
         """
         stay = reasons[0].stay
         near = self._sum(limit, reasons[0].near)
         others = [(column, weight / 1000) for column, weight in stay]
-        least = [(reason.full, -reason.least / 1000) for reason in reasons]
+        least = [(reason.full, -max(0, reason.least) / 1000) for reason in reasons]
         self.model.row(("full", first, *limit), [*near, *others, *least], 0.0, INF)
         all_stay = sum(weight for _, weight in stay)
         more = [(reason.full, (all_stay - reason.least) / 1000) for reason in reasons if reason.least > all_stay]

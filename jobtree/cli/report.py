@@ -57,7 +57,7 @@ def _report(options: Options, given: argparse.Namespace) -> int:
         from reports.output import FORMATS as WRITERS
         from reports.query import make
     except ModuleNotFoundError as error:
-        raise Refusal(f"reports need {error.name}, which is missing; say pip install 'jobtree[reports]'") from None
+        raise Refusal(f"reports need {error.name}, which is missing; install the wheel with [reports]") from None
 
     made = make(_lake(options, given.lake), given.report, given.since, given.until, _settings(given.settings))
     show.warn(f"{subject}: {message}" for subject, message in made.troubles)

@@ -33,24 +33,30 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     """What ``-o json`` prints; each pair is now and then.
 
     ``starts``, ``stops``: runs that would hold GPUs, or no longer, with their payers; ``changes``: runs with other
-    payers or widths; ``flavors``: GPUs that there are, and that are held; ``stages``: values in their own units.
+    payers or widths; ``restarts``: runs that would end and start anew; ``flavors``: GPUs that there are, and that are
+    held; ``stages``: values in their own units.
     """
 
     changed: list[str]
     starts: Named
     stops: Named
     changes: dict[str, list[dict[str, int]]]
+    restarts: Named
     flavors: dict[str, dict[str, list[int]]]
     stages: list[dict[str, Any]]
 
     def lines(self) -> list[str]:
         """For people."""
         found = [f"What if {', and '.join(self.changed)}?"]
-        for title, runs in (("Would hold GPUs", self.starts), ("Would not hold GPUs", self.stops)):
+        for title, runs in (
+            ("Would hold GPUs", self.starts),
+            ("Would not hold GPUs", self.stops),
+            ("Would end and start anew", self.restarts),
+        ):
             found += _section(title, ("RUN", "GPUS", "PAYERS"), [(run, *_paid(runs[run])) for run in runs])
         rows = [(run, *_paid(now), *_paid(then)) for run, (now, then) in self.changes.items()]
         found += _section("Would hold them otherwise", ("RUN", "GPUS", "PAYERS", "THEN", "PAYERS THEN"), rows)
-        if not (self.starts or self.stops or self.changes):
+        if not (self.starts or self.stops or self.changes or self.restarts):
             found += ["", "Every run would fare as it does now."]
         flavors = [
             (name, *(str(number) for number in (*pairs["gpus"], *pairs["held"])))
@@ -150,6 +156,7 @@ def _shown(found: Difference, words: list[str]) -> Shown:
         starts=_named(found.gain),
         stops=_named(found.lose),
         changes={"/".join(key): [now, then] for key, (now, then) in found.change.items()},
+        restarts=_named(found.restart),
         flavors={
             name: {
                 "gpus": [found.gpus[name].present, found.gpus[name].otherwise],

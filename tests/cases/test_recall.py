@@ -125,3 +125,16 @@ def test_quota_that_returns_funds_the_recalled_claim_again() -> None:
             ("shared", "2026-01-01T01:00:00Z", None),
         ]
     ]
+
+
+def test_a_group_that_is_unfunded_already_is_no_reason_for_another_to_go() -> None:
+    world = World().domain("A", nodes=4).budget("org:a", 12)
+    wide = {"minTotalGPUs": 4, "maxTotalGPUs": 12, "stepGPUs": 4}
+    world.run("wide", 12, owner="org:a:x:y", by=4, malleable=wide).cycle("-1h")
+    (envelope,) = world.state().get("Budget", "org-a")["spec"]["envelopes"]
+    world.edit("Budget", "org-a", spec={"envelopes": [{**envelope, "concurrency": 8}]})
+    assert world.cycle("-30m").funding("wide") == {"shared": 8, "unfunded": 4}
+
+    cycle = world.run("own", 2, owner="org:a").run("twin", 6, owner="org:a:x:y").cycle()
+
+    assert (cycle.waiting, cycle.funding("wide")) == (["twin"], {"shared": 4, "unfunded": 8})

@@ -152,3 +152,12 @@ def test_a_width_that_no_run_may_have_is_refused() -> None:
 def test_misuse(options: list[str], words: str) -> None:
     output = world().runs("whatif", *options, at=T0)
     assert (output.code, words in output.err) == (2, True)
+
+
+def test_a_run_that_loses_its_node_would_end_and_start_anew() -> None:
+    made = World().node("a1").node("a2").budget("org:a", 8).policy().run("first", 4, runtime={"requeue": True})
+    (node,) = made.cycle("-1h").leases("first")[0].nodes
+    found = asked(made, "--remove-node", node)
+
+    assert (*fate(found), found["changes"], found["restarts"]) == ({}, {}, {}, {"default/first": {"org-a/gpus": 4}})
+    assert "Would end and start anew" in made.runs("whatif", "--remove-node", node, at=T0).ok().out

@@ -29,6 +29,7 @@ PHRASES: Final = (
     "to {SHARE:word} times the gap",
     "gangs of {GANG} and more start are solved first",
     "either to {claims_first.NODES} nodes",
+    "Up to {large.WHOLE} integer columns the master is then solved whole",
     "A master of more than {large.TERMS} terms",
     "where the master has more than {large.TERMS} terms",
     "within {stages.NEAR:word} times `solver.gap`",
@@ -37,9 +38,10 @@ PHRASES: Final = (
     "each part to {components.NODES} nodes",
     "on {WORKERS} threads",
     "`planner/allot.py`, at most {allot.NODES} nodes",
-    "Above {WHOLE} columns",
+    "Above {pay.WHOLE} columns",
     "`planner/rest.py`, at most {rest.NODES} nodes",
     "The {prices.MOST} largest are in the plan",
+    "A relaxation of more than {prices.TERMS} terms has none",
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""

@@ -117,7 +117,7 @@ def test_without_the_extra_a_url_says_what_to_install(monkeypatch: pytest.Monkey
         Lake("memory://bucket/lake")
     assert str(refusal.value) == (
         "memory://bucket/lake: a lake at a URL needs universal-pathlib, which is not installed; "
-        "say pip install 'jobtree[lake]'"
+        "install the wheel with [lake]"
     )
 
 

@@ -4,7 +4,8 @@ import pytest
 
 import planner
 from jobtree.check import check
-from planner import large, lower, pay, stages
+from planner import claims_first, large, lower, pay, stages
+from policies import recall_rows
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
@@ -16,6 +17,8 @@ def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
     monkeypatch.setattr(pay, "WHOLE", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
     monkeypatch.setattr(large, "MIDDLE", middle)
+    monkeypatch.setattr(claims_first, "GANG", 2)
+    monkeypatch.setattr(recall_rows, "SUMMED", 0)
 
 
 def hold_between(world: World) -> None:

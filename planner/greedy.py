@@ -4,7 +4,7 @@ Heaviest (oldest) first; each takes the nearest payers that still have room, the
 a run type that once did not fit will not fit later in the same pass, and is skipped.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -22,12 +22,22 @@ _Part = tuple[frozenset[int], int]
 """Sites, and the Active GPUs that may lie there."""
 
 
-def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iterable[int]) -> None:
-    """Add to ``draft`` whatever still fits, candidates in ``order``; gangs are left to the master."""
+def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Sequence[int]) -> None:
+    """Add to ``draft`` whatever still fits, candidates in ``order``; gangs are left to the master.
+
+    Who gives way may leave more than was needed, so where somebody did, all that waits is tried once more.
+    """
+    filler = _Filler(problem, room, purses)
+    while _fill(problem, filler, draft, order):
+        pass
+
+
+def _fill(problem: Problem, filler: "_Filler", draft: Draft, order: Sequence[int]) -> bool:
+    """One pass over the order; did somebody give way?"""
     in_gang = {key for gang in problem.gangs for key in gang}
     started = draft.started(problem)
     hopeless: set[tuple[int, int, int, int]] = set()
-    filler = _Filler(problem, room, purses)
+    filler.recalled = False
     for index in order:
         candidate = problem.candidates[index]
         kind = problem.types[candidate.type]
@@ -48,6 +58,7 @@ def fill(problem: Problem, room: Room, purses: Purses, draft: Draft, order: Iter
             draft.paid[index] = paid
             started.add(candidate.run.key)
             break
+    return filler.recalled
 
 
 class _Need(NamedTuple):
@@ -67,6 +78,8 @@ class _Filler:
         self.room = room
         self.purses = purses
         self.vacancies = Vacancies(room)
+        self.recalled = False
+        """Did a start make somebody give way in this pass?"""
         self._unpaid: dict[_Need, int] = {}
         """The least Active GPUs that found no payers."""
         self._mixed: dict[frozenset[int], bool] = {}
@@ -228,6 +241,7 @@ class _Filler:
         paid = self.purses.recall(candidate, needed)
         if paid is not None:
             self._unpaid.clear()  # who gave way may have left more than was needed
+            self.recalled = True
         return paid
 
     def _is_unpaid(self, start: Start, region: int, gpus: int) -> bool:

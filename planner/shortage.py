@@ -109,7 +109,8 @@ class _Rises:
         far: list[tuple[int, float]] = []
         for recalls in sorted(terms, key=lambda r: (r is not None, 0 if r is None else -r[0])):  # the farthest first
             far += [(pay, weight / scale) for pay, weight in terms[recalls]]
-            left = max(0, cap.limit - used + self.purses.loose(index, recalls)) / scale
+            loose = 0 if cap.ahead else self.purses.loose(index, recalls)  # nobody gives way for want of look-ahead
+            left = max(0, cap.limit - used + loose) / scale
             self.model.row(("cap", index, recalls), [*far, (column, -1.0)], -INF, left)
         self._found.append((column, lambda rise: missing_at(cap, round(rise * scale), used)))
 

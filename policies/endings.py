@@ -75,10 +75,11 @@ def _gone(at: int) -> Ending:
 
 
 def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> Ending | None:
-    if run.outcome:
-        return Ending(run.outcome, run.outcome_reason or run.outcome, at, "") if leases else None
     start = started(run, leases)
     limit_at = limit_end(start, run.limit)
+    if run.outcome:
+        ended = limit_at if limit_at is not None and run.outcome_reason == "TimeLimit" else at
+        return Ending(run.outcome, run.outcome_reason or run.outcome, min(at, ended), "") if leases else None
     completed = run.completed_at
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
         return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")

@@ -1,5 +1,13 @@
 """A nearer claimant's start takes back what farther claims hold (spec §3.8, stage 4)."""
 
+import pytest
+
+import planner
+from jobtree.cluster.statefile import StateFile
+from jobtree.world.snapshot import take
+from planner import large
+from tests.reference.large import plan_as_large
+from tests.reference.worlds import AT
 from tests.support.worlds import Cycle, World
 
 LOAN = {"allowBorrow": True, "sponsors": ["org:a"]}
@@ -138,3 +146,26 @@ def test_a_group_that_is_unfunded_already_is_no_reason_for_another_to_go() -> No
     cycle = world.run("own", 2, owner="org:a").run("twin", 6, owner="org:a:x:y").cycle()
 
     assert (cycle.waiting, cycle.funding("wide")) == (["twin"], {"shared": 4, "unfunded": 8})
+
+
+def test_what_a_recall_leaves_over_starts_what_was_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World().node("n1").node("n2").budget("org:a", 6).policy().run("kid", 6, owner="org:a:x")
+    world.cycle("-1h")
+    for number, (name, gpus, owner) in enumerate((("cou", 1, "org:a:z"), ("own", 5, "org:a"), ("late", 1, "org:a:z"))):
+        world.run(name, gpus, owner=owner, created=f"-{9 - number}m")
+    plan_as_large(monkeypatch)
+    monkeypatch.setattr(large, "TERMS", 0)  # the order by age alone
+
+    plan = planner.plan(take(StateFile(world.save(), AT).read()), AT)
+
+    assert sorted(lease.spec.run_ref.name for lease in plan.leases) == ["cou", "own"]
+
+
+@pytest.mark.parametrize("more", [[], [("big", 9)]], ids=["alone", "beside another"])
+def test_nobody_gives_way_for_want_of_hours_that_are_provided_for(more: list[tuple[str, int]]) -> None:
+    world = World().node("n1").node("n2").budget("org:a", 12, maxGPUHours=100, sharing="family").policy()
+    world.run("far", 2, owner="org:a:x").cycle("-1h")
+    for name, gpus in [("near", 4), *more]:
+        world.run(name, gpus, owner="org:a")
+
+    assert "46 GPU-hours short" in world.cycle().condition("near", "Admitted")["message"]

@@ -10,7 +10,7 @@ MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
 WHOLE = 1_000
 """Most integer columns of a master that is solved whole from where claims-first ended."""
-TERMS = 300_000
+TERMS = 360_000
 """Most terms of a master in which claims may give way that is made whole: rounding takes minutes beyond."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jobtree.world.values import Bools
 from planner.dive import Dive, columns_of
 from planner.master import Master
-from planner.solver import LEAN, Floats, Settings, Solution, new_highs, pass_model, solve, to_highs
+from planner.solver import LEAN, Floats, Settings, Solution, new_highs, only_integer, pass_model, solve, to_highs
 from policies.model import INF, Model
 
 BANDS: Final = (64, 16, 8, 4, 0)
@@ -65,7 +65,7 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     near = bound * (1 - FAR * settings["mip_rel_gap"]) if not master.held.stays else -INF
     point, value = Dive(master, columns, low, high, settings).run(BANDS, bound, near)
     if point is None:
-        gangs = np.asarray(master.model.integer, dtype=np.bool_) & columns.counts & (columns.size >= BANDS[0])
+        gangs = np.asarray(master.model.integer, dtype=np.bool_) & columns.gangs(BANDS[0])
         first = _gangs(master.model, gangs, settings)
         bound = min(bound, first.bound)
         if first.values is not None:
@@ -81,12 +81,8 @@ def certify(master: Master, settings: Settings) -> float:
 
 def _gangs(model: Model, whole: Bools, settings: Settings) -> Solution:
     """The best point in which the starts of big gangs are whole. Its bound is one of the model."""
-    kept = model.integer
-    model.integer = whole.tolist()
-    try:
+    with only_integer(model, whole):
         return solve(model, settings | LEAN | SEARCH | {"mip_rel_gap": SHARE * settings["mip_rel_gap"]})
-    finally:
-        model.integer = kept
 
 
 def _branch(master: Master, settings: Settings) -> tuple[Node | None, float]:

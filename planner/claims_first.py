@@ -15,7 +15,7 @@ from jobtree.world.values import Bools
 from planner.bands import BANDS
 from planner.dive import columns_of
 from planner.master import Master
-from planner.solver import LEAN, Floats, Settings, Solution, solve
+from planner.solver import LEAN, Floats, Settings, Solution, only_integer, solve
 from policies.model import Model
 
 GANG = BANDS[0]
@@ -33,7 +33,7 @@ def solve_claims_first(master: Master, settings: Settings) -> Solution:
     model = master.model
     limits = settings | LEAN | CUTS | {"mip_max_nodes": NODES}
     first = _first(master)
-    with _integer(model, first), _keeping(master):
+    with only_integer(model, first), _keeping(master):
         found = solve(model, limits)
     if found.values is None:
         return found
@@ -44,8 +44,7 @@ def solve_claims_first(master: Master, settings: Settings) -> Solution:
 
 def _first(master: Master) -> Bools:
     """Columns of who gives way, and of how many big gangs start."""
-    columns = columns_of(master)
-    first: Bools = columns.counts & (columns.size >= GANG)
+    first = columns_of(master).gangs(GANG)
     first[master.held.columns] = True
     return first & np.asarray(master.model.integer, dtype=np.bool_)
 
@@ -64,17 +63,6 @@ def _keeping(master: Master) -> Iterator[None]:
         yield
     finally:
         master.model.cost = kept
-
-
-@contextmanager
-def _integer(model: Model, columns: Bools) -> Iterator[None]:
-    """Only these columns are integer."""
-    kept = model.integer
-    model.integer = columns.tolist()
-    try:
-        yield
-    finally:
-        model.integer = kept
 
 
 @contextmanager

@@ -42,6 +42,10 @@ class Columns:
     owner: Ints
     counts: Bools
 
+    def gangs(self, least: int) -> Bools:
+        """What counts starts of runs of so many Active GPUs and more."""
+        return self.counts & (self.size >= least)
+
 
 class Dive:
     """A relaxation and the bounds of its columns, which only ever close in, but for resets."""

@@ -1,7 +1,8 @@
 """HiGHS behind a Model: one thread, a fixed seed, no clock."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from jobtree.world.values import Bools
 from policies.model import INF, Model, held_at
 
 Floats = npt.NDArray[np.float64]
@@ -116,6 +118,17 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     else:
         bound = info.mip_dual_bound if optimal or feasible else INF
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal, duals)
+
+
+@contextmanager
+def only_integer(model: Model, columns: Bools) -> Iterator[None]:
+    """Within, these columns of the model are integer and no others."""
+    kept = model.integer
+    model.integer = columns.tolist()
+    try:
+        yield
+    finally:
+        model.integer = kept
 
 
 class Relaxation:

@@ -230,10 +230,12 @@ class Search:
         bounds: dict[str, int] = {}
         intact = True
         relaxation = Relaxation(model, self.settings)
-        for name, costs in self._objectives(solved.master):
+        objectives = list(self._objectives(solved.master))
+        later = any(costs for _, costs in objectives[1:])
+        for name, costs in objectives:
             if intact and name in solved.bounds:
                 bounds[name] = solved.bounds[name]
-                if costs and not self.problem.exact and len(bounds) == 1:
+                if costs and later and not self.problem.exact and len(bounds) == 1:
                     relaxation.best(costs)  # the others begin at its optimum
             else:
                 bound = relaxation.best(costs).bound if costs else 0.0

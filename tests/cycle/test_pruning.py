@@ -21,7 +21,7 @@ from tests.history.play import Cluster, Step
 from tests.support import documents as doc
 from tests.support.documents import Document, merge
 from tests.support.times import moment, unix
-from tests.support.worlds import World
+from tests.support.worlds import Cycle, World
 
 T0: Final = unix("+0s")
 H: Final = 3600
@@ -146,14 +146,19 @@ def test_leases_that_a_quota_still_counts_or_a_follower_asks_for_stay() -> None:
     assert sorted({lease.run for lease in gone.leases()}) == ["other"]
 
 
-def test_where_balances_cannot_be_read_nothing_goes_and_a_warning_says_so() -> None:
+def broken(name: str) -> tuple[World, Cycle]:
+    """A world that has leases to prune, where a part of the balances cannot be read, and its cycle."""
     world = worked()
     world.cycle()
     world.runs("complete", "r", at="+1h").ok()
     world.cycle("+1h")
-    metadata = {"name": "jobtree-balances", "namespace": "jobtree-system"}
-    broken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"accounts": "?"}}
-    cycle = world.add(broken).cycle("+25h")
+    metadata = {"name": name, "namespace": "jobtree-system"}
+    part = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"accounts": "?"}}
+    return world, world.add(part).cycle("+25h")
+
+
+def test_where_balances_cannot_be_read_nothing_goes_and_a_warning_says_so() -> None:
+    world, cycle = broken("jobtree-balances")
     assert (len(cycle.leases()), cycle.plan.pruned) == (3, [])
     assert cycle.warnings["ConfigMap jobtree-system/jobtree-balances"] == [
         "its accounts cannot be read, so no closed lease is pruned; put back what it was"
@@ -163,13 +168,7 @@ def test_where_balances_cannot_be_read_nothing_goes_and_a_warning_says_so() -> N
 
 
 def test_nor_does_anything_go_where_a_later_part_of_them_cannot_be_read() -> None:
-    world = worked()
-    world.cycle()
-    world.runs("complete", "r", at="+1h").ok()
-    world.cycle("+1h")
-    metadata = {"name": "jobtree-balances-2", "namespace": "jobtree-system"}
-    broken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"accounts": "?"}}
-    cycle = world.add(broken).cycle("+25h")
+    _, cycle = broken("jobtree-balances-2")
     assert (len(cycle.leases()), cycle.plan.pruned) == (3, [])
     assert cycle.warnings["ConfigMap jobtree-system/jobtree-balances"] == [
         "it is gone and jobtree-balances-2 is there: what it says was charged counts nowhere; put it back"

@@ -8,6 +8,7 @@ import msgspec
 from benchmarks import machine
 from benchmarks.baselines import ORDERS
 from benchmarks.run import Cycle, Measured
+from exporters.summary import gap
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +31,10 @@ PHASES: Final = (
     "Seconds of wall time by phase of the cycle; *rest*: the start of Python, and the record in the lake. *First "
     "plan*: CPU seconds of the order `by age`, which is the planner's first incumbent."
 )
-STAGES: Final = "The plan's own certificates, stage by stage (each given what those before it reach)."
+STAGES: Final = (
+    "The plan's own certificates, stage by stage (each given what those before it reach). A gap larger than the bound "
+    "is a number in the stage's unit."
+)
 
 
 def markdown(result: Result) -> str:
@@ -127,7 +131,7 @@ def _phases(row: Row, phases: Sequence[str]) -> list[str]:
 def _stage(row: Row, number: int) -> list[str]:
     """A stage's row; one without a proof states its value only."""
     stage = row.cycle.stages[number]
-    proof = [f"{stage.bound:,}", f"{stage.gap:.4%}"] if stage.proven else ["", ""]
+    proof = [f"{stage.bound:,}", gap(stage, number=",")] if stage.proven else ["", ""]
     return [row.name, stage.name, f"{stage.value:,}", *proof, stage.unit]
 
 

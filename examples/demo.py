@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from exporters import planjson
+from exporters import planjson, summary
 from exporters.lake import read_plan, read_snapshot
 from exporters.nodelist import compress
 from jobtree.api import Lease, Time
@@ -170,7 +170,7 @@ def tell_proof(out: Console, plan: Plan, seconds: float) -> None:
     heading(out, "How good the plan is")
     table = columns("stage", ">reached", ">no plan can beat", ">gap", "unit")
     for stage in plan.stages:
-        bound, gap = (f"{stage.bound:,}", f"{stage.gap:.3%}") if stage.proven else ("", "")
+        bound, gap = (f"{stage.bound:,}", summary.gap(stage, share=".3%", number=",")) if stage.proven else ("", "")
         table.add_row(stage.name, f"{stage.value:,}", bound, gap, stage.unit)
     out.print(table)
     out.print(

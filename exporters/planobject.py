@@ -1,6 +1,7 @@
 """The Plan object: one cycle's record in the cluster, what ``kubectl get plans`` shows (spec §1)."""
 
 import hashlib
+import math
 from typing import Final
 
 from exporters.planjson import encode as plan_bytes
@@ -57,7 +58,8 @@ def _stage(plan: Plan, number: int) -> api.Stage:
     if not stage.proven:
         return api.Stage(name=stage.name, status="placed", value=stage.value)
     status = "optimal" if stage.value == stage.bound else "feasible"
-    return api.Stage(name=stage.name, status=status, value=stage.value, bound=stage.bound, gap=stage.gap)
+    gap = stage.gap if math.isfinite(stage.gap) else None
+    return api.Stage(name=stage.name, status=status, value=stage.value, bound=stage.bound, gap=gap)
 
 
 def _prices(plan: Plan) -> tuple[api.Price, ...]:

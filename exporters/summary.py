@@ -7,7 +7,7 @@ from typing import Final
 from exporters.nodelist import compress, natural
 from jobtree.api import Lease, Time
 from jobtree.api.counted import counted
-from jobtree.world.plan import Plan
+from jobtree.world.plan import Plan, Stage
 
 #: What a terminal or a YAML reader would take for more than text; names and messages may quote anything.
 CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
@@ -59,6 +59,15 @@ def payer(lease: Lease) -> str:
     return f"{paid.budget}/{paid.envelope}" if paid else "-"
 
 
+def gap(stage: Stage, *, share: str = ".4%", number: str = "d") -> str:
+    """How far a stage is from its bound: a share of it, or where that is more than the whole bound, which may be 0, a
+    number in the stage's unit: ``1576 above``. ``share``, ``number``: formats of the two.
+    """
+    if stage.gap <= 1:
+        return f"{stage.gap:{share}}"
+    return f"{abs(stage.value - stage.bound):{number}} {'above' if stage.value > stage.bound else 'below'}"
+
+
 def _starts(plan: Plan) -> list[str]:
     by_run: dict[tuple[str, str], list[Lease]] = defaultdict(list)
     for lease in plan.leases:
@@ -103,6 +112,6 @@ def _ends(plan: Plan) -> list[tuple[str, str]]:
 def _proof(plan: Plan) -> list[tuple[str, str, str, str, str]]:
     rows = []
     for stage in plan.stages:
-        bound, gap = (str(stage.bound), f"{stage.gap:.4%}") if stage.proven else ("-", "-")
-        rows.append((stage.name, str(stage.value), bound, gap, stage.unit))
+        bound, distance = (str(stage.bound), gap(stage)) if stage.proven else ("-", "-")
+        rows.append((stage.name, str(stage.value), bound, distance, stage.unit))
     return rows

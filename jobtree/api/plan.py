@@ -59,7 +59,10 @@ class Stage(Tolerant, frozen=True, kw_only=True):
     status: Annotated[str, Meta(description="How it ended, e.g. `optimal`.")] = ""
     value: Annotated[int | float | None, Meta(description="Value reached.")] = None
     bound: Annotated[int | float | None, Meta(description="Best value that is possible.")] = None
-    gap: Annotated[int | float | None, Meta(description="Distance of the two, relative.")] = None
+    gap: Annotated[
+        int | float | None,
+        Meta(description="Distance of the two, relative to the bound; absent where only the bound is 0."),
+    ] = None
 
 
 class Price(Tolerant, frozen=True, kw_only=True):

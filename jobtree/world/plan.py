@@ -5,6 +5,7 @@ version: no wall time, host or path is in it, so the same inputs give the same b
 and name unless said otherwise. Objects that are to be written stand in it whole, as the API has them.
 """
 
+import math
 from typing import Literal
 
 import msgspec
@@ -38,8 +39,10 @@ class Stage(Record, frozen=True, kw_only=True):
 
     @property
     def gap(self) -> float:
-        """|bound - value| / max(1, |bound|): 0.0 is a proven optimum."""
-        return abs(self.bound - self.value) / max(1, abs(self.bound))
+        """|bound - value| / |bound|: 0.0 is a proven optimum; infinite where the bound is 0 and the value is not."""
+        if self.value == self.bound:
+            return 0.0
+        return abs(self.bound - self.value) / abs(self.bound) if self.bound else math.inf
 
 
 class Closure(Record, frozen=True, kw_only=True):

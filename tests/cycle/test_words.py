@@ -1,14 +1,17 @@
 """Plan files and summaries: read by people, and by programs exactly."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters import planfile, summary
+from exporters import planfile, planobject, summary
 from exporters.nodelist import compress
 from jobtree.api import Lease, ObjectMeta, OwnerPath, Refusal, RunRef, Time
 from jobtree.api.lease import Interval, LeaseSpec, LeaseStatus, Role, Segment, Slice
 from jobtree.api.meta import EnvelopeRef
+from jobtree.world.intake import Intake
 from jobtree.world.plan import Closure, Plan, PlanWarning, Short, Solver, Stage, Wait
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -85,6 +88,7 @@ def test_a_plan_file_begins_with_the_plan_in_words_and_has_one_decision_per_line
         waits=[Wait(namespace="default", name="late", reason="Concurrency", message="4 GPUs short at a/e.")],
         stages=[
             Stage(name="starts", unit="GPU-seconds", sense="max", value=864, bound=900),
+            Stage(name="recalled", unit="GPUs", sense="min", value=1576, bound=0),
             Stage(name="domains", unit="domains", sense="min", value=2, bound=0, proven=False),
         ],
         warnings=[PlanWarning(object="Node n9", message="it has no flavor\nand is left out")],
@@ -107,9 +111,10 @@ def test_a_plan_file_begins_with_the_plan_in_words_and_has_one_decision_per_line
         "#   TimeLimit   1\n"
         "#\n"
         "# Proof\n"
-        "#   STAGE     VALUE   BOUND   GAP       UNIT\n"
-        "#   starts    864     900     4.0000%   GPU-seconds\n"
-        "#   domains   2       -       -         domains\n"
+        "#   STAGE      VALUE   BOUND   GAP          UNIT\n"
+        "#   starts     864     900     4.0000%      GPU-seconds\n"
+        "#   recalled   1576    0       1576 above   GPUs\n"
+        "#   domains    2       -       -            domains\n"
         "#\n"
         "# Warnings\n"
         "#   Node n9: it has no flavor\\u000aand is left out\n"
@@ -135,6 +140,29 @@ def test_a_spoilt_plan_file_is_refused_in_one_sentence(text: str, sentence: str)
     with pytest.raises(Refusal) as refusal:
         planfile.load(text)
     assert str(refusal.value) == f"it is no plan file, or a spoilt one: {sentence}; make one with `jobtree plan`"
+
+
+@pytest.mark.parametrize(
+    ("sense", "value", "bound", "gap", "words"),
+    [
+        ("min", 0, 0, 0.0, "0.0000%"),
+        ("min", 12, 12, 0.0, "0.0000%"),
+        ("min", 12, 10, 0.2, "20.0000%"),
+        ("min", 2, 1, 1.0, "100.0000%"),
+        ("min", 168, 59, 109 / 59, "109 above"),
+        ("min", 1, 0, None, "1 above"),
+        ("min", 1576, 0, None, "1,576 above"),
+        ("max", 0, 8, 1.0, "100.0000%"),
+        ("max", 7, 8, 0.125, "12.5000%"),
+    ],
+)
+def test_a_gap_is_a_share_of_the_bound_and_a_number_where_no_share_says_anything(
+    sense: Literal["max", "min"], value: int, bound: int, gap: float | None, words: str
+) -> None:
+    stage = Stage(name="recalled", unit="GPUs", sense=sense, value=value, bound=bound)
+    assert summary.gap(stage, number=",") == words
+    (recorded,) = planobject.build(Intake(revision=""), plan_of(stages=[stage])).status.stages
+    assert (recorded.value, recorded.bound, recorded.gap) == (value, bound, gap)
 
 
 def test_a_truncated_plan_says_so() -> None:

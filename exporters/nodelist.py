@@ -6,10 +6,18 @@ from collections.abc import Iterable
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.ASCII | re.DOTALL)
 
 
-def natural(name: str) -> tuple[str | int, ...]:
-    """Sorts ``n9`` before ``n10``: text and numbers by turns."""
+Natural = tuple[tuple[str | int, ...], str]
+
+
+def natural(name: str) -> Natural:
+    """Sorts ``n9`` before ``n10``: text and numbers by turns; names that only zeros tell apart as text."""
     parts = re.split(r"([0-9]+)", name, flags=re.ASCII)
-    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts)), name
+
+
+def by_names(names: Iterable[str]) -> list[Natural]:
+    """Sorts keys of several names, such as a namespace and a run's name, each as `natural` does."""
+    return [natural(name) for name in names]
 
 
 def compress(names: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from exporters.nodelist import compress, natural
+from exporters.nodelist import by_names, compress, natural
 from jobtree.api import Lease, Time
 from jobtree.api.counted import counted
 from jobtree.world.plan import Plan, Stage
@@ -44,13 +44,18 @@ def lines(plan: Plan) -> list[str]:
         ("Ends", table(("REASON", "LEASES"), _ends(plan)) if plan.closures else []),
         ("Prices", _prices(plan)),
         ("Proof", table(("STAGE", "VALUE", "BOUND", "GAP", "UNIT"), _proof(plan)) if plan.stages else []),
-        ("Warnings", [f"{warning.object}: {warning.message}" for warning in plan.warnings]),
+        ("Warnings", warnings(plan)),
     ]
     text = [headline(plan)]
     for title, body in parts:
         if body:
             text += ["", title, *(f"  {line}" for line in body)]
     return [line.translate(CONTROLS) for line in text]
+
+
+def warnings(plan: Plan) -> list[str]:
+    """A sentence each, by object."""
+    return [f"{each.object}: {each.message}" for each in sorted(plan.warnings, key=lambda each: natural(each.object))]
 
 
 def payer(lease: Lease) -> str:
@@ -75,7 +80,7 @@ def _starts(plan: Plan) -> list[str]:
     if not by_run:
         return []
     rows = []
-    for (namespace, name), leases in sorted(by_run.items(), key=lambda item: (item[0][0], natural(item[0][1]))):
+    for (namespace, name), leases in sorted(by_run.items(), key=lambda item: by_names(item[0])):
         gpus = Counter[str]()
         payers = Counter[str]()
         for lease in leases:
@@ -83,13 +88,14 @@ def _starts(plan: Plan) -> list[str]:
             payers[payer(lease)] += len(lease.spec.slice.nodes)
         width = str(gpus["Active"]) + (f"+{gpus['Spare']}" if gpus["Spare"] else "")
         nodes = compress(lease.spec.node for lease in leases)
-        paid = ", ".join(f"{who} ({count})" for who, count in sorted(payers.items()))
+        paid = ", ".join(f"{who} ({payers[who]})" for who in sorted(payers, key=natural))
         rows.append((f"{namespace}/{name}", leases[0].spec.reason, width, nodes, paid))
     return table(("RUN", "REASON", "GPUS", "NODES", "PAYER (GPUS)"), rows)
 
 
 def _waits(plan: Plan) -> list[tuple[str, str, str]]:
-    return [(f"{wait.namespace}/{wait.name}", wait.reason, wait.message) for wait in plan.waits]
+    waits = sorted(plan.waits, key=lambda wait: by_names((wait.namespace, wait.name)))
+    return [(f"{wait.namespace}/{wait.name}", wait.reason, wait.message) for wait in waits]
 
 
 def _prices(plan: Plan) -> list[str]:

@@ -80,10 +80,11 @@ def _state(intake: Intake, at: int) -> State:
 def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
     """A record per envelope and aggregate cap, by budget, in the order of its spec."""
     from exporters import plain
+    from exporters.nodelist import natural
 
     found = _statuses(state)
     records = []
-    for budget in intake.budgets:
+    for budget in sorted(intake.budgets, key=lambda budget: natural(budget.name)):
         status = found[budget.name]
         head = {"budget": budget.name, "owner": str(budget.spec.owner)}
         records += [{**head, "kind": "Envelope", **plain.status(each)} for each in status.envelopes]
@@ -104,6 +105,8 @@ def _statuses(state: State) -> dict[str, BudgetStatus]:
 
 def _loans(state: State, owner: str) -> list[dict[str, Any]]:
     """What the owner's runs hold on loan, per lender and envelope; spares apart, as in a Budget's status."""
+    from exporters.nodelist import by_names
+
     gpus: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for lease in (lease for held in state.held.values() for lease in held):
         if lease.run_owner == owner and state.funded.classes.get((lease.namespace, lease.name)) == "borrowed":
@@ -119,7 +122,7 @@ def _loans(state: State, owner: str) -> list[dict[str, Any]]:
             "borrowedGPUs": count["borrowedGPUs"],
             "spareGPUs": count["spareGPUs"],
         }
-        for (lender, budget, envelope), count in sorted(gpus.items())
+        for (lender, budget, envelope), count in sorted(gpus.items(), key=lambda item: by_names(item[0]))
     ]
 
 

@@ -68,6 +68,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import dry_run
     from exporters import plain
     from jobtree.cli import awaited, fate, remedies
+    from jobtree.cli.state import in_order, lease_table
 
     intake, run = _read(options, given)
     if given.versus is not None:
@@ -75,7 +76,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     plan = dry_run(intake, options.time, start_planner())
     found = fate.of(run, intake, plan)
     answer = awaited.of(run, intake, plan, options.state) or remedies.of(run, intake, plan, options)
-    leases = [lease for lease in intake.leases if lease.run_key == (run.namespace, run.name)]
+    leases = in_order(lease for lease in intake.leases if lease.run_key == (run.namespace, run.name))
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
         computed = [] if answer is None else [_explanation(run, found, answer)]
@@ -89,8 +90,6 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     if answer is not None:
         show.say("", answer.title, *_indented(answer.lines()))
     if leases:
-        from jobtree.cli.state import lease_table
-
         show.say("", "Leases", *_indented(lease_table(leases)))
     return 0
 

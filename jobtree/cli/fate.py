@@ -156,7 +156,7 @@ def _payers(leases: Iterable[Lease]) -> dict[str, int]:
     gpus = Counter[str]()
     for lease in leases:
         gpus[payer(lease) if lease.spec.paid_by else "nobody"] += len(lease.spec.slice.nodes)
-    return dict(sorted(gpus.items()))
+    return {who: gpus[who] for who in sorted(gpus, key=natural)}
 
 
 def _places(intake: Intake, leases: Iterable[Lease]) -> list[Place]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from exporters.nodelist import natural
 from jobtree.api.errors import Refusal
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
     if namespace is None and len(named) == 1:
         return named[0]
     if namespace is None and named:
-        places = ", ".join(sorted(run.namespace for run in named))
+        places = ", ".join(sorted((run.namespace for run in named), key=natural))
         raise Refusal(f"there are runs called {name} in several namespaces ({places}); say which with -n NAMESPACE")
     for notice in intake.quarantined:
         if notice.kind == "Run" and notice.name == name and notice.namespace == (namespace or notice.namespace):

@@ -215,7 +215,9 @@ def _lake(options: Options, folder: str | None) -> Lake:
 
 
 def _warn(plan: Plan) -> None:
-    show.warn(f"{warning.object}: {warning.message}" for warning in plan.warnings)
+    from exporters.summary import warnings
+
+    show.warn(warnings(plan))
 
 
 @contextmanager

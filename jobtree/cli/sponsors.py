@@ -87,6 +87,7 @@ def _offers(intake: Intake, run: Run, at: int) -> Iterator[Offer]:
 
     Of owners that are not listed only those that lend to somebody.
     """
+    from exporters.nodelist import natural
     from jobtree.world.snapshot import take
     from planner.derive import state_of
     from policies.kinship import SPONSOR
@@ -96,13 +97,14 @@ def _offers(intake: Intake, run: Run, at: int) -> Iterator[Offer]:
     state = state_of(take(intake), at)
     money = state.money
     row = state.runs[run.namespace, run.name]
-    others = sorted({envelope.owner for envelope in money.envelopes} - set(row.sponsors))
+    others = sorted({envelope.owner for envelope in money.envelopes} - set(row.sponsors), key=natural)
     asked = msgspec.structs.replace(row, allow_borrow=True, sponsors=(*row.sponsors, *others))
     found, refused = payers(money, asked)
     reasons: dict[int, str] = {each.envelope: each.words(row) for each in refused if each.rank == SPONSOR}
     lenders = {each.envelope for each in found if each.rank == SPONSOR}
     order = {owner: place for place, owner in enumerate(asked.sponsors)}
-    envelopes = sorted({*reasons, *lenders}, key=lambda i: (order[money.envelopes[i].owner], money.envelopes[i].label))
+    labels = {i: (order[money.envelopes[i].owner], natural(money.envelopes[i].label)) for i in (*reasons, *lenders)}
+    envelopes = sorted(labels, key=labels.__getitem__)
     for owner in row.sponsors:
         if all(money.envelopes[i].owner != owner for i in envelopes):
             words = f"{owner} has no envelope of {row.flavor} to lend from"

@@ -46,7 +46,7 @@ def slurm_code(run: Run) -> str:
 
 
 def _state(options: Options, given: argparse.Namespace) -> int:
-    from exporters.nodelist import compress, natural
+    from exporters.nodelist import by_names, compress
     from exporters.plain import document
     from exporters.summary import table
 
@@ -57,7 +57,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
         for run in intake.runs
         if (everywhere or run.namespace == (options.namespace or "default")) and given.owner in {None, run.spec.owner}
     ]
-    runs.sort(key=lambda run: (run.namespace, natural(run.name)))
+    runs.sort(key=lambda run: by_names((run.namespace, run.name)))
     if options.output in {"json", "yaml"}:
         show.data(show.listing([document(run) for run in runs]), options.output)
         return 0
@@ -99,7 +99,6 @@ def _eta(run: Run) -> str:
 
 
 def _leases(options: Options, given: argparse.Namespace) -> int:
-    from exporters.nodelist import natural
     from exporters.plain import document
     from exporters.summary import payer
 
@@ -117,22 +116,30 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
         if given.envelope not in known | {payer(lease) for lease in leases}:
             raise Refusal(f"there is no envelope {given.envelope}; allowed is BUDGET/ENVELOPE, such as {_some(known)}")
         leases = [lease for lease in leases if payer(lease) == given.envelope]
-    leases.sort(
-        key=lambda lease: (
-            lease.namespace,
-            natural(lease.spec.run_ref.run_name),
-            lease.spec.interval.start,
-            lease.spec.group,
-            lease.spec.slice.role,
-            natural(lease.spec.node),
-            lease.name,
-        )
-    )
+    leases = in_order(leases)
     if options.output in {"json", "yaml"}:
         show.data(show.listing([document(lease) for lease in leases]), options.output)
         return 0
     show.say(*(lease_table(leases) if leases else ["No leases found."]))
     return 0
+
+
+def in_order(leases: Iterable[Lease]) -> list[Lease]:
+    """By run, then as they came; those of one moment by group, role and slots, numbers as numbers."""
+    from exporters.nodelist import by_names
+
+    return sorted(
+        leases,
+        key=lambda lease: (
+            by_names(lease.run_key),
+            lease.spec.interval.start,
+            lease.spec.group,
+            lease.spec.slice.role,
+            by_names([lease.spec.node]),
+            lease.spec.ordinals,
+            lease.name,
+        ),
+    )
 
 
 def lease_table(leases: Iterable[Lease]) -> list[str]:

@@ -140,10 +140,11 @@ def check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
 
 def _strange_flavors(intake: Intake, items: Sequence[KindObject]) -> list[str]:
     """Warnings for flavors that no node has: a slip of the pen would wait for ever, or pay for nothing."""
+    from exporters.nodelist import natural
     from jobtree.api import Budget, Policy, Run
 
     label = (intake.policy or Policy()).spec.topology.labels.flavor
-    there = sorted({flavor for node in intake.nodes if (flavor := node.metadata.labels.get(label))})
+    there = sorted({flavor for node in intake.nodes if (flavor := node.metadata.labels.get(label))}, key=natural)
     if not there:
         return []
     asked: list[tuple[KindObject, str, str | None]] = [

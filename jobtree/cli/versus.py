@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from exporters.nodelist import by_names
 from exporters.summary import table
 from jobtree.api import Run, Time
 from jobtree.api.counted import counted
@@ -117,7 +118,7 @@ def _others(found: Versus) -> tuple[list[str], list[str]]:
 
 
 def _names(keys: Iterable[tuple[str, str]]) -> list[str]:
-    return ["/".join(key) for key in sorted(keys)]
+    return ["/".join(key) for key in sorted(keys, key=by_names)]
 
 
 def _because(found: Versus, runs: tuple[Run, Run]) -> str:

@@ -65,7 +65,7 @@ def _looks(options: Options, *, once: bool) -> Iterator[Intake]:
 
 
 def _block(run: Run, intake: Intake) -> list[str]:
-    from exporters.nodelist import compress
+    from exporters.nodelist import compress, natural
     from exporters.summary import payer
 
     leases = lookup.open_leases(intake.leases).get((run.namespace, run.name), [])
@@ -76,7 +76,7 @@ def _block(run: Run, intake: Intake) -> list[str]:
         lines.append(f"width: {lookup.active_gpus(leases)} of {lookup.wanted(run)} GPUs")
     if leases:
         lines.append(f"nodes: {compress(lease.spec.node for lease in leases)}")
-        lines.append(f"payers: {', '.join(sorted({payer(lease) for lease in leases}))}")
+        lines.append(f"payers: {', '.join(sorted({payer(lease) for lease in leases}, key=natural))}")
     if run.status.earliest_start is not None:
         lines.append(f"earliestStart: {run.status.earliest_start}")
     return lines

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from exporters.nodelist import by_names, natural
 from exporters.summary import table
 from jobtree.cli import show
 from jobtree.cli.args import Commands, Options, UsageError, command, start_planner
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from planner.edits import Edit
 
 _Kind = TypeVar("_Kind", "Run", "Budget")
+_Value = TypeVar("_Value")
 Named = dict[str, dict[str, int]]
 """``namespace/name`` → payers with their GPUs."""
 
@@ -155,14 +157,14 @@ def _shown(found: Difference, words: list[str]) -> Shown:
         changed=words,
         starts=_named(found.gain),
         stops=_named(found.lose),
-        changes={"/".join(key): [now, then] for key, (now, then) in found.change.items()},
+        changes={"/".join(key): [now, then] for key, (now, then) in _by_name(found.change)},
         restarts=_named(found.restart),
         flavors={
             name: {
                 "gpus": [found.gpus[name].present, found.gpus[name].otherwise],
                 "held": [held.present, held.otherwise] if (held := found.held.get(name)) else [0, 0],
             }
-            for name in found.gpus
+            for name in sorted(found.gpus, key=natural)
         },
         stages=[
             {"name": each.name, "now": each.present, "then": each.otherwise, "unit": each.unit}
@@ -172,12 +174,16 @@ def _shown(found: Difference, words: list[str]) -> Shown:
 
 
 def _named(runs: dict[tuple[str, str], Payers]) -> Named:
-    return {"/".join(key): payers for key, payers in runs.items()}
+    return {"/".join(key): payers for key, payers in _by_name(runs)}
+
+
+def _by_name(runs: dict[tuple[str, str], _Value]) -> list[tuple[tuple[str, str], _Value]]:
+    return sorted(runs.items(), key=lambda item: by_names(item[0]))
 
 
 def _paid(payers: Payers) -> tuple[str, str]:
     """GPUs in all, and who pays how many."""
-    return str(sum(payers.values())), ", ".join(f"{who} ({gpus})" for who, gpus in sorted(payers.items()))
+    return str(sum(payers.values())), ", ".join(f"{who} ({payers[who]})" for who in sorted(payers, key=natural))
 
 
 def _section(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -48,4 +48,4 @@ CROSS JOIN windows AS w
 LEFT JOIN spent AS p ON p.budget = w.budget AND p.envelope = w.name AND p.step = s.step
 WHERE s.step + getvariable('bucket') > w.start OR p.charge > 0
 WINDOW sofar AS (PARTITION BY w.budget, w.name ORDER BY s.step)
-ORDER BY s.step, w.budget, w.name
+ORDER BY s.step, counted(w.budget), counted(w.name), w.budget, w.name

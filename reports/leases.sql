@@ -48,4 +48,4 @@ SELECT
     i.milli_gpu_seconds
 FROM inside AS i
 JOIN leases AS l ON l.namespace = i.namespace AND l.name = i.lease
-ORDER BY l.start, run, lease
+ORDER BY l.start, counted(run), l."group", l.role, counted(l.node), l.ordinals, run, lease

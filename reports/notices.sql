@@ -42,4 +42,4 @@ SELECT DISTINCT ON (kind, namespace, name) 6, kind, CASE WHEN namespace = '' THE
 FROM quarantine_history
 WHERE kind IN ('Lease', 'Budget', 'Node') AND since <= getvariable('until') AND coalesce(until > getvariable('since'), TRUE)
 
-ORDER BY ALL
+ORDER BY place, kind, counted(name), name, message

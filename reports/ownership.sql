@@ -15,4 +15,4 @@ SELECT
     sum(gpus * seconds)::BIGINT AS gpu_seconds
 FROM monthly
 GROUP BY month, run_owner, class, owner
-ORDER BY month, run_owner, gpu_hours DESC, class, owner
+ORDER BY month, counted(run_owner), run_owner, gpu_hours DESC, class, counted(owner), owner

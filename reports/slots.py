@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 import pyarrow as pa
 
+from exporters.nodelist import by_names, natural
 from jobtree.world.plan import Plan
 
 State = Literal["running", "new", "spare", "foreign", "free"]
@@ -47,7 +48,7 @@ class DomainSlots:
 
 
 def fleet_slots(tables: Mapping[str, pa.Table], plan: Plan | None = None) -> list[DomainSlots]:
-    """Every domain, sorted by region, cluster and name. With ``plan`` as it is once the plan is carried out.
+    """Every domain, sorted by region, cluster and name, 2 before 10. With ``plan`` as it is once that is carried out.
 
     An Active lease shows before a Spare on the same slot. Pods that are not ours take the last slots that no lease
     holds: Kubernetes does not say which GPUs they have.
@@ -64,7 +65,12 @@ def fleet_slots(tables: Mapping[str, pa.Table], plan: Plan | None = None) -> lis
         usable = row["ready"] and not row["unschedulable"] and not row["out_of_service"]
         key = row["region"] or "", row["cluster"] or "", row["domain"] or row["name"]
         found.setdefault(key, []).append((row["flavor"] or "", NodeSlots(row["name"], usable, tuple(slots))))
-    return [DomainSlots(*key, rows[0][0], tuple(node for _, node in rows)) for key, rows in sorted(found.items())]
+    for rows in found.values():
+        rows.sort(key=lambda row: natural(row[1].name))
+    return [
+        DomainSlots(*key, found[key][0][0], tuple(node for _, node in found[key]))
+        for key in sorted(found, key=by_names)
+    ]
 
 
 def _held(leases: pa.Table, plan: Plan | None) -> dict[tuple[str, int], Slot]:

@@ -82,4 +82,4 @@ SELECT
 FROM figures AS f
 JOIN budgets AS b ON b.name = f.budget
 LEFT JOIN held AS h ON h.budget = f.budget AND h.envelope = f.name
-ORDER BY f.budget, f.name
+ORDER BY counted(f.budget), counted(f.name), f.budget, f.name

@@ -27,4 +27,4 @@ FROM (
     FROM room
 )
 GROUP BY step, domain
-ORDER BY step, domain
+ORDER BY step, counted(domain), domain

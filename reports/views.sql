@@ -12,6 +12,15 @@
 -- iso: a time as people and FOCUS write it.
 CREATE MACRO iso(seconds) AS strftime(make_timestamp(seconds * 1000000), '%Y-%m-%dT%H:%M:%SZ');
 
+-- counted: a name to order by, 2 before 10: its numbers filled up with zeros.
+CREATE MACRO counted(name) AS array_to_string(
+    list_transform(
+        regexp_extract_all(name, '[0-9]+|[^0-9]+'),
+        LAMBDA part: CASE WHEN part[1] BETWEEN '0' AND '9' THEN lpad(part, 64, '0') ELSE part END
+    ),
+    ''
+);
+
 -- exhausted: when a cap will be reached, if what was used in the last `span` seconds goes on; null: not before `stop`.
 CREATE MACRO exhausted(cap, used, paced, span, stop) AS (
     CASE

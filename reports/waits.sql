@@ -51,4 +51,4 @@ SELECT
 FROM groups AS g
 LEFT JOIN past AS p ON p.owner = g.owner AND p.flavor = g.flavor
 LEFT JOIN present AS n ON n.owner = g.owner AND n.flavor = g.flavor
-ORDER BY g.owner, g.flavor
+ORDER BY counted(g.owner), counted(g.flavor), g.owner, g.flavor

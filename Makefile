@@ -49,8 +49,8 @@ bench: $(STAMP) ## measure cycles on fleets of up to 100,000 GPUs (minutes; ARGS
 wheel: $(STAMP) ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
-clean: ## remove the environment, builds, caches and the demo's output
-	rm -rf $(VENV) build dist .cache .hypothesis demo-output
+clean: ## remove the environment, builds, caches, the demo's output, and what following the guides left in try/
+	rm -rf $(VENV) build dist *.egg-info .cache .hypothesis demo-output try
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: ## resolve pyproject.toml into requirements.lock again (ARGS=--upgrade for newer versions)

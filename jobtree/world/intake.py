@@ -8,6 +8,7 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -109,7 +110,7 @@ class _ConfigMapData(msgspec.Struct, frozen=True):
     data: dict[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Intake:
     """Everything that a cycle reads. Each tuple is sorted by namespace and name, whatever order the objects came in.
 
@@ -135,8 +136,8 @@ class Intake:
         found = (each.data for each in self.config_maps if (each.namespace, each.name) == (seen.NAMESPACE, name))
         return next(found, None)
 
-    @property
-    def balances(self) -> dict[int, Part]:
+    @cached_property
+    def balances(self) -> Mapping[int, Part]:
         """What pruned leases were charged: the parts of the record that are there and can be read, by number."""
         there = [(balances.number_of(each.namespace, each.name), each.data) for each in self.config_maps]
         parts = {number: data for number, data in there if number is not None}
@@ -148,7 +149,7 @@ class Intake:
         plan = seen.last_plan(self.plans)
         return None if plan is None else plan.spec.at
 
-    @property
+    @cached_property
     def last_seen(self) -> seen.Seen | None:
         """What the last cycle saw of the money; None where there was no cycle, or its record is lost."""
         return seen.of(seen.last_plan(self.plans), self.config_map(seen.RECORD))

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from jobtree.api import GROUP, Refusal
+from jobtree.world.balances import Part
 from jobtree.world.intake import Intake, Key, Known, Notice, intake, key_of
 from tests.support import documents as doc
 from tests.support.documents import Document
@@ -239,6 +240,8 @@ def test_config_maps_of_the_planner_are_read_and_others_are_not() -> None:
         ("jobtree-system", "jobtree-budgets", {"a": "1"}),
     ]
     assert [each.name for each in found.quarantined] == ["jobtree-lottery"]
+    assert found.balances == {0: Part(), 1: Part()}
+    assert found.balances is found.balances, "decoded once"
 
 
 def test_what_a_program_reports_wrongly_does_not_stop_its_run() -> None:

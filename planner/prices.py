@@ -18,7 +18,7 @@ out; nothing of it reaches the plan but the prices.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import highspy
 import numpy as np
@@ -56,6 +56,13 @@ class _Bound:
     domains: tuple[str, ...] = ()
 
 
+class _Hope(NamedTuple):
+    """A bound and the most that raising it can gain, by the duals."""
+
+    most: float
+    bound: _Bound
+
+
 def prices_of(state: State, waiting: Waiting) -> Prices | None:
     """The prices of a cycle's bounds, largest first; None where nothing waits that could be paid for, or
     the relaxation is too large to be solved again and again.
@@ -63,39 +70,17 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
     A function of the snapshot and the time alone: whoever makes the plan of the cycle makes the same prices. It only
     reads, so it may run beside the search.
     """
-    problem = state.lowered(waiting, rises=True)
-    if all(kind.unfunded for kind in problem.types):
+    master = _master(state, waiting)
+    if master is None:
         return None
-    room = state.room()
-    places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
-    try:
-        master = build(problem, places, room.capacity, most=TERMS)
-    except TooLargeError:
-        return None
-    unit = int(problem.book.money.policy.age.unit)
-    relaxation = _Relaxation(master, options(problem.book.money.policy.solver.seed, 0.0, 0))
+    policy = master.problem.book.money.policy
+    relaxation = _Relaxation(master, options(policy.solver.seed, 0.0, 0))
     if relaxation.optimum is None:
         return None
-    hopes = [(relaxation.dual(bound.rises), number, bound) for number, bound in enumerate(_bounds(master))]
-    hopes = sorted((hope for hope in hopes if hope[0] > _NOISE), key=lambda hope: (-hope[0], hope[1]))
-    worth_a_try = hopes[: TRIES * MOST]
-    steady = [relaxation.steady(bound.rises) for _, _, bound in worth_a_try]
-    found: dict[Price, list[str]] = {}
-    tried = 0
-    for (most, _, bound), along in zip(worth_a_try, steady, strict=True):
-        if len(found) >= MOST and sorted(price.value for price in found)[-MOST] >= unit * most:
-            break  # no dual is less than the gain
-        tried += 1
-        gain, gpus = along or relaxation.risen(bound.rises)
-        if gain > _NOISE:  # kinds of domain in which a flavor's GPUs are worth the same are one
-            price = Price(
-                rule=bound.rule,
-                subjects=bound.subjects,
-                unit=bound.unit,
-                value=_up(unit * gain),
-                milli_gpus=round(1000 * gpus),
-            )
-            found.setdefault(price, []).extend(bound.domains)
+    hopes = [_Hope(relaxation.dual(bound.rises), bound) for bound in _bounds(master)]
+    hopes = sorted((hope for hope in hopes if hope.most > _NOISE), key=lambda hope: -hope.most)
+    unit = int(policy.age.unit)
+    found, tried = _tried(relaxation, hopes[: TRIES * MOST], unit)
     listed = sorted(found, key=lambda price: -price.value)[:MOST]
     return Prices(
         relaxed=_up(unit * relaxation.optimum),
@@ -103,6 +88,38 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
         bounds=[structs.replace(price, domains=tuple(found[price])) for price in listed],
         more=len(hopes) - tried + len(found) - len(listed),
     )
+
+
+def _master(state: State, waiting: Waiting) -> Master | None:
+    """What is relaxed, with every bound in it; None where no run could be paid for, or it is too large."""
+    problem = state.lowered(waiting, rises=True)
+    if all(kind.unfunded for kind in problem.types):
+        return None
+    room = state.room()
+    places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
+    try:
+        return build(problem, places, room.capacity, most=TERMS)
+    except TooLargeError:
+        return None
+
+
+def _tried(relaxation: "_Relaxation", hopes: list[_Hope], unit: int) -> tuple[dict[Price, list[str]], int]:
+    """Prices, each with its domains, until no hope may be among the MOST largest; and how many hopes that took.
+
+    Kinds of domain in which a flavor's GPUs are worth the same are one.
+    """
+    steady = [relaxation.steady(hope.bound.rises) for hope in hopes]
+    found: dict[Price, list[str]] = {}
+    for tried, (hope, along) in enumerate(zip(hopes, steady, strict=True)):
+        if len(found) >= MOST and sorted(price.value for price in found)[-MOST] >= unit * hope.most:
+            return found, tried  # no dual is less than the gain
+        bound = hope.bound
+        gain, gpus = along or relaxation.risen(bound.rises)
+        if gain > _NOISE:
+            value, milli = _up(unit * gain), round(1000 * gpus)
+            price = Price(rule=bound.rule, subjects=bound.subjects, unit=bound.unit, value=value, milli_gpus=milli)
+            found.setdefault(price, []).extend(bound.domains)
+    return found, len(hopes)
 
 
 def _up(value: float) -> int:

@@ -6,6 +6,7 @@ its nodes apart. Selectors that matter are those of envelopes and of runs that w
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobtree.world import values as col
+from jobtree.world.domains import Domain, domain_names
 from jobtree.world.values import Bools, Ints
 
 Selector = tuple[tuple[str, str], ...]
@@ -102,7 +104,7 @@ class Fleet:
     max_pods: Ints
     takes_work: Bools
     domain: Ints
-    domains: list[tuple[str, str, str]]
+    domains: list[Domain]
     site: Ints
     site_count: int
     _labels: Labels
@@ -177,8 +179,12 @@ class Fleet:
         return [site for site in range(self.site_count) if matched[site]]
 
     def domain_name(self, domain: int) -> str:
-        """The domain's label, or the node's name where the node is a domain of its own."""
-        return self.domains[domain][2]
+        """What people call it: its label, or its node's name; where that is another's too, with region and cluster."""
+        return self._domain_names[self.domains[domain]]
+
+    @cached_property
+    def _domain_names(self) -> dict[Domain, str]:
+        return domain_names(self.domains)
 
 
 def _open_to(tolerations: tuple[Toleration, ...], taints: Sequence[tuple[tuple[str, str, str], ...]]) -> Bools:
@@ -189,18 +195,13 @@ def _open_to(tolerations: tuple[Toleration, ...], taints: Sequence[tuple[tuple[s
     return np.asarray([known[taint_set] for taint_set in taints], dtype=np.bool_)
 
 
-def _domains(nodes: pa.Table, names: list[str]) -> tuple[Ints, list[tuple[str, str, str]]]:
+def _domains(nodes: pa.Table, names: list[str]) -> tuple[Ints, list[Domain]]:
     """A domain is the triple (region, cluster, domain label); without the label a node is its own (spec §2)."""
+    texts = (col.texts(nodes, column) for column in ("region", "cluster", "domain"))
     keys = [
-        (region, cluster, label or name, not label)
-        for region, cluster, label, name in zip(
-            col.texts(nodes, "region"),
-            col.texts(nodes, "cluster"),
-            col.texts(nodes, "domain"),
-            names,
-            strict=True,
-        )
+        Domain(region, cluster, label or name, not label)
+        for region, cluster, label, name in zip(*texts, names, strict=True)
     ]
     ordered = sorted(set(keys))
     code = {key: i for i, key in enumerate(ordered)}
-    return np.asarray([code[key] for key in keys], dtype=np.int64), [key[:3] for key in ordered]
+    return np.asarray([code[key] for key in keys], dtype=np.int64), ordered

@@ -20,6 +20,7 @@ from exporters.summary import payer
 from jobtree.api import Lease, Policy, Run, Time
 from jobtree.api.counted import counted
 from jobtree.cli import lookup
+from jobtree.world.domains import Domain, domain_names
 
 if TYPE_CHECKING:
     from jobtree.world.intake import Intake
@@ -162,22 +163,19 @@ def _payers(leases: Iterable[Lease]) -> dict[str, int]:
 def _places(intake: Intake, leases: Iterable[Lease]) -> list[Place]:
     names = {lease.spec.node for lease in leases}
     domains: dict[str, list[str]] = {}
-    for node, domain in domain_names(intake).items():
+    for node, domain in names_of_domains(intake).items():
         if node in names:
             domains.setdefault(domain, []).append(node)
     return [Place(domain, sorted(domains[domain], key=natural)) for domain in sorted(domains, key=natural)]
 
 
-def domain_names(intake: Intake) -> dict[str, str]:
-    """The domain of each node as people call it; with its cluster where two have a domain of one name (spec §2)."""
+def names_of_domains(intake: Intake) -> dict[str, str]:
+    """The domain of each node as people call it."""
     labels = (intake.policy or Policy()).spec.topology.labels
-    triples = {}
+    domains = {}
     for node in intake.nodes:
-        said = node.metadata.labels
-        own = said.get(labels.domain, "") or node.metadata.name
-        triples[node.metadata.name] = (said.get(labels.region, ""), said.get(labels.cluster, ""), own)
-    places = Counter(name for _, _, name in set(triples.values()))
-    return {
-        node: "/".join(part for part in triple if part) if places[triple[2]] > 1 else triple[2]
-        for node, triple in triples.items()
-    }
+        said, own = node.metadata.labels, node.metadata.labels.get(labels.domain, "")
+        region, cluster = said.get(labels.region, ""), said.get(labels.cluster, "")
+        domains[node.metadata.name] = Domain(region, cluster, own or node.metadata.name, not own)
+    names = domain_names(domains.values())
+    return {node: names[domain] for node, domain in domains.items()}

@@ -89,7 +89,7 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
 
 def _rows(intake: Intake, at: int) -> list[dict[str, Any]]:
     """Per node: flavor, domain, node, Gpus."""
-    from jobtree.cli.fate import domain_names
+    from jobtree.cli.fate import names_of_domains
     from jobtree.world import values as col
     from jobtree.world.snapshot import take
     from planner.derive import state_of
@@ -101,7 +101,7 @@ def _rows(intake: Intake, at: int) -> list[dict[str, Any]]:
     since = col.optional_ints(nodes, "not_ready_since")
     out_of_service = col.bools(nodes, "out_of_service")
     held, foreign = _held(intake), state_now.foreign
-    domains = domain_names(intake)
+    domains = names_of_domains(intake)
     rows = []
     for i, name in enumerate(fleet.names):
         total = int(fleet.gpus[i])

@@ -53,6 +53,17 @@ def test_room_counts_where_there_is_money(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", COUNTS)
+def test_room_of_domains_with_one_label_is_named_with_the_region(count: int) -> None:
+    east = {"selector": {"region": "us-east"}}
+    world = World().node("a").node("b", labels={"region": "us-east"}).budget("org:a", 999).run("r", 8, locality=east)
+    world.cycle()
+    said = "4 GPUs would have to be freed in us-east/c1/d1; only nodes with region=us-east are looked at"
+
+    assert waiting(world, count, 4, locality=east) == {("CapacityShort", f"Asks for 4 GPUs: {said}.")}
+    assert "short: 4 GPUs of domain=us-east/c1/d1 (capacity)" in world.runs("explain", "w000").ok().out
+
+
+@pytest.mark.parametrize("count", COUNTS)
 def test_groups_may_lack_in_several_regions(count: int) -> None:
     world = World().domain("A").domain("B", labels={"region": "us-east"})
     west, east = (doc.envelope(6, region, selector={"region": f"us-{region}"}) for region in ("west", "east"))

@@ -65,6 +65,14 @@ class TestWhatIsPriced:
 
         assert of([*documents, *(run(f"r{n}", 8) for n in range(3))]) == {("capacity", "d1", "d2"): (1.0, 1.0)}
 
+    def test_domains_of_one_label_are_told_apart_by_their_regions(self) -> None:
+        east = doc.merge(doc.node("b1"), {"metadata": {"labels": {"region": "us-east"}}})
+        documents = made(doc.node("a1"), east, doc.budget("org:a", [doc.envelope(64)]))
+        pinned = {"spec": {"locality": {"selector": {"region": "us-east"}}}}
+        waiting = [doc.merge(run(f"r{n}", 8, hours=12 * n), pinned) for n in range(2)]
+
+        assert of([*documents, *waiting]) == {("capacity", "us-east/c1/d1"): (1.0, 1.0)}
+
     def test_of_two_bounds_that_hold_together_neither(self) -> None:
         documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(8)]))
 

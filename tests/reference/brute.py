@@ -173,7 +173,7 @@ class _Money:
                         envelope = world.envelopes[key]
                         if not pays_on(world, envelope, world.nodes[name]):
                             continue
-                        paid = Payment(run.owner, envelope, world.nodes[name], active, time_left(run, envelope))
+                        paid = Payment(rank == SPONSOR, envelope, world.nodes[name], active, time_left(run, envelope))
                         uses = _own_uses(world, choice, index, paid, rank)
                         rest = tuple(has - use for has, use in zip(own, uses, strict=True))
                         state = self._taken(taken, paid, len(self.levels) * index + level_of(rank)), rest

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
-from tests.reference.rules import Payment, caps, milli, payers, pays_on, time_left
+from tests.reference.rules import SPONSOR, Payment, caps, milli, payers, pays_on, time_left
 from tests.reference.standing import Part, honoured, level_of, parts_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
@@ -249,7 +249,7 @@ class Reference:
             if pays_on(self.world, envelope, nodes[0]):
                 left = time_left(way.run, envelope)
                 columns.append(self._integer())
-                way.pays.append((Payment(way.run.owner, envelope, nodes[0], active, left), rank, columns[-1]))
+                way.pays.append((Payment(rank == SPONSOR, envelope, nodes[0], active, left), rank, columns[-1]))
         gpus = [each for node in nodes for each in way.on.get((active, node.name), [])]
         self._add(pulp.lpSum(columns) == pulp.lpSum(gpus))
 
@@ -262,7 +262,7 @@ class Reference:
                 self._add(pulp.lpSum(milli(self.world, active=p.active) * gpus for p, gpus in mine) <= 1000 * most)
         most = way.run.row["max_borrow"]
         if most is not None:
-            self._add(pulp.lpSum(gpus for paid, rank, gpus in way.pays if rank == 6 and paid.active) <= most)
+            self._add(pulp.lpSum(gpus for paid, rank, gpus in way.pays if rank == SPONSOR and paid.active) <= most)
 
     # --- spec §4 Hard constraints: trees, co-start gangs
 

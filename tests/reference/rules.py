@@ -16,9 +16,9 @@ CREDIT = 3_600_000
 
 
 class Payment(NamedTuple):
-    """One GPU of a run of ``owner``, on ``node`` (None = gone), paid by ``envelope``; ``left``: of its time limit."""
+    """One GPU on ``node`` (None = gone), paid by ``envelope``, as a loan or not; ``left``: of its run's time limit."""
 
-    owner: str
+    loan: bool
     envelope: Envelope
     node: Node | None
     active: bool
@@ -68,21 +68,23 @@ def rank(world: World, claimant: str, payer: str) -> int | None:
 
 
 def payers(world: World, run: Run) -> dict[Key, int]:
-    """Spec §3.1 Who and §3.3 When: the envelopes that may pay for a run, with their ranks."""
+    """Spec §3.1 Who and §3.3 When: the envelopes that may pay for a run, with their ranks.
+
+    "Family needs no lending policy but `sharing: none` opts out": what then may lend is a sponsor like any other.
+    """
     found = {}
     for key, envelope in world.envelopes.items():
         near = rank(world, run.owner, envelope.owner)
-        if near is None:
-            may = envelope.owner in run.row["sponsors"] and run.row["allow_borrow"] and _lends(envelope, run.owner)
-        else:
-            may = near == 0 or envelope.row["sharing"] == "family"
+        if near is None or not (near == 0 or envelope.row["sharing"] == "family"):
+            listed = envelope.owner in run.row["sponsors"] and run.row["allow_borrow"]
+            near = SPONSOR if listed and _lends(envelope, run.owner) else None
         if (
-            may
+            near is not None
             and envelope.flavor == run.row["flavor"]
             and envelope.pays_at(world.at)
             and _has_time(world, run, envelope)
         ):
-            found[key] = SPONSOR if near is None else near
+            found[key] = near
     return found
 
 
@@ -134,7 +136,7 @@ def _pools(world: World) -> Iterator[_Pool]:
         own = {"gpus": row["concurrency"], "hours": row["max_gpu_milliseconds"], "credits": row["max_millicredits"]}
         yield label, own, _in_envelope(world, envelope), row["end"]
         lent = {"gpus": row["lending_concurrency"], "hours": row["lending_gpu_milliseconds"], "credits": None}
-        yield f"loans of {label}", lent, _in_loans(world, envelope), row["end"]
+        yield f"loans of {label}", lent, _in_loans(envelope), row["end"]
     for row in world.aggregates:
         both = {"gpus": row["concurrency"], "hours": row["max_gpu_milliseconds"], "credits": row["max_millicredits"]}
         members = {(row["budget"], name) for name in row["envelopes"]}
@@ -157,9 +159,9 @@ def _in_envelope(world: World, envelope: Envelope) -> Callable[[Payment], bool]:
     return counts
 
 
-def _in_loans(world: World, envelope: Envelope) -> Callable[[Payment], bool]:
-    """Spec §3.4 lending caps: what it pays for no relative of its owner."""
-    return lambda paid: paid.envelope.key == envelope.key and rank(world, paid.owner, envelope.owner) is None
+def _in_loans(envelope: Envelope) -> Callable[[Payment], bool]:
+    """Spec §3.4 lending caps."""
+    return lambda paid: paid.envelope.key == envelope.key and paid.loan
 
 
 def _in_aggregate(members: set[Key]) -> Callable[[Payment], bool]:

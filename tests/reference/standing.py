@@ -103,9 +103,8 @@ def _payment(world: World, lease: Lease) -> Payment:
     limit = world.runs[lease.run].limit
     start = min((each.start for each in world.leases if each.run == lease.run and each.until is None), default=world.at)
     left = None if limit is None else max(0, start + limit - world.at)
-    return Payment(
-        lease.run_owner, world.envelopes[lease.payer or ("", "")], world.nodes.get(lease.node), lease.active, left
-    )
+    payer, node = world.envelopes[lease.payer or ("", "")], world.nodes.get(lease.node)
+    return Payment(_is_loan(world, lease), payer, node, lease.active, left)
 
 
 def _claims(world: World) -> list[list[Lease]]:
@@ -123,11 +122,20 @@ def _order(world: World, claim: list[Lease]) -> tuple[int, int, Key, Key]:
     """
     payer = world.envelopes[claim[0].payer or ("", "")]
     admitted = min(lease.start for lease in claim)
-    if rank(world, claim[0].run_owner, payer.owner) is None:
+    near = rank(world, claim[0].run_owner, payer.owner)
+    if near is None or _is_loan(world, claim[0]):
         place = FRESH_LOAN if world.at - admitted < payer.row["lending_duration"] else OLD_LOAN
     else:
-        place = {0: 0, 3: 1, 2: 2, 1: 3}.get(rank(world, payer.owner, claim[0].run_owner) or 0, 4)
+        place = level_of(near)
     return place, admitted, claim[0].run, payer.key
+
+
+def _is_loan(world: World, lease: Lease) -> bool:
+    """A stranger pays; or a relative whose `sharing: none` opts out, and that lent from the start (spec §3.1, §3.5)."""
+    payer = world.envelopes[lease.payer or ("", "")]
+    near = rank(world, lease.run_owner, payer.owner)
+    first = next((each["class"] for each in lease.segments if each["class"] != "unfunded"), "unfunded")
+    return near is None or (near != 0 and payer.row["sharing"] == "none" and first == "borrowed")
 
 
 def _parts(world: World, claim: list[Lease]) -> list[list[Lease]]:

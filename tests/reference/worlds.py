@@ -29,7 +29,9 @@ from tests.support.times import T0, moment, unix
 AT: Final = unix(T0)
 KINDS: Final = ("payers", "room", "time", "ties", "running", "recall", "all")
 OWNERS: Final = ("org:a", "org:a:x", "org:a:y", "org:a:x:u", "org:b", "org:c")
-"""Two lenders that are strangers to all others, and a family of four with all ranks but grandchildren's cousins."""
+"""Two lenders and a family of four with all ranks but grandchildren's cousins, where `_descent` says nothing else."""
+UNKNOWN: Final = "org:z"
+"""An owner without a Budget."""
 FAMILY: Final = OWNERS[:4]
 LENDERS: Final = ("org:b", "org:c")
 
@@ -101,6 +103,9 @@ def worlds(draw: Draw, kind: str, *, tiny: bool = False) -> World:
     before = runs[: draw(st.integers(1, len(runs)))]
     alone = [doc.merge(each, {"spec": {"gang": None, "parent": None}}) for each in before]
     edited = [_edited(draw, each) if kind != "recall" or _chance(draw, 1, 4) else each for each in budgets]
+    if _chance(draw, 1, 8):
+        descent = _descent(draw, [each["spec"]["owner"] for each in edited])
+        edited = [doc.merge(each, {"spec": {"parents": descent.get(each["spec"]["owner"])}}) for each in edited]
     return World([*fleet, *edited, *alone, *runs[len(before) :], *policy], [*fleet, *budgets, *alone, *policy])
 
 
@@ -138,13 +143,26 @@ def _fleet(draw: Draw, odd: dict[str, bool]) -> list[Document]:
 
 def _budgets(draw: Draw, odd: dict[str, bool]) -> list[Document]:
     owners = [owner for owner in OWNERS if not _chance(draw, 1, 6 if odd["recall"] else 3)] or [OWNERS[0]]
-    return [_budget(draw, odd, owner) for owner in owners]
+    descent = _descent(draw, owners) if (odd["payers"] or odd["running"]) and _chance(draw, 1, 3) else {}
+    return [_budget(draw, odd, owner, descent.get(owner)) for owner in owners]
 
 
-def _budget(draw: Draw, odd: dict[str, bool], owner: str) -> Document:
+def _descent(draw: Draw, owners: list[str]) -> dict[str, list[str]]:
+    """``parents`` of some owners: none, one or two of those before them in some order, which rules out cycles."""
+    order: list[str] = draw(st.permutations(owners))
+    found = {}
+    for place, owner in enumerate(order):
+        by_name = max((other for other in owners if owner.startswith(f"{other}:")), key=len, default=None)
+        if by_name in order[place:] or _chance(draw, 1, 2):
+            above = st.sampled_from([*order[:place], UNKNOWN])
+            found[owner] = draw(st.lists(above, max_size=2, unique=True))
+    return found
+
+
+def _budget(draw: Draw, odd: dict[str, bool], owner: str, parents: list[str] | None) -> Document:
     most = (4 if odd["tiny"] else 8) if odd["recall"] else 24 if odd["payers"] or odd["time"] else 40
     envelopes = [_envelope(draw, odd, owner, f"e{n}", draw(st.integers(1, most))) for n in range(_pick(draw, 1, 1, 2))]
-    spec: Document = {}
+    spec: Document = {} if parents is None else {"parents": parents}
     if len(envelopes) == 2 and odd["payers"] and _chance(draw, 1, 2):
         names = [each["name"] for each in envelopes]
         spec["aggregateCaps"] = [{"name": "both", "envelopes": names, "maxConcurrency": draw(st.integers(1, 20))}]

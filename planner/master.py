@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from policies import capacity, demand, flows, payments, recall_held, seats, trees
+from policies import capacity, demand, flows, gangs, payments, recall_held, seats, trees
 from policies.demand import Starts
 from policies.flows import Flows
 from policies.model import INF, Model
@@ -79,6 +79,7 @@ def build(
     else:
         money = flows.rows(model, problem, kinds, purses, starts, held)
     trees.rows(model, problem, starts)
+    gangs.rows(model, problem, starts)
     return Master(problem, kinds, model, starts, purses, pay, seated, held, money)
 
 

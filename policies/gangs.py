@@ -1,17 +1,26 @@
 """Gangs of runs that start together (spec §1 Run.gang).
 
-Of the runs of that name in a namespace ``size`` or more start in one cycle, or none; what has started counts.
+Of the runs of that name in a namespace ``size`` or more start in one cycle, or none; what has started counts:
+
+Σ start(rⱼ) over a gang ≥ (size − started − members without GPUs) × start(rᵢ)        each member rᵢ of it
 """
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jobtree.api.counted import counted
 from policies.claims import RunKey
 from policies.endings import Ending
+from policies.model import INF, Model
 from policies.runs import RunRow
+
+if TYPE_CHECKING:  # a Problem holds Gangs
+    from policies.demand import Starts
+    from policies.problem import Problem
 
 NAMED: Final = 3
 """How many of a gang's members are named that keep it from starting."""
@@ -120,3 +129,16 @@ def held_back(gangs: Iterable[Gang], started: Collection[RunKey]) -> dict[RunKey
         if not any(member in started for member in gang)
         for key in gang.cpu
     }
+
+
+def rows(model: Model, problem: Problem, starts: Starts) -> None:
+    """Of a gang enough start or none, over the columns of its candidates (funded or not)."""
+    for gang in problem.gangs:
+        sums = [[starts.start[c] for c in problem.ways.get(key, ()) if c in starts.start] for key in gang]
+        if gang.least == len(gang):  # all or none: each starts with the first
+            for key, other in zip(gang.members[1:], sums[1:], strict=True):
+                model.row(("gang", *key), [*((c, 1.0) for c in sums[0]), *((c, -1.0) for c in other)], 0.0, 0.0)
+            continue
+        for key, mine in zip(gang, sums, strict=True):
+            together = {c: 1.0 for other in sums for c in other} | dict.fromkeys(mine, 1.0 - gang.least)
+            model.row(("gang", *key), list(together.items()), 0.0, INF)

@@ -1,4 +1,4 @@
-"""Trees of runs (spec §1 Run.parent, quota), and the rows of what ties runs: trees, and the gangs of `policies.gangs`.
+"""Trees of runs and their quotas (spec §1 Run.parent, quota).
 
 Σ Active GPUs, funded or not, of a run and everything below it        ≤ quota.maxGPUs
 Σ GPU-seconds used + Active GPUs × min(P, time limit left), likewise  ≤ quota.maxGPUHours
@@ -94,7 +94,7 @@ def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[Ru
 
 
 def rows(model: Model, problem: Problem, starts: Starts) -> None:
-    """The rows of trees and gangs, over the columns of candidates (funded or not)."""
+    """What every quota leaves, over the columns of candidates (funded or not)."""
     period = int(problem.book.money.policy.accounting_period)
     for tree in problem.trees:
         terms = []
@@ -109,12 +109,3 @@ def rows(model: Model, problem: Problem, starts: Starts) -> None:
         scale = 3_600_000.0 if tree.hours else 1.0
         left = max(0, tree.left) / scale
         model.row(("tree", *tree.root, tree.hours), [(c, w / scale) for c, w in terms], -INF, left)
-    for gang in problem.gangs:
-        sums = [[starts.start[c] for c in problem.ways.get(key, ()) if c in starts.start] for key in gang]
-        if gang.least == len(gang):
-            for key, other in zip(gang.members[1:], sums[1:], strict=True):
-                model.row(("gang", *key), [*((c, 1.0) for c in sums[0]), *((c, -1.0) for c in other)], 0.0, 0.0)
-            continue
-        for key, mine in zip(gang, sums, strict=True):
-            together = {c: 1.0 for other in sums for c in other} | dict.fromkeys(mine, 1.0 - gang.least)
-            model.row(("gang", *key), list(together.items()), 0.0, INF)

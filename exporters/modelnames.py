@@ -15,7 +15,7 @@ from policies.classes import Part
 from policies.money import Envelope
 from policies.shapes import NO_LOAD, PodLoad, Shape
 
-_PARTS: Final[dict[str, tuple[str, ...]]] = {
+PARTS: Final[dict[str, tuple[str, ...]]] = {
     "start": ("candidate",),
     "steps": ("candidate",),
     "starts": ("type",),
@@ -57,13 +57,15 @@ _PARTS: Final[dict[str, tuple[str, ...]]] = {
     "near-starts": ("type", "rights"),
     "near-groups": ("type", "region"),
     "lies-near": ("type", "rights", "region"),
+    "one-way": ("text", "text"),
+    "gang": ("text", "text"),
     "tree": ("text", "text", "time"),
     "seat": ("type", "kind", "role", "node"),
     "seats": ("type", "kind", "role"),
     "chunks": ("type", "kind", "role", "node"),
     "node": ("text", "node"),
 }
-"""What the parts of a key are; parts of other keys are written as they are."""
+"""By what a column or row is, what the parts of its key are; parts of other keys are written as they are."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class _Words:
     def say(self, key: tuple[Any, ...]) -> str:
         """The name of a column or row."""
         what, *parts = key
-        meanings = _PARTS.get(what, ("text",) * len(parts))
+        meanings = PARTS.get(what, ("text",) * len(parts))
         said = [self._say[meaning](part) for meaning, part in zip(meanings, parts, strict=True)]
         return re.sub(r"[^!-~]", "_", f"{what}[{','.join(text for text in said if text)}]")
 

@@ -84,7 +84,7 @@ def law(documents: Sequence[Document]) -> Law:
             for name, spec in whole.items()
             for cap in spec.get("aggregateCaps", [])
         ],
-        owners=frozenset(spec["owner"] for spec in whole.values()),
+        owners={spec["owner"]: frozenset(spec["parents"]) if "parents" in spec else None for spec in whole.values()},
         broken=frozenset(broken),
         rate=_milli(policy.get("creditRates", {}).get(FLAVOR, 0)),
         discount=_milli(policy.get("spares", {}).get("discount", 0.5)),

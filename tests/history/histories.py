@@ -1,8 +1,8 @@
 """Random histories, small and nasty: caps of a few hundred GPU-seconds, windows and loans of half a minute.
 
-A family of three, a lender that is a stranger, two regions; runs that start under all kinds of funding; cycles early
-and late; and between them Budgets edited, broken, deleted and made again, rates, discounts and retention changed, work
-completed, cancelled, suspended, resumed and deleted.
+A family of three, a lender that may be a stranger, two regions; runs that start under all kinds of funding; cycles
+early and late; and between them Budgets edited, broken, deleted and made again, rates, discounts and retention changed,
+work completed, cancelled, suspended, resumed and deleted.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def lending(draw: st.DrawFn) -> Document:
 
 @st.composite
 def budgets(draw: st.DrawFn, owner: str) -> Document:
-    """A Budget of one or two envelopes, sometimes with a cap over them, seldom a broken one."""
+    """A Budget of one or two envelopes, sometimes with a cap over them or other parents, seldom a broken one."""
     names = ["one", "two"][: draw(st.integers(1, 2))]
     made = [draw(envelopes(name)) for name in names]
     if draw(st.integers(1, 8)) == 8:
@@ -89,8 +89,11 @@ def budgets(draw: st.DrawFn, owner: str) -> Document:
         "maxCredits": draw(_some(CREDITS, 4)),
     }
     cap = {"name": "all", "envelopes": names, **{key: value for key, value in caps.items() if value is not None}}
-    made_of = doc.budget(owner, made, aggregateCaps=[cap] if draw(st.integers(1, 3)) == 1 else [])
-    return _made(made_of, owner)
+    said: dict[str, Any] = {"aggregateCaps": [cap] if draw(st.integers(1, 3)) == 1 else []}
+    if draw(st.integers(1, 4)) == 4:
+        above = st.sampled_from([*OWNERS[: OWNERS.index(owner)], "ghost"])  # no cycle, whatever other Budgets name
+        said["parents"] = draw(st.lists(above, max_size=2, unique=True))
+    return _made(doc.budget(owner, made, **said), owner)
 
 
 @st.composite

@@ -85,39 +85,37 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Law:
-    """What a cycle saw. ``broken``: Budgets that cannot be read."""
+    """What a cycle saw. ``owners``: with the parents their Budgets name; ``broken``: Budgets that cannot be read."""
 
     envelopes: Mapping[Key, Envelope]
     aggregates: Sequence[Aggregate]
-    owners: frozenset[str]
+    owners: Mapping[str, frozenset[str] | None]
     broken: frozenset[str]
     rate: int
     discount: int
 
-    def parent(self, owner: str) -> str | None:
-        """The longest proper prefix that has a Budget."""
+    def parents(self, owner: str) -> frozenset[str]:
+        """Those that its Budget names, or else the longest proper prefix that has a Budget."""
+        named = self.owners.get(owner)
+        if named is not None:
+            return named
         parts = owner.split(":")
         prefixes = [":".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
-        return next((prefix for prefix in prefixes if prefix in self.owners), None)
+        return frozenset([prefix for prefix in prefixes if prefix in self.owners][:1])
 
-    def line(self, owner: str) -> list[str]:
+    def line(self, owner: str) -> frozenset[str]:
         """An owner and everything above it."""
-        above = self.parent(owner)
-        return [owner] if above is None else [owner, *self.line(above)]
+        return frozenset({owner}).union(*(self.line(above) for above in self.parents(owner)))
 
     def related(self, one: str, other: str) -> bool:
         """Do two owners share an ancestor, themselves counted?"""
-        return bool(set(self.line(one)) & set(self.line(other)))
+        return bool(self.line(one) & self.line(other))
 
     def standing(self, claimant: str, payer: str) -> int:
-        """Owner, its children, siblings, parents, the rest."""
-        if claimant == payer:
-            return 0
-        if self.parent(claimant) == payer:
-            return 1
-        if self.parent(claimant) is not None and self.parent(claimant) == self.parent(payer):
-            return 2
-        return 3 if self.parent(payer) == claimant else 4
+        """Owner, its children, siblings, parents, the rest: the first that the claimant is."""
+        above, mine = self.parents(payer), self.parents(claimant)
+        kinds = (claimant == payer, payer in mine, bool(above & mine), claimant in above)
+        return next((place for place, holds in enumerate(kinds) if holds), 4)
 
     def milli(self, lease: Lease) -> int:
         """What a lease weighs."""

@@ -87,9 +87,11 @@ def test_of_running_claims_the_nearer_stays_funded_though_it_came_later(payer: s
     assert {run: found.funding(run) for run in found.running} == {"early": {"unfunded": 4}, "late": {"shared": 4}}
 
 
-def test_two_parents_are_equally_near_and_go_by_name() -> None:
+@pytest.mark.parametrize("budgets", [[["lab", "dean"]], [["lab"], ["dean"]], [None, ["dean", "lab"]]])
+def test_two_parents_are_equally_near_and_go_by_name(budgets: list[list[str] | None]) -> None:
     world = World().domain("A").budget("lab", 4, spec={"parents": []}).budget("dean", 4, spec={"parents": []})
-    world.budget("team", 1, spec={"parents": ["lab", "dean"]})
+    for name, flavor, parents in zip(("team", "team-2"), (FLAVOR, "T4"), budgets, strict=False):
+        world.budget("team", 1, name=name, flavor=flavor, spec={"parents": parents})
     found = cycle(world.run("r", 7, owner="team"))
 
     assert sorted((lease.payer, lease.gpus) for lease in found.leases("r")) == [

@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple
 import pyarrow as pa
 
 from exporters.nodelist import by_names, natural
+from jobtree.world.domains import Domain, domain_names
 from jobtree.world.plan import Plan
 
 State = Literal["running", "new", "spare", "foreign", "free"]
@@ -38,7 +39,7 @@ class NodeSlots:
 
 @dataclass(frozen=True)
 class DomainSlots:
-    """A domain (region, cluster, domain label, or the node's name where it has none) and its nodes by name."""
+    """A domain and its nodes by name. ``name``: what people call it, see `jobtree.world.domains`."""
 
     region: str
     cluster: str
@@ -55,7 +56,7 @@ def fleet_slots(tables: Mapping[str, pa.Table], plan: Plan | None = None) -> lis
     """
     held = _held(tables["leases"], plan)
     foreign = _foreign(tables["pods"])
-    found: dict[tuple[str, str, str], list[tuple[str, NodeSlots]]] = {}
+    found: dict[Domain, list[tuple[str, NodeSlots]]] = {}
     for row in tables["nodes"].select(_NODE_COLUMNS).to_pylist():
         slots = [held.get((row["name"], ordinal), FREE) for ordinal in range(row["gpus"])]
         left = foreign.get(row["name"], 0)
@@ -63,13 +64,14 @@ def fleet_slots(tables: Mapping[str, pa.Table], plan: Plan | None = None) -> lis
             if left and slots[ordinal] == FREE:
                 slots[ordinal], left = FOREIGN, left - 1
         usable = row["ready"] and not row["unschedulable"] and not row["out_of_service"]
-        key = row["region"] or "", row["cluster"] or "", row["domain"] or row["name"]
+        key = Domain(row["region"] or "", row["cluster"] or "", row["domain"] or row["name"], not row["domain"])
         found.setdefault(key, []).append((row["flavor"] or "", NodeSlots(row["name"], usable, tuple(slots))))
     for rows in found.values():
         rows.sort(key=lambda row: natural(row[1].name))
+    names = domain_names(found)
     return [
-        DomainSlots(*key, found[key][0][0], tuple(node for _, node in found[key]))
-        for key in sorted(found, key=by_names)
+        DomainSlots(key.region, key.cluster, names[key], found[key][0][0], tuple(node for _, node in found[key]))
+        for key in sorted(found, key=lambda key: (by_names(key[:3]), key.alone))
     ]
 
 

@@ -7,7 +7,9 @@ import pytest
 from jobtree.world.plan import Closure, Plan, Solver
 from reports.picture import draw_fleet
 from reports.slots import FOREIGN, FREE, DomainSlots, NodeSlots, Slot, fleet_slots
+from tests.reference.worlds import snapshot
 from tests.reports import worlds
+from tests.support import documents as doc
 
 
 @pytest.fixture
@@ -27,6 +29,15 @@ def test_every_slot_says_who_holds_it(domains: list[DomainSlots]) -> None:
         DomainSlots("us-west", "c1", "A", "H100-80GB", (a01, a02)),
         DomainSlots("us-west", "c1", "b01", "H100-80GB", (b01,)),
     ]
+
+
+def test_domains_of_one_label_are_told_apart() -> None:
+    east = doc.merge(doc.node("b01", 2), {"metadata": {"labels": {"region": "us-east"}}})
+    found = fleet_slots(snapshot([doc.node("a01", 2), east, doc.node("d1", 2, domain=None)]).tables)
+
+    assert [(domain.name, [node.name for node in domain.nodes]) for domain in found] == [
+        ("us-east/c1/d1", ["b01"]), ("us-west/c1/d1", ["a01"]), ("us-west/c1/node:d1", ["d1"])
+    ]  # fmt: skip
 
 
 def test_a_plan_shows_what_ends(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from planner.incumbent import Incumbent
 from planner.purses import Purses
 from planner.segments import segments
 from planner.statuses import After, run_updates
-from policies import retention
+from policies import retention, unweighed
 from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.endings import limit_end, started
@@ -40,7 +40,7 @@ def assemble(
     draft = incumbent.draft(problem)
     state = state.asking(state.pending)
     back = held_back(problem.gangs, draft.started(problem))
-    state.blocked.update({key: ("GangIncomplete", why) for key, why in back.items()})
+    state.blocked.update({key: (unweighed.GANG, why) for key, why in back.items()})
     room = state.room()
     for piece in draft.pieces:
         room.take(piece.chunks, piece.load)

@@ -9,6 +9,7 @@ from jobtree.api.meta import Condition
 from jobtree.api.scalars import Duration, Time
 from jobtree.world.plan import Wait
 from planner.explain import sentence
+from policies import unweighed
 from policies.claims import UNFUNDED, RunKey
 from policies.endings import Ending
 from policies.runs import RunRow
@@ -122,7 +123,7 @@ def _pending(gpus: int, limit: int | None, reason: str, message: str) -> Saying:
         Said(False, "NotStarted", f"0 of {total} running."),
         completed,
         failed,
-        Said(True, "Upstream", message) if reason == "Upstream" else free,
+        Said(True, reason, message) if reason == unweighed.UPSTREAM else free,
     )
 
 

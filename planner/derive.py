@@ -15,7 +15,7 @@ from planner.lower import Waiting, few
 from planner.past import past_of
 from planner.replay import Fates, Turn, replay, turned
 from planner.room import Foreign, Room
-from policies import endings, failures, follow, gangs, tenancy, trees
+from policies import endings, failures, follow, gangs, tenancy, trees, unweighed
 from policies.book import book_of
 from policies.caps import CapBook
 from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
@@ -91,7 +91,7 @@ class State:
         ready = [run for run in self.pending if run.key not in self.blocked and run.key not in there]
         whole, waiting = gangs.gangs(ready, there.values(), partial(self._away, ready, there))
         for key, why in waiting.items():
-            self.blocked[key] = ("GangIncomplete", why)
+            self.blocked[key] = (unweighed.GANG, why)
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
@@ -304,8 +304,8 @@ def _block(state: State) -> None:
         refusal = tenancy.refusal(state.money, run.owner, run.namespace)
         waiting = follow.waiting(run, outcomes)
         if refusal:
-            state.blocked[run.key] = ("OwnerNotAllowed", refusal)
+            state.blocked[run.key] = (unweighed.OWNER, refusal)
         elif run.array:
-            state.blocked[run.key] = ("ArrayNotPlanned", "arrays of runs are not planned yet")
+            state.blocked[run.key] = (unweighed.ARRAY, "arrays of runs are not planned yet")
         elif waiting:
-            state.blocked[run.key] = ("Upstream", waiting)
+            state.blocked[run.key] = (unweighed.UPSTREAM, waiting)

@@ -18,14 +18,13 @@ from planner.remedies.lifts import Lift
 from planner.remedies.parts import remedy_of, together
 from planner.remedies.record import Change, Remedy, Who, typed, written
 from planner.remedies.relief import Relief
+from policies import unweighed
 from policies.claims import RunKey
 
 __all__ = ["Change", "Remedies", "Remedy", "Who", "remedies", "typed", "written"]
 
 WIDER: Final = 16
 """How many times as large a rise may become where others that wait take what it gives."""
-UNWEIGHED: Final = frozenset({"Upstream", "GangIncomplete", "ArrayNotPlanned"})
-"""Why a run waits for other runs, or is not planned, whatever there is of room and money."""
 LIMITS: Final = ("cap", "tree", "per-run")
 SINGLES: Final = (("own", True), ("end", True), ("back", True), ("free", False))
 """Kinds of lifts beside rises, and whether one of them is to do."""
@@ -65,7 +64,7 @@ class Remedies:
 def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
     """Remedies for the run ``key`` under ``plan``, made from ``snapshot``; none for a run that does not wait."""
     wait = next((wait for wait in plan.waits if (wait.namespace, wait.name) == key), None)
-    if wait is None or wait.reason in UNWEIGHED:
+    if wait is None or wait.reason in unweighed.ELSEWHERE:
         return Remedies(True, weighed=wait is None)
     bench = Bench.of(snapshot, plan, key)
     result = Remedies(bench.few)

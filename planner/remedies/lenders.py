@@ -13,6 +13,7 @@ from planner.edits import Cell
 from planner.remedies.bench import HOUR_MILLI, Bench, largest
 from planner.remedies.record import Change, Command, Remedy, Who
 from planner.remedies.submitting import again
+from policies import unweighed
 from policies.kinship import COUSIN, OWN, Family
 from policies.money import Envelope
 from policies.runs import RunRow
@@ -99,7 +100,7 @@ def terms(bench: Bench) -> list[Remedy]:
 def binding(bench: Bench) -> Iterator[Remedy]:
     """The run's namespace bound to its owner, where it is not (spec §1 Budget.namespaces)."""
     run, table = bench.run, bench.kept.tables["budgets"]
-    if bench.state.blocked.get(run.key, ("",))[0] != "OwnerNotAllowed":
+    if bench.state.blocked.get(run.key, ("",))[0] != unweighed.OWNER:
         return
     money = bench.state.money
     names = zip(values.texts(table, "name"), values.texts(table, "owner"), strict=True)

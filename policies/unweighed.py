@@ -1,0 +1,14 @@
+"""Why a run that waits is not even weighed: the reasons that its conditions give, each in one place.
+
+The rules behind them: `policies.tenancy`, `policies.follow`, `policies.gangs`.
+"""
+
+from typing import Final
+
+OWNER: Final = "OwnerNotAllowed"
+UPSTREAM: Final = "Upstream"
+GANG: Final = "GangIncomplete"
+ARRAY: Final = "ArrayNotPlanned"
+
+ELSEWHERE: Final = frozenset({UPSTREAM, GANG, ARRAY})
+"""Those that no change of room or money ends: the run waits for other runs, or is not planned."""

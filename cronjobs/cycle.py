@@ -24,7 +24,7 @@ OnPhase = Callable[[str], None]
 
 @dataclass
 class Phases:
-    """Seconds of wall time per phase, in their order; ``on_phase`` hears of each as it begins."""
+    """Seconds of wall time per phase, in their order; ``on_phase`` hears of each as it begins, and of its news."""
 
     on_phase: OnPhase | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -39,6 +39,11 @@ class Phases:
             yield
         finally:
             self.seconds[name] = time.perf_counter() - began
+
+    def news(self, words: str) -> None:
+        """What is new of the plan that is being made."""
+        if self.on_phase is not None:
+            self.on_phase(f"plan: {words}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ def run_cycle(
             snapshot = take(intake)
             lake.refuse_other(at, snapshot)
         with phase("plan"):
-            planner.ask(snapshot, at, deadline=_deadline(snapshot))
+            planner.ask(snapshot, at, deadline=_deadline(snapshot), on_news=phase.news)
             for name in snapshot.tables:  # so it is in the lake before anything is written to the cluster
                 lake.write_table(snapshot, name)
                 planner.listen()
@@ -75,13 +80,13 @@ def run_cycle(
     return CycleResult(plan, writes, phase.seconds)
 
 
-def apply_plan(cluster: Cluster, plan: Plan, lake: Lake) -> int:
+def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | None = None) -> int:
     """Carries out a plan that was made before, and records it as a cycle would; returns the number of writes.
 
     Raises Refusal where it or a later one was carried out already, where the lake has another decision for its time, or
     where the checker does not pass it against the cluster as it is.
     """
-    phase = Phases()
+    phase = Phases(on_phase)
     with collector_paused():
         with phase("read"):
             intake = cluster.read()
@@ -110,19 +115,24 @@ def _carry_out(cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan,
     return len(writes)
 
 
-def dry_run(intake: Intake, at: int, planner: Planner) -> Plan:
+def dry_run(intake: Intake, at: int, planner: Planner, *, on_phase: OnPhase | None = None) -> Plan:
     """The plan that a cycle at ``at`` would make, checked; nothing is written anywhere.
 
     ``at`` may be the very second of the last cycle, to look at what it left. Raises Refusal where it is earlier.
     """
     refuse_past(intake, at, same=True)
-    return checked_plan(take(intake), at, planner)
+    with Phases(on_phase)("snapshot"):
+        snapshot = take(intake)
+    return checked_plan(snapshot, at, planner, on_phase=on_phase)
 
 
-def checked_plan(snapshot: Snapshot, at: int, planner: Planner) -> Plan:
+def checked_plan(snapshot: Snapshot, at: int, planner: Planner, *, on_phase: OnPhase | None = None) -> Plan:
     """The plan of a snapshot, checked. Raises Refusal where the checker does not pass it."""
-    plan = planner.plan(snapshot, at, deadline=_deadline(snapshot))
-    refuse_violations(snapshot, plan)
+    phase = Phases(on_phase)
+    with phase("plan"):
+        plan = planner.plan(snapshot, at, deadline=_deadline(snapshot), on_news=phase.news)
+    with phase("check"):
+        refuse_violations(snapshot, plan)
     return plan
 
 

@@ -27,6 +27,7 @@ from cronjobs.frames import Frame
 from jobtree.api import Refusal
 
 if TYPE_CHECKING:
+    from cronjobs.news import OnNews
     from cronjobs.wire import Request
     from jobtree.world.plan import Plan
     from jobtree.world.snapshot import Snapshot
@@ -42,13 +43,15 @@ written down: a cycle without any plan helps nobody."""
 class _Search:
     """A plan that was asked for, and what the process said: the plan, or its last incumbent, and any trouble.
 
-    ``final``: that incumbent ended the search; ``over``: nothing more is to come.
+    ``final``: that incumbent ended the search; ``over``: nothing more is to come; ``on_news``: hears of incumbents.
     """
 
     request: Request
     deadline: float
     grace: float
+    on_news: OnNews
     asked: float = 0.0
+    found: int = 0
     plan: bytes = b""
     incumbent: bytes = b""
     final: bool = False
@@ -99,19 +102,24 @@ class Planner:
             )
         self._connection = Connection(ours.detach())
 
-    def plan(self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE) -> Plan:
+    def plan(
+        self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE, on_news: OnNews | None = None
+    ) -> Plan:
         """`ask` and `answer` in one."""
-        self.ask(snapshot, at, deadline=deadline, grace=grace)
+        self.ask(snapshot, at, deadline=deadline, grace=grace, on_news=on_news)
         return self.answer()
 
-    def ask(self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE) -> None:
+    def ask(
+        self, snapshot: Snapshot, at: int, *, deadline: float, grace: float = GRACE, on_news: OnNews | None = None
+    ) -> None:
         """Has the process begin; the caller may do other work, and should `listen` now and then, before the `answer`.
 
-        Raises Refusal where the process does not start.
+        ``on_news``: called with a few words on each incumbent as it comes. Raises Refusal where the process does not
+        start.
         """
         from cronjobs import wire  # loads Arrow, which is not to delay the start of the process
 
-        self._begin(wire.Request.of(snapshot, at), deadline, grace)
+        self._begin(wire.Request.of(snapshot, at), deadline, grace, on_news or _nobody)
 
     def listen(self) -> None:
         """Takes what the process has said, without waiting: it cannot go on while much of that is unheard."""
@@ -123,7 +131,7 @@ class Planner:
 
         Raises Refusal where there is no plan at all: the process failed, or had none even ``grace`` seconds later.
         """
-        from cronjobs import wire
+        from cronjobs import news, wire
 
         found = self._await()
         if found.plan:
@@ -131,18 +139,19 @@ class Planner:
         if not found.incumbent:
             late = f"the planner had no plan {found.deadline + found.grace:g} s after it began"
             raise Refusal(found.trouble or late)
-        self._begin(msgspec.structs.replace(found.request, incumbent=found.incumbent), 0, found.grace)
+        found.on_news(news.LATE)
+        self._begin(msgspec.structs.replace(found.request, incumbent=found.incumbent), 0, found.grace, _nobody)
         finished = self._await()
         if finished.plan:
             return _truncated(wire.unpack_plan(finished.plan), found.trouble)
         late = f"the planner did not write down its best plan within {found.grace:g} s"
         raise Refusal(finished.trouble or late)
 
-    def _begin(self, request: Request, deadline: float, grace: float) -> None:
+    def _begin(self, request: Request, deadline: float, grace: float, on_news: OnNews) -> None:
         if self._search is not None:
             self.close()  # nobody wants that answer any more, and it is not to be taken for the new one
         self.start()
-        search = _Search(request, deadline, grace)
+        search = _Search(request, deadline, grace, on_news)
         try:
             self._listening().send_bytes(msgspec.msgpack.encode(request))
         except (EOFError, ConnectionError):
@@ -162,6 +171,8 @@ class Planner:
 
     def _hear(self, wait: float) -> bool:
         """Takes one frame, waiting so many seconds for it; False where none came or none is to come any more."""
+        from cronjobs import news
+
         search, connection = self._asked(), self._connection
         assert connection is not None, "the process was started for it"
         if search.over:
@@ -175,9 +186,11 @@ class Planner:
             return False
         kind, body = frame[:1], frame[1:]
         if kind == Frame.INCUMBENT:
-            search.incumbent = body
+            search.incumbent, search.found = body, search.found + 1
+            search.on_news(news.found(body, search.found))
         elif kind == Frame.FOUND:
             search.final = True
+            search.on_news(news.WRITING)
         elif kind == Frame.PLAN:
             search.plan, search.over = body, True
         else:
@@ -211,6 +224,10 @@ class Planner:
         assert self._process is not None, "the process was started"
         code = self._process.wait(timeout=START_TIMEOUT)
         return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+def _nobody(_words: str) -> None:
+    """Hears no news."""
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from jobtree.api.errors import Refusal
-from jobtree.cli import lookup, show
+from jobtree.cli import lookup, progress, show
 from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> list[Fate]:
     from cronjobs.cycle import dry_run
     from jobtree.cli import fate
 
-    plan = dry_run(intake, options.time, start_planner())
+    with progress.shown() as on_phase:
+        plan = dry_run(intake, options.time, start_planner(), on_phase=on_phase)
     return [fate.of(run, intake, plan) for run in runs]
 
 
@@ -73,9 +74,11 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     intake, run = _read(options, given)
     if given.versus is not None:
         return _versus(options, intake, run, lookup.find_run(intake, given.versus, options.namespace))
-    plan = dry_run(intake, options.time, start_planner())
+    with progress.shown() as on_phase:
+        plan = dry_run(intake, options.time, start_planner(), on_phase=on_phase)
+        on_phase("remedies")
+        answer = awaited.of(run, intake, plan, options.state) or remedies.of(run, intake, plan, options)
     found = fate.of(run, intake, plan)
-    answer = awaited.of(run, intake, plan, options.state) or remedies.of(run, intake, plan, options)
     leases = in_order(lease for lease in intake.leases if lease.run_key == (run.namespace, run.name))
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
@@ -100,7 +103,10 @@ def _versus(options: Options, intake: Intake, run: Run, other: Run) -> int:
 
     if run is other:
         raise Refusal(f"{run.subject} is compared with itself; say another run after --versus")
-    found = versus.of(run, other, intake, dry_run(intake, options.time, start_planner()))
+    with progress.shown() as on_phase:
+        plan = dry_run(intake, options.time, start_planner(), on_phase=on_phase)
+        on_phase("versus")
+        found = versus.of(run, other, intake, plan)
     if options.output in {"json", "yaml"}:
         show.data(found, options.output)
     else:

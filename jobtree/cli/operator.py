@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
-from jobtree.cli import args, files, report, show
+from jobtree.cli import args, files, progress, report, show
 from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
         cluster = options.cluster()
         for at in times(options.at, given.every, given.span):
             cluster.at = Time(at)
-            with cluster.hold(), _progress() as on_phase:
+            with cluster.hold(), progress.shown() as on_phase:
                 result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
             _warn(result.plan)
             show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
@@ -121,10 +119,12 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import dry_run, refuse_past
     from exporters import planfile, summary
 
-    intake = options.cluster().read()
-    if given.out is not None:
-        refuse_past(intake, options.time)  # it could not be carried out
-    plan = dry_run(intake, options.time, planner)
+    with progress.shown() as on_phase:
+        on_phase("read")
+        intake = options.cluster().read()
+        if given.out is not None:
+            refuse_past(intake, options.time)  # it could not be carried out
+        plan = dry_run(intake, options.time, planner, on_phase=on_phase)
     _warn(plan)
     if given.model is not None:
         from exporters import modelfile
@@ -158,8 +158,8 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     except Refusal as refusal:
         raise refusal.about(str(given.file)) from None
     cluster = options.cluster(at=plan.at)
-    with cluster.hold():
-        writes = apply_plan(cluster, plan, _lake(options, given.lake))
+    with cluster.hold(), progress.shown() as on_phase:
+        writes = apply_plan(cluster, plan, _lake(options, given.lake), on_phase=on_phase)
     show.say(f"{summary.headline(plan)}; {counted(writes, 'write')}")
     return 0
 
@@ -218,15 +218,3 @@ def _warn(plan: Plan) -> None:
     from exporters.summary import warnings
 
     show.warn(warnings(plan))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None] | None]:
-    """A line that shows the phase on a terminal's stderr; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield lambda phase: status.update(phase, spinner="dots")  # naming the spinner anew draws at once

@@ -14,7 +14,7 @@ import msgspec
 
 from exporters.nodelist import by_names, natural
 from exporters.summary import table
-from jobtree.cli import show
+from jobtree.cli import progress, show
 from jobtree.cli.args import Commands, Options, UsageError, command, start_planner
 from jobtree.cli.changes import OPTIONS
 from jobtree.cli.numbers import plain, unit_of, worth
@@ -118,7 +118,8 @@ def _compare(intake: Intake, other: Intake, edits: Iterable[Edit], at: int) -> D
 
     refuse_past(intake, at, same=True)
     worlds = (take(intake), edited(take(other), edits))
-    now, then = ((world, checked_plan(world, at, start_planner())) for world in worlds)
+    with progress.shown() as on_phase:
+        now, then = ((world, checked_plan(world, at, start_planner(), on_phase=on_phase)) for world in worlds)
     return difference(now, then)
 
 

@@ -45,21 +45,24 @@ def test_on_a_terminal_watch_follows_until_the_run_is_over() -> None:
     )
 
 
-def test_a_cycle_shows_its_phases_on_a_terminal_only() -> None:
-    world = World().policy().run("r", 1)
+@pytest.mark.parametrize(
+    ("program", "args"), [(JOBTREE, ["cycle"]), (JOBTREE, ["plan"]), (KUBECTL_RUNS, ["explain", "r"])]
+)
+def test_what_goes_on_is_shown_on_a_terminal_only_and_changes_nothing(program: Path, args: list[str]) -> None:
+    worlds = [World().policy().node("n").budget("org:a", 8).run("r", 1, created="-1h") for _ in range(2)]
+    commands = [[str(each) for each in (program, "--state", world.save(), *args, "--at", T0)] for world in worlds]
     ours, theirs = pty.openpty()
-    cycle = subprocess.Popen(
-        [JOBTREE, "--state", world.save(), "cycle", "--at", T0],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-    )
+    shown = subprocess.Popen(commands[0], stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"})
     os.close(theirs)
     seen = read_until(ours, "never")
     os.close(ours)
-    out, _ = cycle.communicate(timeout=60)
-    assert (cycle.returncode, out.startswith(b"Plan 20260101T000000Z")) == (0, True)
-    assert "plan" in seen
+    out, _ = shown.communicate(timeout=60)
+    piped = subprocess.run(commands[1], capture_output=True, check=True)
+    assert (shown.returncode, out) == (0, piped.stdout)
+    assert piped.stderr == b""
+    steps = ["snapshot", "plan", "1 found", "writing the best one down", "check"]
+    assert sorted(steps, key=seen.find) == steps
+    assert [step for step in steps if step not in seen] == []
 
 
 def test_a_reader_that_goes_away_is_no_failure() -> None:

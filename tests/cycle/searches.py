@@ -131,7 +131,8 @@ class Interrupted(Real):
 
 def begin(way: str) -> Callable[[Snapshot, int], worker.Planning]:
     """What the process does with a request."""
-    return Interrupted if way == "interrupted" else lambda _snapshot, at: Planning(way, at)
+    real: dict[str, Callable[[Snapshot, int], worker.Planning]] = {"real": Real, "interrupted": Interrupted}
+    return real.get(way, lambda _snapshot, at: Planning(way, at))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,25 @@ def test_the_final_plan_is_taken_as_it_is() -> None:
         assert finishing.plan(EMPTY, 7, deadline=60) == plan(2, 7)
 
 
+def test_who_waits_hears_of_each_incumbent_with_its_gap_and_of_the_end() -> None:
+    runs = [doc.merge(doc.run(name, gpus), {"metadata": {"uid": name}}) for name, gpus in (("a", 5), ("b", 8))]
+    world = snapshot([doc.node("n1"), doc.budget("org:a", [doc.envelope(8)]), *runs])
+    gaps = [stage.gap for stage in (each.stages[0] for each in Planning(world, AT).incumbents())]
+    words = [f"{number} found, {gap:.4%} from the bound" for number, gap in enumerate(gaps, start=1)]
+    heard = list[str]()
+    with planner("real") as real:
+        plans = [real.plan(world, AT, deadline=60, on_news=listen) for listen in (None, heard.append)]
+    assert heard == [*words, "writing the best one down"]
+    assert plans[0] == plans[1]
+
+
+def test_who_waits_hears_that_the_time_is_up() -> None:
+    heard = list[str]()
+    with planner("hangs-later") as hanging:
+        hanging.plan(EMPTY, 0, deadline=SOON, on_news=heard.append)
+    assert heard == ["1 found", "the time is up, writing the best one down"]
+
+
 def test_a_warm_process_answers_again() -> None:
     with planner("finishes") as finishing:
         finishing.start()

@@ -153,7 +153,8 @@ def read_snapshot(path: Path) -> tuple[Snapshot, int]:
     if missing:
         raise Refusal(f"it names no table {min(missing)}", subject=str(path))
     tables = {name: read_table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
-    snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)), manifest.since)
+    since = None if manifest.since is None else int(manifest.since)
+    snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)), since)
     if (snapshot.digest, snapshot.policy_digest) != (manifest.snapshot, manifest.policy_digest):
         raise Refusal("its digests do not belong to its tables and Policy: it was changed", subject=str(path))
     return snapshot, int(manifest.at)

@@ -282,9 +282,13 @@ def test_a_plan_file_that_is_none_is_refused(world: World, tmp_path: Path, text:
     assert jobtree("--state", world.save(), "apply", file).refused() == f"error: {file}: {sentence}"
 
 
-def test_a_replay_gives_the_same_bytes(world: World) -> None:
-    world.cycle()
-    assert jobtree("replay", manifest(world)).ok().out == "Plan 20260101T000000Z is the same again, byte for byte\n"
+def test_a_replay_gives_the_same_bytes_of_the_first_cycle_and_of_any_later_one(world: World) -> None:
+    times = (T0, "+1m", "+2m")
+    for at in times:
+        world.cycle(at)
+    assert [jobtree("replay", manifest(world, at)).ok().out for at in times] == [
+        f"Plan 20260101T000{minute}00Z is the same again, byte for byte\n" for minute in range(3)
+    ]
 
 
 def test_a_replay_names_the_first_difference(world: World) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from cronjobs.deadline import Planner
+from cronjobs.news import OnNews
 from exporters import lake, planjson
 from jobtree.api import Refusal
 from jobtree.api.scalars import DAY
@@ -17,8 +18,11 @@ NO_DEADLINE: Final = DAY
 _SHOWN: Final = 80
 
 
-def replay(manifest: Path, planner: Planner) -> Plan:
-    """Plans the snapshot of a cycle's manifest again. Raises Refusal with the first difference from the stored plan."""
+def replay(manifest: Path, planner: Planner, *, on_news: OnNews | None = None) -> Plan:
+    """Plans the snapshot of a cycle's manifest again. Raises Refusal with the first difference from the stored plan.
+
+    ``on_news`` hears how the search goes on.
+    """
     snapshot, at = lake.read_snapshot(manifest)
     stored = lake.read_plan(manifest)
     if planjson.decode(stored).truncated:
@@ -26,7 +30,7 @@ def replay(manifest: Path, planner: Planner) -> Plan:
             "its plan was cut off by the deadline, so another search would end elsewhere; replay a whole one",
             subject=str(manifest),
         )
-    plan = planner.plan(snapshot, at, deadline=NO_DEADLINE)
+    plan = planner.plan(snapshot, at, deadline=NO_DEADLINE, on_news=on_news)
     again = planjson.encode(plan)
     if again != stored:
         path, before, after = first_difference(msgspec.json.decode(stored), msgspec.json.decode(again))

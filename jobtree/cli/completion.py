@@ -66,13 +66,16 @@ def candidates(words: Sequence[str]) -> list[str]:
     from jobtree.cli.runs import parser
 
     *before, last = words or [""]
-    here, state, path = parser(), "", []
+    here, state = parser(), ""
     previous = ""
     for word in before:
         commands = _commands(here)
         if word in commands:
             here = commands[word]
-            path.append(word)
+        elif word.startswith("--state="):
+            state = word.removeprefix("--state=")
+        elif word == "=":  # bash takes --state=FILE apart
+            continue
         elif previous == "--state":
             state = word
         previous = word

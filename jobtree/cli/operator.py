@@ -169,7 +169,9 @@ def _replay(_options: Options, given: argparse.Namespace) -> int:
     from cronjobs.replay import replay
     from exporters.storage import place
 
-    plan = replay(place(given.manifest), planner)
+    with progress.shown() as on_phase:
+        on_phase("plan")
+        plan = replay(place(given.manifest), planner, on_news=lambda words: on_phase(f"plan: {words}"))
     show.say(f"Plan {plan.cycle} is the same again, byte for byte")
     return 0
 

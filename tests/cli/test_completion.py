@@ -8,6 +8,7 @@ import pytest
 
 from jobtree.cli.completion import candidates
 from tests.support.commands import kubectl_runs
+from tests.support.console import ROOT
 from tests.support.worlds import World
 
 
@@ -31,12 +32,21 @@ def test_commands_and_options_are_completed(words: list[str], found: list[str]) 
 def test_runs_of_the_state_file_are_completed() -> None:
     world = World().run("train-1", 1).run("train-2", 1).run("eval", 1)
     assert candidates(["--state", str(world.save()), "plan", "tr"]) == ["train-1", "train-2"]
+    assert candidates([f"--state={world.path}", "plan", "tr"]) == ["train-1", "train-2"]
+    assert candidates(["--state", "=", str(world.path), "plan", "tr"]) == ["train-1", "train-2"]
     assert candidates(["--state", str(world.path) + ".none", "plan", "tr"]) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "kubectl"])
 def test_each_shell_has_its_script(shell: str) -> None:
     assert "kubectl-runs completion --words" in kubectl_runs("completion", shell).ok().out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_page_says_the_line_that_loads_a_script_as_the_script_does(shell: str) -> None:
+    first = kubectl_runs("completion", shell).ok().out.splitlines()[0]
+    line = first.removeprefix(f"# {shell}: ").replace("|", r"\|")
+    assert f" | `{line}` |\n" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def test_bash_completes_with_its_script(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from exporters.nodelist import compress
 from jobtree.api import Lease, Time
 from jobtree.cli import operator
 from jobtree.cluster.statefile import StateFile
+from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan, Wait
 from jobtree.world.snapshot import take
 from reports.picture import draw_fleet
@@ -64,18 +65,10 @@ def tell(out: Console, state: Path) -> None:
     lake = state.parent / "lake"
     before = StateFile(state, NOW).read()
     sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
-    heading(out, "The fleet")
-    slots = [s for d in fleet_slots(take(before).tables) for n in d.nodes for s in n.slots]
-    new = [(r.namespace, r.name) for r in before.runs if not r.status.conditions]
-    out.print(
-        f"{len(before.nodes)} machines of Microsoft's Philly cluster with {len(slots)} GPUs, "
-        f"{sum(s.state == 'free' for s in slots)} of them free, on an evening of its published trace. "
-        f"{len(new)} runs that no cycle has seen yet ask for {sum(sizes[key] for key in new)} GPUs."
-    )
+    tell_fleet(out, before, sizes)
 
     seconds = cycle(out, state, NOW)
     first = newest_manifest(lake)
-    snapshot, _ = read_snapshot(first)
     plan = planjson.decode(read_plan(first))
     if plan.truncated:
         raise DemoError("the plan was cut off: see the warning above")
@@ -91,13 +84,31 @@ def tell(out: Console, state: Path) -> None:
     out.print("Nothing has changed, so nothing was changed: no lease, no Run, no Budget.")
 
     tell_usage(out, query(lake, "usage", first), query(lake, "usage"))
+    tell_left(out, state, first, plan)
+
+
+def tell_fleet(out: Console, before: Intake, sizes: dict[Key, int]) -> None:
+    """What is there, and what it asks for."""
+    heading(out, "The fleet")
+    slots = [s for d in fleet_slots(take(before).tables) for n in d.nodes for s in n.slots]
+    new = [(r.namespace, r.name) for r in before.runs if not r.status.conditions]
+    out.print(
+        f"{len(before.nodes)} machines of Microsoft's Philly cluster with {len(slots)} GPUs, "
+        f"{sum(s.state == 'free' for s in slots)} of them free, on an evening of its published trace. "
+        f"{len(new)} runs that no cycle has seen yet ask for {sum(sizes[key] for key in new)} GPUs."
+    )
+
+
+def tell_left(out: Console, state: Path, manifest: Path, plan: Plan) -> None:
+    """The picture, and the files to go on with."""
+    snapshot, _ = read_snapshot(manifest)
     pictures = [state.with_name("fleet.svg"), state.with_name("fleet.png")]
     draw_fleet(fleet_slots(snapshot.tables, plan), pictures, title=f"The fleet after the cycle of {Time(NOW)}")
     heading(out, "What it left")
     for path, words in (
         (pictures[0], "the picture: who holds which GPU (and fleet.png)"),
         (state, "the cluster's state, to try commands on"),
-        (first, "the cycle's manifest; its tables, as Parquet, are beside it in the lake"),
+        (manifest, "the cycle's manifest; its tables, as Parquet, are beside it in the lake"),
     ):
         out.print(f"{shown(path)}  [dim]{words}[/]", soft_wrap=True)
     out.print(

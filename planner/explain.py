@@ -135,10 +135,18 @@ def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
 def _weighed(
     state: State, problem: Problem, candidate: Candidate, lack: Lack, spaces: Spaces, ever: Spaces, *, tied: bool
 ) -> Wait:
-    """``spaces``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work.
+    """Why a run that was weighed waits.
 
+    ``spaces``: among nodes that take work now; ``ever``: were all nodes of the fleet empty and at work.
     ``tied``: it waits for others of its gang to start with it.
     """
+    return _nowhere(state, problem, candidate, spaces, ever) or _short(
+        state, problem, candidate, lack, spaces, tied=tied
+    )
+
+
+def _nowhere(state: State, problem: Problem, candidate: Candidate, spaces: Spaces, ever: Spaces) -> Wait | None:
+    """Of a run for which there is no place, or no paid one, whatever other runs do; None for any other."""
     run, kind = candidate.run, problem.types[candidate.type]
     access = run.access(state.policy.maintenance, state.at)
     if not state.fleet.sites_for(access):
@@ -156,6 +164,12 @@ def _weighed(
         message = f"{_asks(run)}: {counted(missing, 'GPU')} short, whoever else may end"
         more = "nodes are cordoned or not Ready, or pods that are not Jobtree's hold them"
         return _wait(run, "CapacityShort", f"{message}: {more}.", _room_short(run.flavor, missing))
+    return None
+
+
+def _short(state: State, problem: Problem, candidate: Candidate, lack: Lack, spaces: Spaces, *, tied: bool) -> Wait:
+    """What it is short of, of money and of room, in the place where both together lack least."""
+    run, kind = candidate.run, problem.types[candidate.type]
     deficit = lack.deficit
     shorts = [m.short for m in lack.missing]
     clauses = [m.words for m in lack.missing]

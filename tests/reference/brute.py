@@ -151,7 +151,7 @@ class _Money:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.book: list[Cap] = caps(world)
+        self.book: list[Cap] = [cap for cap in caps(world) if cap.ahead or cap.limit < 1000 * _gpus(world)]
         self.spent = spent_of(world, self.book)
         self.parts: list[Part] = parts_of(world, self.book, self.spent)
         self.before = honoured(self.parts, self.book, self.spent, [])
@@ -227,6 +227,13 @@ class _Money:
         )
 
 
+def _gpus(world: World) -> int:
+    """All that run and all that may start: a cap on as many is never full, and need not be looked at."""
+    widest = (run.widths[-1] for run in world.waiting)
+    asked = [sum(groups) + run.spare_gpus * len(groups) for run, groups in zip(world.waiting, widest, strict=True)]
+    return sum(asked) + sum(lease.gpus for lease in world.leases if lease.until is None)
+
+
 def _own_limits(world: World, choice: list[Choice]) -> tuple[int, ...]:
     """Per start: milli-GPUs at each envelope (``perRun``), and Active GPUs that it may borrow."""
     most = [each.row["per_run_gpus"] for each in world.envelopes.values()]
@@ -239,11 +246,15 @@ def _own_limits(world: World, choice: list[Choice]) -> tuple[int, ...]:
 
 
 def _own_uses(world: World, choice: list[Choice], index: int, paid: Payment, rank: int) -> list[int]:
+    """The same of one payment; where nothing bounds it nothing is counted."""
     found = []
-    for other in range(len(choice)):
+    for other, (run, _, _) in enumerate(choice):
         found += [
-            milli(world, active=paid.active) if other == index and key == paid.envelope.key else 0
-            for key in world.envelopes
+            milli(world, active=paid.active)
+            if other == index and key == paid.envelope.key and each.row["per_run_gpus"] is not None
+            else 0
+            for key, each in world.envelopes.items()
         ]
-        found.append(1 if other == index and rank == SPONSOR and paid.active else 0)
+        lent = other == index and rank == SPONSOR and paid.active
+        found.append(1 if lent and run.row["max_borrow"] is not None else 0)
     return found

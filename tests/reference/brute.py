@@ -228,10 +228,10 @@ class _Money:
 
 
 def _gpus(world: World) -> int:
-    """All that run and all that may start: a cap on as many is never full, and need not be looked at."""
-    widest = (run.widths[-1] for run in world.waiting)
-    asked = [sum(groups) + run.spare_gpus * len(groups) for run, groups in zip(world.waiting, widest, strict=True)]
-    return sum(asked) + sum(lease.gpus for lease in world.leases if lease.until is None)
+    """All that run, and all that may start: a cap on as many is never full, and need not be looked at."""
+    running = sum(lease.gpus for lease in world.leases if lease.until is None)
+    asked = sum(sum(run.widths[-1]) + run.spare_gpus * len(run.widths[-1]) for run in world.waiting)
+    return running + min(asked, sum(node.gpus for node in world.nodes.values()))
 
 
 def _own_limits(world: World, choice: list[Choice]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from jobtree.api.counted import counted
 from jobtree.api.meta import Condition
+from jobtree.api.run import RUN_CONDITIONS, Phase, phase_of
 from jobtree.api.scalars import Duration, Time
 from jobtree.world.plan import Wait
 from planner.explain import sentence
@@ -14,7 +15,7 @@ from policies.claims import UNFUNDED, RunKey
 from policies.endings import Ending
 from policies.runs import RunRow
 
-ORDER: Final = ("Admitted", "Scheduled", "Running", "Completed", "Failed", "Blocked")
+ORDER: Final = RUN_CONDITIONS
 CLASSES: Final = ("owned", "shared", "borrowed", UNFUNDED)
 
 
@@ -30,13 +31,9 @@ Saying = tuple[Said, ...]
 """What the conditions say, in ORDER."""
 
 
-def phase(saying: Saying) -> str:
-    """Failed > Completed > Running > Waiting (Blocked and not Admitted) > Pending (spec §1)."""
-    admitted, _, running, completed, failed, blocked = (said.holds for said in saying)
-    for name, holds in (("Failed", failed), ("Completed", completed), ("Running", running)):
-        if holds:
-            return name
-    return "Waiting" if blocked and not admitted else "Pending"
+def phase(saying: Saying) -> Phase:
+    """The phase that follows from them."""
+    return phase_of({kind for kind, said in zip(ORDER, saying, strict=True) if said.holds})
 
 
 def conditions(saying: Saying, before: Sequence[Condition], at: int) -> tuple[Condition, ...]:

@@ -1,7 +1,7 @@
 """What each Run's status says after the plan (spec §1 Run.status, §7). Only statuses that change are in the plan."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -60,7 +60,9 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
     for key, run in state.runs.items():
         ending = state.endings.get(key)
         if run.outcome and ending is None:
-            continue
+            if _is_settled(run):
+                continue
+            ending = Ending(run.outcome, run.outcome_reason or run.outcome, state.at, "")
         before = _DECODER.decode(run.status) if run.status else _NEW
         now = statuses.of(run, before, ending)
         if now != before:
@@ -88,12 +90,12 @@ class _Statuses:
         return self._pending(run, before)
 
     def _ended(self, run: RunRow, before: RunStatus, ending: Ending) -> RunStatus:
+        ended = Time(ending.ended)
+        if run.outcome:  # it was over before: what was said of that stands
+            ending = replace(ending, reason=run.outcome_reason or run.outcome, message=_said(before, run.outcome))
+            ended = ended if before.ended is None else before.ended
         return self._status(
-            before,
-            conditions.ended(run, ending),
-            _width(run, 0, over=True),
-            started=before.started,
-            ended=Time(ending.ended),
+            before, conditions.ended(run, ending), _width(run, 0, over=True), started=before.started, ended=ended
         )
 
     def _running(self, run: RunRow, before: RunStatus, leases: list[LeaseRow]) -> RunStatus:
@@ -144,6 +146,17 @@ class _Statuses:
             width=width,
             **{**_UNDECIDED, **decided},
         )
+
+
+def _is_settled(run: RunRow) -> bool:
+    """Does the status of a run that is over say so as a whole: all conditions, each once, and their phase?"""
+    told = run.told
+    return told.phase == run.outcome and tuple(each.type for each in told.conditions) == conditions.ORDER
+
+
+def _said(before: RunStatus, outcome: str) -> str:
+    """The sentence of the condition by which a run is over."""
+    return next((each.message for each in before.conditions if each.type == outcome), "") or "Its status says so."
 
 
 def _width(run: RunRow, allocated: int, *, over: bool = False) -> Width:

@@ -6,10 +6,14 @@ limits: those end exactly at start + limit, even when the cycle comes later.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final, get_args
 
+from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
 from policies.claims import LeaseRow, RunKey
 from policies.runs import RunRow
+
+_REASONS: Final = frozenset(get_args(ClosureReason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,7 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> En
     start = started(run, leases)
     limit_at = limit_end(start, run.limit)
     if run.outcome:
-        ended = limit_at if limit_at is not None and run.outcome_reason == "TimeLimit" else at
-        return Ending(run.outcome, run.outcome_reason or run.outcome, min(at, ended), "") if leases else None
+        return _over_already(run, limit_at, at) if leases else None
     completed = run.completed_at
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
         return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")
@@ -94,6 +97,18 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> En
     if run.state == "Suspended" and leases:
         return Ending("", "Suspended", at, "Suspended by its owner.")
     return None
+
+
+def _over_already(run: RunRow, limit_at: int | None, at: int) -> Ending:
+    """Of a run that is said to be over and still holds leases: they close for its reason, where that is one."""
+    reason = run.outcome_reason
+    if run.outcome == "Completed" or reason == "Completed" or reason not in _REASONS:
+        reason = run.outcome
+    if reason != "TimeLimit":
+        return Ending(run.outcome, reason, at, "")
+    if limit_at is None or limit_at > at:
+        return Ending(run.outcome, run.outcome, at, "")
+    return Ending(run.outcome, reason, limit_at, "")
 
 
 def _reported(pods: list[str], at: int) -> Ending | None:

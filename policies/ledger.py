@@ -102,7 +102,7 @@ def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tupl
     """Milli-GPU-seconds of a lease's funded segments from ``start`` up to ``last``, and the same times their rates."""
     total = rated = 0
     for funding_class, since, until, rate in lease.segments:
-        low, high = since if start is None else max(since, start), last if until is None else until
+        low, high = since if start is None else max(since, start), last if until is None else min(until, last)
         if funding_class != UNFUNDED and low < high:
             charge = sum(milli * (end - begin) for begin, end, milli in weighed(money.discounts, lease, low, high))
             total += charge

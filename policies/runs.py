@@ -4,6 +4,7 @@ import msgspec
 import pyarrow as pa
 
 from jobtree.api.policy import Maintenance, PolicySpec
+from jobtree.api.run import derived_phase
 from jobtree.api.scalars import Time, dec_hook
 from jobtree.world.records import read
 from policies.claims import RunKey
@@ -12,12 +13,27 @@ from policies.maintenance import in_the_way
 from policies.shapes import Lowered, lower
 
 
-class _Told(msgspec.Struct):
-    phase: str = ""
+class ToldCondition(msgspec.Struct):
+    """What a condition says."""
+
+    type: str = ""
+    status: str = ""
+
+
+class Told(msgspec.Struct):
+    """What a run's stored status says of where it stands."""
+
+    phase: str | None = None
     started: Time | None = None
+    conditions: tuple[ToldCondition, ...] = ()
+
+    @property
+    def derived(self) -> str:
+        """The phase that follows from its conditions (spec §1)."""
+        return derived_phase(self.phase, {each.type: each.status == "True" for each in self.conditions})
 
 
-_TOLD = msgspec.json.Decoder(_Told, dec_hook=dec_hook)
+_TOLD = msgspec.json.Decoder(Told, dec_hook=dec_hook)
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
@@ -81,8 +97,13 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def started(self) -> int | None:
         """Since when it runs, as its status says; None where it does not."""
-        told = _TOLD.decode(self.status) if self.status else _Told()
-        return told.started if told.phase == "Running" else None
+        told = self.told
+        return told.started if told.derived == "Running" else None
+
+    @property
+    def told(self) -> Told:
+        """What its status says."""
+        return _TOLD.decode(self.status) if self.status else Told()
 
     @property
     def malleable(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, field
@@ -33,6 +34,29 @@ RunName = Annotated[str, Meta(min_length=1, max_length=63)]
 
 #: The conditions of a Run, each always present.
 RUN_CONDITIONS: Final = ("Admitted", "Scheduled", "Running", "Completed", "Failed", "Blocked")
+
+
+def phase_of(true: Container[str]) -> Phase:
+    """The phase that follows from the conditions that are True (spec §1).
+
+    Failed > Completed > Running > Waiting (Blocked and not Admitted) > Pending.
+    """
+    if "Failed" in true:
+        return "Failed"
+    if "Completed" in true:
+        return "Completed"
+    if "Running" in true:
+        return "Running"
+    return "Waiting" if "Blocked" in true and "Admitted" not in true else "Pending"
+
+
+def derived_phase(phase: str | None, conditions: Mapping[str, bool]) -> Phase:
+    """The phase of a stored status, whose own ``phase`` counts only for a condition that is not there.
+
+    ``conditions``: which of those that are there are True.
+    """
+    true = {kind for kind, holds in conditions.items() if holds}
+    return phase_of(true if phase is None or phase in conditions else {*true, phase})
 
 
 class Resources(Strict, frozen=True, kw_only=True):

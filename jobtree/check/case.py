@@ -137,7 +137,7 @@ class Case(Moment):
         if key not in self._started:
             oldest = min((lease.start for lease in self.open_by.get(key, ())), default=None)
             told = None if oldest is None else self.stored(key)
-            if oldest is not None and told is not None and told.phase == "Running" and told.started is not None:
+            if oldest is not None and told is not None and _runs(told) and told.started is not None:
                 oldest = min(oldest, told.started)
             self._started[key] = oldest
         return self._started[key]
@@ -161,6 +161,13 @@ class Case(Moment):
             left = None if limit is None or started is None else max(0, started + limit - self.at)
             self._time_left[key] = left
         return self._time_left[key]
+
+
+def _runs(status: RunStatus) -> bool:
+    """Whether its conditions say that a run runs; where that one is missing, the phase does."""
+    told = {each.type: each.status for each in status.conditions}
+    over = any(told.get(end, "True" if status.phase == end else "") == "True" for end in ("Failed", "Completed"))
+    return not over and told.get("Running", "True" if status.phase == "Running" else "") == "True"
 
 
 def split_slot(slot: str) -> tuple[str, int] | None:

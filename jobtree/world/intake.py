@@ -33,7 +33,7 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import balances, needs, seen
+from jobtree.world import balances, leases, needs, seen
 from jobtree.world.balances import Part
 from jobtree.world.lost import lost
 
@@ -263,14 +263,14 @@ class _Reading:
             raise Refusal("only the Policy named default is read; rename this one or remove it")
         if kind == "ConfigMap":
             return _Made(raw, _config_map(key, raw), ())
-        item = decode(kind, raw)
-        warnings: list[str] = []
+        item, warnings = leases.read(raw) if kind == "Lease" else (decode(kind, raw), [])
         if isinstance(item, Node):
             needs.of_node(item, self.resource_names())
         elif isinstance(item, Pod):
             needs.of_pod(item.spec, self.resource_names())
         else:
-            warnings += [message.removeprefix(f"{key}: ") for message in check_object(item)]
+            told = check_object(leases.as_begun(item) if isinstance(item, Lease) else item)
+            warnings += [message.removeprefix(f"{key}: ") for message in told]
         if isinstance(item, Run):
             needs.of_template(item, self.resource_names())
             warnings += _odd_annotations(item)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from jobtree.api import ANNOTATION_COMPLETED, ANNOTATION_ETA, Run, dec_hook, enc_hook
 from jobtree.api.core import Toleration
 from jobtree.api.policy import PolicySpec
-from jobtree.api.run import RunSpec, RunStatus
+from jobtree.api.run import RunSpec, RunStatus, derived_phase
 from jobtree.api.scalars import milli_gpu_seconds
 from jobtree.world import needs, schema
 from jobtree.world.columns import table
@@ -160,12 +160,12 @@ def _tolerations(given: Sequence[Toleration]) -> list[tuple[str, str, str, str]]
 
 
 def outcome_of(status: RunStatus) -> tuple[str | None, str | None]:
-    """Completed or Failed with its reason, as the conditions say: Failed counts more (spec §1)."""
-    for outcome in ("Failed", "Completed"):
-        for condition in status.conditions:
-            if condition.type == outcome and condition.status == "True":
-                return outcome, condition.reason or None
-    return (status.phase, None) if status.phase in ("Failed", "Completed") else (None, None)
+    """Completed or Failed with its reason, as the conditions say, and the phase only where one is not there."""
+    told = {condition.type: condition for condition in status.conditions}
+    phase = derived_phase(status.phase, {kind: condition.status == "True" for kind, condition in told.items()})
+    if phase not in ("Failed", "Completed"):
+        return None, None
+    return phase, told[phase].reason or None if phase in told else None
 
 
 def _annotated(found: Sequence[Run], annotation: str) -> list[int | None]:

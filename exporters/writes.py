@@ -15,6 +15,7 @@ from exporters import plain, planobject
 from jobtree.api import Budget, Lease, Policy, Time
 from jobtree.api import Plan as PlanObject
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
+from jobtree.api.lease import LeaseStatus
 from jobtree.api.lease import Segment as LedgerSegment
 from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
@@ -80,11 +81,13 @@ def _ledger(intake: Intake, plan: Plan) -> Iterator[Write]:
         segments[segment.namespace, segment.name].append(segment)
     closures = {(closure.namespace, closure.name): closure for closure in plan.closures}
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
+    odd = {notice[1:3] for notice in intake.warnings if notice.kind == "Lease"}
     for name in [*closures, *sorted(segments.keys() - closures.keys())]:
-        yield from _lease_patch(leases[name], segments.get(name, []), closures.get(name))
+        yield from _lease_patch(leases[name], segments.get(name, []), closures.get(name), odd=name in odd)
 
 
-def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None) -> Iterator[Write]:
+def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None, *, odd: bool) -> Iterator[Write]:
+    """What continues or ends a lease's ledger. ``odd``: its status contradicts itself: it is written as it was read."""
     ref = Ref("Lease", lease.namespace, lease.name)
     funding = list(lease.status.funding)
     for segment in segments:
@@ -98,6 +101,8 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None)
             status, closed=True, ended=Time(closure.ended), closure_reason=closure.reason, funding=tuple(funding)
         )
     patch = plain.status_patch(lease.status, status)
+    if patch and odd:
+        patch = {**dict.fromkeys(LeaseStatus.__struct_encode_fields__), **plain.status(status)}
     if patch:
         yield Write("patch", ref, {"status": patch}, "status")
     if closure is not None and lease.metadata.finalizers:

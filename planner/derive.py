@@ -150,7 +150,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     own_pods, foreign = _pods(tables["pods"], runs, held)
     nodes = {lease.node for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], nodes, _quarantined_nodes(tables["quarantine"]), policy, at)
-    ended = endings.endings(runs, held, own_pods, lost, _quarantined(tables["quarantine"]), at)
+    ended = endings.endings(runs, held, own_pods, lost, _quarantined(tables["quarantine"]), snapshot.since, at)
     closures = _closures(leases, ended, lost, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)

@@ -32,18 +32,19 @@ def endings(
     pods: Mapping[RunKey, list[str]],
     lost: frozenset[str],
     quarantined: frozenset[RunKey],
+    since: int | None,
     at: int,
 ) -> dict[RunKey, Ending]:
     """Runs that end now.
 
     ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods; ``lost``: failed nodes;
-    ``quarantined``: runs that cannot be read, which keep what they hold.
+    ``quarantined``: runs that cannot be read, which keep what they hold; ``since``: when the last cycle was.
     """
     found: dict[RunKey, Ending] = {}
     for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - quarantined):
         run = runs.get(key)
         leases = held.get(key, [])
-        ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), at)
+        ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), since, at)
         if ending is None and run is not None:
             ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
         if ending is not None:
@@ -78,9 +79,9 @@ def _gone(at: int) -> Ending:
     return Ending("", "RunDeleted", at, "The run is gone.")
 
 
-def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> Ending | None:
+def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | None, at: int) -> Ending | None:
     start = started(run, leases)
-    limit_at = limit_end(start, run.limit)
+    limit_at = _limit_end(run, start, leases, since)
     if run.outcome:
         return _over_already(run, limit_at, at) if leases else None
     completed = run.completed_at
@@ -97,6 +98,15 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], at: int) -> En
     if run.state == "Suspended" and leases:
         return Ending("", "Suspended", at, "Suspended by its owner.")
     return None
+
+
+def _limit_end(run: RunRow, start: int | None, leases: Iterable[LeaseRow], since: int | None) -> int | None:
+    """When its time limit ends a run: not before the last cycle left it running, nor before a lease of it began.
+
+    A start or a limit written into its status by hand may say so: what was charged by then stays.
+    """
+    end = limit_end(start, run.limit)
+    return None if end is None else max([end, *(lease.start for lease in leases), *([] if since is None else [since])])
 
 
 def _over_already(run: RunRow, limit_at: int | None, at: int) -> Ending:

@@ -4,11 +4,18 @@ Cuts for a held promise (Shrink, DropSpare, Lottery) are borne out by nothing th
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+from jobtree.api.lease import ClosureReason
 from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.rows import Held, Run, RunKey
+
+_MAY_END: Mapping[str, frozenset[str | None]] = {
+    "Completed": frozenset({"Completed"}),
+    "Failed": frozenset(get_args(ClosureReason)) - {"Completed"},
+}
+"""Reasons that a finished run's condition may give to what it still holds."""
 
 
 class Ending(NamedTuple):
@@ -27,18 +34,21 @@ def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bo
     run = case.run_of(lease.run_key)
     if run is None:
         return reason == "NodeFailure" and lease.node in failures.perhaps
-    if run.outcome is not None and reason in (run.outcome, run.outcome_reason):
+    if run.outcome is not None and reason in {run.outcome, run.outcome_reason} & _MAY_END[run.outcome]:
         return True
     rule = REASONS.get(reason)
     return rule is not None and rule(Ending(case, failures, lease, run))
 
 
 def limit_end(case: Case, key: RunKey) -> int | None:
-    """When the time limit of a run that holds leases ends it."""
+    """When the time limit of a run that holds leases ends it: never in the time that the last cycle has settled."""
     run = case.run_of(key)
     limit = None if run is None else run.time_limit if run.time_limit is not None else run.enforced_limit
     started = None if limit is None else case.started(key)
-    return None if limit is None or started is None else started + limit
+    if limit is None or started is None:
+        return None
+    began = [lease.start for lease in case.open_by[key]]
+    return max(started + limit, *began, case.snapshot.since or 0)
 
 
 def _completed(ending: Ending) -> bool:

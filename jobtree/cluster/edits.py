@@ -12,6 +12,7 @@ from jobtree.api.decode import is_status
 from jobtree.api.rules import check_object, check_update
 from jobtree.cluster.document import Document, StateText
 from jobtree.cluster.protocol import Ref, Write
+from jobtree.world import leases
 from jobtree.world.intake import Key, key_of
 
 _UID_SPACE: Final = uuid.uuid5(uuid.NAMESPACE_DNS, GROUP)
@@ -85,7 +86,7 @@ def apply(text: StateText, writes: Sequence[Write], at: Time) -> None:
         elif write.verb == "create":
             _create(text, key, write, at)
         else:
-            _patch(text, key, write)
+            _patch(text, key, write, at)
 
 
 def _key(ref: Ref) -> Key:
@@ -116,13 +117,13 @@ def _comparable(value: Mapping[str, Any]) -> dict[str, Any]:
     return {**value, "metadata": metadata, "status": None}
 
 
-def _patch(text: StateText, key: Key, write: Write) -> None:
+def _patch(text: StateText, key: Key, write: Write, at: Time) -> None:
     there = text.by_key.get(key)
     if there is None:
         raise Refusal("it is not there any more, so it cannot be changed; run the command again", subject=str(key))
     document = there[1]
     if write.subresource == "status":
-        _patch_status(text, key, document, write.body.get("status", {}))
+        _patch_status(text, key, document, write.body.get("status", {}), at)
         return
     if "status" in write.body:
         raise ValueError(f"{write.ref}: a patch of the status says subresource='status'")
@@ -132,11 +133,11 @@ def _patch(text: StateText, key: Key, write: Write) -> None:
         return
     if _identity(after) != _identity(before):
         raise Refusal("kind, namespace and name of an object never change", subject=str(key))
-    _check_change(key, before, after)
+    _check_change(key, before, after, at)
     text.replace(key, after)
 
 
-def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[str, Any]) -> None:
+def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[str, Any], at: Time) -> None:
     """Statuses come by the ten thousand, so the rest of such an object is neither read nor written anew."""
     before = document.part("status")
     after = merge_patch(before, dict(patch))
@@ -145,15 +146,21 @@ def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[
     raw = msgspec.json.encode(after, order="sorted")
     if key.group == GROUP and (key.kind in _RULED_STATUSES or not is_status(key.kind, raw)):
         value = document.value()
-        _check_change(key, value, value | {"status": after})
+        _check_change(key, value, value | {"status": after}, at)
     text.replace_part(key, "status", raw)
 
 
-def _check_change(key: Key, before: dict[str, Any], after: dict[str, Any]) -> None:
+def _check_change(key: Key, before: dict[str, Any], after: dict[str, Any], at: Time) -> None:
     if key.group == GROUP:
         changed = _check(key, after)
-        if _usable(key, before):  # any change that mends a broken object is welcome
+        if _usable(key, before) and not _contradicts_itself(
+            key, before, at
+        ):  # any change that mends an object is welcome
             check_update(_decode(key, before), changed)
+
+
+def _contradicts_itself(key: Key, value: dict[str, Any], at: Time) -> bool:
+    return key.kind == "Lease" and bool(leases.read(msgspec.json.encode(value), at)[1])
 
 
 def _identity(value: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ class StateFile:
         with self._named(), collector_paused():
             self._last = last = self._read()
             found = [(each.key, self._first_seen(each)) for each in last.text.documents() if is_read(each.key)]
-            return intake(found, last.revision, self._known)
+            return intake(found, last.revision, self._known, self.at)
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
         """Applies all of the writes on top of ``revision``, or raises Refusal and leaves the file untouched.

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from jobtree.api import (
-    ANNOTATION_COMPLETED,
-    ANNOTATION_ETA,
     API_VERSION,
     GROUP,
     KINDS,
@@ -33,7 +31,7 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import balances, leases, needs, seen
+from jobtree.world import annotations, balances, leases, needs, seen
 from jobtree.world.balances import Part
 from jobtree.world.lost import lost
 
@@ -159,7 +157,7 @@ class Known:
     """What the last intake made of each document.
 
     That follows from the document's JSON and the Policy's resource names alone, so the next intake takes it as it is
-    where both are still the same.
+    where both are still the same. What a Lease that contradicts itself is read as depends on the time too.
     """
 
     def __init__(self) -> None:
@@ -175,13 +173,16 @@ class Known:
         self._names, self._made = names, made
 
 
-def intake(objects: Iterable[tuple[Key, bytes | msgspec.Raw]], revision: str, known: Known | None = None) -> Intake:
+def intake(
+    objects: Iterable[tuple[Key, bytes | msgspec.Raw]], revision: str, known: Known | None = None, at: int | None = None
+) -> Intake:
     """Decodes objects given as (key, JSON). Keys are unique; those that `is_read` does not know are passed over.
 
-    ``known``: of the intake before, if there was one; it is brought up to date. Raises Refusal for a broken Policy.
+    ``known``: of the intake before, if there was one; it is brought up to date. ``at``: Unix second after which no
+    ledger can know anything, where there is one. Raises Refusal for a broken Policy.
     """
     with collector_paused():
-        reading = _Reading(revision)
+        reading = _Reading(revision, at)
         others = []
         for key, raw in sorted(objects, key=lambda pair: pair[0]):
             if key.group == GROUP and key.kind == "Policy":  # what a resource or label means is the Policy's to say
@@ -222,6 +223,7 @@ class _Reading:
     """An Intake that is being filled; ``made``: of each document that can be used."""
 
     revision: str
+    at: int | None
     made: dict[Key, _Made] = field(default_factory=dict)
     found: dict[str, dict[Key, Any]] = field(
         default_factory=lambda: {kind: {} for kind in (*KINDS, "Node", "Pod", "ConfigMap")}
@@ -240,7 +242,7 @@ class _Reading:
         if not is_read(key):
             return
         made = before.get(key)
-        if made is None or (made.raw is not raw and made.raw != raw):
+        if made is None or (made.raw is not raw and made.raw != raw) or (key.kind == "Lease" and made.warnings):
             try:
                 made = self._decode(key, raw)
             except Refusal as refusal:
@@ -263,7 +265,7 @@ class _Reading:
             raise Refusal("only the Policy named default is read; rename this one or remove it")
         if kind == "ConfigMap":
             return _Made(raw, _config_map(key, raw), ())
-        item, warnings = leases.read(raw) if kind == "Lease" else (decode(kind, raw), [])
+        item, warnings = leases.read(raw, self.at) if kind == "Lease" else (decode(kind, raw), [])
         if isinstance(item, Node):
             needs.of_node(item, self.resource_names())
         elif isinstance(item, Pod):
@@ -273,7 +275,7 @@ class _Reading:
             warnings += [message.removeprefix(f"{key}: ") for message in told]
         if isinstance(item, Run):
             needs.of_template(item, self.resource_names())
-            warnings += _odd_annotations(item)
+            warnings += annotations.odd(item)
         return _Made(raw, item, tuple(warnings))
 
     def _warn(self, key: Key, messages: Iterable[str]) -> None:
@@ -311,22 +313,6 @@ class _Reading:
             key = Key(GROUP, kind, namespace, name)
             self.found[kind].pop(key, None)
             self.quarantined.setdefault(key, refusal.problem)
-
-
-def _odd_annotations(run: Run) -> Iterator[str]:
-    """What a running program reports must not stop its run: an annotation that cannot be read is left out."""
-    for annotation in (ANNOTATION_COMPLETED, ANNOTATION_ETA):
-        text = run.metadata.annotations.get(annotation)
-        if text is not None and time_or_none(text) is None:
-            yield f"its annotation {annotation} is {text!r} and is left out; allowed is a time"
-
-
-def time_or_none(text: str) -> Time | None:
-    """The time that an annotation says, None where it says none."""
-    try:
-        return Time.parse(text)
-    except ValueError:
-        return None
 
 
 def _misnamed(kind: str, raw: bytes | msgspec.Raw) -> Refusal:

@@ -12,8 +12,8 @@ from jobtree.api.policy import PolicySpec
 from jobtree.api.run import RunSpec, RunStatus, derived_phase
 from jobtree.api.scalars import milli_gpu_seconds
 from jobtree.world import needs, schema
+from jobtree.world.annotations import time_or_none
 from jobtree.world.columns import table
-from jobtree.world.intake import time_or_none
 from jobtree.world.rows import maybe
 
 Row = tuple[Any, ...]

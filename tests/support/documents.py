@@ -1,5 +1,6 @@
 """The objects of a state file as plain documents: what people write, not what our types make of it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def load(text: str) -> list[Document]:
 def dump(documents: Iterable[Document]) -> str:
     """One YAML document per object."""
     return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, explicit_start=True)
+
+
+def as_json(documents: Iterable[Document]) -> str:
+    """All of them as one List, which is read faster."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)})
 
 
 def read(path: Path) -> list[Document]:

@@ -1,0 +1,111 @@
+"""Whatever a hand makes of a status: cycles plan the fleet, nothing is held twice or refunded (spec §2, §3.6)."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+
+from exporters.writes import writes_for
+from jobtree.check import Violation, check
+from jobtree.cluster.statefile import StateFile
+from jobtree.world.plan import Plan
+from jobtree.world.snapshot import take
+from planner import plan
+from tests.cycle import hands
+from tests.support import documents as doc
+from tests.support.documents import Document
+from tests.support.times import unix
+
+AT = unix("2026-01-01T00:10:00Z")
+Work = tuple[list[Any], ...]
+NOTHING: Work = ([], [], [], [], [])
+
+
+class Cycle(NamedTuple):
+    """A plan, and what the checker says of it."""
+
+    plan: Plan
+    violations: list[Violation]
+
+    @property
+    def work(self) -> Work:
+        """Violations, closures, segments, leases and statuses of runs: nothing of it where nothing happens."""
+        plan = self.plan
+        return (self.violations, plan.closures, plan.segments, plan.leases, plan.runs)
+
+    @property
+    def charged(self) -> Mapping[tuple[str, str], int | float]:
+        """GPU-seconds by envelope."""
+        usages = [(each.name, usage) for each in self.plan.budgets for usage in each.status.envelopes]
+        return {(budget, usage.name): usage.gpu_seconds_consumed for budget, usage in usages}
+
+
+def cycle(path: Path, at: int, *, write: bool = True) -> Cycle:
+    """A cycle on a state file, without a lake."""
+    cluster = StateFile(path, at)
+    intake = cluster.read()
+    snapshot = take(intake)
+    made = plan(snapshot, at)
+    if write:
+        cluster.write(writes_for(intake, made), intake.revision)
+    return Cycle(made, check(snapshot, made))
+
+
+def held_twice(before: list[Document], after: list[Document]) -> list[list[str]]:
+    """Open leases that share a slot and a role since the cycle between."""
+    held: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in after:
+        if each["kind"] == "Lease" and not each["status"].get("closed"):
+            for slot in each["spec"]["slice"]["nodes"]:
+                held[slot, each["spec"]["slice"]["role"]].append(each["metadata"]["name"])
+    there = {each["metadata"]["name"] for each in before}
+    return [names for names in held.values() if len(names) > 1 and not there.issuperset(names)]
+
+
+def lacking(charged: Mapping[Any, int | float], at_least: Mapping[Any, int | float]) -> dict[Any, tuple[Any, Any]]:
+    """Envelopes that are there and were charged less."""
+    return {key: (charged[key], least) for key, least in at_least.items() if key in charged and charged[key] < least}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the cluster lies."""
+    return tmp_path_factory.mktemp("hands") / "cluster.json"
+
+
+@settings(max_examples=40)
+@given(case=hands.mutilated())
+def test_a_hand_stops_no_cycle(path: Path, case: hands.Case) -> None:
+    path.write_text(doc.as_json(case.documents), encoding="utf-8")
+
+    first = cycle(path, AT)
+    assert first.violations == []
+    assert held_twice(case.documents, doc.read(path)) == []
+    assert cycle(path, AT, write=False).work == NOTHING
+
+    later = cycle(path, AT + 60)
+    assert later.work == NOTHING
+    assert lacking(later.charged, first.charged) == {}
+
+
+@pytest.fixture(scope="module")
+def sound(path: Path) -> Mapping[tuple[str, str], int | float]:
+    """What the cluster is charged that no hand has touched."""
+    path.write_text(doc.as_json(hands.cluster()), encoding="utf-8")
+    return cycle(path, AT, write=False).charged
+
+
+@settings(max_examples=40)
+@given(case=hands.mutilated(kinds=("Lease",), most=1))
+def test_what_a_lease_was_charged_stays(
+    path: Path, sound: Mapping[tuple[str, str], int | float], case: hands.Case
+) -> None:
+    """A ledger that a hand made another one of, without a contradiction, is that other ledger."""
+    path.write_text(doc.as_json(case.documents), encoding="utf-8")
+    found = cycle(path, AT, write=False)
+
+    if any(warning.object.startswith("Lease ") for warning in found.plan.warnings):
+        assert lacking(found.charged, sound) == {}

@@ -44,9 +44,11 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
     if (status.closed, status.ended, status.closure_reason) != (end is not None, end, reason):
         status = msgspec.structs.replace(status, closed=end is not None, ended=end, closure_reason=reason)
     fault = ledgers.fault(lease, end, now)
+    ledger = ledgers.closed(status.funding, end) if fault is None else ledgers.whole(lease, end, now)
     if fault is not None:
         found.append(f"{fault.problem}: each second counts once, and as paid where nothing else is known")
-        status = msgspec.structs.replace(status, funding=ledgers.whole(lease, end, now))
+    if ledger is not status.funding:
+        status = msgspec.structs.replace(status, funding=ledger)
     return (lease if status is lease.status else msgspec.structs.replace(lease, status=status)), found
 
 

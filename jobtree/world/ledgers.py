@@ -8,6 +8,8 @@ nobody pays (no `paidBy`)           unfunded throughout: such a lease is never c
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+import msgspec
+
 from jobtree.api import Lease, Refusal, Time
 from jobtree.api.base import MAX_AMOUNT
 from jobtree.api.errors import missing, wrong
@@ -29,7 +31,7 @@ class _Claim(NamedTuple):
 def fault(lease: Lease, end: Time | None, now: int) -> Refusal | None:
     """The first thing in the ledger of a lease with that end that cannot be; None where it is sound.
 
-    ``now``: Unix second after which nothing can be known.
+    ``now``: Unix second after which nothing can be known. The last segment may leave it to the lease when it ends.
     """
     funding = lease.status.funding
     if not funding:
@@ -43,7 +45,7 @@ def fault(lease: Lease, end: Time | None, now: int) -> Refusal | None:
         if found is not None:
             return found
         until = end if following is None else following
-        if segment.to != until:
+        if segment.to != until and (following is not None or segment.to is not None):
             return _wrong_to(segment, field, end, following)
     return None
 
@@ -74,6 +76,13 @@ def _wrong_to(segment: Segment, field: str, end: Time | None, following: Time | 
     else:
         allowed = "nothing in the last segment of an open lease"
     return missing(f"{field}.to", allowed) if segment.to is None else wrong(f"{field}.to", segment.to, allowed)
+
+
+def closed(funding: tuple[Segment, ...], end: Time | None) -> tuple[Segment, ...]:
+    """A sound ledger with the end of its last segment spelled out."""
+    if end is None or not funding or funding[-1].to is not None:
+        return funding
+    return (*funding[:-1], msgspec.structs.replace(funding[-1], to=end))
 
 
 def whole(lease: Lease, end: Time | None, now: int) -> tuple[Segment, ...]:

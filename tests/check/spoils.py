@@ -159,9 +159,14 @@ def conditions(run: str, *true: str, drop: str = "", again: str = "") -> Callabl
 
 #: Patches of a Run: marked complete a minute ago; failed for good.
 COMPLETED: Final = {"metadata": {"annotations": {"rq.davidlangworthy.io/completed": moment("-1m")}}}
-FAILED: Final = {
-    "status": {"phase": "Failed", "conditions": [{"type": "Failed", "status": "True", "reason": "TimeLimit"}]}
-}
+
+
+def failed(reason: str) -> Document:
+    """A patch that makes a Run Failed for that reason."""
+    return {"status": {"phase": "Failed", "conditions": [{"type": "Failed", "status": "True", "reason": reason}]}}
+
+
+FAILED: Final = failed("TimeLimit")
 
 
 def silent(span: str) -> Document:

@@ -290,3 +290,10 @@ def test_a_creation_time_that_is_given_makes_the_uid(tmp_path: Path) -> None:
     first, second = World(tmp_path, given_time, given_uid).state.read().runs
     assert first.metadata.uid == uid("Run/default/r/2024-12-31T23:00:00Z")
     assert (second.metadata.uid, second.metadata.creation_timestamp) == ("mine", AT)
+
+
+def test_a_lease_that_contradicts_itself_may_be_mended(tmp_path: Path) -> None:
+    world = World(tmp_path, lease(closed=True))
+    closed = {"closed": True, "ended": NOW, "closureReason": "Failed"}
+    world.write(Write("patch", LEASE, {"status": closed}, "status"))
+    assert [each.status.ended for each in world.state.read().leases] == [AT]

@@ -81,12 +81,14 @@ def _gone(at: int) -> Ending:
 
 def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | None, at: int) -> Ending | None:
     start = started(run, leases)
-    limit_at = _limit_end(run, start, leases, since)
+    settled = _settled(leases, since)
+    limit_at = limit_end(start, run.limit)
+    limit_at = None if limit_at is None else max(limit_at, settled)
     if run.outcome:
         return _over_already(run, limit_at, at) if leases else None
     completed = run.completed_at
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
-        return Ending("Completed", "Completed", max(completed, start or completed), "Marked complete.")
+        return Ending("Completed", "Completed", max(completed, settled, start or 0), "Marked complete.")
     if limit_at is not None and run.limit is not None and limit_at <= at:
         return Ending("Failed", "TimeLimit", limit_at, f"Its time limit of {Duration(run.limit)} was reached.")
     if run.state == "Cancelled":
@@ -100,13 +102,13 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | N
     return None
 
 
-def _limit_end(run: RunRow, start: int | None, leases: Iterable[LeaseRow], since: int | None) -> int | None:
-    """When its time limit ends a run: not before the last cycle left it running, nor before a lease of it began.
+def _settled(leases: list[LeaseRow], since: int | None) -> int:
+    """Up to when what a run holds is settled: the last cycle left it, and its ledgers tell of it. No end is earlier.
 
-    A start or a limit written into its status by hand may say so: what was charged by then stays.
+    A start, a limit or an end that is written by hand, or reported late, may say so: what was charged by then stays.
     """
-    end = limit_end(start, run.limit)
-    return None if end is None else max([end, *(lease.start for lease in leases), *([] if since is None else [since])])
+    told = [when for lease in leases for when in (lease.start, *(entry[1] for entry in lease.segments[-1:]))]
+    return max(*told, since or 0) if told else 0
 
 
 def _over_already(run: RunRow, limit_at: int | None, at: int) -> Ending:

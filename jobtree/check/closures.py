@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jobtree.check.case import Case
 from jobtree.check.failures import Failures
-from jobtree.check.reasons import is_justified, limit_end, own_shrink
+from jobtree.check.reasons import is_justified, limit_end, own_shrink, settled
 from jobtree.check.rows import Held, RunKey
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Closure
@@ -53,7 +53,7 @@ def _end(case: Case, lease: Held, reason: str) -> int | None:
     if reason == "TimeLimit":
         return limit_end(case, lease.run_key)
     if reason == "Completed" and run is not None and run.completed_at is not None:
-        return max(run.completed_at, case.started(lease.run_key) or run.completed_at)
+        return max(run.completed_at, settled(case, lease.run_key))
     return None if reason in ("Completed", "Failed") else case.at
 
 

@@ -47,8 +47,14 @@ def limit_end(case: Case, key: RunKey) -> int | None:
     started = None if limit is None else case.started(key)
     if limit is None or started is None:
         return None
-    began = [lease.start for lease in case.open_by[key]]
-    return max(started + limit, *began, case.snapshot.since or 0)
+    return max(started + limit, settled(case, key))
+
+
+def settled(case: Case, key: RunKey) -> int:
+    """Up to when what a run holds is settled: no end is earlier than the last cycle, or than a ledger tells."""
+    leases = case.open_by.get(key, [])
+    told = [when for lease in leases for when in (lease.start, *(entry[1] for entry in lease.funding[-1:]))]
+    return max([*told, case.snapshot.since or 0])
 
 
 def _completed(ending: Ending) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from exporters.writes import writes_for
+from jobtree.api import ANNOTATION_COMPLETED
 from jobtree.check import Violation, check
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
@@ -17,7 +18,8 @@ from planner import plan
 from tests.cycle import hands
 from tests.support import documents as doc
 from tests.support.documents import Document
-from tests.support.times import unix
+from tests.support.times import moment, unix
+from tests.support.worlds import World
 
 AT = unix("2026-01-01T00:10:00Z")
 Work = tuple[list[Any], ...]
@@ -109,3 +111,14 @@ def test_what_a_lease_was_charged_stays(
 
     if any(warning.object.startswith("Lease ") for warning in found.plan.warnings):
         assert lacking(found.charged, sound) == {}
+
+
+def test_an_end_reported_for_settled_time_refunds_nothing() -> None:
+    world = World().node("n").budget("org:a", 8).run("r", 8)
+    world.cycle()
+    world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(4)]}).cycle("+1h")
+    done = {"annotations": {ANNOTATION_COMPLETED: moment("+30m")}}
+    found = world.edit("Run", "r", metadata=done).cycle("+2h")
+
+    assert [(row.closure, row.ended) for row in found.leases("r")] == [("Completed", moment("+1h"))]
+    assert world.usage("org-a", at="+2h")["gpuHoursConsumed"] == 8

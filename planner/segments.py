@@ -30,9 +30,12 @@ def segments(state: State, classes: Classes) -> list[Segment]:
 
 
 def _now(state: State, classes: Classes, lease: LeaseRow) -> Iterator[Said]:
-    """What is said of a lease from now on; nothing where nobody pays, or a Budget does that cannot be read."""
+    """What is said of a lease from now on; nothing where a Budget pays that cannot be read.
+
+    Nor where nobody pays, unless its ledger, which a hand wrote, says that somebody does.
+    """
     funding_class = classes[lease.key]
-    if funding_class == UNFUNDED and lease.budget:
+    if funding_class == UNFUNDED and (lease.budget or lease.funding_class != UNFUNDED):
         yield Said(UNFUNDED, 0)
     elif funding_class != UNFUNDED and lease.envelope != GONE_PAYER:
         yield Said(funding_class, state.money.rate_milli(lease.envelope))

@@ -151,16 +151,20 @@ def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[
 
 
 def _check_change(key: Key, before: dict[str, Any], after: dict[str, Any], at: Time) -> None:
-    if key.group == GROUP:
+    if key.group == GROUP and key.kind == "Lease" and _contradicts_itself(before, at):
+        leases.read(msgspec.json.encode(after), at)  # it may be mended, or go on as it was read
+    elif key.group == GROUP:
         changed = _check(key, after)
-        if _usable(key, before) and not _contradicts_itself(
-            key, before, at
-        ):  # any change that mends an object is welcome
+        if _usable(key, before):  # any change that mends a broken object is welcome
             check_update(_decode(key, before), changed)
 
 
-def _contradicts_itself(key: Key, value: dict[str, Any], at: Time) -> bool:
-    return key.kind == "Lease" and bool(leases.read(msgspec.json.encode(value), at)[1])
+def _contradicts_itself(lease: dict[str, Any], at: Time) -> bool:
+    """Whether a Lease is read otherwise than it says."""
+    try:
+        return bool(leases.read(msgspec.json.encode(lease), at)[1])
+    except Refusal:
+        return False
 
 
 def _identity(value: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -6,12 +6,13 @@ believed is not left out, which would free its slots and refund its charges, but
     end       it has ended where `closed` stands beside an end, or `ended` beside `closureReason`, since `closed` is
               never undone; in any other case it is open. Its end is the later one of `ended` and its ledger's
     ledger    every second from its start to its end, or to now, counts once (`jobtree.world.ledgers`)
+    spec      unknown fields are passed over, and an owner beside the run's where nobody pays
 
 Each contradiction is a warning, until somebody mends it or the lease is written again. Nothing of this writes anything.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -37,6 +38,8 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
         lease = _with_what_can_be_read(raw, refusal)
         found.append(f"{refusal.problem}: {_PASSED}")
     assert isinstance(lease, Lease)
+    if lease.spec.paid_by is None:
+        lease = _unpaid(lease, found)
     status = lease.status
     now = at if at is not None and lease.spec.interval.start <= at else ledgers.FOREVER
     end = _end(lease, now, found)
@@ -55,6 +58,21 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
 def as_begun(lease: Lease) -> Lease:
     """A Lease as its spec alone says it: what `check_object` is to judge where `read` has judged the rest."""
     return msgspec.structs.replace(lease, status=LeaseStatus())
+
+
+def _unpaid(lease: Lease, found: list[str]) -> Lease:
+    """A Lease that nobody pays, of the run's owner: it is never charged, whatever its ledger says."""
+    spec, funding = lease.spec, lease.status.funding
+    last = len(funding) - 1
+    if funding and funding[last].class_ != "unfunded" and not lease.status.closed:
+        allowed = "unfunded, since there is no spec.paidBy and nobody pays"
+        fault = wrong(f"status.funding[{last}].class", funding[last].class_, allowed)
+        found.append(f"{fault.problem}: it is unfunded from now on, and was never charged")
+    if spec.owner == spec.run_owner:
+        return lease
+    fault = wrong("spec.owner", spec.owner, f"spec.runOwner, {spec.run_owner}, where nobody pays")
+    found.append(f"{fault.problem}: {_PASSED}")
+    return msgspec.structs.replace(lease, spec=msgspec.structs.replace(spec, owner=spec.run_owner))
 
 
 def _end(lease: Lease, now: int, found: list[str]) -> Time | None:
@@ -89,17 +107,39 @@ def _end_faults(status: LeaseStatus, ends: list[Time]) -> Iterator[tuple[Refusal
 
 
 def _with_what_can_be_read(raw: bytes | msgspec.Raw, refusal: Refusal) -> Any:
-    """A Lease of which only the status cannot be read, with each part of it that can. Raises the Refusal for others."""
+    """A Lease whose spec can be read but for unknown fields, with each part of its status that can.
+
+    Raises the Refusal for others.
+    """
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         raise refusal from None
     told = document.pop("status", None) if isinstance(document, dict) else None
     try:
-        lease = decode("Lease", document)
+        lease = decode("Lease", _known(document, Lease))
     except Refusal:
         raise refusal from None
     return msgspec.structs.replace(lease, status=_status(told if isinstance(told, dict) else {}))
+
+
+def _known(value: Any, kind: Any) -> Any:
+    """A mapping without what is no field of that struct, nor of those in it."""
+    if not isinstance(value, dict) or not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return value
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    return {name: _known(part, _struct(fields[name])) for name, part in value.items() if name in fields}
+
+
+def _struct(kind: Any) -> Any:
+    """The struct in a field's type, as in ``Annotated[EnvelopeRef | None, …]``."""
+    inner = get_args(kind)
+    structs = (_struct(each) for each in inner)
+    return next((each for each in structs if each is not None), None) if inner else _as_struct(kind)
+
+
+def _as_struct(kind: Any) -> Any:
+    return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
 
 
 def _status(told: Mapping[str, Any]) -> LeaseStatus:

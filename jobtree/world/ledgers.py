@@ -41,7 +41,9 @@ def fault(lease: Lease, end: Time | None, now: int) -> Refusal | None:
     for index, segment in enumerate(funding):
         field = f"status.funding[{index}]"
         following = funding[index + 1].from_ if index + 1 < len(funding) else None
-        found = _beginning(lease, index, now) or _content(lease, segment, field)
+        found = _beginning(lease, index, now)
+        if found is None and not _may_be(segment.rate):
+            found = wrong(f"{field}.rate", segment.rate, f"a number from 0 to {MAX_AMOUNT}")
         if found is not None:
             return found
         until = end if following is None else following
@@ -58,14 +60,6 @@ def _beginning(lease: Lease, index: int, now: int) -> Refusal | None:
     if index and since <= lease.status.funding[index - 1].from_:
         return wrong(field, since, "a time after the segment before it")
     return wrong(field, since, f"a time up to now, {Time(now)}") if since > now else None
-
-
-def _content(lease: Lease, segment: Segment, field: str) -> Refusal | None:
-    if lease.spec.paid_by is None and segment.class_ != "unfunded":
-        return wrong(f"{field}.class", segment.class_, "unfunded, since there is no spec.paidBy and nobody pays")
-    if not _may_be(segment.rate):
-        return wrong(f"{field}.rate", segment.rate, f"a number from 0 to {MAX_AMOUNT}")
-    return None
 
 
 def _wrong_to(segment: Segment, field: str, end: Time | None, following: Time | None) -> Refusal:

@@ -113,6 +113,25 @@ def test_what_a_lease_was_charged_stays(
         assert lacking(found.charged, sound) == {}
 
 
+SPECS: dict[str, Any] = {
+    "an unknown field": {"colour": "red"},
+    "an unknown field within": {"slice": {"speed": 3}},
+    "a payer's owner without a payer": {"paidBy": None},
+}
+
+
+@pytest.mark.parametrize("patch", SPECS.values(), ids=SPECS)
+def test_a_lease_with_an_odd_spec_holds_on_until_its_run_ends(patch: Document) -> None:
+    world = World().node("n").budget("org", 16).run("r", 4)
+    world.cycle()
+    found = world.edit("Lease", "r-20260101t000000z-g0-0", spec=patch).run("s", 8).cycle("+1h")
+    assert (found.running, found.waiting) == (["r"], ["s"])
+    assert len(found.warnings["Lease default/r-20260101t000000z-g0-0"]) >= 1
+
+    found = world.edit("Run", "r", spec={"state": "Cancelled"}).cycle("+2h")
+    assert (found.phases, found.leases("r")[0].closure) == ({"r": "Failed", "s": "Running"}, "Cancelled")
+
+
 def test_an_end_reported_for_settled_time_refunds_nothing() -> None:
     world = World().node("n").budget("org:a", 8).run("r", 8)
     world.cycle()

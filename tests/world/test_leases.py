@@ -187,12 +187,29 @@ def test_a_status_that_cannot_be_read(status: Any, ledger: list[Any], warning: s
     assert (*told(lease), said[0]) == ("open", ledger, warning)
 
 
-def test_what_nobody_pays_is_unfunded_whatever_its_ledger_says() -> None:
-    lease, said = read({"funding": paid(("shared", 0, 1), ("unfunded", 1, None))}, paidBy=None)
+def test_what_nobody_pays_keeps_its_ledger_and_is_unfunded_from_now_on() -> None:
+    lease, said = read({"funding": LASTING}, paidBy=None, owner="org:b")
+
+    assert (lease.spec.owner, *told(lease)) == ("org:a", "open", OWNED)
+    assert said == [
+        (
+            'status.funding[0].class is "owned"; allowed is unfunded, since there is no spec.paidBy and nobody pays:'
+            " it is unfunded from now on, and was never charged"
+        ),
+        f'spec.owner is "org:b"; allowed is spec.runOwner, org:a, where nobody pays: {PASSED}',
+    ]
+
+
+def test_what_nobody_pays_is_unfunded_throughout_where_its_ledger_is_in_disorder() -> None:
+    lease, _ = read({"funding": paid(("unfunded", 1, 2), ("shared", 4, None), ("unfunded", 3, None))}, paidBy=None)
 
     assert told(lease) == ("open", [("unfunded", at(0), None)])
-    fault = 'status.funding[0].class is "shared"; allowed is unfunded, since there is no spec.paidBy and nobody pays'
-    assert said == [f"{fault}: {UNKNOWN}"]
+
+
+def test_unknown_fields_of_a_spec_are_passed_over() -> None:
+    lease, said = read({"funding": LASTING}, colour="red", slice={"nodes": ["n#0"], "speed": 3})
+
+    assert (*told(lease), lease.spec.node, len(said)) == ("open", OWNED, "n", 1)
 
 
 @pytest.mark.parametrize("funding", [[], paid(("owned", 2, None)), paid(("owned", 9, None))])

@@ -248,7 +248,7 @@ class _Reading:
             except Refusal as refusal:
                 if key.kind.lower() == "policy" and key.name == POLICY_NAME:
                     raise refusal if refusal.subject else refusal.about(str(key)) from None
-                self.quarantined[key] = refusal.problem
+                self.quarantined[key] = leases.unreadable(refusal) if key.kind == "Lease" else refusal.problem
                 return
         self.made[key] = made
         self.found[key.kind][key] = made.item

@@ -28,8 +28,8 @@ _PASSED: Final = "it is passed over"
 def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[str]]:
     """The Lease that a document's JSON says, and sentences about what its status cannot mean.
 
-    ``at``: the Unix second after which nothing can be known, where there is one. Raises Refusal where more than its
-    status cannot be read.
+    ``at``: the Unix second after which nothing can be known, where there is one. Raises Refusal where its spec cannot
+    be read but for unknown fields.
     """
     found: list[str] = []
     try:
@@ -53,6 +53,11 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
     if ledger is not status.funding:
         status = msgspec.structs.replace(status, funding=ledger)
     return (lease if status is lease.status else msgspec.structs.replace(lease, status=status)), found
+
+
+def unreadable(refusal: Refusal) -> str:
+    """The sentence of a Lease that is set aside."""
+    return f"{refusal.problem}: what it holds is not known, and counts as free"
 
 
 def as_begun(lease: Lease) -> Lease:

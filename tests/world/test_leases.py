@@ -238,3 +238,11 @@ def test_an_intake_names_it_and_uses_it() -> None:
 
     assert [(lease.name, lease.status.closed) for lease in found.leases] == [("r-g0-0", False)]
     assert [notice.message for notice in found.warnings if notice.kind == "Lease"] == ENDS["closed"][3]
+
+
+def test_one_that_cannot_be_read_is_set_aside_and_says_what_that_means() -> None:
+    key = key_of(API, "Lease", "default", "r-g0-0")
+    (found,) = intake([(key, msgspec.json.encode(merge(LEASE, {"spec": {"group": "first"}})))], "r1").quarantined
+
+    fault = 'spec.group is "first"; allowed is a whole number from 0 to 1000000'
+    assert found.message == f"{fault}: what it holds is not known, and counts as free"

@@ -78,7 +78,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hands") / "cluster.json"
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(case=hands.mutilated())
 def test_a_hand_stops_no_cycle(path: Path, case: hands.Case) -> None:
     path.write_text(doc.as_json(case.documents), encoding="utf-8")
@@ -100,7 +100,7 @@ def sound(path: Path) -> Mapping[tuple[str, str], int | float]:
     return cycle(path, AT, write=False).charged
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(case=hands.mutilated(kinds=("Lease",), most=1))
 def test_what_a_lease_was_charged_stays(
     path: Path, sound: Mapping[tuple[str, str], int | float], case: hands.Case

@@ -18,7 +18,7 @@ from policies.problem import Candidate, Problem, RunType
 from policies.runs import RunRow
 from policies.shapes import PodLoad
 from policies.trees import Ties
-from policies.yielding import Ask, Right, Yielding, rights_of
+from policies.yielding import Ask, Right, Yielding
 
 EXACT: Final = 100
 """Most runs that wait where few do."""
@@ -138,19 +138,27 @@ class Waiting:
 
     @classmethod
     def of(
-        cls, runs: list[RunRow], fleet: Fleet, book: CapBook, running: Funded, spent: Spent, ties: Ties, *, exact: bool
+        cls,
+        runs: list[RunRow],
+        fleet: Fleet,
+        book: CapBook,
+        running: Funded,
+        spent: Spent,
+        ties: Ties,
+        newest: int,
+        *,
+        exact: bool,
     ) -> "Waiting":
-        """Of runs that may start."""
+        """Of runs that may start; ``newest``: when the youngest Run of all came."""
         payers = PayerLists(book)
         lists = [payers.of(run) for run in runs]
-        yielding = Yielding.of(book, running, spent, _asks(runs, lists))
+        yielding = Yielding.of(book, running, spent, _asks(runs, lists), newest)
         known: dict[tuple[Right, ...], int] = {(): 0}
-        farther: dict[int, list[tuple[int, int, list[int]]]] = {}
-        rights = []
-        for run, purse in zip(runs, lists, strict=True):
-            if purse.number not in farther:
-                farther[purse.number] = yielding.farther(purse.payers)
-            rights.append(known.setdefault(rights_of(farther[purse.number], run.created), len(known)))
+        of_list: dict[int, int] = {}
+        for purse in lists:
+            if purse.number not in of_list:
+                of_list[purse.number] = known.setdefault(yielding.rights(purse.payers), len(known))
+        rights = [of_list[purse.number] for purse in lists]
         return cls(runs, lists, fleet, book, running, spent, yielding, rights, list(known), ties, exact)
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:

@@ -22,13 +22,11 @@ MANY: Final = 1 << 60
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
 Paid = dict[tuple[bool, int], Payments]
-Recalls = tuple[int, int]
-"""(standing, waiting since) of a start at a payer: what says which claims may give way to it."""
 
 
-def recalls_of(candidate: Candidate, payer: Payer) -> Recalls | None:
-    """What a start may recall at one of its payers; None for a loan, which recalls nothing."""
-    return None if payer.loan else (standing_of(payer.rank), candidate.run.created)
+def recalls_of(payer: Payer) -> int | None:
+    """Where a start stands that recalls at one of its payers; None for a loan, which recalls nothing."""
+    return None if payer.loan else standing_of(payer.rank)
 
 
 @dataclass
@@ -101,7 +99,7 @@ class Purses:
                 found.setdefault(key, []).append(i)
         return found
 
-    def most(self, touches: Touches, milli: int, recalls: Recalls | None = None, wanted: int = MANY) -> int:
+    def most(self, touches: Touches, milli: int, recalls: int | None = None, wanted: int = MANY) -> int:
         """GPUs, up to ``wanted``, that every cap of ``touches`` still leaves; ``milli``: what one GPU weighs.
 
         ``recalls``: of a start; what may give way to it counts as left.
@@ -125,9 +123,9 @@ class Purses:
         """Where payers pay, and under what caps."""
         return Ways(self.problem)
 
-    def loose(self, cap: int, recalls: Recalls | None) -> int:
+    def loose(self, cap: int, recalls: int | None) -> int:
         """What running claims hold of a cap that may give way to such a start."""
-        return 0 if recalls is None else self.beside.loose(cap, *recalls)
+        return 0 if recalls is None else self.beside.loose(cap, recalls)
 
     def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:
         """A quick look: might its payers hold so many Active GPUs if farther claims gave way?"""
@@ -136,7 +134,7 @@ class Purses:
         total = 0
         recalls = False
         for payer, lanes in self.ways.onto(candidate, sites):
-            near = recalls_of(candidate, payer)
+            near = recalls_of(payer)
             most = max(self.most(touches, 1000, near) for touches in lanes)
             recalls = recalls or (near is not None and most > max(self.most(touches, 1000) for touches in lanes))
             total += most
@@ -209,7 +207,7 @@ class _Bill:
     def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:
         active, _ = purpose
         milli = self.purses.problem.milli(active)
-        recalls = recalls_of(self.candidate, payer) if self._recalls else None
+        recalls = recalls_of(payer) if self._recalls else None
         most = self.purses.most(touches, milli, recalls, wanted) if milli else wanted
         if not most:
             return 0

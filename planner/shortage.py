@@ -15,7 +15,7 @@ from planner.missing import (
     over_borrow_limit,
     over_run_limit,
 )
-from planner.purses import Demand, Purses, Recalls, recalls_of
+from planner.purses import Demand, Purses, recalls_of
 from planner.solver import LEAN, options, solve
 from policies.caps import amount
 from policies.model import INF, Model
@@ -62,8 +62,8 @@ class Shortages:
         near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
         model = Model()
         rises = _Rises(problem, self._purses, model)
-        recalls = {payer.envelope: recalls_of(candidate, payer) for payer in candidate.payers}
-        caps: dict[int, dict[Recalls | None, list[tuple[int, float]]]] = {}
+        recalls = {payer.envelope: recalls_of(payer) for payer in candidate.payers}
+        caps: dict[int, dict[int | None, list[tuple[int, float]]]] = {}
         pays: dict[tuple[bool, int], list[int]] = {}
         for (active, region), gpus in sorted(demand.items(), reverse=True):
             columns = []
@@ -95,7 +95,7 @@ class _Rises:
         self.model = model
         self._found: list[tuple[int, Callable[[float], Missing]]] = []
 
-    def cap(self, index: int, terms: dict[Recalls | None, list[tuple[int, float]]], near: int) -> None:
+    def cap(self, index: int, terms: dict[int | None, list[tuple[int, float]]], near: int) -> None:
         """Σ weight × pay − rise ≤ what is left, in the unit that people read. ``near``: place of its nearest payer.
 
         ``terms``: by what they recall, None for loans; those that stand so far or farther have what is left to them.
@@ -107,7 +107,7 @@ class _Rises:
         price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         far: list[tuple[int, float]] = []
-        for recalls in sorted(terms, key=lambda r: (r is not None, 0 if r is None else -r[0])):  # the farthest first
+        for recalls in sorted(terms, key=lambda r: (r is not None, 0 if r is None else -r)):  # the farthest first
             far += [(pay, weight / scale) for pay, weight in terms[recalls]]
             loose = 0 if cap.ahead else self.purses.loose(index, recalls)  # nobody gives way for want of look-ahead
             left = max(0, cap.limit - used + loose) / scale

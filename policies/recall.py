@@ -1,15 +1,12 @@
 """Recall: a nearer claimant's start may use quota that farther claims hold (spec §3.8).
 
 Starts are claims admitted now. They stand in the pass of spec §3.5 after the running claims of their own nearness and
-before all farther ones, which turn unfunded where they no longer fit. A loan that starts recalls nobody, and no run
-recalls a claim at whose admission it waited already: they have to fit beside all that stays.
+before all farther ones, which turn unfunded where they no longer fit (``Yielding.recalls`` says which may). A loan that
+starts recalls nobody: it has to fit beside all that stays.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
-from typing import NamedTuple
 
 from policies.classes import Part, Sums, weigh
 from policies.kinship import standing_of
@@ -18,23 +15,6 @@ from policies.yielding import Limit, Takes, takes_of, whole
 
 Bill = tuple[Candidate, Mapping[tuple[bool, int], Mapping[int, int]]]
 """A start, and per (active, region) the GPUs that each envelope pays."""
-
-
-def may_recall(standing: int, created: int, part: Part) -> bool:
-    """May a part give way to a start that stands there, of a run that waits since ``created``?
-
-    Only to a nearer one that came after it: a run that waited already when the claim was admitted lost to it then, and
-    an unchanged world is to be planned to nothing.
-    """
-    return standing < part.place.standing and created > part.place.admitted
-
-
-class _Near(NamedTuple):
-    """What a start that recalls takes of a limit."""
-
-    standing: int
-    created: int
-    weight: int
 
 
 class Beside:
@@ -49,15 +29,16 @@ class Beside:
         self.problem = problem
         self.stays = list(problem.running.outcome.funded)
         self.touched: Counter[int] = Counter()
-        self._near: dict[Limit, list[_Near]] = {}
+        self._near: dict[Limit, Counter[int]] = {}
+        """By limit: standing → what starts there take."""
         self._seconds: Counter[Limit] = Counter()
         """By limit on hours or credits that some start takes of: what starts take."""
         self._running: dict[Limit, int] = {}
         """Of these, what is funded and runs takes."""
         self._over: set[Limit] = set()
         """Those of which both together take more than there is."""
-        self._loose: dict[int, dict[int, tuple[list[int], list[int]]]] = {}
-        """Cap → standing of a start → admissions of what is farther, sorted, and what the first so many of it hold."""
+        self._loose: dict[int, dict[int, int]] = {}
+        """Cap → standing of a start → what may give way to it there."""
 
     def add(self, bill: Bill) -> set[Limit]:
         """Count a start; who gives way to it is for ``settle`` to say. Returns the limits that it takes of."""
@@ -77,11 +58,7 @@ class Beside:
                     self._seconds[limit] += sign * weight
                     self._weigh(limit)
                 if standing is not None and limit in self.problem.yielding.by_limit:
-                    near = self._near.setdefault(limit, [])
-                    if sign > 0:
-                        near.append(_Near(standing, bill[0].run.created, weight))
-                    else:
-                        near.pop()
+                    self._near.setdefault(limit, Counter())[standing] += sign * weight
         return found
 
     def settle(self, limits: Iterable[Limit]) -> Sums:
@@ -104,8 +81,8 @@ class Beside:
     def _fits(self, part: Part, takes: Takes, room: Takes, before: Takes) -> bool:
         for limit, weight in takes.items():
             total = weight + before.get(limit, 0)
-            for standing, created, taken in self._near.get(limit, ()):
-                if may_recall(standing, created, part):
+            for standing, taken in self._near.get(limit, {}).items():
+                if self.problem.yielding.recalls(standing, part):
                     total += taken
             if total > room[limit]:
                 return False
@@ -138,19 +115,14 @@ class Beside:
         else:
             self._over.discard(limit)
 
-    def loose(self, cap: int, standing: int, created: int) -> int:
-        """What funded running claims hold of a cap that may give way to such a start (see ``may_recall``)."""
+    def loose(self, cap: int, standing: int) -> int:
+        """What funded running claims hold of a cap that may give way to a start that stands there."""
         mine = self._loose.setdefault(cap, {})
         if standing not in mine:
-            mine[standing] = self._farther(cap, standing)
-        admitted, held = mine[standing]
-        return held[bisect_left(admitted, created)]
-
-    def _farther(self, cap: int, standing: int) -> tuple[list[int], list[int]]:
-        parts = self.problem.running.parts
-        there = (parts[i] for i in self.problem.yielding.by_cap.get(cap, ()) if self.stays[i])
-        farther = sorted((p.place.admitted, p.touched[cap]) for p in there if p.place.standing > standing)
-        return [admitted for admitted, _ in farther], [*accumulate((weight for _, weight in farther), initial=0)]
+            parts, yielding = self.problem.running.parts, self.problem.yielding
+            there = (parts[i] for i in yielding.by_cap.get(cap, ()) if self.stays[i])
+            mine[standing] = sum(part.touched[cap] for part in there if yielding.recalls(standing, part))
+        return mine[standing]
 
 
 def taken_of(problem: Problem, bill: Bill) -> Iterable[tuple[int, int]]:

@@ -127,7 +127,6 @@ def _payments(
         types[number].append(kind)
     payments: list[Payment] = []
     for number, mine in sorted(types.items()):
-        created = problem.candidates[members[mine[0], number][0]].run.created
         unit = columns.unit[number]
         most = _most(problem, [c for kind in mine for c in members[kind, number]]) // unit
         near: dict[Served, Terms] = defaultdict(list)
@@ -140,7 +139,7 @@ def _payments(
                     column = columns.near[key] = model.column(("near", *key[:3], len(columns.near)))
                     near[region, ports].append((column, unit / 1000))
                     takes = takes_of(problem.book, *weigh(problem.book, _lane(right.envelope, region), unit))
-                    payments.append(Payment(column, takes, right.standing, created, number, most))
+                    payments.append(Payment(column, takes, right.standing, number, most))
         for (region, ports), terms in near.items():
             for kind in served[region, ports]:
                 column = columns.lies[kind, number, region] = model.column(("lies-near", kind, number, region))

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from policies.classes import Part, Sums, weigh
+from policies.classes import Sums, weigh
 from policies.kinship import standing_of
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem
-from policies.recall import may_recall
 from policies.yielding import Takes, takes_of
 
 PayKey = tuple[int, bool, int, int]
@@ -28,7 +27,7 @@ _NOISE: Final = 0.5
 
 
 class Payment(NamedTuple):
-    """A payment column of a start: what one takes per limit, where it stands (None: a loan), when it was made.
+    """A payment column of a start: what one takes per limit, where it stands (None: a loan).
 
     ``group``: the runs that it is for; ``most``: what all payments for them can be together.
     """
@@ -36,13 +35,8 @@ class Payment(NamedTuple):
     column: int
     takes: Takes
     standing: int | None
-    created: int
     group: int
     most: int
-
-    def recalls(self, part: Part) -> bool:
-        """May this part give way to it?"""
-        return self.standing is not None and may_recall(self.standing, self.created, part)
 
 
 class Reason(NamedTuple):
@@ -159,4 +153,4 @@ def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) ->
     payer = next(payer for payer in candidate.payers if payer.envelope == envelope)
     touched, second = weigh(problem.book, problem.lane(payer, region), problem.milli(active))
     level = None if payer.loan else standing_of(payer.rank)
-    return Payment(column, takes_of(problem.book, touched, second), level, candidate.run.created, group, problem.gpus)
+    return Payment(column, takes_of(problem.book, touched, second), level, group, problem.gpus)

@@ -100,7 +100,11 @@ class _Rows:
     def _reason(self, i: int, limit: Limit, weight: int, mine: int) -> Reason | None:
         """That the part is in want of room at a limit, if it can be; ``mine``: what its claim takes before it."""
         part, stay = self.problem.running.parts[i], self.before[limit]
-        payments = [payment for payment in self.at[limit] if payment.recalls(part)]
+        payments = [
+            payment
+            for payment in self.at[limit]
+            if payment.standing is not None and self.problem.yielding.recalls(payment.standing, part)
+        ]
         most = self.problem.yielding.room[i][limit] - self.fixed[limit] - mine - weight
         if most >= sum(w for _, w in stay) + _most(payments, limit):
             return None
@@ -135,7 +139,7 @@ class _Rows:
         return [(known[mine], 1.0)]
 
     def add_up(self) -> None:
-        """What those columns are. Younger claims ask for fewer payments: so each is another one and the rest."""
+        """What those columns are. Nearer claimants ask for fewer payments: so each is another one and the rest."""
         for limit, sums in self.sums.items():
             done: list[frozenset[tuple[int, int]]] = []
             for number, (near, total) in enumerate(sorted(sums.items(), key=lambda each: (len(each[0]), each[1]))):

@@ -7,7 +7,6 @@ A part p of a running claim may change only where, at a limit c that it is held 
 or where one before it in the pass may change at a limit of its own, and so leave room there or take it.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,17 +38,10 @@ class Ask(NamedTuple):
 
 
 class Right(NamedTuple):
-    """What starts may recall at an envelope: by where they stand, and how many of the claims there are older."""
+    """That starts may recall at an envelope, by where they stand there."""
 
     envelope: int
     standing: int
-    claims: int
-
-
-def rights_of(farther: Sequence[tuple[int, int, list[int]]], created: int) -> tuple[Right, ...]:
-    """What a run that waits since ``created`` may recall, of what ``Yielding.farther`` says of its payers."""
-    counted = (Right(envelope, standing, bisect_left(places, created)) for envelope, standing, places in farther)
-    return tuple(right for right in counted if right.claims)
 
 
 def takes_of(book: CapBook, touched: Sums, second: Sums) -> dict[Limit, int]:
@@ -63,7 +55,7 @@ class Yielding:
     """``parts``: those that may change, by their place in the pass; ``takes``: what each running part takes.
 
     ``room``: part → what each of its limits leaves to it beside charges and the parts before it that never change;
-    ``running``: all parts; ``lanes``: what a GPU takes where it is paid.
+    ``running``: all parts; ``lanes``: what a GPU takes where it is paid; ``newest``: when the youngest Run came.
     """
 
     running: Sequence[Part]
@@ -71,9 +63,10 @@ class Yielding:
     takes: list[dict[Limit, int]]
     room: dict[int, dict[Limit, int]]
     lanes: "LaneTakes"
+    newest: int
 
     @classmethod
-    def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask]) -> "Yielding":
+    def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask], newest: int) -> "Yielding":
         """Of running work beside what waits."""
         takes = [takes_of(book, part.touched, part.second) for part in running.parts]
         lanes = LaneTakes(book)
@@ -84,7 +77,7 @@ class Yielding:
         room: dict[int, dict[Limit, int]] = {}
         shaken: set[Limit] = set()
         for i, part in enumerate(running.parts):
-            reached = any(
+            reached = part.place.admitted < newest and any(
                 sum(wanted.get((limit, near), 0) for near in range(part.place.standing)) > left[limit]
                 for limit in takes[i]
             )
@@ -95,7 +88,15 @@ class Yielding:
             elif running.outcome.funded[i]:
                 for limit, weight in takes[i].items():
                     rest[limit] -= weight
-        return cls(running.parts, found, takes, room, lanes)
+        return cls(running.parts, found, takes, room, lanes, newest)
+
+    def recalls(self, standing: int, part: Part) -> bool:
+        """May a part give way to a start that stands there?
+
+        To a nearer one, once a Run has come after it was admitted: those that waited then lost to it, and an unchanged
+        world is to be planned to nothing.
+        """
+        return standing < part.place.standing and part.place.admitted < self.newest
 
     @cached_property
     def by_limit(self) -> dict[Limit, list[int]]:
@@ -150,22 +151,20 @@ class Yielding:
                 used[cap] -= weight
         return used
 
-    def farther(self, payers: Sequence[Payer]) -> list[tuple[int, int, list[int]]]:
-        """(envelope, standing, admissions, sorted) of claims that may give way to starts with these payers."""
-        places = ((payer.envelope, standing_of(payer.rank)) for payer in payers if not payer.loan)
-        return [(*place, self._places[place]) for place in places if place in self._places]
+    def rights(self, payers: Sequence[Payer]) -> tuple[Right, ...]:
+        """What starts with these payers may recall."""
+        places = (Right(payer.envelope, standing_of(payer.rank)) for payer in payers if not payer.loan)
+        return tuple(right for right in places if right in self._rights)
 
     @cached_property
-    def _places(self) -> dict[tuple[int, int], list[int]]:
-        """(envelope, standing) → admissions of the parts that may give way to a start that stands there, sorted."""
-        found: dict[tuple[int, int], list[int]] = {}
+    def _rights(self) -> set[Right]:
+        """Where some part may give way to a start that stands there."""
+        found: set[Right] = set()
         for envelope in range(len(self.lanes.book.money.envelopes)):
             mine = {i for takes in self.lanes.of(envelope) for limit in takes for i in self.by_limit.get(limit, ())}
             for standing in range(OLD_LOAN) if mine else ():
-                places = [self.running[i].place for i in mine]
-                farther = sorted(place.admitted for place in places if place.standing > standing)
-                if farther:
-                    found[envelope, standing] = farther
+                if any(self.recalls(standing, self.running[i]) for i in mine):
+                    found.add(Right(envelope, standing))
         return found
 
 

@@ -84,7 +84,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "no-overdraft-credits": "Nothing is charged to credits that are gone, in any second since the last cycle.",
     "look-ahead-hours": "Hours that are left cover every funded claim of a period ahead.",
     "look-ahead-credits": "Credits that are left cover every funded claim of a period ahead.",
-    "recall-justified": "A claim loses its payer to nearer starts of runs made after it was admitted, and to no loan.",
+    "recall-justified": "A claim loses its payer to nearer starts alone, once a Run came after it was admitted.",
     # classes and ledger
     "class-derived": "Ledgers have at every second the class that the order of claims gives.",
     "segments-append-only": "Segments are appended to open leases, each after the last, after the last cycle, and new.",

@@ -1,7 +1,7 @@
 """Recall: which running claims lose their payer to starts, and to whose (spec §3.8).
 
-A nearer claimant's start may, by the order of claims. A loan that starts may not, nor may a run that was there already
-when the claim was admitted.
+A nearer claimant's start may, by the order of claims, once some Run has come after the claim was admitted. A loan that
+starts may not.
 """
 
 from collections.abc import Iterator
@@ -57,20 +57,23 @@ class Recall:
     def violations(self) -> Iterator[Violation]:
         """Running claims that would stay funded if only those had started that they may give way to."""
         for cluster, losing in self.lost:
-            last: dict[int, int] = {cluster[place].admitted: place for place in losing}  # nothing later matters to it
-            for admitted, end in last.items():
-                entitled = [claim for claim in cluster[: end + 1] if self._counts(claim, admitted)]
+            last: dict[bool, int] = {self._yields(cluster[place]): place for place in losing}  # nothing later matters
+            for yields, end in last.items():
+                entitled = [claim for claim in cluster[: end + 1] if not claim.starts or (yields and not claim.loan)]
                 beside = Present(self._claims, self._ledger, entitled)
                 for place, mine in losing.items():
-                    for lease in mine if cluster[place].admitted == admitted else ():
+                    for lease in mine if self._yields(cluster[place]) == yields else ():
                         if beside.classes[lease.key] != "unfunded":
                             payer = "/".join(cluster[place].payer)
                             sentence = f"starts leave it without {payer} that it does not have to give way to"
                             yield Violation("recall-justified", f"Lease {lease.namespace}/{lease.name}", sentence)
 
-    def _counts(self, claim: Claim, admitted: int) -> bool:
-        """Is it a running claim, or a start to which one admitted then may have to give way?"""
-        if not claim.starts:
-            return True
-        run = self._claims.case.run_of(claim.run)
-        return not claim.loan and run is not None and run.created is not None and run.created > admitted
+    def _yields(self, claim: Claim) -> bool:
+        """Has some Run come after the claim was admitted?"""
+        return claim.admitted < self._newest
+
+    @cached_property
+    def _newest(self) -> int:
+        case = self._claims.case
+        created = (run.created for run in case.runs.values() if run.created is not None)
+        return max((time for time in created if time <= case.at), default=0)

@@ -56,13 +56,27 @@ def test_of_equal_claimants_the_running_one_stays() -> None:
     assert cycle.shorts("late") == [("concurrency", "org-a/gpus", 4, "GPU")]
 
 
-def test_a_run_that_waited_at_the_admission_already_recalls_nobody_and_the_world_stays_as_it_is() -> None:
+def test_until_another_run_comes_nobody_recalls_what_it_lost_to_and_the_world_stays_as_it_is() -> None:
     world = World().domain("A", nodes=4).budget("org:a", 12)
     world.run("cousin", 12, owner="org:a:x:y", created="-50h").run("own", 4, owner="org:a")
     first, second = world.cycle("+0s"), world.cycle("+1m")
+    third = world.run("other", 1, owner="nobody", created="+2m").cycle("+2m")
 
     assert (first.running, first.waiting) == (["cousin"], ["own"])
     assert (second.running, second.funding("cousin"), second.plan.segments) == (["cousin"], {"shared": 12}, [])
+    assert (third.running, third.funding("cousin")) == (["cousin", "own"], {"unfunded": 12})
+
+
+def test_what_all_nearer_starts_take_together_counts_however_long_they_waited() -> None:
+    world = World().domain("A", nodes=4).budget("org:a", 14)
+    world.run("old", 4, owner="org:a", created="-2h", state="Suspended")
+    world.run("far", 4, owner="org:a:x:y").run("farther", 10, owner="org:a:x:z").cycle("-1h")
+    world.edit("Run", "old", spec={"state": "Active"})
+    first = world.run("own", 1, owner="org:a").cycle("+0s")
+    second = world.cycle("+1m")
+
+    assert (first.running, first.funding("farther")) == (["far", "farther", "old", "own"], {"unfunded": 10})
+    assert (second.running, second.plan.segments) == (first.running, [])
 
 
 def test_a_loan_recalls_nobody() -> None:

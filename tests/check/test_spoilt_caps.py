@@ -13,6 +13,8 @@ from tests.check.spoils import (
 from tests.support.documents import envelope
 from tests.support.times import moment
 
+OLD = {"metadata": {"creationTimestamp": moment("-4h")}}
+
 SPOILS = [
     Spoil(
         "simple",
@@ -150,8 +152,8 @@ SPOILS = [
     ),
     Spoil(
         "lender",
-        "a recall for a run that waited already when the claim was admitted",
-        lambda s: s.edit("Run", "own", {"metadata": {"creationTimestamp": moment("-4h")}}),
+        "a recall where every Run was there already when the claim was admitted",
+        lambda s: s.edit("Run", "own", OLD).edit("Run", "loan", OLD),
         "recall-justified",
     ),
     Spoil(

@@ -8,7 +8,6 @@ from planner.draft import Draft
 from planner.purses import Purses, recalls_of
 from planner.vacancy import Need, Vacancies
 from policies.problem import Problem
-from policies.recall import may_recall
 from policies.shapes import NO_LOAD
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
@@ -51,15 +50,14 @@ def _left(purses: Purses) -> tuple[list[int], list[int], list[bool], bool]:
     return purses.used, purses.trees, purses.stays, purses.beside.lasts()
 
 
-def _asked(problem: Problem) -> list[tuple[int, tuple[int, int]]]:
-    """Every cap, and every start's rights at every payer."""
-    rights = {recalls_of(candidate, payer) for candidate in problem.candidates for payer in candidate.payers}
-    return [
-        (cap, right) for cap in range(len(problem.book.caps)) for right in sorted(right for right in rights if right)
-    ]
+def _asked(problem: Problem) -> list[tuple[int, int]]:
+    """Every cap, and everywhere that starts stand at their payers."""
+    asked = {recalls_of(payer) for candidate in problem.candidates for payer in candidate.payers}
+    standings = sorted(standing for standing in asked if standing is not None)
+    return [(cap, standing) for cap in range(len(problem.book.caps)) for standing in standings]
 
 
-def _loose(purses: Purses, cap: int, recalls: tuple[int, int]) -> int:
+def _loose(purses: Purses, cap: int, standing: int) -> int:
     problem = purses.problem
     yielding = (problem.running.parts[i] for i in problem.yielding.parts if purses.stays[i])
-    return sum(part.touched.get(cap, 0) for part in yielding if may_recall(*recalls, part))
+    return sum(part.touched.get(cap, 0) for part in yielding if problem.yielding.recalls(standing, part))

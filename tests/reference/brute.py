@@ -10,7 +10,7 @@ from itertools import product
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.model import below
 from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, spent_of
+from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, newest, parts_of, spent_of
 
 Choice = tuple[Run, bool, tuple[int, ...]]
 """A run that starts: funded or not, with these groups."""
@@ -154,15 +154,15 @@ class _Money:
         self.book: list[Cap] = [cap for cap in caps(world) if cap.ahead or cap.limit < 1000 * _gpus(world)]
         self.spent = spent_of(world, self.book)
         self.parts: list[Part] = parts_of(world, self.book, self.spent)
-        self.before = honoured(self.parts, self.book, self.spent, [])
+        self.before = honoured(self.parts, self.book, self.spent, [], 0)
         self.levels = range(OLD_LOAN + 1)
 
     def least(self, choice: list[Choice], demand: Demand) -> tuple[int, int] | None:
         """Every GPU of a funded start is paid by one envelope; state by state, cheapest first.
 
-        A state: what starts take per run, level and cap, and what is left of their own limits.
+        A state: what starts take per level and cap, and what is left of their own limits.
         """
-        world, empty = self.world, (0,) * (len(choice) * len(self.levels) * len(self.book))
+        world, empty = self.world, (0,) * (len(self.levels) * len(self.book))
         states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {(empty, _own_limits(world, choice)): 0}
         for index, active, name, gpus in demand:
             run, funded, _ = choice[index]
@@ -176,7 +176,7 @@ class _Money:
                         paid = Payment(rank == SPONSOR, envelope, world.nodes[name], active, time_left(run, envelope))
                         uses = _own_uses(world, choice, index, paid, rank)
                         rest = tuple(has - use for has, use in zip(own, uses, strict=True))
-                        state = self._taken(taken, paid, len(self.levels) * index + level_of(rank)), rest
+                        state = self._taken(taken, paid, level_of(rank)), rest
                         more = cost + rank * milli(world, active=active)
                         if (
                             min(rest, default=0) >= 0
@@ -186,16 +186,14 @@ class _Money:
                             after[state] = more
                 states = after
         found = [
-            (recalled, cost)
-            for (taken, _), cost in states.items()
-            if (recalled := self._recalled(choice, taken)) is not None
+            (recalled, cost) for (taken, _), cost in states.items() if (recalled := self._recalled(taken)) is not None
         ]
         return min(found, default=None)
 
-    def _taken(self, taken: tuple[int, ...], paid: Payment, place: int) -> tuple[int, ...]:
+    def _taken(self, taken: tuple[int, ...], paid: Payment, level: int) -> tuple[int, ...]:
         more = list(taken)
         for i, cap in enumerate(self.book):
-            more[place * len(self.book) + i] += cap.weigh(paid)
+            more[level * len(self.book) + i] += cap.weigh(paid)
         return tuple(more)
 
     def _thinkable(self, taken: tuple[int, ...]) -> bool:
@@ -206,19 +204,16 @@ class _Money:
             for i, cap in enumerate(self.book)
         )
 
-    def _recalled(self, choice: list[Choice], taken: tuple[int, ...]) -> int | None:
+    def _recalled(self, taken: tuple[int, ...]) -> int | None:
         """GPUs that lose their payer to these starts; None where some start would not be funded itself.
 
         Spec §3.8: nearer starts come before farther claims; a loan has to fit beside what is left.
         """
-        each, levels = len(self.book), len(self.levels)
-        new = [
-            (place % levels, choice[place // levels][0].row["created"], list(taken[place * each : (place + 1) * each]))
-            for place in range(levels * len(choice))
-        ]
-        after = honoured(self.parts, self.book, self.spent, new)
+        each = len(self.book)
+        new = [(level, list(taken[level * each : (level + 1) * each])) for level in self.levels]
+        after = honoured(self.parts, self.book, self.spent, new, newest(self.world))
         for i, cap in enumerate(self.book):
-            mine = sum(takes[i] for _, _, takes in new)
+            mine = sum(takes[i] for _, takes in new)
             held = sum(part.takes[i] for part, stays in zip(self.parts, after, strict=True) if stays)
             if mine and self.spent[i] + held + mine > cap.limit:
                 return None

@@ -13,7 +13,7 @@ import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.rules import SPONSOR, Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import Part, honoured, level_of, parts_of, spent_of
+from tests.reference.standing import Part, honoured, level_of, newest, parts_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
 
@@ -48,11 +48,10 @@ class Way:
 
 
 class _Paid(NamedTuple):
-    """A payment: what one GPU of it is, where it stands in the pass, whose it is, and GPUs."""
+    """A payment: what one GPU of it is, where it stands in the pass, and GPUs."""
 
     one: Payment
     level: int
-    run: Run
     gpus: Expression
 
 
@@ -185,7 +184,7 @@ class Reference:
                 for nodes in places.values():
                     for active in (True, False):
                         self._paid(way, nodes, active)
-        self._caps([_Paid(each, level_of(rank), way.run, gpus) for way in self.ways for each, rank, gpus in way.pays])
+        self._caps([_Paid(each, level_of(rank), gpus) for way in self.ways for each, rank, gpus in way.pays])
         for way in self.ways:
             self._limits_of_run(way)
 
@@ -211,7 +210,7 @@ class Reference:
             else:
                 self._add(new + held <= left)
         self._pass(parts, stays, payments)
-        before = honoured(parts, book, spent, [])
+        before = honoured(parts, book, spent, [], 0)
         self.recalled = pulp.lpSum(
             part.gpus * (1 - stay) for part, stay, was in zip(parts, stays, before, strict=True) if was
         )
@@ -229,7 +228,7 @@ class Reference:
             reasons = []
             for number, cap in enumerate(book):
                 if part.takes[number] and not cap.ahead:
-                    near = [p for p in payments if part.gives_way(p.level, p.run.row["created"])]
+                    near = [p for p in payments if part.gives_way(p.level, newest(self.world))]
                     before = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in near)
                     before += pulp.lpSum(parts[j].takes[number] / 1000 * stays[j] for j in range(i))
                     full = self._binary()

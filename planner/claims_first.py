@@ -20,7 +20,7 @@ from policies.model import Model
 
 GANG = BANDS[0]
 """Least Active GPUs of a run whose starts are whole from the first."""
-NODES: Final = 100
+NODES: Final = 30
 """Most branch-and-bound nodes of either MIP."""
 STAY: Final = 1e-6
 """What a GPU that keeps its payer counts, where one of a run that was just created and starts counts 1."""

@@ -56,6 +56,8 @@ class Dive:
         self.most = np.asarray(model.upper, dtype=np.float64)
         self.lower, self.upper = lower.copy(), upper.copy()
         self.whole = np.asarray(model.integer, dtype=np.bool_)
+        if master.held.stays:  # money is an equation then, and halves of spares stand in the way: payment sees to them
+            self.whole &= of.owner >= 0
         self.of = of
         self.held = master.held
         self.highs = new_highs(settings | {"solver": "simplex"})

@@ -10,8 +10,8 @@ MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
 WHOLE = 1_000
 """Most integer columns of a master that is solved whole from where claims-first ended."""
-TERMS = 360_000
-"""Most terms of a master in which claims may give way that is made whole: rounding takes minutes beyond."""
+TERMS = 180_000
+"""Most terms of a master in which claims may give way that is made whole: rounding takes a minute beyond."""
 
 
 def solve_large(master: Master, settings: Settings) -> Solution:

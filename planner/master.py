@@ -73,7 +73,7 @@ def build(
     purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
     held = recall_held.columns(model, problem)
     pay: dict[PayKey, int] = {}
-    money = Flows({}, {})
+    money = Flows({}, None)
     if problem.exact:
         pay = payments.rows(model, problem, purses, held, whole=bool(seated))
     else:

@@ -10,6 +10,7 @@ from planner.solver import Floats
 from policies.claims import RunKey
 from policies.places import usable
 from policies.problem import Problem, RunType
+from policies.recall_flows import Cell
 from policies.shapes import Shape
 
 _NOISE: Final = 1e-6
@@ -68,13 +69,13 @@ def read_pieces(master: Master, values: Floats, starts: list[Start]) -> list[Pie
 class _Places:
     """Groups that the solution has in each kind of domain, until they are given to runs.
 
-    ``left``: (type, shape) → kind → groups; ``near``: (type, region) → rights → GPUs of runs with these rights that
-    are to lie there, for what they recall.
+    ``left``: (type, shape) → kind → groups; ``near``: cell → rights → GPUs of runs with these rights that are to lie
+    there, for what they recall.
     """
 
     master: Master
     left: dict[tuple[int, Shape], dict[int, int]]
-    near: dict[tuple[int, int], dict[int, float]]
+    near: dict[Cell, dict[int, float]]
 
     @classmethod
     def of(cls, master: Master, values: Floats) -> "_Places":
@@ -83,10 +84,12 @@ class _Places:
             count = round(float(values[column]))
             if count:
                 left.setdefault((kind, shape), {})[place] = count
-        near: dict[tuple[int, int], dict[int, float]] = {}
-        for (kind, rights, region), column in master.flows.lies.items():
-            if values[column] > _NOISE:
-                near.setdefault((kind, region), {})[rights] = float(values[column])
+        near: dict[Cell, dict[int, float]] = {}
+        for cell, by_rights in master.flows.near.columns.items() if master.flows.near else ():
+            for rights, terms in by_rights.items():
+                gpus = sum(unit * float(values[column]) for column, unit in terms)
+                if gpus > _NOISE:
+                    near.setdefault(cell, {})[rights] = gpus
         return cls(master, left, near)
 
     def take(self, candidate: int, shape: Shape) -> int:
@@ -119,8 +122,12 @@ class _Places:
     def _near(self, kind: RunType, place: int) -> list[dict[int, float]]:
         """What is to lie there for what it recalls, by region."""
         region = self.master.problem.book.money.region
-        regions = sorted({region[site] for site in usable(self.master.kinds[place], kind.sites)}) if self.near else []
-        return [self.near[kind.index, r] for r in regions if (kind.index, r) in self.near]
+        near = self.master.flows.near
+        if near is None or not self.near:
+            return []
+        regions = sorted({region[site] for site in usable(self.master.kinds[place], kind.sites)})
+        cells = (near.network.cell(kind.index, r) for r in regions)
+        return [self.near[cell] for cell in cells if cell in self.near]
 
     def _counts(self, kind: RunType, shape: Shape) -> dict[int, int]:
         """Counts for a shape; a run that lies together at more than its least width stands where its base stands."""

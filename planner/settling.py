@@ -1,8 +1,8 @@
 """Which running claims give way in a large master: by the pass over them, beside the payments of a relaxation.
 
 In the relaxation a claim may go in part, and leave part of its quota. Parts that stay there stay, and so do those that
-mostly stay, if that loses little. Where that takes few columns the others are decided one by one, each followed by a
-relaxation. The pass of spec §3.5 says of the rest who goes beside what nearer starts pay.
+mostly stay, if that loses little. The others are decided a few at a time, each time followed by a relaxation. The pass
+of spec §3.5 says of the rest who goes beside what nearer starts pay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,10 @@ LITTLE: Final = 2e-4
 """Part of the bound that this may lose."""
 ALONE: Final = 1e-5
 """Part of the bound that one part may lose before it is tried the other way round."""
-STEPS: Final = 500_000
-"""Columns of all relaxations in which parts are decided one by one."""
+MANY: Final = 16
+"""Most parts decided at once."""
+STEPS: Final = 1_500_000
+"""Columns of all relaxations in which parts are decided."""
 HALF: Final = 0.5
 _WHOLE: Final = 1e-6
 
@@ -52,7 +54,7 @@ def settle(relaxed: Relaxation, held: Held, point: Floats, bound: float) -> Foun
             break
         relaxed.undo()
     if best is not None:
-        best = _one_by_one(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
+        best = _decide(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
     found = _by_pass(relaxed, held, best, kept)
     if found[0] is not None:
         return found
@@ -60,20 +62,28 @@ def settle(relaxed: Relaxation, held: Held, point: Floats, bound: float) -> Foun
     return _by_pass(relaxed, held, point, set())
 
 
-def _one_by_one(relaxed: Relaxation, held: Held, point: Floats, value: float, drop: float, steps: int) -> Floats:
-    """Let parts stay or go, the most decided first; at most ``steps`` relaxations."""
+def _decide(relaxed: Relaxation, held: Held, point: Floats, value: float, drop: float, steps: int) -> Floats:
+    """Let parts stay or go, the most decided first, several at once; at most ``steps`` relaxations.
+
+    ``drop``: what a part may lose. Where several lose more, fewer are tried; where one does, the other way round.
+    """
     best: Floats = point
+    many = MANY
     while steps > 0:
         loose = {i: float(best[c]) for i, c in held.stays.items() if _WHOLE < best[c] < 1 - _WHOLE}
         if not loose:
             break
-        i = min(loose, key=lambda part: (min(loose[part], 1 - loose[part]), part))
-        sides = [_side(held, best, i, stays=stays) for stays in (loose[i] > HALF, loose[i] <= HALF)]
-        found = relaxed.fix(sides[0])
+        order = sorted(loose, key=lambda part: (min(loose[part], 1 - loose[part]), part))[:many]
+        sides = [_side(held, best, i, stays=loose[i] > HALF) for i in order]
+        found = relaxed.fix({column: side for each in sides for column, side in each.items()})
         steps -= 1
-        if found[1] < value - drop:
+        if found[1] < value - drop * len(order):
+            if len(order) > 1:
+                relaxed.undo()
+                many = max(1, len(order) // 4)
+                continue
             relaxed.undo()
-            other = relaxed.fix(sides[1])
+            other = relaxed.fix(_side(held, best, order[0], stays=loose[order[0]] <= HALF))
             steps -= 1
             if other[1] < found[1]:
                 relaxed.undo()
@@ -82,6 +92,7 @@ def _one_by_one(relaxed: Relaxation, held: Held, point: Floats, value: float, dr
         if found[0] is None:
             break
         best, value = found[0], found[1]
+        many = min(MANY, 2 * many)
     return best
 
 

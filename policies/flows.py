@@ -28,7 +28,7 @@ from policies.payers import Source
 from policies.payments import Purse, Terms, limits_runs, per_region
 from policies.places import Kind
 from policies.problem import Problem
-from policies.recall_flows import Hub, Lies, Network
+from policies.recall_flows import Hub, Near, Network
 from policies.recall_held import Held
 
 
@@ -92,10 +92,10 @@ class _Ports:
 
 
 class Flows(NamedTuple):
-    """``merged``: by the row of a cap, the other caps whose money it holds; ``lies``: where runs with rights lie."""
+    """``merged``: by the row of a cap, the other caps whose money it holds; ``near``: what starts pay that recall."""
 
     merged: dict[int, list[int]]
-    lies: Lies
+    near: Near | None
 
 
 def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse], starts: Starts, held: Held) -> Flows:
@@ -110,7 +110,7 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse],
             ports.add((purse.index, active, region), ports.reach(purse.sources, active, region), terms)
     network, merged = _network(model, problem, ports, held)
     if not held.stays:
-        return Flows(merged, {})
+        return Flows(merged, None)
     doors = {
         (kind, region): frozenset(ports.doors[purse.index, region])
         for purse in purses
@@ -173,7 +173,7 @@ def _network(model: Model, problem: Problem, ports: _Ports, held: Held) -> tuple
     flows: list[Terms] = [[] for _ in doors]
     least = 0.0 if ports.exact else -INF
     caps: dict[int, Terms] = {}
-    network = Network({}, [], {})
+    network = Network({}, [], {}, fine=len(problem.types) <= recall_flows.FINE)
     for numbers, lanes in hubs.items():
         payments: Terms = []
         weight_of_gpu = problem.milli(lanes[0].active) / 1000

@@ -1,13 +1,13 @@
 """Recall in large models: nearer claimants' payments, told apart where running claims may give way to them.
 
 Large models count payments by envelope, whoever they are for (``policies.flows``). What is recalled depends on who pays
-nearest, so there payments are told apart by the *rights* of the runs, and so is where runs of one type lie, in GPUs (a
-spare counts its discount):
+nearest, so there payments are told apart by the *rights* of the runs. A *cell* is a region and the ports where what
+lies there is paid for, and of models with up to FINE types the type. In weighed GPUs (a spare counts its discount):
 
-    Σ_envelopes near(rights, envelope, region, ports) ≤ Σ_types of these ports lies(type, rights, region)
-    Σ_regions lies(type, rights, region)       ≤ what of the type starts with these rights
-    Σ_rights lies(type, rights, region)        ≤ what of the type lies in the region
-    Σ_rights, regions, ports near(rights, envelope, ·, ·) ≤ what the envelope pays
+    Σ_cells, envelopes near(rights, envelope, cell) ≤ what starts with these rights     for cells that some type joins
+    Σ_rights, envelopes near(rights, envelope, cell) ≤ what lies in the cell
+    Σ_envelopes near(rights, envelope, cell) ≤ what lies there of types that have such runs
+    Σ_rights, cells near(rights, envelope, cell) ≤ what the envelope pays
     Σ_rights, envelopes, regions near(rights, envelope, ·, these ports or some of them)
         ≤ Σ what flows from the envelopes' hubs to these ports           envelopes: all with just these hubs
 
@@ -15,10 +15,9 @@ The rows of ``policies.recall_rows`` over the near payments then say which claim
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from math import gcd
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policies import recall_rows
 from policies.caps import Lane
@@ -32,6 +31,9 @@ from policies.recall_held import Held, Payment
 from policies.shapes import Shape
 from policies.yielding import takes_of
 
+FINE: Final = 500
+"""Most types of a model in which near payments are told apart by type."""
+
 
 class Hub(NamedTuple):
     """Envelopes that pay together; ``flows``: port → what flows there, in weighed GPUs."""
@@ -40,48 +42,103 @@ class Hub(NamedTuple):
     flows: dict[int, Terms]
 
 
+class Cell(NamedTuple):
+    """Where runs are paid for alike: a region, the ports of what lies there, and in a fine model the type (else -1)."""
+
+    region: int
+    ports: frozenset[int]
+    kind: int
+
+    @property
+    def name(self) -> tuple[int, ...]:
+        """What tells it apart in a row's key."""
+        return self.region, self.kind, *sorted(self.ports)
+
+
 class Network(NamedTuple):
     """``paid``: envelope → its payments in weighed GPUs; ``doors``: (type, region) → ports where what lies there is
-    paid for.
+    paid for; ``fine``: types that are paid for through the same ports are told apart.
     """
 
     paid: dict[int, Terms]
     hubs: list[Hub]
     doors: Mapping[tuple[int, int], frozenset[int]]
+    fine: bool
+
+    def cell(self, kind: int, region: int) -> Cell | None:
+        """Where a type is paid for in a region, if it can be."""
+        ports = self.doors.get((kind, region))
+        return None if ports is None else Cell(region, ports, kind if self.fine else -1)
+
+    def cells(self, types: Iterable[int], there: Mapping[int, Mapping[int, Terms]]) -> dict[Cell, list[int]]:
+        """Cells in which some of these types may lie, with those that may."""
+        found: dict[Cell, list[int]] = defaultdict(list)
+        for kind in types:
+            for region in sorted(there[kind]):
+                if (cell := self.cell(kind, region)) is not None:
+                    found[cell].append(kind)
+        return dict(sorted(found.items(), key=lambda each: each[0].name))
 
 
-Served = tuple[int, frozenset[int]]
-"""A region, and the ports where what lies there is paid for."""
-Lies = dict[tuple[int, int, int], int]
-"""(type, rights, region) → column of GPUs."""
+class Near(NamedTuple):
+    """What starts pay that recall: cell → rights → payments in weighed GPUs."""
+
+    columns: dict[Cell, dict[int, Terms]]
+    network: Network
 
 
-@dataclass
-class _Columns:
-    """``near``: (rights, envelope, region, ports) → payments, in thousandths of a GPU as ``unit`` says by rights."""
+class _Payments:
+    """Columns of near payments. ``key``: column → (rights, envelope, cell); ``near``: the same as ``Near`` has it."""
 
-    unit: dict[int, int]
-    near: dict[tuple[int, int, int, frozenset[int]], int] = field(default_factory=dict)
-    lies: Lies = field(default_factory=dict)
+    def __init__(self, model: Model, problem: Problem, members: Mapping[tuple[int, int], list[int]]) -> None:
+        self.model, self.problem, self.members = model, problem, members
+        self.unit = _units(problem, members)
+        self.key: dict[int, tuple[int, int, Cell]] = {}
+        self.near: dict[Cell, dict[int, Terms]] = defaultdict(lambda: defaultdict(list))
+
+    def of_rights(self, number: int, cells: Mapping[Cell, list[int]], network: Network) -> list[Payment]:
+        """Payments for runs with these rights, wherever they may lie; ``cells``: with the types that may lie there."""
+        problem, unit = self.problem, self.unit[number]
+        types = {kind for mine in cells.values() for kind in mine}
+        most = _most(problem, [c for kind in types for c in self.members[kind, number]]) // unit
+        found = []
+        for right in problem.rights[number]:
+            pays_on = problem.book.money.pays_on[right.envelope] if right.envelope in network.paid else ()
+            for cell in cells:
+                if cell.region in pays_on:
+                    column = self.model.column(("near", number, right.envelope, cell.region, len(self.key)))
+                    self.key[column] = number, right.envelope, cell
+                    self.near[cell][number].append((column, unit / 1000))
+                    takes = takes_of(problem.book, *weigh(problem.book, _lane(right.envelope, cell.region), unit))
+                    found.append(Payment(column, takes, right.standing, number, most))
+        return found
 
 
-def rows(model: Model, problem: Problem, kinds: list[Kind], starts: Starts, network: Network, held: Held) -> Lies:
+def rows(model: Model, problem: Problem, kinds: list[Kind], starts: Starts, network: Network, held: Held) -> Near:
     """Near payments, and who stays beside them."""
     there = _there(problem, kinds, starts)
     members = _members(problem, starts)
-    columns = _Columns(_units(problem, members))
-    payments = _payments(model, problem, members, there, network, columns)
-    _lie(model, problem, starts, members, there, columns)
+    columns = _Payments(model, problem, members)
+    types: dict[int, list[int]] = defaultdict(list)
+    for kind, number in members:
+        types[number].append(kind)
+    payments: list[Payment] = []
+    for number, mine in sorted(types.items()):
+        cells = network.cells(mine, there)
+        payments += columns.of_rights(number, cells, network)
+        _start(columns, number, cells, starts)
+        if not network.fine:
+            _lie_by_rights(columns, number, cells, there)
+    _lie(columns, there, network)
     of_envelope: dict[int, Terms] = defaultdict(list)
-    for (number, envelope, *_), column in columns.near.items():
+    for column, (number, envelope, _) in columns.key.items():
         of_envelope[envelope].append((column, columns.unit[number] / 1000))
     for envelope, terms in sorted(of_envelope.items()):
         model.row(("near-paid", envelope), [*terms, *((c, -gpus) for c, gpus in network.paid[envelope])], -INF, 0.0)
-    _flow(model, network, columns)
-    held.near.update({column: number for (number, *_), column in columns.near.items()})
-    held.lies.update({column: number for (_, number, _), column in columns.lies.items()})
+    _flow(network, columns)
+    held.near.extend(columns.key)
     recall_rows.rows(model, held, payments)
-    return columns.lies
+    return Near(columns.near, network)
 
 
 def _units(problem: Problem, members: Mapping[tuple[int, int], list[int]]) -> dict[int, int]:
@@ -113,83 +170,51 @@ def _there(problem: Problem, kinds: list[Kind], starts: Starts) -> dict[int, dic
     return found
 
 
-def _payments(
-    model: Model,
-    problem: Problem,
-    members: Mapping[tuple[int, int], list[int]],
-    there: Mapping[int, Mapping[int, Terms]],
-    network: Network,
-    columns: _Columns,
-) -> list[Payment]:
-    """Columns of near payments and of where their runs lie, and the rows between them."""
-    types: dict[int, list[int]] = defaultdict(list)
-    for kind, number in members:
-        types[number].append(kind)
-    payments: list[Payment] = []
-    for number, mine in sorted(types.items()):
-        unit = columns.unit[number]
-        most = _most(problem, [c for kind in mine for c in members[kind, number]]) // unit
-        near: dict[Served, Terms] = defaultdict(list)
-        served = _served(mine, there, network)
-        for right in problem.rights[number]:
-            pays_on = problem.book.money.pays_on[right.envelope] if right.envelope in network.paid else ()
-            for region, ports in served:
-                if region in pays_on:
-                    key = (number, right.envelope, region, ports)
-                    column = columns.near[key] = model.column(("near", *key[:3], len(columns.near)))
-                    near[region, ports].append((column, unit / 1000))
-                    takes = takes_of(problem.book, *weigh(problem.book, _lane(right.envelope, region), unit))
-                    payments.append(Payment(column, takes, right.standing, number, most))
-        for (region, ports), terms in near.items():
-            for kind in served[region, ports]:
-                column = columns.lies[kind, number, region] = model.column(("lies-near", kind, number, region))
-                terms.append((column, -1.0))
-            model.row(("near-regions", number, region, min(served[region, ports])), terms, -INF, 0.0)
-    return payments
+def _start(columns: _Payments, number: int, cells: Mapping[Cell, list[int]], starts: Starts) -> None:
+    """What is paid for runs with these rights has started: in all cells together that the same types may lie in."""
+    joined: list[tuple[set[int], list[Cell]]] = []
+    for cell, types in cells.items():
+        meeting = [each for each in joined if not each[0].isdisjoint(types)]
+        joined = [each for each in joined if each[0].isdisjoint(types)]
+        joined.append((set(types).union(*(t for t, _ in meeting)), [*(c for _, mine in meeting for c in mine), cell]))
+    for types_, mine in joined:
+        terms = [term for cell in mine for term in columns.near[cell][number]]
+        if terms:
+            for kind in sorted(types_):
+                terms += _started(columns.problem, starts, columns.members[kind, number])
+            columns.model.row(("near-starts", min(types_), number), terms, -INF, 0.0)
 
 
-def _served(
-    types: Sequence[int], there: Mapping[int, Mapping[int, Terms]], network: Network
-) -> dict[Served, list[int]]:
-    """(region, ports) → the types that are paid for there through these ports."""
-    found: dict[Served, list[int]] = defaultdict(list)
-    for kind in types:
-        for region in sorted(there[kind]):
-            if (kind, region) in network.doors:
-                found[region, network.doors[kind, region]].append(kind)
-    return dict(sorted(found.items(), key=lambda each: (each[0][0], each[1])))
-
-
-def _lie(
-    model: Model,
-    problem: Problem,
-    starts: Starts,
-    members: Mapping[tuple[int, int], list[int]],
-    there: Mapping[int, Mapping[int, Terms]],
-    columns: _Columns,
+def _lie_by_rights(
+    columns: _Payments, number: int, cells: Mapping[Cell, list[int]], there: Mapping[int, Mapping[int, Terms]]
 ) -> None:
-    """What lies somewhere has started, and lies there."""
-    started: dict[tuple[int, int], Terms] = defaultdict(list)
-    in_region: dict[tuple[int, int], Terms] = defaultdict(list)
-    for (kind, number, region), column in columns.lies.items():
-        started[kind, number].append((column, 1.0))
-        in_region[kind, region].append((column, 1.0))
-    for (kind, number), terms in started.items():
-        model.row(("near-starts", kind, number), [*terms, *_started(problem, starts, members[kind, number])], -INF, 0.0)
-    for (kind, region), terms in in_region.items():
-        groups = [(column, -gpus) for column, gpus in there[kind][region]]
-        model.row(("near-groups", kind, region), [*terms, *groups], -INF, 0.0)
+    """Of the types in a cell those that have runs with these rights lie there."""
+    for cell, types in cells.items():
+        terms = list(columns.near[cell][number])
+        if terms:
+            terms += [(c, -gpus) for kind in types for c, gpus in there[kind][cell.region]]
+            columns.model.row(("near-regions", number, *cell.name), terms, -INF, 0.0)
 
 
-def _flow(model: Model, network: Network, columns: _Columns) -> None:
+def _lie(columns: _Payments, there: Mapping[int, Mapping[int, Terms]], network: Network) -> None:
+    """What is paid for somewhere lies there."""
+    lies: dict[Cell, Terms] = defaultdict(list)
+    for cell, types in network.cells(there, there).items():
+        lies[cell] += [term for kind in types for term in there[kind][cell.region]]
+    for cell, by_rights in columns.near.items():
+        terms = [*(term for mine in by_rights.values() for term in mine), *((c, -gpus) for c, gpus in lies[cell])]
+        columns.model.row(("near-groups", *cell.name), terms, -INF, 0.0)
+
+
+def _flow(network: Network, columns: _Payments) -> None:
     """What is paid for runs with rights flows to the ports that serve them."""
     hubs: dict[int, list[int]] = defaultdict(list)
     for index, hub in enumerate(network.hubs):
         for envelope in hub.envelopes:
             hubs[envelope].append(index)
     near: dict[tuple[int, ...], dict[frozenset[int], Terms]] = defaultdict(lambda: defaultdict(list))
-    for (number, envelope, _, ports), column in columns.near.items():
-        near[tuple(hubs[envelope])][ports].append((column, columns.unit[number] / 1000))
+    for column, (number, envelope, cell) in columns.key.items():
+        near[tuple(hubs[envelope])][cell.ports].append((column, columns.unit[number] / 1000))
     for group, by_ports in sorted(near.items()):
         for ports in sorted(by_ports, key=sorted):
             terms = [each for others, mine in by_ports.items() if others <= ports for each in mine]
@@ -200,7 +225,8 @@ def _flow(model: Model, network: Network, columns: _Columns) -> None:
                 if port in ports
                 for column, gpus in mine
             ]
-            model.row(("near-flow", min(network.hubs[group[0]].envelopes), *sorted(ports)), [*terms, *flows], -INF, 0.0)
+            payer = min(network.hubs[group[0]].envelopes)
+            columns.model.row(("near-flow", payer, *sorted(ports)), [*terms, *flows], -INF, 0.0)
 
 
 def _lane(envelope: int, region: int) -> Lane:

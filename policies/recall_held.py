@@ -57,8 +57,8 @@ class Held:
     """What running work holds in a model, as far as starts may touch it.
 
     ``stays``: part → column; ``terms``: what they take per cap; ``now``: what of that is funded before any start;
-    ``reasons``: by part; ``admits``: column → (stays with what they take, what is left) of a cap on time; ``near``,
-    ``lies``: in large models, columns of near payments and of where their runs lie, with the number of their rights.
+    ``reasons``: by part; ``admits``: column → (stays with what they take, what is left) of a cap on time; ``near``:
+    in large models, columns of near payments.
     """
 
     problem: Problem
@@ -67,8 +67,7 @@ class Held:
     now: Sums = field(default_factory=lambda: defaultdict(int))
     reasons: dict[int, list[Reason]] = field(default_factory=dict)
     admits: dict[int, tuple[list[tuple[int, float]], float]] = field(default_factory=dict)
-    near: dict[int, int] = field(default_factory=dict)
-    lies: dict[int, int] = field(default_factory=dict)
+    near: list[int] = field(default_factory=list)
 
     def cap_row(self, model: Model, cap: int, new: list[tuple[int, float]]) -> None:
         """The row of a cap: ``new`` payments and what stays. A cap on time binds only where something is admitted."""
@@ -90,7 +89,7 @@ class Held:
     def columns(self) -> list[int]:
         """All columns of recall."""
         full = (reason.full for mine in self.reasons.values() for reason in mine)
-        return [*self.stays.values(), *full, *self.admits, *self.near, *self.lies]
+        return [*self.stays.values(), *full, *self.admits, *self.near]
 
     def settled(self, values: Sequence[float], kept: Set[int] = frozenset()) -> dict[int, float]:
         """What the pass makes of the payments in a point of the relaxation: all columns of recall, whole.
@@ -113,14 +112,10 @@ class Held:
         return found
 
     def idle(self, settled: Mapping[int, float]) -> list[int]:
-        """Columns of near payments, and of where they lie, that are no reason for anything once that is settled."""
+        """Columns of near payments that are no reason for anything once that is settled."""
         reasons = (reason for mine in self.reasons.values() for reason in mine if settled[reason.full])
         asked = {column for reason in reasons for column, _ in reason.near}
-        rights = {number for column, number in self.near.items() if column in asked}
-        return [
-            *(column for column in self.near if column not in asked),
-            *(column for column, number in self.lies.items() if number not in rights),
-        ]
+        return [column for column in self.near if column not in asked]
 
     def objective(self) -> dict[int, float]:
         """Stage 4 as costs to maximise: GPUs of the parts that were funded and stay so."""

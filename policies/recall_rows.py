@@ -8,7 +8,7 @@ or credits):
     Σ_may recall p weight × pay + Σ_q before weight × stays_q ≥ Σ_p (limit + 1 − weight to the end of p)⁺ × full_pc
     Σ_may recall p weight × pay ≥ Σ_p (limit + 1 − weight to the end of p − Σ_q before weight)⁺ × full_pc
                                            p: parts of one claim, q: of the claims before it; x⁺ = max(0, x); the second
-                                           in models of up to TIGHT parts, implied by whole columns
+                                           is implied by whole columns
     1 − stays_p ≤ Σ_c full_pc              it stays, unless some limit is full without it
     stays_p ≤ stays of the group before    malleable claims, group by group; that one's going is a reason too
 
@@ -24,8 +24,6 @@ from policies.model import INF, Model
 from policies.recall_held import Held, Payment, Reason
 from policies.yielding import Limit, whole
 
-TIGHT: Final = 500
-"""Most parts that may give way in a model with ``starts-full`` rows: larger ones take three times as long with them."""
 SUMMED: Final = 2
 """Most near payments that are written out where a claim asks for their sum."""
 
@@ -125,7 +123,7 @@ class _Rows:
         self.model.row(("full", first, *limit), [*near, *others, *least], 0.0, INF)
         all_stay = sum(weight for _, weight in stay)
         more = [(reason.full, (all_stay - reason.least) / 1000) for reason in reasons if reason.least > all_stay]
-        if near and others and more and len(self.held.stays) <= TIGHT:
+        if near and others and more:
             self.model.row(("starts-full", first, *limit), [*near, *more], 0.0, INF)
 
     def _sum(self, limit: Limit, near: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:

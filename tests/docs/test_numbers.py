@@ -30,6 +30,7 @@ PHRASES: Final = (
     "gangs of {GANG} and more start are solved first",
     "either to {claims_first.NODES} nodes",
     "Up to {large.WHOLE} integer columns the master is then solved whole",
+    "up to {settling.MANY} at once",
     "A master of more than {large.TERMS} terms",
     "where the master has more than {large.TERMS} terms",
     "within {stages.NEAR:word} times `solver.gap`",

@@ -15,7 +15,7 @@ from jobtree.world.values import Bools
 from planner.bands import BANDS
 from planner.dive import columns_of
 from planner.master import Master
-from planner.solver import LEAN, Floats, Settings, Solution, only_integer, solve
+from planner.solver import FEW_CUTS, LEAN, Floats, Settings, Solution, only_integer, solve
 from policies.model import Model
 
 GANG = BANDS[0]
@@ -24,14 +24,12 @@ NODES: Final = 30
 """Most branch-and-bound nodes of either MIP."""
 STAY: Final = 1e-6
 """What a GPU that keeps its payer counts, where one of a run that was just created and starts counts 1."""
-CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
-"""The solver finds thousands of cuts here and uses some dozen: keeping the others takes most of its time."""
 
 
 def solve_claims_first(master: Master, settings: Settings) -> Solution:
     """Maximise the master's objective; the bound is valid for the whole model. No values: neither MIP found any."""
     model = master.model
-    limits = settings | LEAN | CUTS | {"mip_max_nodes": NODES}
+    limits = settings | LEAN | FEW_CUTS | {"mip_max_nodes": NODES}
     first = _first(master)
     with only_integer(model, first), _keeping(master):
         found = solve(model, limits)

@@ -16,7 +16,7 @@ from planner.place import Piece
 from planner.purses import Demand
 from planner.rest import beside, fractional, made_whole, solve_rest, tight
 from planner.room import Room
-from planner.solver import LEAN, Floats, Settings, integer_bound, relax_both, solve
+from planner.solver import FEW_CUTS, LEAN, Floats, Settings, integer_bound, relax_both, solve
 from policies import payers, payments, recall_held
 from policies.model import Model
 from policies.payments import Purse, limits_runs
@@ -25,7 +25,9 @@ from policies.recall_held import Held, PayKey
 
 NEAR: Final = 0.01
 """What a rank of a GPU's payer counts, as part of what the GPU itself is worth at least."""
-WHOLE: Final = 20000
+QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
+"""How payers of problems that are not exact are searched for."""
+WHOLE: Final = 20_000
 """Most columns of a model that is solved as it is; of a larger one what the relaxation leaves in parts alone."""
 LIGHT: Final = 12
 """Starts on each cap, the lightest, that may make way in a large model for those that the relaxation pays in part."""
@@ -139,7 +141,7 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
             if whole is not None:
                 return whole
     model.maximise(worth)
-    return solve(model, settings | LEAN).values
+    return solve(model, settings if problem.exact else settings | QUICK).values
 
 
 def _nearest(
@@ -207,7 +209,7 @@ def _settle(built: _PayModel, settings: Settings, paid: Floats | None) -> bool:
         return True
     for column in held.columns:
         model.lower[column], model.upper[column] = 0.0, 1.0
-    whole = solve(model, settings | LEAN)
+    whole = solve(model, settings | QUICK)
     if whole.values is not None:
         _fix(model, {column: round(float(whole.values[column])) for column in held.columns})
     return whole.values is not None

@@ -21,6 +21,8 @@ LEAN: Final[Settings] = {
     "mip_heuristic_run_feasibility_jump": False,
 }
 """What of HiGHS costs more than it gives where few columns are integer."""
+FEW_CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
+"""HiGHS finds thousands of cuts in models of money and uses some dozen: keeping the others takes most of its time."""
 _PRIMAL: Final = 4
 """HiGHS' number for primal simplex."""
 

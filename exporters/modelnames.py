@@ -64,7 +64,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "chunks": ("type", "kind", "role", "node"),
     "node": ("text", "node"),
 }
-"""By what a column or row is, what the parts of its key are; parts of other keys are written as they are."""
+"""By what a column or row is, what the parts of its key are; any other parts are written as they are."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,8 @@ class _Words:
     def say(self, key: tuple[Any, ...]) -> str:
         """The name of a column or row."""
         what, *parts = key
-        meanings = PARTS.get(what, ("text",) * len(parts))
+        meanings = PARTS.get(what, ())
+        meanings = (*meanings, *("text",) * (len(parts) - len(meanings)))
         said = [self._say[meaning](part) for meaning, part in zip(meanings, parts, strict=True)]
         return re.sub(r"[^!-~]", "_", f"{what}[{','.join(text for text in said if text)}]")
 

@@ -95,8 +95,9 @@ class State:
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
-        newest = max((run.created for run in self.runs.values() if run.created <= self.at), default=0)
-        return Waiting.of(ready, self.fleet, self.book, self.funded, self.taken, ties, newest, exact=exact)
+        came = (run.created for run in self.runs.values())
+        newest = max((time for time in came if time <= self.at), default=0)  # one dated in future has not come yet
+        return Waiting.of(ready, self.fleet, self.book, self.funded, self.taken, ties, newest=newest, exact=exact)
 
     def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
         """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""

@@ -67,7 +67,9 @@ class Dive:
         self.resets = 0
 
     def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
-        """A point that is whole in all integers, and its value; ``sizes``: least Active GPUs, falling.
+        """A point that is whole, but for money where claims may give way, and its value.
+
+        ``sizes``: least Active GPUs, falling.
 
         ``least``: a point that is worth less is not looked for.
         """
@@ -153,7 +155,7 @@ class Dive:
                 return found
         recall = self.held.columns
         self.reset(recall)  # a claim that gives way asks for starts: none has to
-        everything = np.setdiff1d(np.flatnonzero(self.whole), recall)
+        everything = np.flatnonzero(self.whole)
         highest = np.minimum(self.upper[everything], np.floor(point[everything] + _WHOLE))
         return self._try(everything, highest, self.least[everything])
 

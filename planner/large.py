@@ -15,7 +15,12 @@ TERMS = 180_000
 
 
 def solve_large(master: Master, settings: Settings) -> Solution:
-    """In components where there are some; whole where that ends close enough; else in bands. The bound always holds."""
+    """In components where there are some; whole where that ends close enough, or nothing can start; else in bands.
+
+    The bound always holds.
+    """
+    if not master.starts.start:
+        return solve(master.model, settings | LEAN)
     parted = components.solve_components(master, settings)
     if parted is not None:
         return parted

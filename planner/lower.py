@@ -87,7 +87,7 @@ class _Lowering:
         """What the run asks of a node, were it to start now."""
         return run.access(self.book.money.policy.maintenance, self.book.money.at)
 
-    def type(self, run: RunRow, purse: PayerList, rights: int, *, unfunded: bool, tied: bool) -> RunType:
+    def type(self, run: RunRow, purse: PayerList, *, unfunded: bool, tied: bool) -> RunType:
         """The run's type; runs that are tied to others are types of their own.
 
         Where the model is exact, so are runs with limits of their own, which a type would only hold on average, and
@@ -101,7 +101,7 @@ class _Lowering:
             pool = self.pools.setdefault(purse.payers if self.exact else sources, len(self.pools))
             sites &= purse.sites  # room where nobody pays is none
         alone = tied or (self.exact and (limits_runs(sources, borrows) or (run.malleable and not run.spread)))
-        key = (sites, run.lowered(), pool, load, borrows, rights if self.exact else 0, run.key if alone else None)
+        key = (sites, run.lowered(), pool, load, borrows, run.key if alone else None)
         found = self.types.get(key)
         if found is None:
             found = self.types[key] = RunType(
@@ -145,8 +145,8 @@ class Waiting:
         running: Funded,
         spent: Spent,
         ties: Ties,
-        newest: int,
         *,
+        newest: int,
         exact: bool,
     ) -> "Waiting":
         """Of runs that may start; ``newest``: when the youngest Run of all came."""
@@ -176,7 +176,7 @@ class Waiting:
             fills = run.opportunistic and "opportunistic" in money.policy.stages
             for unfunded in (False, True) if fills else (False,):
                 if unfunded or purse.payers:
-                    kind = lowering.type(run, purse, rights, unfunded=unfunded, tied=run.key in tied)
+                    kind = lowering.type(run, purse, unfunded=unfunded, tied=run.key in tied)
                     kind.members.append(len(candidates))
                     ways.setdefault(run.key, []).append(len(candidates))
                     near = () if unfunded else purse.payers

@@ -90,6 +90,7 @@ def _decide(relaxed: Relaxation, held: Held, point: Floats, value: float, drop: 
                 other = relaxed.fix(sides[0])
             found = other
         if found[0] is None:
+            relaxed.undo()
             break
         best, value = found[0], found[1]
         many = min(MANY, 2 * many)

@@ -6,7 +6,7 @@ lies there is paid for, and of models with up to FINE types the type. In weighed
 
     Σ_cells, envelopes near(rights, envelope, cell) ≤ what starts with these rights     for cells that some type joins
     Σ_rights, envelopes near(rights, envelope, cell) ≤ what lies in the cell
-    Σ_envelopes near(rights, envelope, cell) ≤ what lies there of types that have such runs
+    Σ_envelopes near(rights, envelope, cell) ≤ what lies there of types that have such runs   (beyond FINE types)
     Σ_rights, cells near(rights, envelope, cell) ≤ what the envelope pays
     Σ_rights, envelopes, regions near(rights, envelope, ·, these ports or some of them)
         ≤ Σ what flows from the envelopes' hubs to these ports           envelopes: all with just these hubs

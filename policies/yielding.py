@@ -93,8 +93,8 @@ class Yielding:
     def recalls(self, standing: int, part: Part) -> bool:
         """May a part give way to a start that stands there?
 
-        To a nearer one, once a Run has come after it was admitted: those that waited then lost to it, and an unchanged
-        world is to be planned to nothing.
+        To a nearer one, where there is a Run that came after it was admitted: those that waited then lost to it, and an
+        unchanged world is to be planned to nothing.
         """
         return standing < part.place.standing and part.place.admitted < self.newest
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from jobtree.api.lease import Lease
-from jobtree.api.run import RunStatus
+from jobtree.api.run import RunStatus, derived_phase
 from jobtree.api.scalars import dec_hook, exact
 from jobtree.check.moment import Moment
 from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey
@@ -165,9 +165,7 @@ class Case(Moment):
 
 def _runs(status: RunStatus) -> bool:
     """Whether its conditions say that a run runs; where that one is missing, the phase does."""
-    told = {each.type: each.status for each in status.conditions}
-    over = any(told.get(end, "True" if status.phase == end else "") == "True" for end in ("Failed", "Completed"))
-    return not over and told.get("Running", "True" if status.phase == "Running" else "") == "True"
+    return derived_phase(status.phase, {each.type: each.status == "True" for each in status.conditions}) == "Running"
 
 
 def split_slot(slot: str) -> tuple[str, int] | None:

@@ -152,7 +152,10 @@ def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[
 
 def _check_change(key: Key, before: dict[str, Any], after: dict[str, Any], at: Time) -> None:
     if key.group == GROUP and key.kind == "Lease" and _contradicts_itself(before, at):
-        leases.read(msgspec.json.encode(after), at)  # it may be mended, or go on as it was read
+        was, now = (leases.read(msgspec.json.encode(each), at)[0] for each in (before, after))
+        if was.status.closed and not now.status.closed:
+            raise Refusal("a Lease that is closed stays closed", subject=str(key))
+        check_update(leases.as_begun(was), leases.as_begun(now))  # its status may be mended, or go on as it was read
     elif key.group == GROUP:
         changed = _check(key, after)
         if _usable(key, before):  # any change that mends a broken object is welcome

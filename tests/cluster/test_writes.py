@@ -297,3 +297,14 @@ def test_a_lease_that_contradicts_itself_may_be_mended(tmp_path: Path) -> None:
     closed = {"closed": True, "ended": NOW, "closureReason": "Failed"}
     world.write(Write("patch", LEASE, {"status": closed}, "status"))
     assert [each.status.ended for each in world.state.read().leases] == [AT]
+
+
+def test_the_spec_of_a_lease_that_contradicts_itself_never_changes_and_its_end_stays(tmp_path: Path) -> None:
+    world = World(tmp_path, lease(closed=True, ended=NOW))
+    moved = {"slice": {"nodes": ["n9#7"], "role": "Active"}}
+    for write in (
+        Write("patch", LEASE, {"spec": moved}),
+        Write("patch", LEASE, {"status": {"closed": False, "ended": None}}, "status"),
+    ):
+        with pytest.raises(Refusal):
+            world.write(write)

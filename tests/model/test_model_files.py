@@ -6,14 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import planner
 from exporters import modelfile
 from exporters.modelnames import Names
 from planner.solver import solve
 from policies.model import INF, Model
 from tests.model import solvers
+from tests.reference import worlds
+from tests.reference.large import plan_as_large
 from tests.support.commands import jobtree
 from tests.support.times import T0
 from tests.support.worlds import World
@@ -172,3 +175,16 @@ def test_a_file_is_its_model(made: tuple[Model, Names]) -> None:
         path.write_bytes(modelfile.dump(model, names, ["head"], name))
         found = solvers.highs(path).getInfo().objective_function_value
         assert np.isclose(found if ".lp" in name else -found, expected.objective)
+
+
+@pytest.mark.parametrize("fine", [True, False])
+def test_every_row_of_a_large_model_has_a_name(fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_as_large(monkeypatch, fine=fine)
+    settings(max_examples=12)(given(worlds.worlds("recall"))(_named))()
+
+
+def _named(world: worlds.World) -> None:
+    master = planner.master_of(world.snapshot(), worlds.AT, last=False)
+    if master is not None:
+        names = Names.of(master)
+        assert (len(set(names.columns)), len(set(names.rows))) == (len(master.model.cost), len(master.model.row_lower))

@@ -14,6 +14,12 @@ WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540")) // 6
 
 
 @pytest.mark.parametrize("middle", [0, large.MIDDLE], ids=["rounded", "whole"])
+def test_so_it_does_where_types_are_not_told_apart(middle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_as_large(monkeypatch, middle=middle, fine=False)
+    settings(max_examples=max(1, WORLDS // len(worlds.KINDS)))(given(worlds.worlds("recall"))(hold_between))()
+
+
+@pytest.mark.parametrize("middle", [0, large.MIDDLE], ids=["rounded", "whole"])
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_the_optimum_lies_between_value_and_bound(kind: str, middle: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch, middle=middle)

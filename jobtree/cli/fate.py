@@ -81,7 +81,7 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
             payers = ", ".join(f"{who} ({gpus})" for who, gpus in self.paying_envelopes.items())
             found.append(f"payingEnvelopes: {payers}")
         if self.deficit_gpus:
-            found.append(f"deficit: {self.deficit_gpus} GPUs{self._scope()}")
+            found.append(f"deficit: {counted(self.deficit_gpus, 'GPU')}{self._scope()}")
         if self.ended is not None:
             found.append(f"ended: {self.ended}")
         if self.reason or self.message:

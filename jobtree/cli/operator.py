@@ -191,6 +191,8 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
 def _compact(options: Options, given: argparse.Namespace) -> int:
     from exporters.days import compact, dates
 
+    if given.lake is None and options.state is None:
+        raise Refusal("no lake is named; say `jobtree compact --lake DIR`, or --state FILE for the one beside it")
     lake, said = _lake(options, given.lake), list[str]()
 
     def say(date: str, cycles: int) -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jobtree.world.plan import Plan
     from planner.remedies import Change, Remedies, Remedy
 
-_SELECTOR = "spec.locality.selector."
-
 
 class Field(msgspec.Struct, frozen=True):
     """A field of an object with the value that it is to have; null: it is to be left out."""
@@ -122,7 +120,9 @@ def _places(nodes: Sequence[tuple[str, int]]) -> str:
 
 def _asked(change: Change, run: Run) -> Change:
     """The change where the run asks for a label: in its selector, or in its template's."""
-    label = change.field.removeprefix(_SELECTOR)
-    if change.field.startswith(_SELECTOR) and label not in run.spec.locality.selector:
-        return replace(change, field=f"spec.template.spec.nodeSelector.{label}")
+    from planner.remedies.record import SELECTOR, label_of
+
+    label = change.field.removeprefix(f'{SELECTOR}["').removesuffix('"]')
+    if change.field == label_of(SELECTOR, label) and label not in run.spec.locality.selector:
+        return replace(change, field=label_of("spec.template.spec.nodeSelector", label))
     return change

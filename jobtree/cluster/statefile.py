@@ -86,7 +86,7 @@ class StateFile:
         data = disk.read(self.path)
         if data is None and not self._create:
             # Where even the folder is not there, the name is mistyped rather than new.
-            hint = "; `kubectl-runs --state FILE submit -f MANIFEST` makes one" if self.path.parent.is_dir() else ""
+            hint = "; `kubectl runs --state FILE submit -f MANIFEST` makes one" if self.path.parent.is_dir() else ""
             raise Refusal(f"there is no such file{hint}")
         return data or b""
 

@@ -52,6 +52,9 @@ KINDS: Final = (
 CHANGING: Final = frozenset({"spec.state", "spec.malleable.desiredTotalGPUs", "spec.funding.sponsors"})
 """Fields of a Run that may change once it is there (spec §1)."""
 
+SELECTOR: Final = "spec.locality.selector"
+"""The field of a Run with the labels that its nodes must have."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -104,6 +107,11 @@ class Remedy:
     def how(self) -> str:
         """What to do, for people."""
         return typed(self.commands) or written(self.changes)
+
+
+def label_of(field: str, key: str) -> str:
+    """A label's place in a field of labels; in brackets, as the keys of labels have dots of their own."""
+    return f'{field}["{key}"]'
 
 
 def typed(commands: Iterable[Command], state: str | None = None) -> str:

@@ -22,7 +22,7 @@ from jobtree.api.counted import counted
 from jobtree.api.scalars import Duration, exact
 from planner.edits import Cell
 from planner.remedies.bench import Bench, largest
-from planner.remedies.record import Change, Remedy, Who
+from planner.remedies.record import SELECTOR, Change, Remedy, Who, label_of
 from policies.runs import RunRow
 
 MINUTE: Final = 60
@@ -129,7 +129,7 @@ def _selector(bench: Bench) -> Remedy | None:
         rest = tuple(pair for pair in selector if pair not in part)
         if _works(bench, selector=rest):
             words = f"also nodes without {', '.join(f'{key}={value}' for key, value in part)}"
-            said: dict[str, Any] = {f"spec.locality.selector.{key}": None for key, _ in part}
+            said: dict[str, Any] = {label_of(SELECTOR, key): None for key, _ in part}
             return again(bench, "selector", words, {"selector": rest}, said)
     return None
 

@@ -249,8 +249,16 @@ def test_reading_leaves_the_file_as_it_is(world: World, args: list[str]) -> None
 def test_a_missing_file_is_an_error_for_readers(tmp_path: Path) -> None:
     missing = tmp_path / "none.yaml"
     assert kubectl_runs("--state", missing, "state").refused() == (
-        f"error: {missing}: there is no such file; `kubectl-runs --state FILE submit -f MANIFEST` makes one"
+        f"error: {missing}: there is no such file; `kubectl runs --state FILE submit -f MANIFEST` makes one"
     )
+
+
+def test_a_deficit_of_one_gpu_is_one_gpu() -> None:
+    world = World().node("n").budget("org:a", 16).run("first", 6)
+    world.cycle()
+    world.run("r", 3)
+    said = kubectl_runs("--state", world.save(), "--at", moment("+1m"), "plan", "r").ok().out
+    assert said.splitlines()[0] == "deficit: 1 GPU in domain=d1"
 
 
 def test_without_a_state_file_there_is_no_cluster_yet() -> None:

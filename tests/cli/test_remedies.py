@@ -87,7 +87,7 @@ def test_a_label_of_the_template_is_named_where_it_stands() -> None:
 
     assert (
         "  also nodes without region=us-east: cancel Run default/r, and submit it under another name with "
-        "spec.template.spec.nodeSelector.region: (left out)\n"
+        'spec.template.spec.nodeSelector["region"]: (left out)\n'
     ) in explained(world, "r")
 
 

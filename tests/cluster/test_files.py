@@ -215,7 +215,7 @@ def test_a_read_only_file_is_not_written(path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
-    said = "there is no such file; `kubectl-runs --state FILE submit -f MANIFEST` makes one"
+    said = "there is no such file; `kubectl runs --state FILE submit -f MANIFEST` makes one"
     assert sentence(path) == f"{path}: {said}"
 
 

@@ -125,6 +125,12 @@ def test_a_decision_of_a_compacted_day_is_not_replaced(short: Path, tmp_path: Pa
         Lake(short).refuse_other(unix("+2h"), found)
 
 
+def test_without_a_lake_it_says_how_to_name_one() -> None:
+    assert jobtree("compact").refused() == (
+        "error: no lake is named; say `jobtree compact --lake DIR`, or --state FILE for the one beside it"
+    )
+
+
 def test_compacting_again_changes_nothing(short: Path) -> None:
     before = {path: (short / path).read_bytes() for path in files(short)}
 

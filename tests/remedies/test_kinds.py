@@ -233,7 +233,7 @@ def test_a_selector_that_matches_no_free_node() -> None:  # F24
     world = World().node("n").budget("org:a", 8).run("r", 4, locality={"selector": {"region": "us-east"}})
 
     assert answer(world) == [
-        again("selector", "also nodes without region=us-east", "spec.locality.selector.region: (left out)")
+        again("selector", "also nodes without region=us-east", 'spec.locality.selector["region"]: (left out)')
     ]
 
 

@@ -16,6 +16,7 @@ from jobtree.cli.args import Commands, Options, command, start_planner
 if TYPE_CHECKING:
     from jobtree.api import KindObject
     from jobtree.cluster.protocol import Write
+    from jobtree.cluster.statefile import StateFile
     from jobtree.world.intake import Intake, Key
 
 Manifest = tuple[dict[str, Any], "KindObject"]
@@ -52,21 +53,43 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     if not structured:
         start_planner()
     with cluster.hold():
-        intake = cluster.read()
+        intake, broken = _read(cluster, items)
         show.warn([*check(intake, items), *_strange_flavors(intake, items)])
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
-        outcomes = [_outcome(stored.get(item.subject), value, item) for value, item in given_objects]
+        outcomes = [
+            _replacement(value, item) if item.subject in broken else _outcome(stored.get(item.subject), value, item)
+            for value, item in given_objects
+        ]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
     if structured:
         from exporters.plain import document
 
         after = _objects(cluster.read())
-        show.data(show.listing([document(after[item.subject]) for item in items]), options.output)
+        show.data(show.listing([document(after.get(item.subject, item)) for item in items]), options.output)
         return 0
     show.say(*(f"{item.subject} {word}" for item, (word, _) in zip(items, outcomes, strict=True)))
     _next_cycle(options, [item for item in items if isinstance(item, Run)])
     return 0
+
+
+def _read(cluster: StateFile, items: Sequence[KindObject]) -> tuple[Intake, set[str]]:
+    """What is there, and the subjects of what is there and cannot be used: it is replaced where it is submitted.
+
+    Raises Refusal for a broken Policy, unless another takes its place.
+    """
+    from jobtree.world.intake import POLICY
+
+    policy = next((item.subject for item in items if item.kind == "Policy"), None)
+    broken = set()
+    try:
+        intake = cluster.read()
+    except Refusal as refusal:
+        if policy is None or refusal.subject != policy:
+            raise
+        intake = cluster.read(without=POLICY)
+        broken.add(policy)
+    return intake, broken | {notice.subject for notice in intake.quarantined}
 
 
 def manifests(file: str, namespace: str | None, follow: str | None = None) -> list[Manifest]:
@@ -220,6 +243,12 @@ def _outcome(before: KindObject | None, value: dict[str, Any], item: KindObject)
         if changed:
             patch.setdefault("metadata", {})[part] = changed
     return ("configured", [Write("patch", ref, patch)]) if patch else ("unchanged", [])
+
+
+def _replacement(value: dict[str, Any], item: KindObject) -> tuple[str, list[Write]]:
+    from jobtree.cluster.protocol import Ref, Write
+
+    return "replaced", [Write("replace", Ref(item.kind, item.namespace, item.name), value)]
 
 
 def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:

@@ -10,6 +10,7 @@ from jobtree.api import GROUP, KINDS, KindObject, Refusal, Time, decode
 from jobtree.api.core import Node, Pod
 from jobtree.api.decode import is_status
 from jobtree.api.rules import check_object, check_update
+from jobtree.cluster import mending
 from jobtree.cluster.document import Document, StateText
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world import leases
@@ -85,6 +86,8 @@ def apply(text: StateText, writes: Sequence[Write], at: Time) -> None:
                 text.remove(key)
         elif write.verb == "create":
             _create(text, key, write, at)
+        elif write.verb == "replace":
+            _replace(text, key, write, at)
         else:
             _patch(text, key, write, at)
 
@@ -94,21 +97,42 @@ def _key(ref: Ref) -> Key:
 
 
 def _create(text: StateText, key: Key, write: Write, at: Time) -> None:
-    body = dict(write.body)
-    metadata = {**body.get("metadata", {}), "name": key.name}
-    if key.namespace:
-        metadata["namespace"] = key.namespace
-    body["metadata"] = metadata
+    body = _named(key, write.body)
     there = text.by_key.get(key)
     if there is not None:
         if _comparable(there[1].value()) != _comparable(body):
             raise Refusal("another object of this name is there already; choose another name", subject=str(key))
         return
     if key.group == GROUP:
-        metadata.setdefault("creationTimestamp", str(at))
-        metadata.setdefault("uid", uid_of(key, Time.parse(metadata["creationTimestamp"])))
+        _stamp(key, body["metadata"], at)
         _check(key, body)
     text.append(body)
+
+
+def _stamp(key: Key, metadata: dict[str, Any], at: Time) -> None:
+    """Gives new metadata the creation time and uid that it does not state."""
+    metadata.setdefault("creationTimestamp", str(at))
+    metadata.setdefault("uid", uid_of(key, Time.parse(metadata["creationTimestamp"])))
+
+
+def _named(key: Key, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with its key in its metadata, which is a fresh mapping."""
+    metadata = {**body.get("metadata", {}), "name": key.name}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    return {**body, "metadata": metadata}
+
+
+def _replace(text: StateText, key: Key, write: Write, at: Time) -> None:
+    """Puts an object in place of one that cannot be used; so what may not change otherwise may change here."""
+    there = text.by_key.get(key)
+    if there is None:
+        _create(text, key, write, at)
+        return
+    after = mending.kept(there[1], _named(key, write.body))
+    _stamp(key, after["metadata"], at)
+    _check(key, after)
+    text.replace(key, after)
 
 
 def _comparable(value: Mapping[str, Any]) -> dict[str, Any]:

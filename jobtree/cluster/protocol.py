@@ -31,10 +31,12 @@ class Write:
     its status has become; that one stays as it is.
     ``patch``: ``body`` is a merge patch; with ``subresource="status"`` only its ``status`` counts, and
     without it has none.
+    ``replace``: ``body`` is the whole object without a status, in place of one that cannot be used; what can be read of
+    that one's status, labels and annotations stays, as do its uid and creation time. Where none is, it is created.
     ``delete``: ``body`` is empty; it is no error if the object is gone.
     """
 
-    verb: Literal["create", "patch", "delete"]
+    verb: Literal["create", "patch", "replace", "delete"]
     ref: Ref
     body: Mapping[str, Any] = field(default_factory=dict)
     subresource: Literal["", "status"] = ""

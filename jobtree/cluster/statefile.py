@@ -12,7 +12,7 @@ from jobtree.api import Refusal, Time
 from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
-from jobtree.world.intake import Intake, Known, collector_paused, intake, is_read
+from jobtree.world.intake import Intake, Key, Known, collector_paused, intake, is_read
 
 
 class _Read(NamedTuple):
@@ -41,11 +41,15 @@ class StateFile:
         self._last: _Read | None = None
         self._known = Known()
 
-    def read(self) -> Intake:
-        """Everything in the file, at one revision: files are replaced in one step, so no lock is needed."""
+    def read(self, without: Key | None = None) -> Intake:
+        """Everything in the file, at one revision: files are replaced in one step, so no lock is needed.
+
+        ``without``: an object that counts as not there, such as a broken Policy that is to be replaced.
+        """
         with self._named(), collector_paused():
             self._last = last = self._read()
-            found = [(each.key, self._first_seen(each)) for each in last.text.documents() if is_read(each.key)]
+            documents = [each for each in last.text.documents() if is_read(each.key) and each.key != without]
+            found = [(each.key, self._first_seen(each)) for each in documents]
             return intake(found, last.revision, self._known, self.at)
 
     def write(self, writes: Sequence[Write], revision: str) -> None:

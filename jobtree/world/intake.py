@@ -59,7 +59,7 @@ class Key(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-_POLICY: Final = Key(GROUP, "Policy", "", POLICY_NAME)
+POLICY: Final = Key(GROUP, "Policy", "", POLICY_NAME)
 
 
 def key_of(api_version: str, kind: str, namespace: str, name: str) -> Key:
@@ -94,6 +94,11 @@ class Notice(NamedTuple):
     namespace: str
     name: str
     message: str
+
+    @property
+    def subject(self) -> str:
+        """``Run default/r``, or ``Budget org-a`` where there is no namespace."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
 class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +237,7 @@ class _Reading:
     warnings: list[Notice] = field(default_factory=list)
 
     def policy(self) -> Policy | None:
-        found: Policy | None = self.found["Policy"].get(_POLICY)
+        found: Policy | None = self.found["Policy"].get(POLICY)
         return found
 
     def resource_names(self) -> tuple[str, ...]:
@@ -261,7 +266,7 @@ class _Reading:
             raise Refusal(f"{kind} is not a kind of {GROUP}; allowed are {', '.join(sorted(KINDS))}")
         if key.group == "" and kind not in _CORE:
             raise _misnamed(kind, raw)
-        if kind == "Policy" and key != _POLICY:
+        if kind == "Policy" and key != POLICY:
             raise Refusal("only the Policy named default is read; rename this one or remove it")
         if kind == "ConfigMap":
             return _Made(raw, _config_map(key, raw), ())
@@ -289,7 +294,7 @@ class _Reading:
         for name, message in lost(maps, self.found["Plan"].values()):
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
         if self.policy() is None:
-            self._warn(_POLICY, ["there is none: the built-in defaults hold"])
+            self._warn(POLICY, ["there is none: the built-in defaults hold"])
         return Intake(
             revision=self.revision,
             nodes=tuple(self.found["Node"].values()),

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cronjobs.deadline import Planner
+from cronjobs.unbroken import unbroken
 from exporters.lake import Lake
 from exporters.planobject import name_of
 from exporters.writes import writes_for
@@ -105,13 +106,17 @@ def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | 
 
 
 def _carry_out(cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases) -> int:
-    """Writes a plan that was checked, whose snapshot is in the lake, and then its record; returns how many writes."""
-    with phase("write"):
-        lake.refuse_other(plan.at, snapshot, plan)
-        writes = writes_for(intake, plan)
-        cluster.write(writes, intake.revision)
-    with phase("record"):
-        lake.write_cycle(snapshot, plan, phase.seconds)
+    """Writes a plan that was checked, whose snapshot is in the lake, and then its record; returns how many writes.
+
+    Neither without the other: a signal that comes in between ends the program after the record.
+    """
+    with unbroken():
+        with phase("write"):
+            lake.refuse_other(plan.at, snapshot, plan)
+            writes = writes_for(intake, plan)
+            cluster.write(writes, intake.revision)
+        with phase("record"):
+            lake.write_cycle(snapshot, plan, phase.seconds)
     return len(writes)
 
 

@@ -86,24 +86,28 @@ def test_a_full_disk_is_said_in_one_sentence(args: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, b"error: the output cannot be written: no space left on device\n")
 
 
+@pytest.mark.parametrize(("name", "number"), [("SIGINT", 2), ("SIGTERM", 15)])
 @pytest.mark.parametrize(
     ("program", "module"), [("kubectl_runs", "jobtree.cli.runs"), ("jobtree", "jobtree.cli.operator")]
 )
-def test_an_interrupt_ends_a_program_quietly_while_it_is_still_loading(program: str, module: str) -> None:
+def test_a_signal_ends_a_program_quietly_while_it_is_still_loading(
+    program: str, module: str, name: str, number: int
+) -> None:
     code = f"""
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from jobtree.cli import entry
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.{name})
 
 sys.meta_path.insert(0, Interrupt())
 sys.exit(entry.{program}())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
 
 
 @pytest.mark.parametrize(

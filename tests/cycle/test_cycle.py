@@ -1,17 +1,23 @@
 """Cycles from end to end, and the operators' commands around them."""
 
 import hashlib
+import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from cronjobs.cycle import refuse_violations
+from cronjobs.cycle import refuse_violations, run_cycle
+from cronjobs.deadline import Planner
 from cronjobs.schedule import times
 from exporters import planfile, planjson
+from exporters.lake import Lake
 from jobtree.api import Refusal
+from jobtree.cluster.statefile import StateFile
 from jobtree.world.intake import intake
 from jobtree.world.plan import Closure, Plan, Solver
 from jobtree.world.snapshot import take
@@ -32,6 +38,35 @@ def world() -> World:
 def manifest(world: World, at: str = T0) -> Path:
     stamp = moment(at).replace("-", "").replace(":", "")
     return world.lake / "cycles" / f"date={moment(at)[:10]}" / f"{stamp}.json"
+
+
+class Stopped(BaseException):
+    """What a signal raises."""
+
+
+def _stop(_number: int, _frame: object) -> None:
+    raise Stopped
+
+
+def test_a_signal_between_the_writes_and_their_record_waits_for_the_record(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFile(world.save(), unix(T0))
+    write = StateFile.write
+
+    def signalled(self: StateFile, *args: Any) -> None:
+        write(self, *args)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(StateFile, "write", signalled)
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        with closing(Planner()) as planner, pytest.raises(Stopped):
+            run_cycle(state, unix(T0), Lake(world.lake), planner)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert manifest(world).exists()
 
 
 def test_a_cycle_says_what_it_did_in_one_line(world: World) -> None:

@@ -21,7 +21,12 @@ class _Found(msgspec.Struct):
 
 
 def found(incumbent: bytes, number: int) -> str:
-    """That it is the n-th, and how far from the bound of its first stage: ``2 found, 0.0210% from the bound``."""
+    """That it is the n-th, and how far from the bound of its first stage: ``2 found, 0.0210% from the bound``.
+
+    The first is the order by age, beside the bound that everything starts: how far from that says nothing.
+    """
+    if number == 1:
+        return "1 found, looking for a better one"
     stages = msgspec.msgpack.decode(incumbent, type=_Found).stages
     distance = next((f", {gap(stage)} from the bound" for stage in stages if stage.proven), "")
     return f"{number} found{distance}"

@@ -65,7 +65,7 @@ def test_who_waits_hears_that_the_time_is_up() -> None:
     heard = list[str]()
     with planner("hangs-later") as hanging:
         hanging.plan(EMPTY, 0, deadline=SOON, on_news=heard.append)
-    assert heard == ["1 found", "the time is up, writing the best one down"]
+    assert heard == ["1 found, looking for a better one", "the time is up, writing the best one down"]
 
 
 def test_a_warm_process_answers_again() -> None:

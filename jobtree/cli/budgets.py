@@ -45,6 +45,7 @@ def add(commands: Commands) -> None:
 
 def _usage(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
+    show.set_aside(intake)
     state = _state(intake, options.time)
     records = [record for record in _records(intake, state) if given.owner in {None, record["owner"]}]
     loans = _loans(state, given.owner) if given.owner is not None else []

@@ -62,6 +62,7 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
     from exporters.nodelist import natural
 
     intake = options.cluster().read()
+    show.set_aside(intake)
     rows = _rows(intake, options.time)
     for title, wanted in (("flavor", given.flavor), ("domain", given.domain)):
         known = sorted({row[title] for row in rows}, key=natural)

@@ -6,12 +6,15 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jobtree.api.errors import Refusal
 from jobtree.api.scalars import DAY, HOUR, MINUTE, enc_hook
+
+if TYPE_CHECKING:
+    from jobtree.world.intake import Intake
 
 
 def say(*lines: str) -> None:
@@ -57,6 +60,13 @@ def warn(messages: Iterable[str]) -> None:
     """``warning: ...`` lines on stderr."""
     for message in messages:
         complain(f"warning: {message}")
+
+
+def set_aside(intake: Intake) -> None:
+    """A warning for each object that cannot be used, so that what a table lacks is said."""
+    from exporters.nodelist import natural
+
+    warn(sorted((f"{notice.subject}: {notice.message}" for notice in intake.quarantined), key=natural))
 
 
 def data(value: Any, output: str) -> None:

@@ -51,6 +51,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     from exporters.summary import table
 
     intake = options.cluster().read()
+    show.set_aside(intake)
     everywhere = given.all or given.owner is not None
     runs = [
         run
@@ -103,6 +104,7 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     from exporters.summary import payer
 
     intake = options.cluster().read()
+    show.set_aside(intake)
     leases = list(intake.leases)
     if given.run is not None:
         key = lookup.find_holder(intake, given.run, options.namespace)

@@ -81,3 +81,21 @@ def test_a_broken_object_takes_no_place(world: World, tmp_path: Path) -> None:
 def test_a_broken_policy_still_refuses_what_does_not_replace_it(world: World, tmp_path: Path) -> None:
     world.edit("Policy", "default", spec={"mode": "sometimes"})
     assert "Policy default: spec.mode" in world.runs("submit", "-f", manifest(tmp_path, RUN), at=LATER).refused()
+
+
+@pytest.mark.parametrize("command", [["state"], ["leases"], ["fleet"], ["budgets", "usage"]])
+def test_commands_that_look_warn_of_each_object_set_aside(world: World, command: list[str]) -> None:
+    for name in ("s10", "s9"):
+        world.run(name, 1)
+    for name in ("s10", "s9"):
+        world.edit("Run", name, spec={"resources": {"totalGPUs": "many"}})
+    world.edit("Budget", "org-a", spec={"selectorr": {}})
+    warned = [f"{subject}: {' '.join(said)}" for subject, said in sorted(world.cycle(LATER).warnings.items())]
+    output = world.runs(*command, at=LATER).ok()
+    assert sorted(output.err.splitlines()) == sorted(f"warning: {sentence}" for sentence in warned)
+    assert [line.split(": ")[1] for line in output.err.splitlines()] == [
+        "Budget org-a",
+        "Run default/s9",
+        "Run default/s10",
+    ]
+    assert world.runs(*command, "-o", "json", at=LATER).ok().err == output.err

@@ -1,5 +1,6 @@
 """Where the two programs begin. Nothing is imported before signals are taken care of, so that they end them quietly."""
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -11,7 +12,7 @@ _INTERRUPTED = 130
 def kubectl_runs() -> int:
     """The program `kubectl-runs`; returns the exit code."""
     try:
-        _end_in_order()
+        _prepare()
         from jobtree.cli.runs import main
 
         return main()
@@ -22,7 +23,7 @@ def kubectl_runs() -> int:
 def jobtree() -> int:
     """The program `jobtree`; returns the exit code."""
     try:
-        _end_in_order()
+        _prepare()
         from jobtree.cli.operator import main
 
         return main()
@@ -30,11 +31,16 @@ def jobtree() -> int:
         return _INTERRUPTED
 
 
-def _end_in_order() -> None:
-    """SIGTERM and SIGHUP leave every block as an error would: no planner runs on, no line stays on the terminal."""
+def _prepare() -> None:
+    """SIGTERM and SIGHUP leave every block as an error would: no planner runs on, no line stays on the terminal.
+
+    Whoever closed stderr does not want to hear, which is no reason to fail.
+    """
     for each in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) == signal.SIG_DFL:
             signal.signal(each, _end)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _end(number: int, _frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 @contextmanager
 def shown() -> Iterator[Callable[[str], None]]:
     """What is called with the words of each phase as it begins. The line has a clock, and goes in the end."""
-    if sys.stderr is None or not sys.stderr.isatty():  # None: whoever started us closed it
+    if not sys.stderr.isatty():
         yield _silent
         return
     from rich.console import Console

@@ -129,6 +129,6 @@ def test_a_small_answer_loads_no_heavy_library(args: list[str]) -> None:
 
 def test_a_closed_stderr_is_no_reason_to_fail() -> None:
     world = World().node("n").run("r", 1)
-    command = ["sh", "-c", '"$0" "$@" 2>&-', JOBTREE, "--state", world.save(), "plan", "--at", T0]
+    command = ["sh", "-c", '"$0" "$@" 2>&-', str(JOBTREE), "--state", str(world.save()), "plan", "--at", T0]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     assert (done.returncode, b"r" in done.stdout) == (0, True)

@@ -63,8 +63,8 @@ def _set(value: Any, steps: list[tuple[str, str]], to: Any) -> Any:
     if not steps:
         return to
     (name, item), *rest = steps
-    if name == "selector" and rest:
-        rest = [(".".join(part for part, _ in rest), "")]  # a label's name may have dots
+    if item.startswith('"'):
+        rest, item = [(item.strip('"'), ""), *rest], ""  # the key of a label, which may have dots
     before = value.get(name) if isinstance(value, dict) else None
     if item:
         key = "type" if name == "conditions" else "name"

@@ -237,6 +237,15 @@ def test_a_selector_that_matches_no_free_node() -> None:  # F24
     ]
 
 
+def test_a_label_with_dots_is_one_key() -> None:
+    world = World().domain("A").domain("B").budget("org:a", 8)
+    world.run("r", 4, locality={"selector": {"fabric.domain": "C"}})
+
+    assert again(
+        "selector", "also nodes without fabric.domain=C", 'spec.locality.selector["fabric.domain"]: (left out)'
+    ) in answer(world)
+
+
 def test_another_flavor() -> None:
     flavors = [doc.envelope(8), *({**doc.envelope(8, name.lower()), "flavor": name} for name in ("A100", "L40S"))]
     world = World().policy(creditRates={"A100": 2, "L40S": 1}).node("h", 4).node("a", flavor="A100")

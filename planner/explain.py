@@ -54,7 +54,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
             refused = problem.refused.get(run.key, [])
             case: object = (id(refused), run.owner, run.sponsors, run.flavor, run.width_min)
             if case not in told:
-                told[case] = _unfundable(run, refused)
+                told[case] = _unfundable(run, refused, state.money.quarantined)
         else:
             candidate = problem.candidates[(funded or ways)[0]]
             quotas = tree_shortages(problem, purses, candidate)
@@ -119,13 +119,19 @@ def _wait(
     )
 
 
-def _unfundable(run: RunRow, refused: list[Refused]) -> Wait:
-    """Nobody may pay now: every near envelope with its reason."""
+def _unfundable(run: RunRow, refused: list[Refused], set_aside: Iterable[str]) -> Wait:
+    """Nobody may pay now: every near envelope with its reason.
+
+    ``set_aside``: Budgets that cannot be read. Nor can their owners, so where nobody is near all of them are in doubt.
+    """
     if not refused:
         owners = ", ".join(sorted({run.owner, *run.sponsors}))
         message = (
             f"No envelope of {owners} or its family pays for {run.flavor}: it can never be funded as things stand."
         )
+        if doubted := sorted(f"Budget {name}" for name in set_aside):
+            more = f" and {len(doubted) - 3} more" if len(doubted) > 3 else ""
+            message += f" Set aside, and so not asked: {', '.join(doubted[:3])}{more}."
         return _wait(run, "NoFunding", message, never=True)
     reasons = "; ".join(r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))[:3])
     message = f"No envelope may pay for its {counted(run.width_min, 'GPU')}: {reasons}."

@@ -99,3 +99,18 @@ def test_commands_that_look_warn_of_each_object_set_aside(world: World, command:
         "Run default/s10",
     ]
     assert world.runs(*command, "-o", "json", at=LATER).ok().err == output.err
+
+
+def test_a_run_that_nobody_pays_for_is_told_which_budgets_are_set_aside() -> None:
+    world = World().node("n").run("r", 4)
+    for name in "abcd":
+        world.budget(f"org:{name}", 8)
+        world.edit("Budget", f"org-{name}", spec={"selectorr": {}})
+    wait = world.cycle().waits["r"]
+    assert (wait.reason, wait.message) == (
+        "NoFunding",
+        (
+            "No envelope of org:a or its family pays for H100-80GB: it can never be funded as things stand."
+            " Set aside, and so not asked: Budget org-a, Budget org-b, Budget org-c and 1 more."
+        ),
+    )

@@ -56,8 +56,8 @@ def budget_statuses(
     return {budget: usage.status(budget) for budget in sorted({e.budget for e in book.money.envelopes})}
 
 
-def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) -> int | float:
-    """GPUs that every concurrency cap of an envelope still leaves to its owner, or with ``loan`` to a borrower.
+def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) -> int:
+    """Milli-GPUs that every concurrency cap of an envelope still leaves to its owner, or with ``loan`` to a borrower.
 
     That is on the site where it is most. ``used``: milli-GPUs per cap of the book.
     """
@@ -67,7 +67,7 @@ def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) 
     for site in sorted(book.money.pays_on[index]) or [GONE]:
         touched = [cap for cap, _ in book.touches(Lane(index, loan, site, None)) if not book.caps[cap].ahead]
         rooms.append(min(book.caps[cap].limit - used[cap] for cap in touched))
-    return plain(max(0, *rooms), 1000)
+    return max(0, *rooms)
 
 
 @dataclass
@@ -117,7 +117,8 @@ class _Usage:
         envelope = self.book.money.envelopes[index]
         figures = self._figures([index], envelope.max_millicredits is not None)
         rest = self._rest(aggregate=False, subject=envelope.label)
-        return EnvelopeUsage(name=envelope.name, headroom_gpus=headroom(self.book, index, self.used), **figures, **rest)
+        room = headroom(self.book, index, self.used)
+        return EnvelopeUsage(name=envelope.name, headroom_gpus=plain(room, 1000), **figures, **rest)
 
     def _aggregate(self, cap: Aggregate) -> AggregateUsage:
         figures = self._figures(cap.envelopes, cap.max_millicredits is not None)
@@ -125,9 +126,9 @@ class _Usage:
         rooms = [sum(headroom(self.book, index, self.used) for index in cap.envelopes)]
         width = self.named.get((True, subject, "concurrency"))
         if width is not None:
-            rooms.append(plain(max(0, self._left(width)), 1000))
+            rooms.append(max(0, self._left(width)))
         rest = self._rest(aggregate=True, subject=subject)
-        return AggregateUsage(name=cap.name, headroom_gpus=min(rooms), **figures, **rest)
+        return AggregateUsage(name=cap.name, headroom_gpus=plain(min(rooms), 1000), **figures, **rest)
 
     def _figures(self, members: Iterable[int], credit: bool) -> dict[str, Any]:
         """GPUs, and what is consumed and committed, of some envelopes together."""

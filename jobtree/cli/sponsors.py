@@ -92,7 +92,7 @@ def _offers(intake: Intake, run: Run, at: int) -> Iterator[Offer]:
     from planner.derive import state_of
     from policies.kinship import SPONSOR
     from policies.payers import payers
-    from policies.usage import headroom
+    from policies.usage import headroom, plain
 
     state = state_of(take(intake), at)
     money = state.money
@@ -122,7 +122,7 @@ def _offers(intake: Intake, run: Run, at: int) -> Iterator[Offer]:
             envelope=envelope.name,
             listed=listed,
             lends=lends,
-            room_gpus=headroom(state.book, index, state.funded.used, loan=True) if lends else None,
+            room_gpus=plain(headroom(state.book, index, state.funded.used, loan=True), 1000) if lends else None,
             verdict=("may lend" if listed else "would lend if listed") if lends else reasons[index],
         )
 

@@ -123,3 +123,15 @@ def test_usage_is_printed_though_a_run_that_holds_gpus_cannot_be_read() -> None:
     world.cycle()
     world.edit("Run", "r", spec={"unknown": 1})
     assert world.usage("org-a", at="+1h")["ownedGPUs"] == 3
+
+
+def test_headroom_of_an_aggregate_cap_is_exact_to_the_thousandth() -> None:
+    both = {"name": "both", "envelopes": ["a", "b", "c"]}
+    rooms = [{**doc.envelope(gpus), "name": name} for name, gpus in (("a", 4), ("b", 1), ("c", 3))]
+    world = World().policy(spares={"discount": 0.333}).domain("A", nodes=2)
+    world.budget("org:a", envelopes=rooms, spec={"aggregateCaps": [both | {"maxConcurrency": 100}]})
+    world.run("r", 3, pods=3, spares=1)
+
+    (cap,) = world.cycle().get("Budget", "org-a")["status"]["aggregateCaps"]
+
+    assert cap["headroomGPUs"] == 4.001

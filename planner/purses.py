@@ -9,7 +9,6 @@ from planner.draft import Draft, Payments
 from planner.place import Start
 from planner.ways import Ways
 from policies.claims import RunKey
-from policies.kinship import standing_of
 from policies.leeway import Touches
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
@@ -22,11 +21,6 @@ MANY: Final = 1 << 60
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
 Paid = dict[tuple[bool, int], Payments]
-
-
-def recalls_of(payer: Payer) -> int | None:
-    """Where a start stands that recalls at one of its payers; None for a loan, which recalls nothing."""
-    return None if payer.loan else standing_of(payer.rank)
 
 
 @dataclass
@@ -134,7 +128,7 @@ class Purses:
         total = 0
         recalls = False
         for payer, lanes in self.ways.onto(candidate, sites):
-            near = recalls_of(payer)
+            near = payer.standing
             most = max(self.most(touches, 1000, near) for touches in lanes)
             recalls = recalls or (near is not None and most > max(self.most(touches, 1000) for touches in lanes))
             total += most
@@ -207,7 +201,7 @@ class _Bill:
     def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:
         active, _ = purpose
         milli = self.purses.problem.milli(active)
-        recalls = recalls_of(payer) if self._recalls else None
+        recalls = payer.standing if self._recalls else None
         most = self.purses.most(touches, milli, recalls, wanted) if milli else wanted
         if not most:
             return 0

@@ -15,7 +15,7 @@ from planner.missing import (
     over_borrow_limit,
     over_run_limit,
 )
-from planner.purses import Demand, Purses, recalls_of
+from planner.purses import Demand, Purses
 from planner.solver import LEAN, options, solve
 from policies.caps import amount
 from policies.model import INF, Model
@@ -62,7 +62,7 @@ class Shortages:
         near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
         model = Model()
         rises = _Rises(problem, self._purses, model)
-        recalls = {payer.envelope: recalls_of(payer) for payer in candidate.payers}
+        recalls = {payer.envelope: payer.standing for payer in candidate.payers}
         caps: dict[int, dict[int | None, list[tuple[int, float]]]] = {}
         pays: dict[tuple[bool, int], list[int]] = {}
         for (active, region), gpus in sorted(demand.items(), reverse=True):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobtree.api.scalars import Duration
-from policies.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR
+from policies.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
 from policies.money import Envelope, Money
 from policies.runs import RunRow
 
@@ -43,6 +43,11 @@ class Payer:
     def loan(self) -> bool:
         """Is it a sponsor?"""
         return self.rank == SPONSOR
+
+    @property
+    def standing(self) -> int | None:
+        """Where a start that it pays for stands in the pass over claims; None for a loan, which recalls nothing."""
+        return None if self.loan else standing_of(self.rank)
 
     def within(self, limit: int | None) -> Payer:
         """The same payer under another time limit."""

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from policies.classes import Part, Sums, weigh
-from policies.kinship import standing_of
 from policies.problem import Candidate, Problem
 from policies.yielding import Limit, Takes, takes_of, whole
 
@@ -141,7 +140,4 @@ def _claims(problem: Problem, bill: Bill) -> list[tuple[int | None, Sums, Sums]]
             for total, mine in zip(claims.setdefault(envelope, ({}, {})), more, strict=True):
                 for cap, weight in mine.items():
                     total[cap] = total.get(cap, 0) + weight
-    return [
-        (None if payers[envelope].loan else standing_of(payers[envelope].rank), *sums)
-        for envelope, sums in claims.items()
-    ]
+    return [(payers[envelope].standing, *sums) for envelope, sums in claims.items()]

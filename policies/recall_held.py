@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from policies.classes import Sums, weigh
-from policies.kinship import standing_of
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem
 from policies.yielding import Takes, takes_of
@@ -147,5 +146,4 @@ def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) ->
     group, active, region, envelope = key
     payer = next(payer for payer in candidate.payers if payer.envelope == envelope)
     touched, second = weigh(problem.book, problem.lane(payer, region), problem.milli(active))
-    level = None if payer.loan else standing_of(payer.rank)
-    return Payment(column, takes_of(problem.book, touched, second), level, group, problem.gpus)
+    return Payment(column, takes_of(problem.book, touched, second), payer.standing, group, problem.gpus)

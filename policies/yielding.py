@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from policies.caps import CapBook, Lane
 from policies.classes import OLD_LOAN, Funded, Part, Sums, weigh
-from policies.kinship import standing_of
 from policies.ledger import Spent
 from policies.payers import Payer
 
@@ -153,7 +152,7 @@ class Yielding:
 
     def rights(self, payers: Sequence[Payer]) -> tuple[Right, ...]:
         """What starts with these payers may recall."""
-        places = (Right(payer.envelope, standing_of(payer.rank)) for payer in payers if not payer.loan)
+        places = (Right(payer.envelope, payer.standing) for payer in payers if payer.standing is not None)
         return tuple(right for right in places if right in self._rights)
 
     @cached_property
@@ -209,8 +208,10 @@ def _wanted(lanes: LaneTakes, asks: Iterable[Ask]) -> dict[tuple[Limit, int], in
     for payers, gpus in asks:
         most: dict[tuple[Limit, int], int] = {}
         for payer in payers:
-            standing = standing_of(payer.rank)
-            for takes in () if payer.loan else lanes.of(payer.envelope):
+            standing = payer.standing
+            if standing is None:
+                continue
+            for takes in lanes.of(payer.envelope):
                 for limit, weight in takes.items():
                     most[limit, standing] = max(weight, most.get((limit, standing), 0))
         for key, weight in most.items():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from planner import Planning, greedy, lower
 from planner.draft import Draft
-from planner.purses import Purses, recalls_of
+from planner.purses import Purses
 from planner.vacancy import Need, Vacancies
 from policies.problem import Problem
 from policies.shapes import NO_LOAD
@@ -52,7 +52,7 @@ def _left(purses: Purses) -> tuple[list[int], list[int], list[bool], bool]:
 
 def _asked(problem: Problem) -> list[tuple[int, int]]:
     """Every cap, and everywhere that starts stand at their payers."""
-    asked = {recalls_of(payer) for candidate in problem.candidates for payer in candidate.payers}
+    asked = {payer.standing for candidate in problem.candidates for payer in candidate.payers}
     standings = sorted(standing for standing in asked if standing is not None)
     return [(cap, standing) for cap in range(len(problem.book.caps)) for standing in standings]
 

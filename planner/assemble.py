@@ -23,6 +23,7 @@ from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.endings import limit_end, started
 from policies.gangs import held_back
+from policies.named import NOBODY, payer_of
 from policies.problem import Problem
 from policies.usage import budget_statuses
 
@@ -123,7 +124,7 @@ def _row(state: State, lease: Lease) -> LeaseRow:
         start=int(lease.spec.interval.start),
         budget=payer.budget if payer else "",
         envelope_name=payer.envelope if payer else "",
-        envelope=state.money.index[payer.budget, payer.envelope] if payer else -1,
+        envelope=payer_of(state.money.index, payer.budget, payer.envelope, lease.spec.owner) if payer else NOBODY,
         closed=False,
         ended=None,
         segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),

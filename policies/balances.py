@@ -9,12 +9,10 @@ import pyarrow as pa
 from jobtree.world import rows
 from jobtree.world.balances import Span
 from policies.fleet import ANY, Selector
+from policies.named import PayerName, payer_of
 
-_GONE = -2
-"""As `policies.claims.GONE_PAYER`, which stands above the money that is made of this."""
 _FIRST = -2
 """Number of the first place, below all sites and `policies.scopes.GONE`; the next ones count down."""
-"""Number of the first place: below those of sites, and of nodes that are gone."""
 
 
 Place = tuple[str, str]
@@ -47,12 +45,12 @@ class Balance:
         return total, total * self.rate_milli
 
 
-def read_balances(table: pa.Table, index: Mapping[tuple[str, str], int]) -> tuple[list[Balance], dict[int, Place]]:
+def read_balances(table: pa.Table, index: Mapping[PayerName, int]) -> tuple[list[Balance], dict[int, Place]]:
     """All balances, and their places by number. ``index``: of the envelopes that are there."""
     numbers: dict[Place, int] = {}
     found = [
         Balance(
-            envelope=index.get((account.budget, account.envelope), _GONE),
+            envelope=payer_of(index, account.budget, account.envelope, account.owner),
             owner=account.owner,
             flavor=account.flavor,
             run_owner=account.run_owner,

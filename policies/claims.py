@@ -17,12 +17,11 @@ from jobtree.world import values as col
 from jobtree.world.records import read
 from policies.kinship import OWN
 from policies.money import Money
+from policies.named import payer_of
 
 ACTIVE: Final = "Active"
 SPARE: Final = "Spare"
 UNFUNDED: Final = "unfunded"
-GONE_PAYER: Final = -2
-"""Index of an envelope that pays and is not there."""
 
 RunKey = tuple[str, str]
 """(namespace, name)."""
@@ -66,7 +65,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
     def under(self, money: Money) -> "LeaseRow":
         """The lease with its payer's index in another money, that of other Budgets."""
-        envelope = -1 if self.envelope == -1 else money.index.get((self.budget, self.envelope_name), GONE_PAYER)
+        envelope = payer_of(money.index, self.budget, self.envelope_name, self.owner)
         return self if envelope == self.envelope else replace(self, envelope=envelope)
 
     @property
@@ -101,12 +100,12 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
 def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
     """Every lease of the snapshot in (namespace, name) order."""
-    payers = zip(col.texts(leases, "budget"), col.texts(leases, "envelope"), strict=True)
+    payers = zip(*(col.texts(leases, name) for name in ("budget", "envelope", "owner")), strict=True)
     return read(
         leases,
         LeaseRow,
         active=[role == ACTIVE for role in col.texts(leases, "role")],
-        envelope=[money.index.get(payer, GONE_PAYER) if payer[0] else -1 for payer in payers],
+        envelope=[payer_of(money.index, *payer) for payer in payers],
         envelope_name=col.texts(leases, "envelope"),
         segments=col.column(leases, "funding"),
     )

@@ -13,6 +13,7 @@ from jobtree.world.records import read
 from policies.balances import Balance, matching, read_balances
 from policies.fleet import Fleet, Selector
 from policies.kinship import Family
+from policies.named import PayerName
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Money:
     at: int
     policy: PolicySpec
     envelopes: list[Envelope]
-    index: Mapping[tuple[str, str], int]
+    index: Mapping[PayerName, int]
     aggregates: list[Aggregate]
     family: Family
     sites: list[frozenset[int]]
@@ -140,7 +141,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     names = col.texts(budgets, "name")
     owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
     envelopes = _envelopes(tables["envelopes"], owners)
-    index = {(e.budget, e.name): i for i, e in enumerate(envelopes)}
+    index = {(e.budget, e.name, e.owner): i for i, e in enumerate(envelopes)}
     quarantine = tables["quarantine"]
     broken = frozenset(
         name
@@ -156,7 +157,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
         policy=policy,
         envelopes=envelopes,
         index=index,
-        aggregates=_aggregates(tables["aggregates"], index),
+        aggregates=_aggregates(tables["aggregates"], owners, index),
         family=_family(budgets, owners),
         sites=sites,
         pays_on=pays_on,
@@ -205,9 +206,13 @@ def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple
     return bound
 
 
-def _aggregates(table: pa.Table, index: Mapping[tuple[str, str], int]) -> list[Aggregate]:
+def _aggregates(table: pa.Table, owners: Mapping[str, str], index: Mapping[PayerName, int]) -> list[Aggregate]:
     members = zip(col.texts(table, "budget"), col.column(table, "envelopes"), strict=True)
-    return read(table, Aggregate, envelopes=[tuple(index[budget, e] for e in names) for budget, names in members])
+    return read(
+        table,
+        Aggregate,
+        envelopes=[tuple(index[budget, e, owners[budget]] for e in names) for budget, names in members],
+    )
 
 
 def _envelopes(table: pa.Table, owners: Mapping[str, str]) -> list[Envelope]:

@@ -58,7 +58,7 @@ def span(case: Case, lease: Held, touch: Touch) -> int:
 
 def reach(case: Case, lease: Held) -> int:
     """The same but for windows of pools above its envelope."""
-    payer = case.envelopes.get(lease.payer or ("", ""))
+    payer = None if lease.payer is None else case.envelopes.get(lease.payer)
     most = int(case.policy.accounting_period)
     if payer is not None and payer.end is not None:
         most = min(most, payer.end - case.at)

@@ -21,7 +21,8 @@ from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
 from jobtree.check.moment import Moment
-from jobtree.check.rows import EnvelopeKey, Held, RunKey
+from jobtree.check.named import EnvelopeKey
+from jobtree.check.rows import Held, RunKey
 from jobtree.check.violation import Violation
 
 

@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from jobtree.check.accounts import Account
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Account, Aggregate, Envelope, EnvelopeKey, Held, LeaseKey
+from jobtree.check.named import EnvelopeKey, label
+from jobtree.check.rows import Aggregate, Envelope, Held, LeaseKey
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -90,19 +92,19 @@ class Caps:
         self._lane_of: dict[LeaseKey, Lane] = {}
         for key, envelope in case.envelopes.items():
             rule = "subtree" if envelope.scope == "subtree" else "envelope"
-            label = "/".join(key)
+            subject = label(key)
             gpus, hours, credit = envelope.concurrency, envelope.max_gpu_milliseconds, envelope.max_millicredits
-            self._own[key] = self._add(rule, label, gpus, hours, credit)
-            lent = self._add("lending", label, envelope.lending_concurrency, envelope.lending_gpu_milliseconds, None)
+            self._own[key] = self._add(rule, subject, gpus, hours, credit)
+            lent = self._add("lending", subject, envelope.lending_concurrency, envelope.lending_gpu_milliseconds, None)
             self._lent[key] = lent
             if envelope.scope == "subtree":
-                self._subtrees[case.owner_of[envelope.budget]].append(envelope)
+                self._subtrees[envelope.owner].append(envelope)
         for cap in case.aggregates:
-            label = f"{cap.budget}/{cap.name}"
-            pool = self._add("aggregate", label, cap.concurrency, cap.max_gpu_milliseconds, cap.max_millicredits)
+            subject = f"{cap.budget}/{cap.name}"
+            pool = self._add("aggregate", subject, cap.concurrency, cap.max_gpu_milliseconds, cap.max_millicredits)
             self._aggregates[cap.budget, cap.name] = pool
             for name in cap.envelopes:
-                self._together[cap.budget, name].append(pool)
+                self._together[cap.budget, name, case.owner_of[cap.budget]].append(pool)
 
     def _add(self, rule: str, subject: str, gpus: int | None, hours: int | None, millicredits: int | None) -> int:
         width = None if gpus is None else 1000 * gpus
@@ -136,7 +138,7 @@ class Caps:
         return self._lends(lease.payer, lease.run_owner, first == "borrowed")
 
     def _lends(self, payer: EnvelopeKey, borrower: str, lent: bool) -> bool:
-        rank = self.case.kin.rank(borrower, self.case.owner_of[payer[0]])
+        rank = self.case.kin.rank(borrower, payer[2])
         if rank is None or rank == 0:
             return rank is None
         return self.case.envelopes[payer].sharing == "none" and lent
@@ -198,8 +200,7 @@ class Caps:
     def _ancestors(self, payer: EnvelopeKey) -> list[tuple[Envelope, Touch]]:
         """Envelopes of ancestors with ``scope: subtree`` and the same flavor."""
         if payer not in self._above:
-            owner = self.case.owner_of[payer[0]]
-            self._above[payer] = self._subtrees_above(owner, self.case.envelopes[payer].flavor)
+            self._above[payer] = self._subtrees_above(payer[2], self.case.envelopes[payer].flavor)
         return self._above[payer]
 
     def _subtrees_above(self, owner: str, flavor: str) -> list[tuple[Envelope, Touch]]:

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from jobtree.check.caps import Caps
 from jobtree.check.moment import Moment
-from jobtree.check.rows import EnvelopeKey, Held, LeaseKey, RunKey
+from jobtree.check.named import EnvelopeKey
+from jobtree.check.rows import Held, LeaseKey, RunKey
 
 Amounts = Mapping[int, int]
 """By pool."""
@@ -107,7 +108,7 @@ class Claims:
 
     def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> tuple[int, Claim]:
         """A claim, and its place in the order before all else."""
-        case, owner, claimant = self.case, self.case.owner_of[payer[0]], leases[0].run_owner
+        case, owner, claimant = self.case, payer[2], leases[0].run_owner
         loan = self.caps.is_loan(leases[0])
         admitted = min([lease.start for lease in leases])
         if loan:

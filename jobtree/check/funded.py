@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
+from jobtree.check.named import label
 from jobtree.check.rows import Held
 from jobtree.check.violation import Violation
 
@@ -16,7 +17,8 @@ def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violati
         if refused is None or lease.reason == "Swap":  # a swap keeps its run going, funded or not
             yield from _born(case, lease, present.classes[lease.key])
         else:
-            sentence = f"it would be unfunded from the start at {'/'.join(lease.payer or ())}: {refused.words}"
+            payer = label(lease.payer) if lease.payer else "nobody"
+            sentence = f"it would be unfunded from the start at {payer}: {refused.words}"
             yield Violation(refused.invariant, f"Lease {lease.namespace}/{lease.name}", sentence)
     for lease in case.held:
         if case.is_frozen(lease):

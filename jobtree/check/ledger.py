@@ -11,10 +11,12 @@ milli-GPU-seconds, for credits times millicredits per GPU-hour.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from jobtree.check.accounts import Account, Discount
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Account, Discount, EnvelopeKey, Held, LedgerEntry
+from jobtree.check.named import EnvelopeKey
+from jobtree.check.rows import Held, LedgerEntry
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Segment
 

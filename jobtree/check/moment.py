@@ -5,21 +5,10 @@ The present one is the `Case`; others lie between the last cycle and this one (`
 
 from collections.abc import Mapping
 
+from jobtree.check.accounts import Account
 from jobtree.check.kin import Kin
-from jobtree.check.rows import (
-    Account,
-    Aggregate,
-    Budget,
-    Envelope,
-    EnvelopeKey,
-    Held,
-    Labels,
-    LeaseKey,
-    Node,
-    Rows,
-    Run,
-    RunKey,
-)
+from jobtree.check.named import EnvelopeKey
+from jobtree.check.rows import Aggregate, Budget, Envelope, Held, Labels, LeaseKey, Node, Rows, Run, RunKey
 from jobtree.world.plan import Closure, Segment
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
-from jobtree.check.rows import Envelope, EnvelopeKey, Held, Run, RunKey
+from jobtree.check.named import EnvelopeKey, label
+from jobtree.check.rows import Envelope, Held, Run, RunKey
 from jobtree.check.violation import Violation
 
 
@@ -21,9 +22,9 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
             continue
         envelope = case.envelopes.get(lease.payer)
         if envelope is None:
-            yield _of(lease, "payer-exists", f"there is no envelope {'/'.join(lease.payer)} that could pay")
+            yield _of(lease, "payer-exists", f"{lease.owner} has no envelope {label(lease.payer)} that could pay")
             continue
-        yield from _who(case, caps, lease, run, envelope)
+        yield from _who(caps, lease, run, envelope)
         yield from _where(case, lease, envelope)
         yield from _when(case, lease, envelope)
     for key in sorted(case.new_by):
@@ -38,23 +39,23 @@ def _of(lease: Held, invariant: str, message: str) -> Violation:
     return Violation(invariant, f"Lease {lease.namespace}/{lease.name}", message)
 
 
-def _who(case: Case, caps: Caps, lease: Held, run: Run, envelope: Envelope) -> Iterator[Violation]:
-    owner = case.owner_of[envelope.budget]
-    label = f"{'/'.join(envelope.key)} of {owner}"
+def _who(caps: Caps, lease: Held, run: Run, envelope: Envelope) -> Iterator[Violation]:
+    owner = envelope.owner
+    name = f"{label(envelope.key)} of {owner}"
     if owner == run.owner:
         return
     if not caps.is_loan(lease):
         if envelope.sharing == "none":
-            yield _of(lease, "payer-sharing", f"{label} has sharing none and pays for {run.owner}")
+            yield _of(lease, "payer-sharing", f"{name} has sharing none and pays for {run.owner}")
         return
     if not run.allow_borrow or owner not in run.sponsors:
         wanting = "does not allow borrowing" if not run.allow_borrow else f"lists {', '.join(run.sponsors) or 'nobody'}"
-        yield _of(lease, "payer-kin", f"{label} is no relative of {run.owner}, and the run {wanting}")
+        yield _of(lease, "payer-kin", f"{name} is no relative of {run.owner}, and the run {wanting}")
     if not envelope.lending_allow:
-        yield _of(lease, "payer-lending", f"{label} does not lend, and pays for {run.owner}")
+        yield _of(lease, "payer-lending", f"{name} does not lend, and pays for {run.owner}")
     elif not _listed(run.owner, envelope.lending_to or ()):
         allowed = ", ".join(envelope.lending_to or ())
-        yield _of(lease, "payer-lending", f"{label} lends to {allowed}, which does not match {run.owner}")
+        yield _of(lease, "payer-lending", f"{name} lends to {allowed}, which does not match {run.owner}")
 
 
 def _listed(owner: str, patterns: tuple[str, ...]) -> bool:
@@ -66,27 +67,27 @@ def _listed(owner: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _where(case: Case, lease: Held, envelope: Envelope) -> Iterator[Violation]:
-    label = "/".join(envelope.key)
+    name = label(envelope.key)
     if lease.flavor != envelope.flavor:
-        yield _of(lease, "payer-flavor", f"{label} is for {envelope.flavor} and pays for {lease.flavor}")
+        yield _of(lease, "payer-flavor", f"{name} is for {envelope.flavor} and pays for {lease.flavor}")
     elif case.policy.funding.cross_location == "deny" and not case.matches(envelope, lease.node):
         selector = ", ".join(f"{key}={value}" for key, value in envelope.selector)
-        yield _of(lease, "payer-place", f"{label} pays where {selector}, which node {lease.node} does not match")
+        yield _of(lease, "payer-place", f"{name} pays where {selector}, which node {lease.node} does not match")
 
 
 def _when(case: Case, lease: Held, envelope: Envelope) -> Iterator[Violation]:
-    label = "/".join(envelope.key)
+    name = label(envelope.key)
     limit = case.limit(lease.run_key)
     if not envelope.pays(case.at):
-        sentence = f"the window of {label} is [{envelope.start}, {envelope.end}), and it is {case.at}"
+        sentence = f"the window of {name} is [{envelope.start}, {envelope.end}), and it is {case.at}"
         yield _of(lease, "payer-window", sentence)
     past_end = envelope.end is not None and (limit is None or case.at + limit > envelope.end)
     if case.policy.funding.past_window == "refuse" and past_end:
-        sentence = f"the run may last past the end of {label} at {envelope.end}, and the Policy refuses that"
+        sentence = f"the run may last past the end of {name} at {envelope.end}, and the Policy refuses that"
         yield _of(lease, "payer-window", sentence)
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
         given = "no time limit" if limit is None else f"a limit of {limit} s"
-        yield _of(lease, "per-run-time", f"{label} pays for at most {envelope.per_run_time} s; the run has {given}")
+        yield _of(lease, "per-run-time", f"{name} pays for at most {envelope.per_run_time} s; the run has {given}")
 
 
 def _per_run(case: Case, key: RunKey) -> Iterator[Violation]:
@@ -98,7 +99,7 @@ def _per_run(case: Case, key: RunKey) -> Iterator[Violation]:
         envelope = case.envelopes.get(payer)
         most = None if envelope is None or envelope.per_run_gpus is None else 1000 * envelope.per_run_gpus
         if most is not None and taken[payer] > most:
-            sentence = f"it takes {taken[payer]} milli-GPUs of {'/'.join(payer)}, which gives one run {most}"
+            sentence = f"it takes {taken[payer]} milli-GPUs of {label(payer)}, which gives one run {most}"
             yield Violation("per-run-gpus", f"Run {'/'.join(key)}", sentence)
 
 

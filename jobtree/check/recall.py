@@ -10,6 +10,7 @@ from functools import cached_property
 from jobtree.check.claims import Claim, Claims
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
+from jobtree.check.named import label
 from jobtree.check.rows import Held
 from jobtree.check.violation import Violation
 
@@ -64,7 +65,7 @@ class Recall:
                 for place, mine in losing.items():
                     for lease in mine if self._yields(cluster[place]) == yields else ():
                         if beside.classes[lease.key] != "unfunded":
-                            payer = "/".join(cluster[place].payer)
+                            payer = label(cluster[place].payer)
                             sentence = f"starts leave it without {payer} that it does not have to give way to"
                             yield Violation("recall-justified", f"Lease {lease.namespace}/{lease.name}", sentence)
 

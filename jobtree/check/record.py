@@ -89,7 +89,7 @@ def _payers(case: Case, caps: Caps) -> int:
     total = 0
     for lease in case.new:
         if lease.payer in case.envelopes and lease.payer is not None:
-            rank = case.kin.rank(lease.run_owner, case.owner_of[lease.payer[0]])
+            rank = case.kin.rank(lease.run_owner, lease.owner)
             total += case.milli(lease) * (SPONSOR if rank is None or caps.is_loan(lease) else rank)
     return total
 

@@ -7,6 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
+import pyarrow as pa
+
+from jobtree.check.accounts import Account, Discount, Rate
+from jobtree.check.named import EnvelopeKey
+from jobtree.world import values
 from jobtree.world.records import read
 from jobtree.world.snapshot import Snapshot
 
@@ -14,8 +19,6 @@ RunKey = tuple[str, str]
 """(namespace, name) of a Run; the name of an array's index is ``NAME-INDEX``."""
 LeaseKey = tuple[str, str]
 """(namespace, name) of a Lease."""
-EnvelopeKey = tuple[str, str]
-"""(budget, envelope)."""
 Labels = tuple[tuple[str, str], ...]
 LedgerEntry = tuple[str, int, int | None, int | None]
 """(class, from, to, millicredits per GPU-hour)."""
@@ -78,7 +81,7 @@ class Budget(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """A row of ``envelopes``."""
+    """A row of ``envelopes``, and the owner of its Budget."""
 
     budget: str
     name: str
@@ -100,11 +103,12 @@ class Envelope(NamedTuple):
     lending_concurrency: int | None
     lending_gpu_milliseconds: int | None
     lending_duration: int
+    owner: str
 
     @property
     def key(self) -> EnvelopeKey:
-        """(budget, envelope)."""
-        return self.budget, self.name
+        """What leases name it by."""
+        return self.budget, self.name, self.owner
 
     def is_open(self, at: int) -> bool:
         """Whether ``at`` lies in its window [start, end)."""
@@ -216,7 +220,7 @@ class Held(NamedTuple):
     @property
     def payer(self) -> EnvelopeKey | None:
         """The envelope that pays; None where it started unfunded."""
-        return None if self.budget is None or self.envelope is None else (self.budget, self.envelope)
+        return None if self.budget is None or self.envelope is None else (self.budget, self.envelope, self.owner)
 
     @property
     def active(self) -> bool:
@@ -239,47 +243,12 @@ class Held(NamedTuple):
         return self.funding[-1][0] if self.funding else "unfunded"
 
 
-class Account(NamedTuple):
-    """A row of ``balances``: what leases of a payer that were pruned had been charged, (from, to, milli-GPUs)."""
-
-    budget: str
-    envelope: str
-    owner: str
-    run_owner: str
-    flavor: str
-    funding_class: str
-    role: str
-    lent: bool
-    place: str | None
-    rate_milli: int
-    spans: tuple[tuple[int, int, int], ...]
-
-    @property
-    def payer(self) -> EnvelopeKey:
-        """The envelope that paid."""
-        return self.budget, self.envelope
-
-
 class Quarantined(NamedTuple):
     """A row of ``quarantine``."""
 
     kind: str
     namespace: str | None
     name: str
-
-
-class Rate(NamedTuple):
-    """A row of ``seen_rates``: millicredits per GPU-hour."""
-
-    flavor: str
-    rate_milli: int
-
-
-class Discount(NamedTuple):
-    """A row of ``seen_discounts``: thousandths of a GPU that a spare one weighs, from ``since`` on."""
-
-    since: int | None
-    milli: int
 
 
 class Seen(NamedTuple):
@@ -316,7 +285,7 @@ class Rows:
             nodes=read(tables["nodes"], Node),
             pods=read(tables["pods"], Pod),
             budgets=read(tables["budgets"], Budget),
-            envelopes=read(tables["envelopes"], Envelope),
+            envelopes=_envelopes(tables["envelopes"], tables["budgets"]),
             aggregates=read(tables["aggregates"], Aggregate),
             runs=read(tables["runs"], Run),
             leases=read(tables["leases"], Held),
@@ -324,7 +293,7 @@ class Rows:
             quarantine=read(tables["quarantine"], Quarantined),
             seen=Seen(
                 budgets=read(tables["seen_budgets"], Budget),
-                envelopes=read(tables["seen_envelopes"], Envelope),
+                envelopes=_envelopes(tables["seen_envelopes"], tables["seen_budgets"]),
                 aggregates=read(tables["seen_aggregates"], Aggregate),
                 rates=read(tables["seen_rates"], Rate),
                 discounts=read(tables["seen_discounts"], Discount),
@@ -347,3 +316,8 @@ class Rows:
                 found[node.name] = numbers.setdefault(alike, len(numbers))
             self._sites[asked] = found
         return self._sites[asked]
+
+
+def _envelopes(envelopes: pa.Table, budgets: pa.Table) -> list[Envelope]:
+    owner_of = {budget.name: budget.owner for budget in read(budgets, Budget)}
+    return read(envelopes, Envelope, owner=[owner_of[name] for name in values.column(envelopes, "budget")])

@@ -39,7 +39,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
             leases = case.after(key)
             yield from _holding(key, len(leases), status, told.true)
             yield from _width(key, run, width(leases), status)
-            yield from _funding(case, present, key, leases, status)
+            yield from _funding(present, key, leases, status)
         if key in case.starting:
             yield from _started(case, key, status)
 
@@ -105,7 +105,7 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
                 yield _of(key, "status-agrees", f"its status says width.{name} {one}, and it is {other}")
 
 
-def _funding(case: Case, present: Present, key: RunKey, leases: list[Held], status: RunStatus) -> Iterator[Violation]:
+def _funding(present: Present, key: RunKey, leases: list[Held], status: RunStatus) -> Iterator[Violation]:
     """Classes of the Active GPUs; lenders of the spares too, which are lent as well."""
     if status.funding is None:
         if any(lease.active for lease in leases):
@@ -117,8 +117,8 @@ def _funding(case: Case, present: Present, key: RunKey, leases: list[Held], stat
         name = present.classes[lease.key]
         if lease.active:
             held[name] += lease.gpus
-        if name == "borrowed" and lease.budget is not None:
-            lenders.add(case.owner_of.get(lease.budget, lease.owner))
+        if name == "borrowed":
+            lenders.add(lease.owner)
     told = status.funding
     said = (told.owned_gpus, told.shared_gpus, told.borrowed_gpus, told.unfunded_gpus)
     if said != tuple(held.values()):

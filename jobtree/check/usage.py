@@ -11,7 +11,8 @@ from jobtree.check.caps import CREDIT, Caps
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import Aggregate, EnvelopeKey, Held
+from jobtree.check.named import EnvelopeKey
+from jobtree.check.rows import Aggregate, Held
 from jobtree.check.violation import Violation
 
 _ROUNDED = Fraction(1, 1000)
@@ -27,7 +28,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
     books = _Books(case, caps, ledger, present)
     envelopes: dict[str, list[str]] = defaultdict(list)
     aggregates: dict[str, list[str]] = defaultdict(list)
-    for budget, name in sorted(case.envelopes):
+    for budget, name, _ in sorted(case.envelopes):
         envelopes[budget].append(name)
     for cap in case.aggregates:
         aggregates[cap.budget].append(cap.name)
@@ -44,7 +45,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
 
 def _told(books: "_Books", budget: str, status: BudgetStatus) -> Iterator[Violation]:
     for usage in status.envelopes:
-        true = books.envelope((budget, usage.name))
+        true = books.envelope((budget, usage.name, books.case.owner_of[budget]))
         yield from _compared(f"Envelope {budget}/{usage.name}", usage, true)
     for usage in status.aggregate_caps:
         cap = next(each for each in books.case.aggregates if (each.budget, each.name) == (budget, usage.name))
@@ -137,7 +138,7 @@ class _Books:
 
     def aggregate(self, cap: Aggregate) -> Figures:
         """The true figures of an aggregate cap."""
-        members = [(cap.budget, name) for name in cap.envelopes]
+        members = [(cap.budget, name, self.case.owner_of[cap.budget]) for name in cap.envelopes]
         pool = self.caps.together(cap)
         rooms = [sum(self._room(payer) for payer in members)]
         if cap.concurrency is not None:

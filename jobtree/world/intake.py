@@ -31,7 +31,7 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import annotations, balances, leases, needs, seen
+from jobtree.world import annotations, balances, holdings, leases, needs, seen
 from jobtree.world.balances import Part
 from jobtree.world.lost import lost
 
@@ -293,6 +293,8 @@ class _Reading:
         maps = [key[2:] for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
         for name, message in lost(maps, self.found["Plan"].values()):
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
+        for lease, message in holdings.odd(self.found["Lease"].values(), self.found["Budget"].values()):
+            self._warn(Key(GROUP, "Lease", lease.namespace, lease.name), [message])
         if self.policy() is None:
             self._warn(POLICY, ["there is none: the built-in defaults hold"])
         return Intake(

@@ -93,3 +93,48 @@ def test_starts_above_leave_it_what_it_needs_ahead() -> None:
     world.run("s", 2, owner="org").run("t", 3, owner="org")
     cycle = world.cycle("+1h1s")
     assert (cycle.started, [short[:2] for short in cycle.shorts("t")]) == ([], [("subtree-hours", "org/gpus")])
+
+
+def test_a_budget_made_again_by_another_owner_pays_for_nothing_of_the_first() -> None:
+    world = World().node("n").budget("org:a", 8, name="gpus", maxGPUHours=100, sharing="family").run("r", 4)
+    world.cycle()
+    world.delete("Budget", "gpus").budget("org:b", 8, name="gpus", maxGPUHours=100).run("s", 4, owner="org:b")
+    found = world.cycle("+1h")
+    assert (found.funding("r"), found.funding("s")) == ({"unfunded": 4}, {"owned": 4})
+    assert found.segments("r") == [[("owned", moment("+0s"), moment("+1h")), ("unfunded", moment("+1h"), None)]]
+    usage = world.usage("gpus", at="+2h")
+    assert (usage["owner"], usage["gpuHoursConsumed"], usage["unfundedGPUs"]) == ("org:b", 4, 0)
+    assert found.warnings["Lease default/r-20260101t000000z-g0-0"] == [
+        "its payer gpus/gpus of org:a is not there, Budget gpus is of org:b now: nobody pays for it"
+    ]
+
+
+def test_it_pays_again_once_its_owner_is_the_first_again() -> None:
+    world = World().node("n").budget("org:a", 8, maxGPUHours=100).run("r", 4)
+    world.cycle()
+    world.edit("Budget", "org-a", spec={"owner": "org:b"}).cycle("+1h")
+    assert world.usage("org-a", at="+1h")["gpuHoursConsumed"] == 0
+    found = world.edit("Budget", "org-a", spec={"owner": "org:a"}).cycle("+2h")
+    assert (found.funding("r"), world.usage("org-a", at="+2h")["gpuHoursConsumed"]) == ({"owned": 4}, 4)
+
+
+def test_a_loan_ends_where_the_lender_hands_its_budget_over() -> None:
+    world = World().node("n").budget("lab", 4, lending={"allow": True})
+    world.run("r", 4, owner="club", funding={"allowBorrow": True, "sponsors": ["lab"]})
+    assert world.cycle().funding("r") == {"borrowed": 4, "lenders": ["lab"]}
+    world.edit("Budget", "lab", spec={"owner": "studio"})
+    assert world.cycle("+1h").funding("r") == {"unfunded": 4}
+
+
+def test_what_it_paid_counts_above_its_first_owner_and_not_above_the_next() -> None:
+    world = World().node("n").policy(accountingPeriod="1h").budget("org:a", 8, name="gpus").run("r", 4)
+    for owner in ("org", "lab"):
+        world.budget(owner, envelopes=[doc.envelope(8, scope="subtree", maxGPUHours=100)])
+    world.cycle()
+    world.runs("complete", "r", at="+1h").ok()
+    world.edit("Budget", "gpus", spec={"owner": "lab:a"}).cycle("+1h")
+    hours = {owner: world.usage(owner, at="+2h")["headroomGPUHours"] for owner in ("org", "lab")}
+    assert hours == {"org": 96, "lab": 100}
+    world.edit("Policy", "default", spec={"retention": {"leases": "1h"}})
+    assert len(world.cycle("+3h").plan.pruned) == 1
+    assert {owner: world.usage(owner, at="+4h")["headroomGPUHours"] for owner in ("org", "lab")} == hours

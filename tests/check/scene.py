@@ -177,6 +177,16 @@ class Scene:
         self.new[index] = msgspec.structs.replace(lease, spec=msgspec.structs.replace(lease.spec, **changes))
         return self
 
+    def was(self, lease: str, **changes: Any) -> Self:
+        """Other facts in that lease of the snapshot."""
+        self.old = [
+            msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, **changes))
+            if each.name == lease
+            else each
+            for each in self.old
+        ]
+        return self
+
     def move(self, index: int, slots: str) -> Self:
         """Other slots for one lease of the plan."""
         return self.respec(index, slice=Slice(nodes=slots_of(slots), role=self.new[index].spec.slice.role))

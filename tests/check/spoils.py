@@ -192,7 +192,7 @@ def relative_that_lends(scene: Scene) -> Scene:
     scene.edit("Budget", "team-a", {"spec": {"parents": ["team"]}})
     for run in ("r", "o"):
         scene.edit("Run", run, {"spec": {"funding": {"sponsors": ["team"]}}})
-    return scene.respec(1, owner=OwnerPath("team"))
+    return scene.was("o-0", owner=OwnerPath("team")).respec(1, owner=OwnerPath("team"))
 
 
 def more(field: str, record: object) -> Callable[[Plan], Plan]:

@@ -143,6 +143,7 @@ SPOILS = [
         "a relative that neither shares nor lends",
         lambda s: (
             s.edit("Budget", "org-l", {"spec": {"owner": "team"}})
+            .was("o-0", owner=OwnerPath("team"))
             .edit("Budget", "team-a", {"spec": {"parents": ["team"]}})
             .edit("Run", "r", {"spec": {"funding": {"sponsors": ["team"]}}})
             .respec(1, owner=OwnerPath("team"))

@@ -44,7 +44,10 @@ SPOILS = [
         "lease-truthful class-derived classes-partition-width",
     ),
     Spoil(
-        "family", "the run's owner for the payer's", lambda s: s.respec(2, owner=OwnerPath("org:a")), "lease-truthful"
+        "family",
+        "the run's owner for the payer's",
+        lambda s: s.respec(2, owner=OwnerPath("org:a")),
+        "lease-truthful payer-exists class-derived classes-partition-width",
     ),
     Spoil(
         "simple",

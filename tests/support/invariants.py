@@ -123,8 +123,13 @@ def _one_node_one_payer(world: _World) -> Iterator[str]:
             yield f"lease {key} spans {sorted(nodes)}"
         paid = lease["spec"].get("paidBy")
         payer = world.budgets.get(paid["budget"]) if paid else None
-        if payer is not None and payer["spec"]["owner"] != lease["spec"]["owner"]:
+        funding = lease["status"].get("funding", []) if key in world.open else []
+        if payer is not None and payer["spec"]["owner"] != lease["spec"]["owner"] and _is_funded(funding):
             yield f"lease {key} is of {lease['spec']['owner']} and paid by {payer['spec']['owner']}"
+
+
+def _is_funded(segments: Sequence[Document]) -> bool:
+    return bool(segments) and segments[-1]["class"] != "unfunded"
 
 
 def _slots_exist(world: _World) -> Iterator[str]:

@@ -19,6 +19,8 @@ from typing import Any
 from tests.support.times import unix
 
 Document = dict[str, Any]
+Payer = tuple[str, str, str]
+"""(Budget, envelope, owner)."""
 Span = tuple[int, int, int, int]
 """(from, to, milli-GPUs, millicredits per GPU-hour)."""
 
@@ -27,7 +29,7 @@ Span = tuple[int, int, int, int]
 class Payment:
     """What a lease, or an account of pruned ones, was paid. ``labels``: of its node, None where nobody knows."""
 
-    payer: tuple[str, str]
+    payer: Payer
     owner: str
     run_owner: str
     flavor: str
@@ -71,7 +73,9 @@ class Law:
         ]
         self.owners = {spec["owner"] for spec in self.budgets.values()}
         self.envelopes = {
-            (name, each["name"]): each for name, spec in self.budgets.items() for each in spec["envelopes"]
+            (name, each["name"], spec["owner"]): each
+            for name, spec in self.budgets.items()
+            for each in spec["envelopes"]
         }
         self._named: dict[str, set[str]] = {}
         for spec in self.budgets.values():
@@ -95,7 +99,7 @@ class Law:
         """A stranger pays, or a relative that does not share and lent from the start."""
         if payment.payer not in self.envelopes:
             return False
-        owner, borrower = self.budgets[payment.payer[0]]["owner"], payment.run_owner
+        owner, borrower = payment.owner, payment.run_owner
         if not self.line(owner) & self.line(borrower):
             return True
         envelope = self.envelopes[payment.payer]
@@ -110,13 +114,13 @@ class Law:
             opened = (start is None or start <= at) and (end is None or at < end)
             counts = self._subtree(key, envelope) if envelope.get("scope") == "subtree" and opened else _own(key)
             own = {"GPUs": envelope["concurrency"], **_amounts(envelope)}
-            yield from _caps("/".join(key), own, counts, lambda _, start=start: start)
+            yield from _caps("/".join(key[:2]), own, counts, lambda _, start=start: start)
             lending = envelope.get("lending", {})
             lent = {"GPUs": lending.get("maxConcurrency"), "hours": lending.get("maxGPUHours")}
-            yield from _caps(f"loans of {'/'.join(key)}", lent, self._loans(key), lambda _, start=start: start)
+            yield from _caps(f"loans of {'/'.join(key[:2])}", lent, self._loans(key), lambda _, start=start: start)
         for name, spec in self.budgets.items():
             for cap in spec.get("aggregateCaps", ()):
-                members = {(name, each) for each in cap["envelopes"]}
+                members = {(name, each, spec["owner"]) for each in cap["envelopes"]}
                 limits = {"GPUs": cap.get("maxConcurrency"), **_amounts(cap)}
                 yield from _caps(f"{name}/{cap['name']}", limits, lambda p, m=members: p.payer in m, self.start)
 
@@ -125,11 +129,11 @@ class Law:
         text = self.envelopes[payment.payer].get("start")
         return None if text is None else unix(text)
 
-    def _loans(self, key: tuple[str, str]) -> Callable[[Payment], bool]:
+    def _loans(self, key: Payer) -> Callable[[Payment], bool]:
         return lambda payment: payment.payer == key and self.is_loan(payment)
 
-    def _subtree(self, key: tuple[str, str], envelope: Document) -> Callable[[Payment], bool]:
-        owner = self.budgets[key[0]]["owner"]
+    def _subtree(self, key: Payer, envelope: Document) -> Callable[[Payment], bool]:
+        owner = key[2]
 
         def counts(payment: Payment) -> bool:
             below = payment.owner != owner and owner in self.line(payment.owner)
@@ -139,7 +143,7 @@ class Law:
         return counts
 
 
-def _own(key: tuple[str, str]) -> Callable[[Payment], bool]:
+def _own(key: Payer) -> Callable[[Payment], bool]:
     return lambda payment: payment.payer == key
 
 
@@ -208,7 +212,7 @@ def _usage(after: Sequence[Document], law: Law, payments: Sequence[Payment], at:
             continue
         name = document["metadata"]["name"]
         for usage in status["envelopes"]:
-            mine = [each for each in payments if each.payer == (name, usage["name"])]
+            mine = [each for each in payments if each.payer == (name, usage["name"], law.budgets[name]["owner"])]
             true = sum(_until(each, at).charge(law.start(each), rated=False) for each in mine)
             if Fraction(str(usage["gpuSecondsConsumed"])) * 1000 != true:
                 yield f"{name}/{usage['name']} says {usage['gpuSecondsConsumed']} GPU-seconds, its ledger {true / 1000}"
@@ -225,14 +229,14 @@ def _payments(documents: Sequence[Document], law: Law, at: int) -> Iterator[Paym
             funded = [each for each in lease["status"].get("funding", []) if each["class"] != "unfunded"]
             spans = [span for each in funded for span in _spans(lease, each, law, at)]
             lent = bool(funded) and funded[0]["class"] == "borrowed"
-            payer = paid["budget"], paid["envelope"]
+            payer = paid["budget"], paid["envelope"], spec["owner"]
             here = None if node not in labels else _Labels(labels[node])
             yield Payment(payer, spec["owner"], spec["runOwner"], spec["flavor"], here, lent, spans)
     for each in _accounts(documents):
         place = json.loads(each["place"]) if "place" in each else None
         rate = each.get("rateMilli", 0)
         spans = [(since, until, milli, rate) for since, until, milli in each["spans"]]
-        payer = each["budget"], each["envelope"]
+        payer = each["budget"], each["envelope"], each["owner"]
         yield Payment(payer, each["owner"], each["runOwner"], each["flavor"], place, each.get("lent", False), spans)
 
 

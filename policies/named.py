@@ -1,0 +1,19 @@
+"""The payer that a lease or an account names: an envelope by its Budget, its name and its owner (spec §1 Lease).
+
+A Budget of that name by another owner is another Budget: it pays for none of it, and was charged none of it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+PayerName = tuple[str, str, str]
+"""(Budget, envelope, owner)."""
+NOBODY: Final = -1
+"""In place of an envelope's index: nobody pays."""
+GONE_PAYER: Final = -2
+"""In place of an envelope's index: one pays that is not there."""
+
+
+def payer_of(index: Mapping[PayerName, int], budget: str, envelope: str, owner: str) -> int:
+    """The envelope's index among those that are there; ``budget`` is empty where nobody pays."""
+    return index.get((budget, envelope, owner), GONE_PAYER) if budget else NOBODY

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.draft import Draft, Payments
-from planner.greedy import demand
+from planner.filler import demand
 from planner.place import Piece
 from planner.purses import Demand
 from planner.rest import beside, fractional, made_whole, solve_rest, tight

@@ -1,5 +1,6 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -36,14 +37,8 @@ class Purses:
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
         """With everything counted that ``draft`` starts and pays."""
         purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], Beside(problem))
-        limits: set[Limit] = set()
-        for start in draft.starts:
-            bill = (problem.candidates[start.candidate], draft.paid.get(start.candidate, {}))
-            limits |= purses.beside.add(bill)
-            for cap, weight in taken_of(problem, bill):
-                purses.used[cap] += weight
-            purses.count_trees(start)
-        purses._settle(limits)
+        starts = ((start, draft.paid.get(start.candidate, {})) for start in draft.starts)
+        purses._settle(purses._book(starts, 1))
         return purses
 
     @property
@@ -62,10 +57,29 @@ class Purses:
         if "ceilings" in self.__dict__:
             self.ceilings.changed(cap)
 
-    def count_trees(self, start: Start) -> None:
-        """Take a start out of the quotas of its trees."""
+    def count_trees(self, start: Start, sign: int = 1) -> None:
+        """Take a start out of the quotas of its trees, or with a minus give it back to them."""
         for i, weight in self._tree_weights(start):
-            self.trees[i] -= weight
+            self.trees[i] -= sign * weight
+
+    def take_back(self, starts: Iterable[tuple[Start, Paid]]) -> None:
+        """As if these starts had not been paid, nor counted in their trees; who gave way to them alone stays."""
+        self._settle(self._book(starts, -1))
+
+    def put_back(self, start: Start, paid: Paid) -> None:
+        """Undo ``take_back``."""
+        self._settle(self._book([(start, paid)], 1))
+
+    def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int) -> set[Limit]:
+        """Count starts, or with a minus no longer; returns the limits that they take of."""
+        limits: set[Limit] = set()
+        for start, paid in starts:
+            bill = (self.problem.candidates[start.candidate], paid)
+            limits |= self.beside.add(bill) if sign > 0 else self.beside.take_back(bill)
+            for cap, weight in taken_of(self.problem, bill):
+                self.count(cap, sign * weight)
+            self.count_trees(start, sign)
+        return limits
 
     def trees_allow(self, start: Start) -> bool:
         """Do the quotas above the run leave room for it?"""
@@ -156,14 +170,18 @@ class Purses:
         if paid is None:
             return None
         self._settle(self.beside.add((candidate, paid)))
-        caps = self.problem.book.caps
-        if self.beside.lasts() and all(
-            self.used[c] <= caps[c].limit for c, starts in self.beside.touched.items() if starts
-        ):
+        if self.hold():
             return paid
         self._settle(self.beside.take_back((candidate, paid)))
         bill.cancel()
         return None
+
+    def hold(self) -> bool:
+        """Are all starts funded beside the claims that stay, in the next second too?"""
+        caps = self.problem.book.caps
+        return self.beside.lasts() and all(
+            self.used[c] <= caps[c].limit for c, starts in self.beside.touched.items() if starts
+        )
 
     def _settle(self, limits: set[Limit]) -> None:
         for cap, weight in self.beside.settle(limits).items():

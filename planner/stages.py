@@ -121,9 +121,11 @@ class Search:
     def _top_up(self, room: Room, draft: Draft) -> Purses:
         """Add what still fits, so that the plan is maximal, in the order of the stages; what is left then."""
         purses = Purses.after(self.problem, draft)
+        before: list[int] = []
         for stage in self._order():
             order = _by_age(self.problem, unfunded=START_STAGES[stage])
-            greedy.fill(self.problem, room, purses, draft, order)
+            greedy.fill(self.problem, room, purses, draft, order, before)
+            before += order
         return purses
 
     def _solved(self, first: Outcome) -> Iterator[Outcome]:
@@ -366,10 +368,11 @@ def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:
 
 
 def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
-    """Take starts out of a draft, and with a member of a gang its whole gang."""
+    """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it."""
     keys = {problem.candidates[c].run.key for c in candidates}
+    left = draft.started(problem) - keys
     for gang in problem.gangs:
-        if keys & set(gang):
+        if not keys.isdisjoint(gang) and len(left.intersection(gang)) < gang.least:
             candidates |= {c for key in gang for c in problem.ways.get(key, ())}
     for piece in draft.pieces:
         if piece.candidate in candidates:

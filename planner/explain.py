@@ -191,7 +191,7 @@ def _short(state: State, problem: Problem, candidate: Candidate, lack: Lack, spa
         why.append(f"nodes with free GPUs lack what each pod asks for, {_load(kind.load)}")
     reason = "BudgetShort" if lack.missing else "CapacityShort"
     if not clauses:
-        clauses = ["GPUs and money are there, but not for all of it at once"]
+        clauses = [f"GPUs and money are there, but not for all of {'its gang' if tied else 'it'} at once"]
         reason = "Contended"
     if run.selector and deficit:
         why.append(f"only nodes with {_labels(run)} are looked at")

@@ -20,7 +20,7 @@ from planner.purses import Purses
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
 from planner.solver import Relaxation, Settings, Solution, integer_bound, options, solve
-from policies import compact, demand, payers, seats
+from policies import compact, demand, gangs, payers, seats
 from policies.model import INF
 from policies.places import kinds
 from policies.problem import Problem
@@ -369,11 +369,9 @@ def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:
 
 def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
     """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it."""
-    keys = {problem.candidates[c].run.key for c in candidates}
-    left = draft.started(problem) - keys
-    for gang in problem.gangs:
-        if not keys.isdisjoint(gang) and len(left.intersection(gang)) < gang.least:
-            candidates |= {c for key in gang for c in problem.ways.get(key, ())}
+    lost = {problem.candidates[c].run.key for c in candidates}
+    for key in gangs.broken(problem.gangs, draft.started(problem), lost):
+        candidates |= {*problem.ways.get(key, ())}
     for piece in draft.pieces:
         if piece.candidate in candidates:
             room.give_back(piece.chunks, piece.load)

@@ -17,7 +17,9 @@ def test_L9_a_gang_of_runs_starts_together_or_not_at_all() -> None:
     world = World().node("n1").budget("org:a", 64).run("one", 8, **GANG).run("two", 8, **GANG)
     cycle = world.cycle()
     assert (cycle.phases, cycle.leases()) == ({"one": "Pending", "two": "Pending"}, [])
-    assert all("gang g" in cycle.waits[name].message for name in ("one", "two"))
+    words = "GPUs and money are there, but not for all of its gang at once; gang g of 2 starts whole or not at all"
+    said = "Contended", f"Asks for 8 GPUs: {words}."
+    assert {name: (wait.reason, wait.message) for name, wait in cycle.waits.items()} == {"one": said, "two": said}
 
     cycle = world.node("n2").cycle("+1m")
     assert cycle.phases == {"one": "Running", "two": "Running"}

@@ -124,7 +124,9 @@ def _row(state: State, lease: Lease) -> LeaseRow:
         start=int(lease.spec.interval.start),
         budget=payer.budget if payer else "",
         envelope_name=payer.envelope if payer else "",
-        envelope=payer_of(state.money.index, payer.budget, payer.envelope, lease.spec.owner) if payer else NOBODY,
+        envelope=payer_of(state.money.index, payer.budget, payer.envelope, lease.spec.owner, lease.spec.flavor)
+        if payer
+        else NOBODY,
         closed=False,
         ended=None,
         segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),

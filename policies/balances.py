@@ -50,7 +50,7 @@ def read_balances(table: pa.Table, index: Mapping[PayerName, int]) -> tuple[list
     numbers: dict[Place, int] = {}
     found = [
         Balance(
-            envelope=payer_of(index, account.budget, account.envelope, account.owner),
+            envelope=payer_of(index, account.budget, account.envelope, account.owner, account.flavor),
             owner=account.owner,
             flavor=account.flavor,
             run_owner=account.run_owner,

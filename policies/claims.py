@@ -65,7 +65,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
     def under(self, money: Money) -> "LeaseRow":
         """The lease with its payer's index in another money, that of other Budgets."""
-        envelope = payer_of(money.index, self.budget, self.envelope_name, self.owner)
+        envelope = payer_of(money.index, self.budget, self.envelope_name, self.owner, self.flavor)
         return self if envelope == self.envelope else replace(self, envelope=envelope)
 
     @property
@@ -100,7 +100,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
 def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
     """Every lease of the snapshot in (namespace, name) order."""
-    payers = zip(*(col.texts(leases, name) for name in ("budget", "envelope", "owner")), strict=True)
+    payers = zip(*(col.texts(leases, name) for name in ("budget", "envelope", "owner", "flavor")), strict=True)
     return read(
         leases,
         LeaseRow,

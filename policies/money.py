@@ -141,7 +141,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     names = col.texts(budgets, "name")
     owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
     envelopes = _envelopes(tables["envelopes"], owners)
-    index = {(e.budget, e.name, e.owner): i for i, e in enumerate(envelopes)}
+    index = {(e.budget, e.name, e.owner, e.flavor): i for i, e in enumerate(envelopes)}
     quarantine = tables["quarantine"]
     broken = frozenset(
         name
@@ -157,7 +157,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
         policy=policy,
         envelopes=envelopes,
         index=index,
-        aggregates=_aggregates(tables["aggregates"], owners, index),
+        aggregates=_aggregates(tables["aggregates"], envelopes),
         family=_family(budgets, owners),
         sites=sites,
         pays_on=pays_on,
@@ -206,13 +206,10 @@ def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple
     return bound
 
 
-def _aggregates(table: pa.Table, owners: Mapping[str, str], index: Mapping[PayerName, int]) -> list[Aggregate]:
+def _aggregates(table: pa.Table, envelopes: list[Envelope]) -> list[Aggregate]:
+    numbers = {(e.budget, e.name): i for i, e in enumerate(envelopes)}
     members = zip(col.texts(table, "budget"), col.column(table, "envelopes"), strict=True)
-    return read(
-        table,
-        Aggregate,
-        envelopes=[tuple(index[budget, e, owners[budget]] for e in names) for budget, names in members],
-    )
+    return read(table, Aggregate, envelopes=[tuple(numbers[budget, e] for e in names) for budget, names in members])
 
 
 def _envelopes(table: pa.Table, owners: Mapping[str, str]) -> list[Envelope]:

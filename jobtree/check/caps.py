@@ -104,7 +104,7 @@ class Caps:
             pool = self._add("aggregate", subject, cap.concurrency, cap.max_gpu_milliseconds, cap.max_millicredits)
             self._aggregates[cap.budget, cap.name] = pool
             for name in cap.envelopes:
-                self._together[cap.budget, name, case.owner_of[cap.budget]].append(pool)
+                self._together[case.known_as[cap.budget, name]].append(pool)
 
     def _add(self, rule: str, subject: str, gpus: int | None, hours: int | None, millicredits: int | None) -> int:
         width = None if gpus is None else 1000 * gpus

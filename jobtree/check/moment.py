@@ -13,8 +13,9 @@ from jobtree.world.plan import Closure, Segment
 
 
 class Moment:
-    """``leases``: all that are there, ``balances``: of pruned ones; ``held``: open ones; ``new``: those that a plan
-    creates then. ``discount``: what a spare GPU weighs, in thousandths, and ``discounts`` what it did before.
+    """``known_as``: envelopes by (budget, name); ``leases``: all that are there, ``balances``: of pruned ones;
+    ``held``: open ones; ``new``: those that a plan creates then. ``discount``: what a spare GPU weighs, in
+    thousandths, and ``discounts`` what it did before.
 
     ``rates``: millicredits per GPU-hour by flavor; ``sites``: see `Rows.sites`.
     """
@@ -29,6 +30,7 @@ class Moment:
         self.owner_of = {budget.name: budget.owner for budget in budgets}
         self.kin = Kin(budgets)
         self.envelopes = {envelope.key: envelope for envelope in envelopes}
+        self.known_as = {(envelope.budget, envelope.name): envelope.key for envelope in envelopes}
         self.aggregates = aggregates
         self.discount = 1000
         self.discounts = rows.seen.discounts

@@ -22,7 +22,7 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
             continue
         envelope = case.envelopes.get(lease.payer)
         if envelope is None:
-            yield _of(lease, "payer-exists", f"{lease.owner} has no envelope {label(lease.payer)} that could pay")
+            yield _missing(case, lease, lease.payer)
             continue
         yield from _who(caps, lease, run, envelope)
         yield from _where(case, lease, envelope)
@@ -37,6 +37,15 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
 
 def _of(lease: Held, invariant: str, message: str) -> Violation:
     return Violation(invariant, f"Lease {lease.namespace}/{lease.name}", message)
+
+
+def _missing(case: Case, lease: Held, payer: EnvelopeKey) -> Violation:
+    """Nobody there is the payer that a lease names: one of its name may be for another flavor."""
+    like = case.known_as.get(payer[:2])
+    other = None if like is None else case.envelopes[like]
+    if other is not None and other.owner == lease.owner:
+        return _of(lease, "payer-flavor", f"{label(payer)} is for {other.flavor} and pays for {lease.flavor}")
+    return _of(lease, "payer-exists", f"{lease.owner} has no envelope {label(payer)} that could pay")
 
 
 def _who(caps: Caps, lease: Held, run: Run, envelope: Envelope) -> Iterator[Violation]:
@@ -68,9 +77,7 @@ def _listed(owner: str, patterns: tuple[str, ...]) -> bool:
 
 def _where(case: Case, lease: Held, envelope: Envelope) -> Iterator[Violation]:
     name = label(envelope.key)
-    if lease.flavor != envelope.flavor:
-        yield _of(lease, "payer-flavor", f"{name} is for {envelope.flavor} and pays for {lease.flavor}")
-    elif case.policy.funding.cross_location == "deny" and not case.matches(envelope, lease.node):
+    if case.policy.funding.cross_location == "deny" and not case.matches(envelope, lease.node):
         selector = ", ".join(f"{key}={value}" for key, value in envelope.selector)
         yield _of(lease, "payer-place", f"{name} pays where {selector}, which node {lease.node} does not match")
 

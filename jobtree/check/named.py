@@ -1,10 +1,11 @@
-"""The payer that a lease or an account names: an envelope by its Budget, its name and its owner (spec §1 Lease).
+"""The payer that a lease or an account names: an envelope by Budget, name, owner and flavor (spec §1 Lease, §3.2).
 
-A Budget of that name by another owner is another payer, as if the one that is named had been deleted.
+A Budget of that name by another owner, or an envelope of that name for another flavor, is another payer, as if the one
+that is named had been deleted.
 """
 
-EnvelopeKey = tuple[str, str, str]
-"""(budget, envelope, owner)."""
+EnvelopeKey = tuple[str, str, str, str]
+"""(budget, envelope, owner, flavor)."""
 
 
 def label(payer: EnvelopeKey) -> str:

@@ -88,7 +88,7 @@ def _charges(case: Case, lease: Held) -> Iterator[tuple[Title, int, int, int]]:
     funded = [entry for entry in lease.funding if entry[0] != "unfunded"]
     for name, since, until, rate in funded:
         lent = funded[0][0] == "borrowed"
-        whose = (*lease.payer, lease.run_owner, lease.flavor, name, lease.role)
+        whose = (*lease.payer[:3], lease.run_owner, lease.flavor, name, lease.role)
         for milli, low, high in weighed(case, lease, since, lease.ended if until is None else until):
             if low < high:
                 yield (*whose, lent, rate or 0, place), milli, low, high

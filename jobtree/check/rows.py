@@ -108,7 +108,7 @@ class Envelope(NamedTuple):
     @property
     def key(self) -> EnvelopeKey:
         """What leases name it by."""
-        return self.budget, self.name, self.owner
+        return self.budget, self.name, self.owner, self.flavor
 
     def is_open(self, at: int) -> bool:
         """Whether ``at`` lies in its window [start, end)."""
@@ -220,7 +220,11 @@ class Held(NamedTuple):
     @property
     def payer(self) -> EnvelopeKey | None:
         """The envelope that pays; None where it started unfunded."""
-        return None if self.budget is None or self.envelope is None else (self.budget, self.envelope, self.owner)
+        return (
+            None
+            if self.budget is None or self.envelope is None
+            else (self.budget, self.envelope, self.owner, self.flavor)
+        )
 
     @property
     def active(self) -> bool:

@@ -28,7 +28,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
     books = _Books(case, caps, ledger, present)
     envelopes: dict[str, list[str]] = defaultdict(list)
     aggregates: dict[str, list[str]] = defaultdict(list)
-    for budget, name, _ in sorted(case.envelopes):
+    for budget, name in sorted(case.known_as):
         envelopes[budget].append(name)
     for cap in case.aggregates:
         aggregates[cap.budget].append(cap.name)
@@ -45,7 +45,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
 
 def _told(books: "_Books", budget: str, status: BudgetStatus) -> Iterator[Violation]:
     for usage in status.envelopes:
-        true = books.envelope((budget, usage.name, books.case.owner_of[budget]))
+        true = books.envelope(books.case.known_as[budget, usage.name])
         yield from _compared(f"Envelope {budget}/{usage.name}", usage, true)
     for usage in status.aggregate_caps:
         cap = next(each for each in books.case.aggregates if (each.budget, each.name) == (budget, usage.name))
@@ -138,7 +138,7 @@ class _Books:
 
     def aggregate(self, cap: Aggregate) -> Figures:
         """The true figures of an aggregate cap."""
-        members = [(cap.budget, name, self.case.owner_of[cap.budget]) for name in cap.envelopes]
+        members = [self.case.known_as[cap.budget, name] for name in cap.envelopes]
         pool = self.caps.together(cap)
         rooms = [sum(self._room(payer) for payer in members)]
         if cap.concurrency is not None:

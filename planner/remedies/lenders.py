@@ -190,7 +190,7 @@ def _spent_terms(bench: Bench, envelope: Envelope) -> _Terms:
         hours = -(-milli * seconds // HOUR_MILLI)
         said["maxGPUHours"], columns["max_gpu_milliseconds"] = hours, hours * HOUR_MILLI
     if envelope.max_millicredits == 0:
-        rate = bench.state.money.rate_milli(bench.state.money.index[envelope.budget, envelope.name, envelope.owner])
+        rate = bench.state.money.rate_milli(bench.state.money.envelopes.index(envelope))
         needed = -(-milli * seconds * rate // (1000 * HOUR_MILLI))
         said["maxCredits"], columns["max_millicredits"] = needed, needed * 1000
     return said, columns

@@ -25,7 +25,12 @@ SPOILS = [
         lambda s: s.respec(0, paid_by=payer("org-a/more")),
         "payer-exists class-derived classes-partition-width",
     ),
-    Spoil("simple", "an envelope of another flavor", lambda s: s.envelope("org-a", {"flavor": "A100"}), "payer-flavor"),
+    Spoil(
+        "simple",
+        "an envelope of another flavor",
+        lambda s: s.envelope("org-a", {"flavor": "A100"}),
+        "payer-flavor class-derived classes-partition-width",
+    ),
     Spoil(
         "simple",
         "an envelope of another region",

@@ -53,7 +53,7 @@ SPOILS = [
         "simple",
         "a flavor that the run does not ask for",
         lambda s: s.respec(0, flavor="A100"),
-        "lease-truthful payer-flavor",
+        "lease-truthful payer-flavor class-derived classes-partition-width",
     ),
     Spoil(
         "simple",

@@ -1,75 +1,21 @@
 """Whatever a hand makes of a status: cycles plan the fleet, nothing is held twice or refunded (spec §2, §3.6)."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from exporters.writes import writes_for
 from jobtree.api import ANNOTATION_COMPLETED
-from jobtree.check import Violation, check
-from jobtree.cluster.statefile import StateFile
-from jobtree.world.plan import Plan
-from jobtree.world.snapshot import take
-from planner import plan
 from tests.cycle import hands
+from tests.cycle.played import NOTHING, cycle, held_twice, lacking
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import moment, unix
 from tests.support.worlds import World
 
 AT = unix("2026-01-01T00:10:00Z")
-Work = tuple[list[Any], ...]
-NOTHING: Work = ([], [], [], [], [])
-
-
-class Cycle(NamedTuple):
-    """A plan, and what the checker says of it."""
-
-    plan: Plan
-    violations: list[Violation]
-
-    @property
-    def work(self) -> Work:
-        """Violations, closures, segments, leases and statuses of runs: nothing of it where nothing happens."""
-        plan = self.plan
-        return (self.violations, plan.closures, plan.segments, plan.leases, plan.runs)
-
-    @property
-    def charged(self) -> Mapping[tuple[str, str], int | float]:
-        """GPU-seconds by envelope."""
-        usages = [(each.name, usage) for each in self.plan.budgets for usage in each.status.envelopes]
-        return {(budget, usage.name): usage.gpu_seconds_consumed for budget, usage in usages}
-
-
-def cycle(path: Path, at: int, *, write: bool = True) -> Cycle:
-    """A cycle on a state file, without a lake."""
-    cluster = StateFile(path, at)
-    intake = cluster.read()
-    snapshot = take(intake)
-    made = plan(snapshot, at)
-    if write:
-        cluster.write(writes_for(intake, made), intake.revision)
-    return Cycle(made, check(snapshot, made))
-
-
-def held_twice(before: list[Document], after: list[Document]) -> list[list[str]]:
-    """Open leases that share a slot and a role since the cycle between."""
-    held: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for each in after:
-        if each["kind"] == "Lease" and not each["status"].get("closed"):
-            for slot in each["spec"]["slice"]["nodes"]:
-                held[slot, each["spec"]["slice"]["role"]].append(each["metadata"]["name"])
-    there = {each["metadata"]["name"] for each in before}
-    return [names for names in held.values() if len(names) > 1 and not there.issuperset(names)]
-
-
-def lacking(charged: Mapping[Any, int | float], at_least: Mapping[Any, int | float]) -> dict[Any, tuple[Any, Any]]:
-    """Envelopes that are there and were charged less."""
-    return {key: (charged[key], least) for key, least in at_least.items() if key in charged and charged[key] < least}
 
 
 @pytest.fixture(scope="module")

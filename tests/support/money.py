@@ -19,8 +19,8 @@ from typing import Any
 from tests.support.times import unix
 
 Document = dict[str, Any]
-Payer = tuple[str, str, str]
-"""(Budget, envelope, owner)."""
+Payer = tuple[str, str, str, str]
+"""(Budget, envelope, owner, flavor)."""
 Span = tuple[int, int, int, int]
 """(from, to, milli-GPUs, millicredits per GPU-hour)."""
 
@@ -73,7 +73,7 @@ class Law:
         ]
         self.owners = {spec["owner"] for spec in self.budgets.values()}
         self.envelopes = {
-            (name, each["name"], spec["owner"]): each
+            (name, each["name"], spec["owner"], each["flavor"]): each
             for name, spec in self.budgets.items()
             for each in spec["envelopes"]
         }
@@ -120,7 +120,7 @@ class Law:
             yield from _caps(f"loans of {'/'.join(key[:2])}", lent, self._loans(key), lambda _, start=start: start)
         for name, spec in self.budgets.items():
             for cap in spec.get("aggregateCaps", ()):
-                members = {(name, each, spec["owner"]) for each in cap["envelopes"]}
+                members = {key for key in self.envelopes if key[0] == name and key[1] in cap["envelopes"]}
                 limits = {"GPUs": cap.get("maxConcurrency"), **_amounts(cap)}
                 yield from _caps(f"{name}/{cap['name']}", limits, lambda p, m=members: p.payer in m, self.start)
 
@@ -212,7 +212,9 @@ def _usage(after: Sequence[Document], law: Law, payments: Sequence[Payment], at:
             continue
         name = document["metadata"]["name"]
         for usage in status["envelopes"]:
-            mine = [each for each in payments if each.payer == (name, usage["name"], law.budgets[name]["owner"])]
+            mine = [
+                each for each in payments if each.payer[:2] == (name, usage["name"]) and each.payer in law.envelopes
+            ]
             true = sum(_until(each, at).charge(law.start(each), rated=False) for each in mine)
             if Fraction(str(usage["gpuSecondsConsumed"])) * 1000 != true:
                 yield f"{name}/{usage['name']} says {usage['gpuSecondsConsumed']} GPU-seconds, its ledger {true / 1000}"
@@ -229,14 +231,14 @@ def _payments(documents: Sequence[Document], law: Law, at: int) -> Iterator[Paym
             funded = [each for each in lease["status"].get("funding", []) if each["class"] != "unfunded"]
             spans = [span for each in funded for span in _spans(lease, each, law, at)]
             lent = bool(funded) and funded[0]["class"] == "borrowed"
-            payer = paid["budget"], paid["envelope"], spec["owner"]
+            payer = paid["budget"], paid["envelope"], spec["owner"], spec["flavor"]
             here = None if node not in labels else _Labels(labels[node])
             yield Payment(payer, spec["owner"], spec["runOwner"], spec["flavor"], here, lent, spans)
     for each in _accounts(documents):
         place = json.loads(each["place"]) if "place" in each else None
         rate = each.get("rateMilli", 0)
         spans = [(since, until, milli, rate) for since, until, milli in each["spans"]]
-        payer = each["budget"], each["envelope"], each["owner"]
+        payer = each["budget"], each["envelope"], each["owner"], each["flavor"]
         yield Payment(payer, each["owner"], each["runOwner"], each["flavor"], place, each.get("lent", False), spans)
 
 

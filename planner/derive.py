@@ -20,7 +20,7 @@ from policies.book import book_of
 from policies.caps import CapBook
 from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.classes import Funded, derive
-from policies.endings import Ending
+from policies.endings import Ending, Unread
 from policies.fleet import Fleet
 from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
@@ -152,7 +152,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     own_pods, foreign = _pods(tables["pods"], runs, held)
     nodes = {lease.node for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], nodes, _quarantined_nodes(tables["quarantine"]), policy, at)
-    ended = endings.endings(runs, held, own_pods, lost, _quarantined(tables["quarantine"]), snapshot.since, at)
+    ended = endings.endings(runs, held, own_pods, lost, _unread(tables["quarantine"]), snapshot.since, at)
     closures = _closures(leases, ended, lost, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
@@ -231,15 +231,12 @@ def _quarantined_nodes(table: pa.Table) -> set[str]:
     return {name for kind, name in rows if kind == "Node"}
 
 
-def _quarantined(table: pa.Table) -> frozenset[RunKey]:
-    """Runs that cannot be read."""
-    return frozenset(
-        (namespace, name)
-        for kind, namespace, name in zip(
-            col.texts(table, "kind"), col.texts(table, "namespace"), col.texts(table, "name"), strict=True
-        )
-        if kind == "Run"
-    )
+def _unread(table: pa.Table) -> Unread:
+    """Runs and Leases that cannot be read."""
+    found: dict[str, set[tuple[str, str]]] = {"Run": set(), "Lease": set()}
+    for kind, namespace, name in zip(*(col.texts(table, each) for each in ("kind", "namespace", "name")), strict=True):
+        found.setdefault(kind, set()).add((namespace, name))
+    return Unread(frozenset(found["Run"]), frozenset(found["Lease"]))
 
 
 def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:

@@ -10,7 +10,8 @@ from typing import Final, get_args
 
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
-from policies.claims import LeaseRow, RunKey
+from policies.broken import lack
+from policies.claims import LeaseKey, LeaseRow, RunKey
 from policies.runs import RunRow
 
 _REASONS: Final = frozenset(get_args(ClosureReason))
@@ -18,12 +19,28 @@ _REASONS: Final = frozenset(get_args(ClosureReason))
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A run that holds nothing any more. ``reason``: of its leases' closure; ``outcome``: empty if it may return."""
+    """A run that holds nothing any more.
+
+    ``reason``: of its leases' closure; ``outcome``: empty if it may return; ``odd``: a hand took something from it.
+    """
 
     outcome: str
     reason: str
     ended: int
     message: str
+    odd: bool = False
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Keys of Runs and of Leases that cannot be read."""
+
+    runs: frozenset[RunKey]
+    leases: frozenset[LeaseKey]
+
+    def may_hold_for(self, run: RunRow) -> bool:
+        """May one of these Leases, by its name, be the run's?"""
+        return any(lease[0] == run.namespace and lease[1].startswith(f"{run.name}-") for lease in self.leases)
 
 
 def endings(
@@ -31,22 +48,24 @@ def endings(
     held: Mapping[RunKey, list[LeaseRow]],
     pods: Mapping[RunKey, list[str]],
     lost: frozenset[str],
-    quarantined: frozenset[RunKey],
+    unread: Unread,
     since: int | None,
     at: int,
 ) -> dict[RunKey, Ending]:
     """Runs that end now.
 
     ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods; ``lost``: failed nodes;
-    ``quarantined``: runs that cannot be read, which keep what they hold; ``since``: when the last cycle was.
+    ``unread``: what cannot be read keeps what it holds; ``since``: when the last cycle was.
     """
     found: dict[RunKey, Ending] = {}
-    for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - quarantined):
+    for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - unread.runs):
         run = runs.get(key)
         leases = held.get(key, [])
         ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), since, at)
         if ending is None and run is not None:
             ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
+        if ending is None and run is not None and not unread.may_hold_for(run):
+            ending = _broken(run, leases, at)
         if ending is not None:
             found[key] = ending
     return found
@@ -85,7 +104,7 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | N
     limit_at = limit_end(start, run.limit)
     limit_at = None if limit_at is None else max(limit_at, settled)
     if run.outcome:
-        return _over_already(run, limit_at, at) if leases else None
+        return _over_already(run, limit_at, settled, at) if leases else None
     completed = run.completed_at
     if completed is not None and (limit_at is None or completed <= limit_at) and completed <= at:
         return Ending("Completed", "Completed", max(completed, settled, start or 0), "Marked complete.")
@@ -111,11 +130,13 @@ def _settled(leases: list[LeaseRow], since: int | None) -> int:
     return max(*told, since or 0) if told else 0
 
 
-def _over_already(run: RunRow, limit_at: int | None, at: int) -> Ending:
+def _over_already(run: RunRow, limit_at: int | None, settled: int, at: int) -> Ending:
     """Of a run that is said to be over and still holds leases: they close for its reason, where that is one."""
     reason = run.outcome_reason
     if run.outcome == "Completed" or reason == "Completed" or reason not in _REASONS:
         reason = run.outcome
+    if reason == "Completed" and run.completed_at is not None and run.completed_at <= at:
+        return Ending(run.outcome, reason, max(run.completed_at, settled), "")
     if reason != "TimeLimit":
         return Ending(run.outcome, reason, at, "")
     if limit_at is None or limit_at > at:
@@ -138,3 +159,9 @@ def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending | None:
         return None
     words = f"Node {', '.join(sorted(lost))} failed under it."
     return Ending("" if run.requeue else "Failed", "NodeFailure", at, words)
+
+
+def _broken(run: RunRow, leases: list[LeaseRow], at: int) -> Ending | None:
+    """A gang that is not whole any more stops likewise."""
+    words = lack(run, leases)
+    return Ending("" if run.requeue else "Failed", "Failed", at, words, odd=True) if words else None

@@ -57,6 +57,14 @@ class Case(Moment):
             return ("Run", *lease.run_key) not in self.quarantined
         return not self.is_of(lease, run)
 
+    def may_be_unread(self, run: Run) -> bool:
+        """Whether a Lease that may be the run's, by its name, cannot be read."""
+        own = f"{run.name}-"
+        return any(
+            (kind, namespace) == ("Lease", run.namespace) and name.startswith(own)
+            for kind, namespace, name in self.quarantined
+        )
+
     def line(self, key: RunKey) -> list[Run]:
         """A run and the runs above it in its tree, as far as they are there."""
         found: list[Run] = []

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from jobtree.check.case import Case
 from jobtree.check.rows import Run, RunKey
+from jobtree.check.shape import lacks
 from jobtree.check.violation import Violation
 
 FINAL = {"Completed": "Completed", "Failed": "Failed", "TimeLimit": "Failed", "Cancelled": "Failed"}
 """Reasons of closure that decide the run's fate."""
-INTERRUPTING = ("NodeFailure", "ReclaimUnfunded", "ReclaimedBySpare", "Lottery")
+BROKEN = "Failed, whole no more"
+"""In place of Failed, where no pod failed and the gang lacks what a hand took from it."""
+INTERRUPTING = ("NodeFailure", "ReclaimUnfunded", "ReclaimedBySpare", "Lottery", BROKEN)
 """Those after which ``requeue`` decides."""
 
 
@@ -24,13 +27,16 @@ def violations(case: Case) -> Iterator[Violation]:
             yield _of(key, f"it is {run.outcome} for good, and would be {phase}")
         ended = reasons.get(key)
         if ended and not case.after(key) and run.outcome is None:
-            yield from _fate(key, run, ended, phase)
+            yield from _fate(case, key, run, ended, phase)
         elif run.outcome is None and phase == "Completed" and not _may_complete(case, run):
             yield _of(key, "it would be Completed, and nothing says that it is")
 
 
-def _fate(key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
+def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
     words = ", ".join(sorted(reasons))
+    pods = case.pod_phases.get(key, set())
+    if "Failed" in reasons and not pods & {"Failed", "Pending"} and lacks(case, key):
+        reasons = reasons - {"Failed"} | {BROKEN}
     decided = {FINAL[reason] for reason in reasons if reason in FINAL}
     if decided and phase not in decided:
         yield _of(key, f"its leases end as {words}, and it would be {phase}")

@@ -10,6 +10,7 @@ from jobtree.api.lease import ClosureReason
 from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.rows import Held, Run, RunKey
+from jobtree.check.shape import lacks
 
 _MAY_END: Mapping[str, frozenset[str | None]] = {
     "Completed": frozenset({"Completed"}),
@@ -65,8 +66,9 @@ def _completed(ending: Ending) -> bool:
 
 
 def _failed(ending: Ending) -> bool:
-    """Some pod failed, or found no place for long."""
-    return bool(ending.case.pod_phases.get(ending.run.key, set()) & {"Failed", "Pending"})
+    """Some pod failed, or found no place for long; or the gang is whole no more."""
+    told = ending.case.pod_phases.get(ending.run.key, set()) & {"Failed", "Pending"}
+    return bool(told) or lacks(ending.case, ending.lease.run_key)
 
 
 def _timed_out(ending: Ending) -> bool:

@@ -15,16 +15,46 @@ from jobtree.check.violation import Violation
 
 
 def violations(case: Case) -> Iterator[Violation]:
-    """Runs that the plan touches and that hold something afterwards are whole."""
+    """Runs that the plan touches and that hold something afterwards are whole; no run is left that lacks something.
+
+    One that gets nothing new and was of no shape before is the cluster's to repair.
+    """
     for key in case.touched:
         run = case.run_of(key)
         leases = case.after(key)
         if run is not None and run.total and leases:
-            yield from _width(case, key, run, leases)
-            yield from _groups(case, key, run, leases)
-            yield from _spares(case, key, run, leases)
-            yield from _domains(case, key, run, leases)
-            yield from _pods(key, run, leases)
+            found = [*_shape(case, key, run, leases)]
+            if found and (key in case.new_by or not any(_shape(case, key, run, case.open_by[key]))):
+                yield from found
+    for key, leases in case.held_by.items():
+        if key not in case.new_by and lacks(case, key):
+            sentence = f"it would run on with {width(leases)} GPUs, and lacks others of its width or groups"
+            yield _of(key, "running-has-width", sentence)
+
+
+def _shape(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
+    yield from _width(case, key, run, leases)
+    yield from _groups(case, key, run, leases)
+    yield from _spares(case, key, run, leases)
+    yield from _domains(case, key, run, leases)
+    yield from _pods(key, run, leases)
+
+
+def lacks(case: Case, key: RunKey) -> bool:
+    """Whether what a run holds before the plan is less than its least width, or than groups of which it holds some.
+
+    Nothing is known where a Lease that may be its own, by its name, cannot be read, or the Run itself.
+    """
+    run = case.run_of(key)
+    if run is None or not run.total:
+        return False
+    held: dict[int, int] = defaultdict(int)
+    for lease in case.open_by.get(key, ()):
+        if case.is_of(lease, run):
+            held[lease.group] += lease.gpus if lease.active else 0
+    least = run.total if run.min_total is None else run.min_total
+    less = sum(held.values()) < least or any(held[group] < group_size(run, group) for group in held)
+    return bool(held) and less and not case.may_be_unread(run)
 
 
 def _of(key: RunKey, invariant: str, message: str) -> Violation:

@@ -1,22 +1,32 @@
-"""Open leases that contradict the objects that they name, where a hand has edited either (spec §1 Lease, §2).
+"""Open leases that contradict one another or the objects that they name, where a hand has edited either (spec §1, §2).
 
 Each is read as it stands, and only named here:
 
     payer    the Budget of that name has another owner, or its envelope of that name another flavor: the payer is gone,
              and nobody pays (`policies.named`)
+    run      the Run that it names has another owner or flavor than it says
+    slots    another lease of its role holds one of its slots too: both count, until somebody deletes one
+    width    a Run holds more GPUs than its greatest width
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from jobtree.api import Budget, Lease
+from jobtree.api import Budget, Lease, Run
+from jobtree.api.counted import counted
 
 
-def odd(leases: Iterable[Lease], budgets: Iterable[Budget]) -> Iterator[tuple[Lease, str]]:
-    """Open leases of which that is so, each with a sentence."""
+def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run]) -> Iterator[tuple[Lease | Run, str]]:
+    """Objects of which that is so, each with a sentence. ``leases``: all that are there, in order."""
+    opened = [lease for lease in leases if not lease.status.closed]
     by_name = {budget.name: budget for budget in budgets}
-    for lease in leases:
-        if not lease.status.closed and (words := _payer(lease, by_name)):
-            yield lease, words
+    runs_by_key = {(run.namespace, run.name): run for run in runs}
+    for lease in opened:
+        for words in (_payer(lease, by_name), _run(lease, runs_by_key.get(lease.run_key))):
+            if words:
+                yield lease, words
+    yield from _slots(opened)
+    yield from _widths(opened, runs_by_key)
 
 
 def _payer(lease: Lease, budgets: Mapping[str, Budget]) -> str:
@@ -32,3 +42,42 @@ def _payer(lease: Lease, budgets: Mapping[str, Budget]) -> str:
         now = f"that envelope is for {flavor} now"
         return f"its payer {paid.budget}/{paid.envelope} for {spec.flavor} is not there, {now}: nobody pays for it"
     return ""
+
+
+def _run(lease: Lease, run: Run | None) -> str:
+    spec = lease.spec
+    if run is None or (spec.run_uid and run.metadata.uid and spec.run_uid != run.metadata.uid):
+        return ""  # of an earlier Run of that name: it closes
+    if run.spec.owner != spec.run_owner:
+        return f"its runOwner is {spec.run_owner}, and Run {run.name} is of {run.spec.owner}: both stand as they are"
+    asked = run.spec.resources.gpu_type
+    if asked != spec.flavor:
+        return f"its flavor is {spec.flavor}, and Run {run.name} asks for {asked or 'no GPUs'}: both stand as they are"
+    return ""
+
+
+def _slots(opened: list[Lease]) -> Iterator[tuple[Lease, str]]:
+    """Of leases that share a slot, all but the first in order."""
+    holders: dict[tuple[str, str], Lease] = {}
+    for lease in opened:
+        role, taken = lease.spec.slice.role, ""
+        for slot in lease.spec.slice.nodes:
+            other = holders.setdefault((role, slot), lease)
+            if other is not lease and not taken:
+                taken = f"its slot {slot} is held by Lease {other.namespace}/{other.name} too"
+        if taken:
+            yield lease, f"{taken}: both count; delete the one that is wrong"
+
+
+def _widths(opened: list[Lease], runs: Mapping[tuple[str, str], Run]) -> Iterator[tuple[Run, str]]:
+    held: dict[tuple[str, str], int] = defaultdict(int)
+    for lease in opened:
+        if lease.spec.slice.role == "Active":
+            held[lease.run_key] += len(lease.spec.slice.nodes)
+    for key, gpus in held.items():
+        run = runs.get(key)
+        if run is not None and run.spec.array is None:
+            width = run.spec.malleable
+            most = run.spec.total_gpus if width is None else width.max_total_gpus
+            if gpus > most:
+                yield run, f"it holds {counted(gpus, 'GPU')}, more than its {most}: a Lease of it is one too many"

@@ -293,8 +293,8 @@ class _Reading:
         maps = [key[2:] for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
         for name, message in lost(maps, self.found["Plan"].values()):
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
-        for lease, message in holdings.odd(self.found["Lease"].values(), self.found["Budget"].values()):
-            self._warn(Key(GROUP, "Lease", lease.namespace, lease.name), [message])
+        for each, message in holdings.odd(*(self.found[kind].values() for kind in ("Lease", "Budget", "Run"))):
+            self._warn(Key(GROUP, each.kind, each.namespace, each.name), [message])
         if self.policy() is None:
             self._warn(POLICY, ["there is none: the built-in defaults hold"])
         return Intake(

@@ -127,8 +127,12 @@ def _said(lease: Lease, claims: list[_Claim], at: int) -> tuple[FundingClass, Ra
 
 def _is_begun(lease: Lease) -> bool:
     """Whether a cycle opened it, which begins the ledger of what is paid at once; one written by hand may have none."""
-    spec = lease.spec
-    return spec.paid_by is not None and spec.cycle == str(spec.interval.start).replace("-", "").replace(":", "")
+    return lease.spec.paid_by is not None and opened_at(lease, lease.spec.interval.start)
+
+
+def opened_at(lease: Lease, at: Time) -> bool:
+    """Whether the cycle that opened it, by its name, was at that second."""
+    return lease.spec.cycle == str(at).replace("-", "").replace(":", "")
 
 
 def _may_be(rate: Rate) -> bool:

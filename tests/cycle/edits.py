@@ -79,21 +79,11 @@ def _edit(draw: Draw, documents: list[Document]) -> str:
     each = draw(st.sampled_from([each for each in documents if each["kind"] in ("Budget", "Budget", "Policy")]))
     name, spec = f"{each['kind']} {each['metadata']['name']}", each["spec"]
     if each["kind"] == "Policy":
-        return f"{name}.{_set(draw, spec, POLICY)}"
+        return f"{name}.{hands.set_one(draw, spec, POLICY)}"
     way: str = draw(st.sampled_from(["envelope"] * 6 + ["budget", "budget", "delete"]))
     if way == "delete":
         documents.remove(each)
         return f"{name} deleted"
     if way == "budget" or not spec["envelopes"]:
-        return f"{name}.{_set(draw, spec, BUDGET)}"
-    return f"{name}.{_set(draw, draw(st.sampled_from(spec['envelopes'])), ENVELOPE)}"
-
-
-def _set(draw: Draw, holder: Document, fields: dict[str, tuple[Any, ...]]) -> str:
-    field = draw(st.sampled_from(sorted(fields)))
-    value = draw(st.sampled_from(fields[field]))
-    if value is None:
-        holder.pop(field, None)
-    else:
-        holder[field] = copy.deepcopy(value)
-    return f"{field} = {value}"
+        return f"{name}.{hands.set_one(draw, spec, BUDGET)}"
+    return f"{name}.{hands.set_one(draw, draw(st.sampled_from(spec['envelopes'])), ENVELOPE)}"

@@ -132,3 +132,14 @@ def _edited(draw: Draw, holder: Any, key: Any) -> str:
 
 def _is_time(text: Any) -> bool:
     return isinstance(text, str) and text[4:5] == "-" and text.endswith("Z")
+
+
+def set_one(draw: Draw, holder: Document, fields: dict[str, tuple[Any, ...]]) -> str:
+    """Says something else in one of these ``fields``, or with None takes it out."""
+    field = draw(st.sampled_from(sorted(fields)))
+    value = draw(st.sampled_from(fields[field]))
+    if value is None:
+        holder.pop(field, None)
+    else:
+        holder[field] = copy.deepcopy(value)
+    return f"{field} = {value}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from jobtree.api import ANNOTATION_COMPLETED
-from tests.cycle import hands
+from tests.cycle import hands, specs
 from tests.cycle.played import NOTHING, cycle, held_twice, lacking
 from tests.support import documents as doc
 from tests.support.documents import Document
@@ -57,6 +57,17 @@ def test_what_a_lease_was_charged_stays(
 
     if any(warning.object.startswith("Lease ") for warning in found.plan.warnings):
         assert lacking(found.charged, sound) == {}
+
+
+@settings(max_examples=30)
+@given(case=specs.edited())
+def test_an_edited_lease_stops_no_cycle(path: Path, case: hands.Case) -> None:
+    path.write_text(doc.as_json(case.documents), encoding="utf-8")
+
+    assert cycle(path, AT).violations == []
+    assert held_twice(case.documents, doc.read(path)) == []
+    assert cycle(path, AT, write=False).work == NOTHING
+    assert cycle(path, AT + 60).work == NOTHING
 
 
 SPECS: dict[str, Any] = {

@@ -20,7 +20,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("edits") / "cluster.json"
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=edits.edited())
 def test_an_edit_stops_no_cycle(path: Path, case: hands.Case) -> None:
     path.write_text(doc.as_json(case.documents), encoding="utf-8")

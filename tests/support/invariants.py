@@ -31,7 +31,6 @@ class _World:
         self.nodes = {each["metadata"]["name"]: each for each in after if each["kind"] == "Node"}
         self.leases = {_key(each): each for each in after if each["kind"] == "Lease"}
         self.before = {_key(each): each for each in before if each["kind"] == "Lease"}
-        self.budgets = {each["metadata"]["name"]: each for each in after if each["kind"] == "Budget"}
         self.open = {key: each for key, each in self.leases.items() if not each.get("status", {}).get("closed")}
 
     def open_of(self, run: tuple[str, str], role: str = "Active") -> list[Document]:
@@ -117,15 +116,16 @@ def _classes_partition_width(world: _World) -> Iterator[str]:
 
 
 def _one_node_one_payer(world: _World) -> Iterator[str]:
+    owners = money.owners(world.documents)
     for key, lease in world.leases.items():
         nodes = {slot.rpartition("#")[0] for slot in lease["spec"]["slice"]["nodes"]}
         if len(nodes) != 1:
             yield f"lease {key} spans {sorted(nodes)}"
         paid = lease["spec"].get("paidBy")
-        payer = world.budgets.get(paid["budget"]) if paid else None
+        payer = owners.get(paid["budget"]) if paid else None
         funding = lease["status"].get("funding", []) if key in world.open else []
-        if payer is not None and payer["spec"]["owner"] != lease["spec"]["owner"] and _is_funded(funding):
-            yield f"lease {key} is of {lease['spec']['owner']} and paid by {payer['spec']['owner']}"
+        if payer is not None and payer != lease["spec"]["owner"] and _is_funded(funding):
+            yield f"lease {key} is of {lease['spec']['owner']} and paid by {payer}"
 
 
 def _is_funded(segments: Sequence[Document]) -> bool:

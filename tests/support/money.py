@@ -163,6 +163,12 @@ def _caps(name: str, limits: Document, counts: Any, since: Any) -> Iterator[Cap]
             yield Cap(name, measure, whole, counts, since)
 
 
+def owners(documents: Sequence[Document]) -> dict[str, str]:
+    """Owner of each Budget that the last cycle could read."""
+    law = _law(documents)
+    return {} if law is None else {name: spec["owner"] for name, spec in law.budgets.items()}
+
+
 def violations(before: Sequence[Document], after: Sequence[Document], at: int) -> Iterator[str]:
     """What is overdrawn, and usage that is not the integral of the ledger, around a cycle at Unix second ``at``."""
     last, now = _last(before), _last(after)

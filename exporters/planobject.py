@@ -38,6 +38,8 @@ def build(intake: Intake, plan: Plan) -> api.Plan:
             version=plan.jobtree,
             solver=api.Solver(name=plan.solver.name, version=plan.solver.version, options=plan.solver.options),
             budgets=seen.digest_of(record(intake, plan.at)),
+            given=plan.given,
+            changed=Time(plan.changed),
             details=(api.Detail(name="plan", sha256=hashlib.sha256(plan_bytes(plan)).hexdigest()),),
         ),
         status=api.PlanStatus(

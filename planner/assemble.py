@@ -60,6 +60,8 @@ def assemble(
         cycle=cycle,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
+        given=state.given,
+        changed=state.changed,
         solver=incumbent.solver,
         stages=incumbent.stages,
         closures=state.closures,

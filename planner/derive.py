@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
+from jobtree.world.given import given_of
 from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
 from planner.lower import Waiting, few
@@ -27,6 +28,7 @@ from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
 from policies.runs import RunRow, read_runs
+from policies.yielding import unchanged_since
 
 
 @dataclass
@@ -35,7 +37,8 @@ class State:
 
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
-    ``rooms``: what is free, once it has been counted.
+    ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes; ``changed``: when a
+    cycle last had another than the one before, or saw something end.
     """
 
     at: int
@@ -54,6 +57,8 @@ class State:
     node_site: dict[str, int]
     pending: list[RunRow]
     turns: dict[LeaseKey, list[Turn]]
+    given: str
+    changed: int
     doubt: str = ""
     lost: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
@@ -95,9 +100,9 @@ class State:
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         exact = few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas())
-        came = (run.created for run in self.runs.values())
-        newest = max((time for time in came if time <= self.at), default=0)  # one dated in future has not come yet
-        return Waiting.of(ready, self.fleet, self.book, self.funded, self.taken, ties, newest=newest, exact=exact)
+        return Waiting.of(
+            ready, self.fleet, self.book, self.funded, self.taken, ties, changed=self.changed, exact=exact
+        )
 
     def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
         """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""
@@ -165,6 +170,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     limits = endings.limit_ends(runs, staying)
     still = [lease for mine in staying.values() for lease in mine if is_frozen(lease)]
     taken = kept(book, charged, [x for x in still if x.budget in book.money.quarantined], node_site, limits)
+    given = given_of(snapshot, at)
     state = State(
         at=at,
         policy=policy,
@@ -180,6 +186,8 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         funded=_funded(book, limits, staying, malleable, taken, node_site),
         foreign=foreign,
         turns=turns,
+        given=given,
+        changed=at if closures or _over(runs, ended) else unchanged_since(tables["seen_world"], given, at),
         doubt=doubt,
         lost=lost_record,
         node_site=node_site,
@@ -187,6 +195,11 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     )
     _block(state)
     return state
+
+
+def _over(runs: Mapping[RunKey, RunRow], ended: Mapping[RunKey, Ending]) -> bool:
+    """Is some run over now that was not before? One for CPUs holds no lease whose closure would tell."""
+    return any(ending.outcome and not runs[key].outcome for key, ending in ended.items() if key in runs)
 
 
 def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey, list[LeaseRow]]:

@@ -146,13 +146,13 @@ class Waiting:
         spent: Spent,
         ties: Ties,
         *,
-        newest: int,
+        changed: int,
         exact: bool,
     ) -> "Waiting":
-        """Of runs that may start; ``newest``: when the youngest Run of all came."""
+        """Of runs that may start; ``changed``: when a cycle last saw another world."""
         payers = PayerLists(book)
         lists = [payers.of(run) for run in runs]
-        yielding = Yielding.of(book, running, spent, _asks(runs, lists), newest)
+        yielding = Yielding.of(book, running, spent, _asks(runs, lists), changed)
         known: dict[tuple[Right, ...], int] = {(): 0}
         of_list: dict[int, int] = {}
         for purse in lists:

@@ -107,8 +107,10 @@ def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus
     placed, waits = found.chosen
     base = snapshot if whole else after(snapshot, _without(plan, placed.key))
     held = suspended(base, [placed.key])
-    worlds = [state_of(world, plan.at) for world in (base, held)]
-    now, then = worlds if whole else [weighed(state, (key, other)) for state in worlds]
+    now = state_of(base, plan.at)
+    then = replace(state_of(held, plan.at), changed=now.changed)  # holding it back lets nobody recall more
+    if not whole:
+        now, then = (weighed(state, (key, other)) for state in (now, then))
     present, instead = _scenario(now, None), _scenario(then, waits.key)
     if waits.key in instead.started:
         return replace(found, present=present, instead=instead)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import pyarrow as pa
+
+from jobtree.world import values
 from policies.caps import CapBook, Lane
 from policies.classes import OLD_LOAN, Funded, Part, Sums, weigh
 from policies.ledger import Spent
@@ -43,6 +46,12 @@ class Right(NamedTuple):
     standing: int
 
 
+def unchanged_since(seen_world: pa.Table, given: str, at: int) -> int:
+    """Since when the world is what it is, where nothing ends: as the last cycle said if it had the same ``given``."""
+    told = zip(values.texts(seen_world, "given"), values.ints(seen_world, "changed").tolist(), strict=True)
+    return min((changed for before, changed in told if before == given), default=at)
+
+
 def takes_of(book: CapBook, touched: Sums, second: Sums) -> dict[Limit, int]:
     """What the pass holds to: look-ahead is for admissions only."""
     now = {Limit(cap, False): weight for cap, weight in touched.items() if not book.caps[cap].ahead}
@@ -54,7 +63,8 @@ class Yielding:
     """``parts``: those that may change, by their place in the pass; ``takes``: what each running part takes.
 
     ``room``: part → what each of its limits leaves to it beside charges and the parts before it that never change;
-    ``running``: all parts; ``lanes``: what a GPU takes where it is paid; ``newest``: when the youngest Run came.
+    ``running``: all parts; ``lanes``: what a GPU takes where it is paid; ``changed``: when the world
+    last did.
     """
 
     running: Sequence[Part]
@@ -62,10 +72,10 @@ class Yielding:
     takes: list[dict[Limit, int]]
     room: dict[int, dict[Limit, int]]
     lanes: "LaneTakes"
-    newest: int
+    changed: int
 
     @classmethod
-    def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask], newest: int) -> "Yielding":
+    def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask], changed: int) -> "Yielding":
         """Of running work beside what waits."""
         takes = [takes_of(book, part.touched, part.second) for part in running.parts]
         lanes = LaneTakes(book)
@@ -76,7 +86,7 @@ class Yielding:
         room: dict[int, dict[Limit, int]] = {}
         shaken: set[Limit] = set()
         for i, part in enumerate(running.parts):
-            reached = part.place.admitted < newest and any(
+            reached = part.place.admitted < changed and any(
                 sum(wanted.get((limit, near), 0) for near in range(part.place.standing)) > left[limit]
                 for limit in takes[i]
             )
@@ -87,15 +97,15 @@ class Yielding:
             elif running.outcome.funded[i]:
                 for limit, weight in takes[i].items():
                     rest[limit] -= weight
-        return cls(running.parts, found, takes, room, lanes, newest)
+        return cls(running.parts, found, takes, room, lanes, changed)
 
     def recalls(self, standing: int, part: Part) -> bool:
         """May a part give way to a start that stands there?
 
-        To a nearer one, where there is a Run that came after it was admitted: those that waited then lost to it, and an
+        To a nearer one, where the world has changed since it was admitted: those that waited then lost to it, and an
         unchanged world is to be planned to nothing.
         """
-        return standing < part.place.standing and part.place.admitted < self.newest
+        return standing < part.place.standing and part.place.admitted < self.changed
 
     @cached_property
     def by_limit(self) -> dict[Limit, list[int]]:

@@ -50,6 +50,17 @@ class PlanSpec(Strict, frozen=True, kw_only=True):
             " ran in between; they are in the ConfigMap `jobtree-budgets`."
         ),
     ] = None
+    given: Annotated[
+        Digest | None,
+        Meta(description="Digest of all that no cycle writes: nodes, what people wrote, the windows that are open."),
+    ] = None
+    changed: Annotated[
+        Time | None,
+        Meta(
+            description="When a cycle last found `given` another than the one before had it, or something ended. Claims"
+            " admitted before that give way to nearer starts."
+        ),
+    ] = None
 
 
 class Stage(Tolerant, frozen=True, kw_only=True):

@@ -84,7 +84,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "no-overdraft-credits": "Nothing is charged to credits that are gone, in any second since the last cycle.",
     "look-ahead-hours": "Hours that are left cover every funded claim of a period ahead.",
     "look-ahead-credits": "Credits that are left cover every funded claim of a period ahead.",
-    "recall-justified": "A claim loses its payer to nearer starts alone, once a Run came after it was admitted.",
+    "recall-justified": "A claim loses its payer to nearer starts alone, once the world changed after it was admitted.",
     # classes and ledger
     "class-derived": "Ledgers have at every second the class that the order of claims gives.",
     "segments-append-only": "Segments are appended to open leases, each after the last, after the last cycle, and new.",
@@ -111,7 +111,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "classes-partition-width": "A run's GPUs by class are those of its leases, and add up to its width.",
     "status-agrees": "A run's width, start, limit and lenders are those of its leases.",
     # the plan
-    "plan-names-snapshot": "The plan names the snapshot and the Policy that it is checked against.",
+    "plan-names-snapshot": "The plan names its snapshot and Policy, and when the world last changed.",
     "plan-sorted": "The plan's lists are in order.",
     "stage-value": "A stage's value is what the plan's leases give.",
     "stage-bound": "A stage's bound is on the right side of its value.",
@@ -138,7 +138,7 @@ def _violations(case: Case) -> set[Violation]:
     entered = Ledger(case, caps)
     claims = Claims(case, caps)
     present = Present(claims, entered)
-    recalls = Recall(claims, entered, present)
+    recalls = Recall(claims, entered, present, case.changed)
     failed = Failures(case)
     return {
         *slots.violations(case, present),

@@ -15,9 +15,11 @@ from jobtree.api.run import RunStatus, derived_phase
 from jobtree.api.scalars import dec_hook, exact
 from jobtree.check.moment import Moment
 from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey
-from jobtree.world.plan import Plan, Segment
+from jobtree.world.given import given_of
+from jobtree.world.plan import Plan, RunUpdate, Segment
 from jobtree.world.snapshot import Snapshot
 
+_OVER: Final = ("Completed", "Failed")
 _STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
@@ -108,6 +110,24 @@ class Case(Moment):
         """Runs whose leases the plan opens or closes, in order."""
         closed = {self.leases[key].run_key for key in self.closing if key in self.leases}
         return sorted(closed | set(self.new_by))
+
+    @cached_property
+    def given(self) -> str:
+        """Digest of what the cycle is given: all that none writes."""
+        return given_of(self.snapshot, self.at)
+
+    @cached_property
+    def changed(self) -> int:
+        """When a cycle last saw the world change by itself: something was given otherwise than before, or ended."""
+        ending = any(each.status.phase in _OVER and self._was_live(each) for each in self.plan.runs)
+        for before in self.rows.seen.world:
+            if before.given == self.given and not self.closing and not ending:
+                return min(before.changed, self.at)
+        return self.at
+
+    def _was_live(self, update: RunUpdate) -> bool:
+        run = self.runs.get((update.namespace, update.name))
+        return run is not None and run.outcome is None
 
     @cached_property
     def starting(self) -> frozenset[RunKey]:

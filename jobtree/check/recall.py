@@ -1,7 +1,7 @@
 """Recall: which running claims lose their payer to starts, and to whose (spec §3.8).
 
-A nearer claimant's start may, by the order of claims, once some Run has come after the claim was admitted. A loan that
-starts may not.
+A nearer claimant's start may, by the order of claims, once the world has changed since the claim was admitted. A loan
+that starts may not.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,10 @@ from jobtree.check.violation import Violation
 
 
 class Recall:
-    """What starts take from running claims."""
+    """What starts take from running claims; ``changed``: when the world last did, Unix seconds."""
 
-    def __init__(self, claims: Claims, ledger: Ledger, present: Present) -> None:
+    def __init__(self, claims: Claims, ledger: Ledger, present: Present, changed: int) -> None:
+        self._changed = changed
         self._claims = claims
         self._ledger = ledger
         self._present = present
@@ -70,11 +71,5 @@ class Recall:
                             yield Violation("recall-justified", f"Lease {lease.namespace}/{lease.name}", sentence)
 
     def _yields(self, claim: Claim) -> bool:
-        """Has some Run come after the claim was admitted?"""
-        return claim.admitted < self._newest
-
-    @cached_property
-    def _newest(self) -> int:
-        case = self._claims.case
-        created = (run.created for run in case.runs.values() if run.created is not None)
-        return max((time for time in created if time <= case.at), default=0)
+        """Has the world changed since the claim was admitted?"""
+        return claim.admitted < self._changed

@@ -30,6 +30,8 @@ def _sources(case: Case) -> Iterator[Violation]:
         ("since", case.plan.since, case.snapshot.since),
         ("snapshot", case.plan.snapshot, case.snapshot.digest),
         ("policy", case.plan.policy, case.snapshot.policy_digest),
+        ("given", case.plan.given, case.given),
+        ("changed", case.plan.changed, case.changed),
     ):
         if given != true:
             yield Violation("plan-names-snapshot", f"Plan {case.plan.cycle}", f"its {name} is {given}, not {true}")

@@ -255,14 +255,22 @@ class Quarantined(NamedTuple):
     name: str
 
 
+class World(NamedTuple):
+    """A row of ``seen_world``: what a cycle was given, and since when that is so."""
+
+    given: str
+    changed: int
+
+
 class Seen(NamedTuple):
-    """The tables ``seen_…``: the money as the last cycle saw it."""
+    """The tables ``seen_…``: the money as the last cycle saw it, and what it was given; ``world``: at most one row."""
 
     budgets: list[Budget]
     envelopes: list[Envelope]
     aggregates: list[Aggregate]
     rates: list[Rate]
     discounts: list[Discount]
+    world: list[World]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +309,7 @@ class Rows:
                 aggregates=read(tables["seen_aggregates"], Aggregate),
                 rates=read(tables["seen_rates"], Rate),
                 discounts=read(tables["seen_discounts"], Discount),
+                world=read(tables["seen_world"], World),
             ),
         )
         rows.sites(rows.envelopes)

@@ -32,6 +32,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
             "balances": _balances(snapshot.tables, plan),
             "runs": _runs(snapshot.tables["runs"], plan),
             **_seen(snapshot, plan.at),
+            "seen_world": rows.seen_world(seen.World(plan.given, plan.changed)),
         }
         return Snapshot(tables, snapshot.policy, plan.at)
 

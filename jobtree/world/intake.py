@@ -157,6 +157,11 @@ class Intake:
         """What the last cycle saw of the money; None where there was no cycle, or its record is lost."""
         return seen.of(seen.last_plan(self.plans), self.config_map(seen.RECORD))
 
+    @property
+    def last_world(self) -> seen.World | None:
+        """What the last cycle was given, and since when the world has been that."""
+        return seen.last_world(self.plans)
+
 
 class Known:
     """What the last intake made of each document.

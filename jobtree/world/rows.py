@@ -16,7 +16,7 @@ from jobtree.world.balances import Account
 from jobtree.world.columns import table
 from jobtree.world.intake import Notice
 from jobtree.world.records import read
-from jobtree.world.seen import Discount
+from jobtree.world.seen import Discount, World
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """The taint by which an operator declares a node dead."""
@@ -209,6 +209,14 @@ def seen_discounts(found: Sequence[Discount]) -> pa.Table:
     """One row a discount of spares."""
     return table(
         schema.SEEN_DISCOUNTS, {"since": [each.since for each in found], "milli": [each.milli for each in found]}
+    )
+
+
+def seen_world(found: World | None) -> pa.Table:
+    """One row where the last cycle told what it was given."""
+    told = [] if found is None else [found]
+    return table(
+        schema.SEEN_WORLD, {"given": [each.given for each in told], "changed": [each.changed for each in told]}
     )
 
 

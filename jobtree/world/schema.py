@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
 
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -208,6 +208,10 @@ SEEN_RATES: Final = pa.schema([("flavor", _text), ("rate_milli", _count)])  # mi
 SEEN_DISCOUNTS: Final = pa.schema([("since", _time), ("milli", _count)])  # since: null = from the beginning
 """Key: since. What a spare GPU cost of a whole one, from when on; no rows = what the last cycle saw is lost."""
 
+SEEN_WORLD: Final = pa.schema([("given", _text), ("changed", _time)])
+"""Key: given. Digest of what the last cycle was given, carried out or not (see `given`), and when the world last
+changed by then; at most one row, none = there was no cycle, or its Plan is lost (spec §3.8)."""
+
 BALANCES: Final = pa.schema(
     [
         ("budget", _text),
@@ -240,6 +244,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "seen_aggregates": AGGREGATES,
     "seen_rates": SEEN_RATES,
     "seen_discounts": SEEN_DISCOUNTS,
+    "seen_world": SEEN_WORLD,
     "balances": BALANCES,
 }
 
@@ -258,5 +263,6 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "seen_aggregates": ("budget", "name"),
     "seen_rates": ("flavor",),
     "seen_discounts": ("since",),
+    "seen_world": ("given",),
     "balances": tuple(BALANCES.names[:-1]),
 }

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -83,6 +83,24 @@ def last_plan(plans: Iterable[Plan]) -> Plan | None:
     """The last Plan that was carried out."""
     carried_out = [plan for plan in plans if plan.status.phase == "Applied"]
     return max(carried_out, key=lambda plan: (plan.spec.at, plan.name), default=None)
+
+
+class World(NamedTuple):
+    """Digest of what a cycle was given (see `given`), and when the world last changed by then, Unix seconds."""
+
+    given: str
+    changed: int
+
+
+def last_world(plans: Iterable[Plan]) -> World | None:
+    """What the last cycle was given, whether it was carried out or not: another one may be half written.
+
+    None where there was none, or by a version that did not say.
+    """
+    plan = max(plans, key=lambda plan: (plan.spec.at, plan.name), default=None)
+    if plan is None or plan.spec.given is None or plan.spec.changed is None:
+        return None
+    return World(plan.spec.given, int(plan.spec.changed))
 
 
 def of(plan: Plan | None, data: Mapping[str, str] | None) -> Seen | None:

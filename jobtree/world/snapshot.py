@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -15,6 +15,9 @@ from jobtree.world.balances import LeaseName, whole
 from jobtree.world.intake import Intake, collector_paused
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
+
+SEEN_MONEY: Final = ("seen_budgets", "seen_envelopes", "seen_aggregates", "seen_rates", "seen_discounts")
+"""Tables of what the last cycle saw of the money."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,18 @@ class Snapshot:
     tables: Mapping[str, pa.Table]
     policy: Policy
     since: int | None = None
+    _digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def table_digests(self) -> Mapping[str, str]:
         """SHA-256 of each table's content, hex."""
-        return {name: digest.of_table(table, SCHEMA_VERSION) for name, table in self.tables.items()}
+        return {name: self.table_digest(name) for name in self.tables}
+
+    def table_digest(self, name: str) -> str:
+        """That of one table."""
+        if name not in self._digests:
+            self._digests[name] = digest.of_table(self.tables[name], SCHEMA_VERSION)
+        return self._digests[name]
 
     @cached_property
     def digest(self) -> str:
@@ -76,6 +86,7 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "quarantine": rows.notices(intake.quarantined),
         "warnings": rows.notices(intake.warnings),
         **_seen(intake.last_seen),
+        "seen_world": rows.seen_world(intake.last_world),
         "balances": rows.balances(whole([*intake.balances.values()])),
     }
 
@@ -93,7 +104,7 @@ def is_counted(lease: Lease, counted: Mapping[LeaseName, int]) -> bool:
 
 def _seen(found: Seen | None) -> dict[str, pa.Table]:
     if found is None:
-        return {name: schema.empty_table() for name, schema in TABLES.items() if name.startswith("seen_")}
+        return {name: TABLES[name].empty_table() for name in SEEN_MONEY}
     return seen_tables(
         rows.budgets(found.budgets),
         rows.envelopes(found.budgets),

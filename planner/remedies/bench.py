@@ -83,7 +83,7 @@ class Bench:
     @cached_property
     def focus(self) -> Snapshot:
         """The near world without anything else that waits."""
-        return without(self.near, self.state.runs, frozenset(self.others))
+        return without(self.near, self.state.runs, frozenset(self.others), self.at)
 
     @cached_property
     def contest(self) -> Snapshot | None:
@@ -93,7 +93,7 @@ class Bench:
         runs = self.state.runs
         most = sum(run.width_min for run in self.state.pending)
         asking = [key for key in self.others if runs[key].width_min <= most and not waiting(runs[key], self._outcomes)]
-        return without(self.near, runs, frozenset(self.others).difference(asking[:FIELD]))
+        return without(self.near, runs, frozenset(self.others).difference(asking[:FIELD]), self.at)
 
     @cached_property
     def _outcomes(self) -> dict[RunKey, str]:
@@ -106,11 +106,11 @@ class Bench:
         return replace(self, state=self.state.asking([*self.state.pending, *fellows]))
 
     def with_run(self, **fields: Any) -> State:
-        """The run alone, with other fields (of `RunRow`)."""
+        """The run alone, with other fields (of `RunRow`): a world that has changed."""
         changed = structs.replace(self.run, **fields)
         pending = [changed if run.key == self.key else run for run in self.state.pending]
         runs = {**self.state.runs, self.key: changed}
-        return self.state.asking(pending, runs)
+        return replace(self.state.asking(pending, runs), changed=self.at)
 
     def within(self, edits: Iterable[Edit]) -> "Bench":
         """The bench of the same run in an edited near world."""

@@ -9,13 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from jobtree.world import schema, values
+from jobtree.world import rows, schema, values
 from jobtree.world.columns import canonical
+from jobtree.world.given import given_of
+from jobtree.world.seen import World
 from jobtree.world.snapshot import Snapshot
 from planner.derive import State
 from planner.edits import suspended
 from policies.claims import RunKey
 from policies.runs import RunRow
+from policies.yielding import unchanged_since
 
 
 def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
@@ -30,17 +33,24 @@ def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
         "runs": _only(runs, (name in mine for name in names(runs)), schema.RUNS),
         "leases": _only(leases, (flavor in flavors for flavor in values.texts(leases, "flavor")), schema.LEASES),
     }
-    return Snapshot(tables, snapshot.policy, snapshot.since)
+    return _as_old(Snapshot(tables, snapshot.policy, snapshot.since), snapshot, state.at)
 
 
-def without(snapshot: Snapshot, runs: Mapping[RunKey, RunRow], gone: Collection[RunKey]) -> Snapshot:
+def without(snapshot: Snapshot, runs: Mapping[RunKey, RunRow], gone: Collection[RunKey], at: int) -> Snapshot:
     """The snapshot without some of its ``runs`` that wait; those on which a tree hangs are suspended."""
     parents = {(run.namespace, run.parent) for run in runs.values() if run.parent}
     roots = {key for key in gone if key in parents or runs[key].has_quota}
     table = snapshot.tables["runs"]
     mask = (name in roots or name not in gone for name in names(table))
     kept = Snapshot({**snapshot.tables, "runs": _only(table, mask, schema.RUNS)}, snapshot.policy, snapshot.since)
-    return suspended(kept, roots)
+    return _as_old(suspended(kept, roots), snapshot, at)
+
+
+def _as_old(part: Snapshot, whole: Snapshot, at: int) -> Snapshot:
+    """``part`` of a snapshot, with the world no newer than in the ``whole``: what is left out has not changed it."""
+    changed = unchanged_since(whole.tables["seen_world"], given_of(whole, at), at)
+    record = rows.seen_world(World(given_of(part, at), changed))
+    return Snapshot({**part.tables, "seen_world": record}, part.policy, part.since)
 
 
 def names(runs: pa.Table) -> Iterator[RunKey]:

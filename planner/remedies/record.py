@@ -43,8 +43,8 @@ _WHO: Final = {
 }
 
 KINDS: Final = (
-    "sponsor", "end", "spread", "groups", "pods", "borrow", "limit", "selector", "flavor", "spares", "narrower",
-    "opportunistic", "cap", "terms", "free", "node", "wait", "combination",
+    "sponsor", "end", "again", "spread", "groups", "pods", "borrow", "limit", "selector", "flavor", "spares",
+    "narrower", "opportunistic", "cap", "terms", "free", "node", "wait", "combination",
 )  # fmt: skip
 """Every kind of remedy, in the order in which equally cheap ones are named."""
 

@@ -16,13 +16,14 @@ if it were created at the cycle's time. For each kind the change that asks least
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from jobtree.api.counted import counted
 from jobtree.api.scalars import Duration, exact
 from planner.edits import Cell
 from planner.remedies.bench import Bench, largest
-from planner.remedies.record import SELECTOR, Change, Remedy, Who, label_of
+from planner.remedies.record import SELECTOR, Change, Command, Remedy, Who, label_of
 from policies.runs import RunRow
 
 MINUTE: Final = 60
@@ -34,6 +35,15 @@ def remedies(bench: Bench) -> Iterator[Remedy]:
         remedy = make(bench)
         if remedy is not None:
             yield remedy
+
+
+def as_it_is(bench: Bench) -> Remedy | None:
+    """The run as it is, where that would do: farther claims give way in a world that has changed (spec §3.8)."""
+    if bench.state.changed == bench.at or not _works(bench):
+        return None
+    words = "submitting it again as it is, under another name"
+    commands = (Command(f"cancel {bench.run.name}", bench.run.namespace),)
+    return replace(again(bench, "again", words, {}, {}), commands=commands)
 
 
 def again(

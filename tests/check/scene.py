@@ -25,6 +25,7 @@ from tests.check.outcome import plan_of
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import moment, unix
+from tests.support.unchanged import unchanged
 
 T0 = unix("+0s")
 FLAVOR = doc.FLAVOR
@@ -37,7 +38,10 @@ def ago(span: str) -> int:
 
 @dataclass
 class Scene:
-    """See the module. ``old``: leases of the snapshot; ``new``: of the plan; ``last``: changes of the finished plan."""
+    """See the module. ``old``: leases of the snapshot; ``new``: of the plan; ``last``: changes of the finished plan.
+
+    ``changed``: since when the world has been what it is, as the last cycle told; None: it did not tell.
+    """
 
     documents: list[Document] = field(default_factory=list)
     old: list[Lease] = field(default_factory=list)
@@ -47,6 +51,7 @@ class Scene:
     quarantined: list[Notice] = field(default_factory=list)
     last: list[Callable[[Plan], Plan]] = field(default_factory=list)
     at: int = T0
+    changed: int | None = None
 
     # --- the world
 
@@ -237,6 +242,11 @@ class Scene:
 
     # --- what follows
 
+    def since(self, changed: int) -> Self:
+        """The world has been the same since then."""
+        self.changed = changed
+        return self
+
     def snapshot(self) -> Snapshot:
         def all_of(kind: str) -> tuple[Any, ...]:
             mine = [each for each in self.documents if each["kind"] == kind]
@@ -244,7 +254,7 @@ class Scene:
             return tuple(decode(kind, msgspec.json.encode(each)) for each in mine)
 
         policies = all_of("Policy")
-        return take(
+        found = take(
             Intake(
                 revision="scene",
                 nodes=all_of("Node"),
@@ -256,6 +266,7 @@ class Scene:
                 quarantined=tuple(self.quarantined),
             )
         )
+        return unchanged(found, self.at, self.changed)
 
     def check(self) -> list[Violation]:
         snapshot = self.snapshot()

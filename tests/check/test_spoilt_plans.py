@@ -19,6 +19,14 @@ from tests.check.spoils import (
 SPOILS = [
     Spoil("simple", "another snapshot", lambda s: s.then(plan(snapshot="0" * 64)), "plan-names-snapshot"),
     Spoil("simple", "another policy", lambda s: s.then(plan(policy="0" * 64)), "plan-names-snapshot"),
+    Spoil("simple", "another world", lambda s: s.then(plan(given="0" * 64)), "plan-names-snapshot"),
+    Spoil("simple", "a world that has long been the same", lambda s: s.then(plan(changed=0)), "plan-names-snapshot"),
+    Spoil(
+        "simple",
+        "a world that changes, and is the same",
+        lambda s: s.since(s.at - 60).then(plan(changed=s.at)),
+        "plan-names-snapshot",
+    ),
     Spoil("simple", "another version", lambda s: s.then(plan(version=99)), "plan-names-snapshot"),
     *(
         Spoil(scene, f"{field} in another order", finishing(backwards(field)), "plan-sorted")

@@ -18,6 +18,7 @@ from exporters import planfile, planjson
 from exporters.lake import Lake
 from jobtree.api import Refusal
 from jobtree.cluster.statefile import StateFile
+from jobtree.world.given import given_of
 from jobtree.world.intake import intake
 from jobtree.world.plan import Closure, Plan, Solver
 from jobtree.world.snapshot import take
@@ -348,7 +349,8 @@ def test_a_replay_names_the_first_difference(world: World) -> None:
 def test_violations_are_counted_in_the_sentence(times: int, more: str) -> None:
     snapshot = take(intake([], "none"))
     solver = Solver(name="", version="", options={})
-    plan = Plan(jobtree="0", at=0, cycle="c", snapshot=snapshot.digest, policy=snapshot.policy_digest, solver=solver)
+    digest, policy, seen = snapshot.digest, snapshot.policy_digest, given_of(snapshot, 0)
+    plan = Plan(jobtree="0", at=0, cycle="c", snapshot=digest, policy=policy, given=seen, solver=solver)
     closure = [Closure(namespace="x", name=f"l{number}", ended=0, reason="Completed") for number in range(times)]
     with pytest.raises(Refusal) as refusal:
         refuse_violations(snapshot, msgspec.structs.replace(plan, closures=closure))

@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobtree.check import check
 from jobtree.world.after import after
+from jobtree.world.given import given_of
 from jobtree.world.snapshot import Snapshot
+from jobtree.world.values import texts
 from planner.cycle import plan
+from planner.edits import Cell, Edit, edited
 from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
@@ -26,6 +30,38 @@ def more_writes(now: Snapshot) -> list[Any]:
 @given(data=st.data())
 def test_what_a_cycle_left_needs_no_more_writes(kind: str, data: st.DataObject) -> None:
     assert more_writes(data.draw(worlds.worlds(kind)).snapshot()) == []
+
+
+def changes(left: Snapshot) -> list[Edit]:
+    """What people may do between two cycles: of each kind one thing for each object."""
+    tables = left.tables
+    runs = list(zip(texts(tables["runs"], "namespace"), texts(tables["runs"], "name"), strict=True))
+    nodes = texts(tables["nodes"], "name")
+    envelopes = list(zip(texts(tables["envelopes"], "budget"), texts(tables["envelopes"], "name"), strict=True))
+    return [
+        *(Cell("runs", key, "completed_at", AT + 30) for key in runs),
+        *(Cell("runs", key, "state", state) for key in runs for state in ("Active", "Suspended")),
+        *(Cell("runs", key, "created", AT) for key in runs),
+        *(Cell("envelopes", key, "concurrency", gpus) for key in envelopes for gpus in (1, 24)),
+        *(Cell("nodes", (name,), "unschedulable", on) for name in nodes for on in (False, True)),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["recall", "all"])
+@settings(max_examples=8)
+@given(data=st.data())
+def test_nor_does_what_the_next_one_left_once_something_has_changed(kind: str, data: st.DataObject) -> None:
+    now = data.draw(worlds.worlds(kind)).snapshot()
+    left = after(now, plan(now, AT))
+    changed = edited(left, data.draw(st.lists(st.sampled_from(changes(left)), min_size=1, max_size=3)))
+    found = plan(changed, AT + 60)
+    again = plan(after(changed, found), AT + 60)
+
+    assert [str(each) for each in check(changed, found)] == []
+    if given_of(changed, AT + 60) != given_of(left, AT):
+        assert found.changed == AT + 60
+    assert again.changed == found.changed
+    assert [*again.closures, *again.segments, *again.leases, *again.runs] == []
 
 
 members = st.tuples(st.integers(1, 4), st.sampled_from(["g", "h"]), st.integers(2, 3), st.sampled_from(["one", "two"]))

@@ -10,7 +10,7 @@ from itertools import product
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.model import below
 from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, newest, parts_of, spent_of
+from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, spent_of
 
 Choice = tuple[Run, bool, tuple[int, ...]]
 """A run that starts: funded or not, with these groups."""
@@ -211,7 +211,7 @@ class _Money:
         """
         each = len(self.book)
         new = [(level, list(taken[level * each : (level + 1) * each])) for level in self.levels]
-        after = honoured(self.parts, self.book, self.spent, new, newest(self.world))
+        after = honoured(self.parts, self.book, self.spent, new, self.world.changed)
         for i, cap in enumerate(self.book):
             mine = sum(takes[i] for _, takes in new)
             held = sum(part.takes[i] for part, stays in zip(self.parts, after, strict=True) if stays)

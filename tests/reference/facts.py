@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jobtree.api.policy import PolicySpec
+from jobtree.world.given import given_of
 from jobtree.world.snapshot import Snapshot
 
 Key = tuple[str, str]
@@ -106,9 +107,13 @@ class Lease(NamedTuple):
 
 @dataclass(frozen=True)
 class World:
-    """Everything at ``at`` (Unix seconds). ``waiting``: runs that may start; ``runs``: all of them."""
+    """Everything at ``at`` (Unix seconds). ``waiting``: runs that may start; ``runs``: all of them.
+
+    ``changed``: when a cycle last saw something otherwise than the one before, or end.
+    """
 
     at: int
+    changed: int
     policy: PolicySpec
     nodes: dict[str, Node]
     envelopes: dict[Key, Envelope]
@@ -147,6 +152,7 @@ def read(snapshot: Snapshot, at: int) -> World:
             parents[row["owner"]] = [*(known or []), *row["parents"]]
     world = World(
         at=at,
+        changed=_changed(snapshot, leases, at),
         policy=policy,
         nodes={row["name"]: _node(row, leases, table["pods"], runs) for row in table["nodes"]},
         envelopes={env.key: env for row in table["envelopes"] for env in [_envelope(row, owners)]},
@@ -160,6 +166,14 @@ def read(snapshot: Snapshot, at: int) -> World:
     ready = [run for key, run in sorted(runs.items()) if key not in gone]
     world.waiting.extend(run for run in ready if _gang_is_whole(run, ready))
     return world
+
+
+def _changed(snapshot: Snapshot, leases: list[Lease], at: int) -> int:
+    """Spec §3.8. An open lease that gets an end here ends in this cycle."""
+    rows = zip(snapshot.tables["leases"].to_pylist(), leases, strict=True)
+    ends = any(lease.until is not None and not row["closed"] for row, lease in rows)
+    told = {row["given"]: row["changed"] for row in snapshot.tables["seen_world"].to_pylist()}
+    return at if ends else min(at, told.get(given_of(snapshot, at), at))
 
 
 def _gang_is_whole(run: Run, ready: list[Run]) -> bool:

@@ -13,7 +13,7 @@ import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.rules import SPONSOR, Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import Part, honoured, level_of, newest, parts_of, spent_of
+from tests.reference.standing import Part, honoured, level_of, parts_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
 
@@ -228,7 +228,7 @@ class Reference:
             reasons = []
             for number, cap in enumerate(book):
                 if part.takes[number] and not cap.ahead:
-                    near = [p for p in payments if part.gives_way(p.level, newest(self.world))]
+                    near = [p for p in payments if part.gives_way(p.level, self.world.changed)]
                     before = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in near)
                     before += pulp.lpSum(parts[j].takes[number] / 1000 * stays[j] for j in range(i))
                     full = self._binary()

@@ -26,9 +26,9 @@ class Part:
     follows: bool
     can: bool
 
-    def gives_way(self, level: int, newest: int) -> bool:
-        """Spec §3.8: to a nearer claimant's start, once a Run has come after it was admitted."""
-        return level < self.level and level != OLD_LOAN and self.admitted < newest
+    def gives_way(self, level: int, changed: int) -> bool:
+        """Spec §3.8: to a nearer claimant's start, once the world has changed since it was admitted."""
+        return level < self.level and level != OLD_LOAN and self.admitted < changed
 
 
 def level_of(rank_of_payer: int) -> int:
@@ -62,12 +62,7 @@ New = tuple[int, list[int]]
 """(level, what it takes per cap) of a start."""
 
 
-def newest(world: World) -> int:
-    """When the youngest Run of all came."""
-    return max((run.row["created"] for run in world.runs.values() if run.row["created"] <= world.at), default=0)
-
-
-def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New], newest: int) -> list[bool]:
+def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New], changed: int) -> list[bool]:
     """Spec §3.5: one pass over all claims; one is funded iff every cap it touches still holds with it.
 
     Before it come the claims before it in the pass, and ``new`` ones that it gives way to. Running work is held to the
@@ -76,7 +71,7 @@ def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New
     used = list(spent)
     found: list[bool] = []
     for part in parts:
-        near = [takes for level, takes in new if part.gives_way(level, newest)]
+        near = [takes for level, takes in new if part.gives_way(level, changed)]
         fits = all(
             cap.ahead or not take or used[i] + sum(takes[i] for takes in near) + take <= cap.limit
             for i, (cap, take) in enumerate(zip(book, part.takes, strict=True))

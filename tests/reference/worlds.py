@@ -25,6 +25,7 @@ from jobtree.world.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import T0, moment, unix
+from tests.support.unchanged import unchanged
 
 AT: Final = unix(T0)
 KINDS: Final = ("payers", "room", "time", "ties", "running", "recall", "all")
@@ -40,14 +41,18 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass(frozen=True)
 class World:
-    """``earlier``: documents of a cycle an hour ago whose leases still run; None where nothing runs."""
+    """``earlier``: documents of a cycle an hour ago whose leases still run; None where nothing runs.
+
+    ``since``: since when the world has been what it is at `AT`, Unix seconds; None: no cycle has told.
+    """
 
     documents: list[Document]
     earlier: list[Document] | None = None
+    since: int | None = None
 
     def snapshot(self) -> Snapshot:
         """What the planner gets."""
-        return snapshot(self.current())
+        return unchanged(snapshot(self.current()), AT, self.since)
 
     def current(self) -> list[Document]:
         """The documents, with what the earlier cycle has left."""
@@ -106,7 +111,8 @@ def worlds(draw: Draw, kind: str, *, tiny: bool = False) -> World:
     if _chance(draw, 1, 8):
         descent = _descent(draw, [each["spec"]["owner"] for each in edited])
         edited = [doc.merge(each, {"spec": {"parents": descent.get(each["spec"]["owner"])}}) for each in edited]
-    return World([*fleet, *edited, *alone, *runs[len(before) :], *policy], [*fleet, *budgets, *alone, *policy])
+    since = draw(st.sampled_from([None, None, None, AT - 3601, AT - 3600, AT - 3599]))
+    return World([*fleet, *edited, *alone, *runs[len(before) :], *policy], [*fleet, *budgets, *alone, *policy], since)
 
 
 def _chance(draw: Draw, part: int, of: int) -> bool:

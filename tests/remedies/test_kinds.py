@@ -390,3 +390,15 @@ def test_what_others_would_take_is_said_and_is_no_remedy() -> None:
 def test_a_run_that_starts_needs_no_remedy() -> None:
     found = ask(documents(World().node("n").budget("org:a", 8).run("r", 4)), "r")
     assert (found.found, found.taken) == ([], [])
+
+
+def test_where_any_change_would_do_it_is_submitted_again_as_it_is() -> None:
+    world = World().domain("A", nodes=2).budget("org:l", 8, lending={"allow": True}).budget("org:a", 8)
+    world.run("child", 8, owner="org:a:x", created="-60h")
+    world.run("r", 8, created="-3h", funding={"allowBorrow": True}).cycle("-2h")
+
+    assert answer(world) == [
+        ("again", "AGAIN", 0, "submitting it again as it is, under another name", "kubectl runs -n default cancel r")
+    ]
+    world.runs("cancel", "r", at="+0s").ok()
+    assert world.run("r2", 8, funding={"allowBorrow": True}).cycle("+1m").funding("child") == {"unfunded": 8}

@@ -1,0 +1,131 @@
+"""A nearer start recalls once the world has changed since a claim was admitted, whatever changed (spec §3.8, §4)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jobtree.api import ObjectMeta, Plan, Time
+from jobtree.api.plan import PlanPhase, PlanSpec, PlanStatus, Solver
+from jobtree.world import seen
+from tests.support.worlds import World
+
+SOME, OTHER = "0" * 64, "f" * 64
+
+
+def waiting() -> World:
+    """org:a's child and org:b fill both nodes and won by their age; own, whose quota child holds, waits for an hour."""
+    world = World().domain("A", nodes=2).node("out", spec={"unschedulable": True}).budget("org:a", 8)
+    world.budget("org:b", 16).run("child", 8, owner="org:a:x", created="-60h")
+    world.run("other", 8, owner="org:b", created="-60h").run("own", 8, created="-3h")
+    for at in ("-2h", "-1h", "+0s"):
+        cycle = world.cycle(at)
+        assert (cycle.running, cycle.waiting, cycle.funding("child")) == (["child", "other"], ["own"], {"shared": 8})
+    return world
+
+
+def completed(world: World) -> None:
+    world.runs("complete", "other", at="+5m")
+
+
+def cancelled(world: World) -> None:
+    world.edit("Run", "other", spec={"state": "Cancelled"})
+
+
+def suspended(world: World) -> None:
+    world.edit("Run", "other", spec={"state": "Suspended"})
+
+
+def deleted(world: World) -> None:
+    world.delete("Run", "other")
+
+
+def uncordoned(world: World) -> None:
+    world.edit("Node", "out", spec={"unschedulable": False})
+
+
+def more(world: World) -> None:
+    world.domain("B")
+
+
+@pytest.mark.parametrize("change", [completed, cancelled, suspended, deleted, uncordoned, more])
+def test_room_that_comes_later_is_used_in_the_cycle_that_sees_it(change: Callable[[World], None]) -> None:
+    world = waiting()
+    change(world)
+    cycle, again = world.cycle("+5m"), world.cycle("+6m")
+
+    assert (cycle.funding("own"), cycle.funding("child")) == ({"owned": 8}, {"unfunded": 8})
+    assert [again.plan.leases, again.plan.segments, again.plan.runs] == [[], [], []]
+
+
+def test_so_is_room_that_a_time_limit_leaves() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).budget("org:b", 8)
+    world.run("child", 8, owner="org:a:x", created="-60h").run("own", 8, created="-3h")
+    world.run("other", 8, owner="org:b", limit="2h", created="-60h")
+    assert (world.cycle("-2h").waiting, world.cycle("-1s").waiting) == (["own"], ["own"])
+
+    assert world.cycle().funding("child") == {"unfunded": 8}
+
+
+def test_a_run_that_is_resumed_recalls() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).run("child", 8, owner="org:a:x", created="-3h")
+    assert world.run("own", 8, created="-3h", state="Suspended").cycle("-2h").running == ["child"]
+    world.edit("Run", "own", spec={"state": "Active"})
+
+    assert world.cycle().funding("child") == {"unfunded": 8}
+
+
+def test_so_does_a_run_that_was_submitted_in_the_very_second_of_the_cycle_before() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).run("child", 8, owner="org:a:x")
+    assert world.cycle("-1h").running == ["child"]
+    world.run("own", 8, created="-1h")
+
+    assert world.cycle().funding("child") == {"unfunded": 8}
+
+
+def test_and_one_whose_budget_comes_later() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 4)
+    world.run("child", 4, owner="org:a:x", created="-3h").run("own", 8, created="-4h")
+    assert (world.cycle("-2h").waiting, world.cycle("-1h").waiting) == (["own"], ["own"])
+    world.budget("org:a", 4, name="org-a-more")
+
+    assert world.cycle().funding("child") == {"unfunded": 4}
+
+
+def test_and_one_whose_budget_opens_with_the_clock() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 4)
+    world.budget("org:a", 4, name="org-a-more", start="2026-01-01T00:00:00Z")
+    world.run("child", 4, owner="org:a:x", created="-3h").run("own", 8, created="-4h")
+    assert (world.cycle("-2h").waiting, world.cycle("-1s").waiting) == (["own"], ["own"])
+
+    assert world.cycle().funding("child") == {"unfunded": 4}
+
+
+def test_and_one_whose_node_is_no_longer_in_maintenance() -> None:
+    world = World().domain("A").domain("B", labels={"rack": "r"}).budget("org:a", 8)
+    window = {"selector": {"rack": "r"}, "start": "2025-12-31T00:00:00Z", "end": "2026-01-01T00:00:00Z"}
+    world.policy(maintenance=[window]).run("child", 8, owner="org:a:x", created="-3h").run("own", 8, created="-2h")
+    assert (world.cycle("-2h").waiting, world.cycle("-1s").waiting) == (["own"], ["own"])
+
+    assert world.cycle().funding("child") == {"unfunded": 8}
+
+
+def test_and_one_whose_node_is_left_by_a_foreign_pod() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).foreign_pod("theirs", "a02", 8)
+    world.run("child", 8, owner="org:a:x", created="-3h").run("own", 8, created="-2h")
+    assert (world.cycle("-2h").waiting, world.cycle("-1s").waiting) == (["own"], ["own"])
+    world.delete("Pod", "theirs")
+
+    assert world.cycle().funding("child") == {"unfunded": 8}
+
+
+def test_what_the_last_cycle_was_given_counts_whether_it_was_carried_out_or_not() -> None:
+    def plan(at: int, phase: PlanPhase, given: str | None, changed: int | None) -> Plan:
+        solver, since = Solver(name="s"), None if changed is None else Time(changed)
+        spec = PlanSpec(at=Time(at), snapshot=SOME, policy=SOME, version="0", solver=solver, given=given, changed=since)
+        return Plan(metadata=ObjectMeta(name=f"p{at}"), spec=spec, status=PlanStatus(phase=phase))
+
+    one, two, old = plan(1, "Applied", SOME, 1), plan(2, "Planned", OTHER, 2), plan(3, "Applied", None, None)
+
+    assert seen.last_world([]) is None
+    assert seen.last_world([two, one]) == (OTHER, 2)
+    assert seen.last_world([two, old, one]) is None

@@ -37,8 +37,10 @@ def _closure(case: Case, failures: Failures, closure: Closure) -> Iterator[Viola
         yield Violation("closed-monotone", subject, f"the plan closes it, and it {state}")
         return
     expected = _end(case, lease, closure.reason)
-    if closure.ended > case.at or closure.ended < lease.start or (expected is not None and closure.ended != expected):
-        sentence = f"it would end at {closure.ended}, and {closure.reason} ends it at {expected or case.at}"
+    latest = max(case.at, lease.start)  # one that begins in future ends as it begins
+    wanted = None if expected is None else max(expected, lease.start)
+    if not lease.start <= closure.ended <= latest or (wanted is not None and closure.ended != wanted):
+        sentence = f"it would end at {closure.ended}, and {closure.reason} ends it at {wanted or latest}"
         yield Violation("closed-has-end-and-reason", subject, sentence)
     if not is_justified(case, failures, lease, closure.reason):
         sentence = f"its closure {closure.reason or '(no reason)'} is not borne out by the snapshot and the plan"

@@ -7,8 +7,7 @@ believed is not left out, which would free its slots and refund its charges, but
               never undone; in any other case it is open. Its end is the later one of `ended` and its ledger's
     ledger    every second from its start to its end, or to now, counts once (`jobtree.world.ledgers`)
     spec      unknown fields are passed over, and an owner beside the run's where nobody pays
-    start     it began when its ledger does, where the cycle that opened it is named after that second; no lease begins
-              in future
+    start     it began when its ledger does, where the cycle that opened it is named after that second
 
 Each contradiction is a warning, until somebody mends it or the lease is written again. Nothing of this writes anything.
 """
@@ -42,7 +41,7 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
     assert isinstance(lease, Lease)
     if lease.spec.paid_by is None:
         lease = _unpaid(lease, found)
-    lease = _begun(lease, at, found)
+    lease = _begun(lease, found)
     status = lease.status
     now = at if at is not None and lease.spec.interval.start <= at else ledgers.FOREVER
     end = _end(lease, now, found)
@@ -68,20 +67,14 @@ def as_begun(lease: Lease) -> Lease:
     return msgspec.structs.replace(lease, status=LeaseStatus())
 
 
-def _begun(lease: Lease, at: int | None, found: list[str]) -> Lease:
-    """A Lease that began when its ledger says, where that and the cycle's name agree against its spec.
-
-    Else what began in future, after ``at``, began at the latest now.
-    """
+def _begun(lease: Lease, found: list[str]) -> Lease:
+    """A Lease that began when its ledger says, where that and the cycle's name agree against its spec."""
     start, first = lease.spec.interval.start, next((each.from_ for each in lease.status.funding), None)
-    if first is not None and first != start and ledgers.opened_at(lease, first):
-        began, why = first, "when its ledger and the cycle that opened it say"
-    elif at is not None and start > at:
-        began, why = Time(at if first is None else min(first, at)), "a time up to now"
-    else:
+    if first is None or first == start or not ledgers.opened_at(lease, first):
         return lease
-    found.append(f"{wrong('spec.interval.start', start, f'{began}, {why}').problem}: it began then")
-    interval = msgspec.structs.replace(lease.spec.interval, start=began)
+    allowed = f"{first}, when its ledger and the cycle that opened it say"
+    found.append(f"{wrong('spec.interval.start', start, allowed).problem}: it began then")
+    interval = msgspec.structs.replace(lease.spec.interval, start=first)
     return msgspec.structs.replace(lease, spec=msgspec.structs.replace(lease.spec, interval=interval))
 
 

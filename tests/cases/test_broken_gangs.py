@@ -130,10 +130,10 @@ def test_a_start_that_cycle_and_ledger_contradict_refunds_and_charges_nothing(st
     ]
 
 
-def test_a_lease_that_nobody_charged_begins_now_where_it_would_in_future() -> None:
+def test_a_lease_that_would_begin_in_future_ends_as_it_begins() -> None:
     world = World().node("n").run("r", 4, owner="club", funding={"opportunistic": True})
     world.cycle()
-    world.edit("Lease", name(world), spec={"interval": {"start": moment("+900h")}})
+    world.edit("Lease", name(world), spec={"cycle": None, "interval": {"start": moment("+900h")}})
     world.edit("Run", "r", spec={"state": "Cancelled"})
     found = cycle(world.save(), unix("+1h"))
-    assert (found.violations, [each.ended for each in found.plan.closures]) == ([], [unix("+1h")])
+    assert (found.violations, [each.ended for each in found.plan.closures]) == ([], [unix("+900h")])

@@ -14,7 +14,7 @@ WITH steps AS (
     )) AS step
 ),
 windows AS (
-    SELECT budget, name, flavor, max_gpu_milliseconds, coalesce(start, getvariable('begin')) AS start FROM envelopes
+    SELECT budget, name, owner, flavor, max_gpu_milliseconds, coalesce(start, getvariable('begin')) AS start FROM payers
 ),
 parts AS (
     -- What was charged before the first step counts in it.
@@ -28,7 +28,7 @@ parts AS (
             - greatest(l.began, w.start, CASE WHEN s.step <= getvariable('since') THEN 0 ELSE s.step END)
         ) AS charge
     FROM paid AS l
-    JOIN windows AS w ON w.budget = l.budget AND w.name = l.envelope
+    JOIN windows AS w ON w.budget = l.budget AND w.name = l.envelope AND w.owner = l.owner AND w.flavor = l.flavor
     JOIN steps AS s ON l.began < s.step + getvariable('bucket') AND (l.ended > s.step OR s.step <= getvariable('since'))
 ),
 spent AS (

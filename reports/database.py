@@ -16,7 +16,7 @@ from reports.source import Source
 STEPS: Final = (60, 300, 900, 3600, 14_400, 86_400, 604_800)
 """Lengths of a chart's step, in seconds; the first one is taken that gives at most `MOST_STEPS` of them."""
 MOST_STEPS: Final = 120
-ALWAYS: Final = frozenset({"cycles", "leases", "opening", "discounts", "envelopes", "quarantine"})
+ALWAYS: Final = frozenset({"cycles", "leases", "opening", "discounts", "budgets", "envelopes", "quarantine"})
 """Tables that every report needs: for its terms, its checks and what is odd."""
 BEHIND: Final = {"room": ("nodes", "foreign"), "domains": ("nodes",), "foreign_gpus": ("foreign",)}
 """Views that stand for tables of other names."""

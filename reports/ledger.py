@@ -41,8 +41,8 @@ class Terms:
 class Ledger:
     """The segments of leases, one array per column, cut to the period: what the second way counts over.
 
-    ``leases``: each in its last form. ``opened``: ``budget/envelope`` of every envelope that is there → the start of
-    its window, None where it has none. ``tables``: those of a fold, whose last cycle is ``known``.
+    ``leases``: each in its last form. ``opened``: ``budget/envelope/owner/flavor`` of every envelope that is there →
+    the start of its window, None where it has none. ``tables``: those of a fold, whose last cycle is ``known``.
     """
 
     def __init__(
@@ -82,7 +82,8 @@ class Ledger:
     @cached_property
     def _since_start(self) -> Integers:
         """Seconds of each segment since its envelope's window began."""
-        payers = pc.binary_join_element_wise(self._paid["budget"], self._paid["envelope"], "/")
+        named = (self._paid[name].cast(pa.string()) for name in ("budget", "envelope", "owner", "flavor"))
+        payers = pc.binary_join_element_wise(*named, "/")
         codes, labels = _coded(payers)
         begins = np.array([self._opened.get(label, self._terms.until) or 0 for label in labels], np.int64)
         seconds: Integers = np.maximum(self._ends - np.maximum(self._froms, begins[codes]), 0)

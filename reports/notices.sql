@@ -32,9 +32,13 @@ SELECT 5, 'Envelope', l.budget || '/' || l.envelope,
     'it pays for ' || count(DISTINCT (l.namespace, l.lease)) || ' lease(s) and is in no cycle of the period: '
     || 'its charges stay with ' || min(l.owner) || ', as the leases say'
 FROM segments AS l
-ANTI JOIN envelopes_history AS e ON e.budget = l.budget AND e.name = l.envelope
+ANTI JOIN (
+    SELECT e.budget, e.name, e.flavor, b.owner
+    FROM envelopes_history AS e
+    JOIN budgets_history AS b ON b.name = e.budget
+) AS e ON e.budget = l.budget AND e.name = l.envelope AND e.owner = l.owner AND e.flavor = l.flavor
 WHERE l.budget IS NOT NULL
-GROUP BY l.budget, l.envelope
+GROUP BY l.budget, l.envelope, l.owner, l.flavor
 
 UNION ALL
 SELECT DISTINCT ON (kind, namespace, name) 6, kind, CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END,

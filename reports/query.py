@@ -65,7 +65,7 @@ def build(
     terms = terms_for(source, since, until)
     leases = last_forms(source.tables["leases"])
     with open_database(source, leases, terms, settings) as database:
-        opened = dict(database.sql("SELECT budget || '/' || name, start FROM envelopes").fetchall())
+        opened = dict(database.sql("SELECT concat_ws('/', budget, name, owner, flavor), start FROM payers").fetchall())
         rows = _rows(database, defined)
         troubles = list(notices(database, source, until))
     outcomes = reconcile(rows, defined.checks, Ledger(leases, terms, opened, source.tables, source.last))

@@ -17,6 +17,8 @@ WITH held AS (
         sum(gpus) FILTER (role = 'Active' AND class = 'unfunded') AS unfunded_gpus,
         sum(gpus) FILTER (role = 'Spare') AS spare_gpus
     FROM ledger
+    SEMI JOIN payers AS e ON e.budget = ledger.budget AND e.name = envelope AND e.owner = ledger.owner
+        AND e.flavor = ledger.flavor
     WHERE is_open
     GROUP BY budget, envelope
 ),
@@ -38,7 +40,7 @@ spent AS (
         sum(l.milli_gpus * greatest(0, l.ended - greatest(l.began, p.since))::HUGEINT * coalesce(l.rate_milli, 0))
             AS paced_rated
     FROM paid AS l
-    JOIN envelopes AS e ON e.budget = l.budget AND e.name = l.envelope
+    JOIN payers AS e ON e.budget = l.budget AND e.name = l.envelope AND e.owner = l.owner AND e.flavor = l.flavor
     JOIN paces AS p ON p.budget = l.budget AND p.envelope = l.envelope
     WHERE l.ended > coalesce(e.start, l.began)
     GROUP BY l.budget, l.envelope

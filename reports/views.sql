@@ -44,6 +44,11 @@ CREATE VIEW foreign_gpus AS FROM foreign_history WHERE stands(since, until);
 CREATE VIEW waits AS FROM waits_history WHERE stands(since, until);
 CREATE VIEW prices AS FROM prices_history WHERE stands(since, until);
 
+-- payers: envelopes with the owner of their Budget. A lease names its payer by budget, envelope, owner and flavor: an
+-- envelope of that name by another owner or for another flavor is another payer, and was charged nothing of it.
+CREATE VIEW payers AS
+SELECT e.*, b.owner FROM envelopes AS e JOIN budgets AS b ON b.name = e.budget;
+
 -- weights: what a GPU weighs in thousandths, 1000 an Active one, a spare one its discount of the time [since, until).
 CREATE VIEW weights AS
 SELECT 'Active' AS role, 0 AS since, 9223372036854775807 AS until, 1000 AS milli

@@ -311,3 +311,24 @@ def test_notices_are_warnings_on_stderr_and_part_of_every_page(lake: Path) -> No
 def test_a_lake_without_cycles_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=r"nowhere holds no cycle that can be read"):
         make(tmp_path / "nowhere", "chargeback")
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [doc.budget("org:b", [doc.envelope(8)], "org-a"), doc.budget("org:a", [doc.envelope(8, flavor="A100")])],
+    ids=["owner", "flavor"],
+)
+def test_an_envelope_that_is_another_payer_now_was_charged_nothing(lake: Path, budget: Document) -> None:
+    record(lake, "+1h", [doc.node("a01"), budget, held(None)])
+    record(lake, "+2h", [doc.node("a01"), budget, held("+90m")])
+
+    for name in ("usage", "burndown"):
+        report = make(lake, name)
+        assert [row["milli_gpu_seconds"] for row in report.rows.to_pylist() if row["milli_gpu_seconds"]] == []
+        assert [outcome.apart for outcome in report.outcomes] == [""]
+        (notice,) = notices(report)
+        assert notice == (
+            "Envelope org-a/gpus: it pays for 1 lease(s) and is in no cycle of the period: "
+            "its charges stay with org:a, as the leases say"
+        )
+    assert [(row["owner"], row["gpu_hours"]) for row in make(lake, "chargeback").rows.to_pylist()] == [("org:a", 1.5)]

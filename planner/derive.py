@@ -38,7 +38,7 @@ class State:
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
     ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes; ``changed``: when a
-    cycle last had another than the one before, or saw something end.
+    cycle last had another than the one before, or saw leases end.
     """
 
     at: int
@@ -187,7 +187,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         foreign=foreign,
         turns=turns,
         given=given,
-        changed=at if closures or _over(runs, ended) else unchanged_since(tables["seen_world"], given, at),
+        changed=at if closures else unchanged_since(tables["seen_world"], given, at),
         doubt=doubt,
         lost=lost_record,
         node_site=node_site,
@@ -195,11 +195,6 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     )
     _block(state)
     return state
-
-
-def _over(runs: Mapping[RunKey, RunRow], ended: Mapping[RunKey, Ending]) -> bool:
-    """Is some run over now that was not before? One for CPUs holds no lease whose closure would tell."""
-    return any(ending.outcome and not runs[key].outcome for key, ending in ended.items() if key in runs)
 
 
 def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey, list[LeaseRow]]:

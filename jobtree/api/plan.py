@@ -57,7 +57,7 @@ class PlanSpec(Strict, frozen=True, kw_only=True):
     changed: Annotated[
         Time | None,
         Meta(
-            description="When a cycle last found `given` another than the one before had it, or something ended. Claims"
+            description="When a cycle last found `given` another than the one before had it, or leases ended. Claims"
             " admitted before that give way to nearer starts."
         ),
     ] = None

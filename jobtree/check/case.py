@@ -16,10 +16,9 @@ from jobtree.api.scalars import dec_hook, exact
 from jobtree.check.moment import Moment
 from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey
 from jobtree.world.given import given_of
-from jobtree.world.plan import Plan, RunUpdate, Segment
+from jobtree.world.plan import Plan, Segment
 from jobtree.world.snapshot import Snapshot
 
-_OVER: Final = ("Completed", "Failed")
 _STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
@@ -118,16 +117,9 @@ class Case(Moment):
 
     @cached_property
     def changed(self) -> int:
-        """When a cycle last saw the world change by itself: something was given otherwise than before, or ended."""
-        ending = any(each.status.phase in _OVER and self._was_live(each) for each in self.plan.runs)
-        for before in self.rows.seen.world:
-            if before.given == self.given and not self.closing and not ending:
-                return min(before.changed, self.at)
-        return self.at
-
-    def _was_live(self, update: RunUpdate) -> bool:
-        run = self.runs.get((update.namespace, update.name))
-        return run is not None and run.outcome is None
+        """When a cycle last saw the world change: it was given something else than the one before, or leases ended."""
+        since = (before.changed for before in self.rows.seen.world if before.given == self.given and not self.closing)
+        return min([*since, self.at])
 
     @cached_property
     def starting(self) -> frozenset[RunKey]:

@@ -1,7 +1,7 @@
 """What a cycle is given: all of a snapshot that no cycle writes, as one digest (spec §3.8, §4).
 
 Nodes, Budgets, the Policy, what people wrote of Runs, pods of others or such as leave, and which windows are open at
-the cycle's time. As long as that stays the same and nothing ends, the world is what the cycle before left. Leases,
+the cycle's time. As long as that stays the same and no lease ends, the world is what the cycle before left. Leases,
 balances, the words about runs and the records of what a cycle saw are its own writes; so are pods that it starts.
 """
 

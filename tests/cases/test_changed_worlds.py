@@ -4,9 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
+from exporters.writes import writes_for
 from jobtree.api import ObjectMeta, Plan, Time
 from jobtree.api.plan import PlanPhase, PlanSpec, PlanStatus, Solver
+from jobtree.cluster import edits
 from jobtree.world import seen
+from jobtree.world.snapshot import take
+from planner import plan as plan_of
+from tests.history.play import Cluster, Step
+from tests.reference.worlds import AT
+from tests.support import documents as doc
+from tests.support.times import moment
 from tests.support.worlds import World
 
 SOME, OTHER = "0" * 64, "f" * 64
@@ -129,3 +137,34 @@ def test_what_the_last_cycle_was_given_counts_whether_it_was_carried_out_or_not(
     assert seen.last_world([]) is None
     assert seen.last_world([two, one]) == (OTHER, 2)
     assert seen.last_world([two, old, one]) is None
+
+
+def contested() -> Cluster:
+    """first and second, both of a child, win org:a's quota by their age; own could recall any one of them."""
+    found = [*(doc.node(name) for name in "abc"), doc.budget("org:a", [doc.envelope(8)]), doc.policy()]
+    for name, gpus, owner, created in (
+        ("first", 6, "org:a:x", "-60h"),
+        ("second", 2, "org:a:x", "-60h"),
+        ("own", 8, "org:a", "-3h"),
+    ):
+        stamp = {"creationTimestamp": moment(created), "uid": f"uid-{name}"}
+        found.append(doc.merge(doc.run(name, gpus, owner), {"metadata": stamp}))
+    cluster = Cluster()
+    cluster.change(Step(AT, put=found))
+    return cluster
+
+
+def test_a_crash_after_any_write_gives_no_run_what_it_had_lost() -> None:
+    def settled(cluster: Cluster) -> dict[str, tuple[str, str]]:
+        runs = [each for each in cluster.documents() if each["kind"] == "Run"]
+        return {run["metadata"]["name"]: (run["status"]["phase"], str(run["status"].get("funding"))) for run in runs}
+
+    whole = contested()
+    writes = writes_for(whole.read(), plan_of(take(whole.read()), AT))
+    edits.apply(whole.text, writes, Time(AT))
+    assert [phase for phase, _ in settled(whole).values()] == ["Running", "Running", "Pending"]
+    for done in range(len(writes)):
+        crashed = contested()
+        edits.apply(crashed.text, writes[:done], Time(AT))
+        edits.apply(crashed.text, writes_for(crashed.read(), plan_of(take(crashed.read()), AT + 60)), Time(AT + 60))
+        assert settled(crashed) == settled(whole)

@@ -182,6 +182,7 @@ def test_members_grow_once_all_have_started() -> None:
     pair = [run("wide", 8, "g", malleable=wide), run("fixed", 3, "g")]
 
     assert filled([doc.node("n", 8), budget(40), *pair]) == {"wide": 4, "fixed": 3}
+    assert filled([doc.node("n", 6), budget(40), *pair]) == {"wide": 2, "fixed": 3}
     assert filled([doc.node("n", 4), budget(40), *pair]) == {}
 
 

@@ -11,9 +11,11 @@ Each is read as it stands, and only named here:
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
 
 from jobtree.api import Budget, Lease, Run
 from jobtree.api.counted import counted
+from jobtree.api.lease import Role
 
 
 def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run]) -> Iterator[tuple[Lease | Run, str]]:
@@ -58,15 +60,22 @@ def _run(lease: Lease, run: Run | None) -> str:
 
 def _slots(opened: list[Lease]) -> Iterator[tuple[Lease, str]]:
     """Of leases that share a slot, all but the first in order."""
-    holders: dict[tuple[str, str], Lease] = {}
-    for lease in opened:
-        role, taken = lease.spec.slice.role, ""
-        for slot in lease.spec.slice.nodes:
-            other = holders.setdefault((role, slot), lease)
-            if other is not lease and not taken:
-                taken = f"its slot {slot} is held by Lease {other.namespace}/{other.name} too"
-        if taken:
-            yield lease, f"{taken}: both count; delete the one that is wrong"
+    for role in get_args(Role):
+        mine = [lease for lease in opened if lease.spec.slice.role == role]
+        if len({slot for lease in mine for slot in lease.spec.slice.nodes}) < sum(
+            len(x.spec.slice.nodes) for x in mine
+        ):
+            yield from _sharing(mine)
+
+
+def _sharing(leases: list[Lease]) -> Iterator[tuple[Lease, str]]:
+    holders: dict[str, Lease] = {}
+    for lease in leases:
+        before = [(slot, holders.setdefault(slot, lease)) for slot in lease.spec.slice.nodes]
+        slot, other = next(((slot, other) for slot, other in before if other is not lease), ("", lease))
+        if slot:
+            words = f"its slot {slot} is held by Lease {other.namespace}/{other.name} too: both count"
+            yield lease, f"{words}; delete the one that is wrong"
 
 
 def _widths(opened: list[Lease], runs: Mapping[tuple[str, str], Run]) -> Iterator[tuple[Run, str]]:

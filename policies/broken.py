@@ -13,7 +13,7 @@ from policies.claims import LeaseRow
 from policies.runs import RunRow
 from policies.shapes import lower
 
-OUT_OF_SIGHT = "a Lease that it needs is gone or says something else"
+_WHY = "a Lease that it needs is gone or says something else"
 
 
 def lack(run: RunRow, leases: Iterable[LeaseRow]) -> str:
@@ -23,11 +23,11 @@ def lack(run: RunRow, leases: Iterable[LeaseRow]) -> str:
         held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)
     width = sum(held.values())
     if held and width < run.width_min:
-        return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {OUT_OF_SIGHT}."
+        return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}."
     sizes = _sizes(run.max_total or run.total, run.width_min, run.step or 0, run.group) if held else ()
     for group in sorted(held):
         if group < len(sizes) and held[group] < sizes[group]:
-            return f"Its group {group} holds {held[group]} of {counted(sizes[group], 'GPU')}: {OUT_OF_SIGHT}."
+            return f"Its group {group} holds {held[group]} of {counted(sizes[group], 'GPU')}: {_WHY}."
     return ""
 
 

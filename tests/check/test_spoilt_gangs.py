@@ -7,6 +7,12 @@ from tests.check.spoils import (
 )
 
 SPOILS = [
+    Spoil(
+        "loan",
+        "a running gang that lacks a GPU and is left as it is",
+        lambda s: s.edit("Run", "o", {"spec": {"resources": {"totalGPUs": 2}}}),
+        "running-has-width",
+    ),
     Spoil("gang", "a group that lacks a pod", lambda s: s.move(2, "a02#0-3"), "gang-complete running-has-width"),
     Spoil(
         "gang",

@@ -6,17 +6,16 @@ rounded together, else what is nearest to it. Where that loses more than DROP of
 Where neither side has a point, the type may start less. Everything may stay away, so in the end there is always one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import highspy
 import numpy as np
 
 from jobtree.world.values import Bools, Ints
 from planner.master import Master
-from planner.settling import settle
-from planner.solver import Floats, Settings, new_highs, pass_model, to_highs
+from planner.relaxed import Relaxed
+from planner.solver import Floats
 from policies.model import INF
 
 BATCH: Final = 0.45
@@ -50,20 +49,11 @@ class Columns:
 class Dive:
     """A relaxation and the bounds of its columns, which only ever close in, but for resets."""
 
-    def __init__(self, master: Master, of: "Columns", lower: Floats, upper: Floats, settings: Settings) -> None:
-        model = master.model
-        self.least = np.asarray(model.lower, dtype=np.float64)
-        self.most = np.asarray(model.upper, dtype=np.float64)
-        self.lower, self.upper = lower.copy(), upper.copy()
-        self.whole = np.asarray(model.integer, dtype=np.bool_)
+    def __init__(self, relaxed: Relaxed, master: Master, of: Columns) -> None:
+        self.relaxed, self.of, self.held = relaxed, of, master.held
+        self.whole = np.asarray(master.model.integer, dtype=np.bool_)
         if master.held.stays:  # money is an equation then, and halves of spares stand in the way: payment sees to them
             self.whole &= of.owner >= 0
-        self.of = of
-        self.held = master.held
-        self.highs = new_highs(settings | {"solver": "simplex"})
-        lp = to_highs(model, relaxed=True)
-        lp.col_lower_, lp.col_upper_ = self.lower, self.upper
-        pass_model(self.highs, lp)
         self.resets = 0
 
     def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
@@ -73,13 +63,9 @@ class Dive:
 
         ``least``: a point that is worth less is not looked for.
         """
-        point, value = self._solve()
+        point, value = self.relaxed.best()
         if point is None:
             return None, -INF
-        if self.held.stays:
-            point, value = settle(self, self.held, point, bound)
-            if point is None:
-                return None, -INF
         self._leave_out(point, bound)
         bands = [self.whole & (self.of.size >= size) for size in sizes]
         bands[-1:] = [bands[-2] | (self.whole & (self.of.size < 0)), self.whole]  # money, then what fills its rests
@@ -88,28 +74,15 @@ class Dive:
                 point, value = self._round(open_, point, value, DROP * bound)
             if point is None or value < least:
                 return None, -INF
-            now = np.flatnonzero(band & (self.lower < self.upper))
-            self._put(now, np.round(point[now]), np.round(point[now]))
+            now = np.flatnonzero(band & (self.relaxed.lower < self.relaxed.upper))
+            self.relaxed.put(now, np.round(point[now]), np.round(point[now]))
         return point, value
 
-    def fix(self, values: Mapping[int, float]) -> tuple[Floats | None, float]:
-        """Fix columns and solve; None: there is no point then."""
-        return self._try(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
-
-    def undo(self) -> None:
-        """Take the last fixing back."""
-        self._put(self._last, *self._before)
-
-    def reset(self, columns: Sequence[int]) -> None:
-        """Take every fixing of these columns back."""
-        every = np.asarray(columns, np.int64)
-        self._put(every, self.least[every], self.most[every])
-
     def _leave_out(self, point: Floats, bound: float) -> None:
-        dual = np.asarray(self.highs.getSolution().col_dual, dtype=np.float64)
-        unlikely = (self.of.size >= 0) & (point < _WHOLE) & (dual < -UNLIKELY * bound) & (self.lower <= 0)
-        columns = np.flatnonzero(unlikely & (self.upper > 0))
-        self._put(columns, self.lower[columns], np.zeros(len(columns)))
+        lower, upper = self.relaxed.lower, self.relaxed.upper
+        unlikely = (self.of.size >= 0) & (point < _WHOLE) & (self.relaxed.reduced() < -UNLIKELY * bound) & (lower <= 0)
+        columns = np.flatnonzero(unlikely & (upper > 0))
+        self.relaxed.put(columns, lower[columns], np.zeros(len(columns)))
 
     def _open(self, band: Bools, point: Floats) -> Ints:
         """What is not whole yet, starts before groups, the nearest to a whole number first."""
@@ -123,23 +96,23 @@ class Dive:
         off = np.abs(point[columns] - np.round(point[columns]))
         many = columns[off < BATCH]
         if len(many) > 1:
-            found = self._try(many, np.round(point[many]))
+            found = self.relaxed.bound(many, np.round(point[many]))
             if found[1] >= value - drop:
                 return found
-            self._put(many, self._before[0], self._before[1])
+            self.relaxed.undo()
         one = columns[:1]
         near = np.round(point[one])
-        found = self._try(one, near)
+        least, most = self.relaxed.lower[one[0]], self.relaxed.upper[one[0]]
+        found = self.relaxed.bound(one, near)
         if found[1] >= value - drop:
             return found
-        before = self._before
         other = np.floor(point[one]) if near[0] > point[one[0]] else np.ceil(point[one])
-        if before[0][0] <= other[0] <= before[1][0]:
-            second = self._try(one, other)
+        if least <= other[0] <= most:
+            second = self.relaxed.bound(one, other)
             if second[0] is not None and second[1] > found[1]:
                 return second
             if found[0] is not None:
-                return self._try(one, near)
+                return self.relaxed.bound(one, near)
         if found[0] is not None:
             return found
         return self._less(one, point)
@@ -149,35 +122,15 @@ class Dive:
         self.resets += 1
         if self.resets <= RESETS:
             mine = np.flatnonzero(self.whole & (self.of.owner == self.of.owner[one[0]]))
-            self._put(mine, self.least[mine], self.upper[mine])
-            found = self._try(one, np.floor(point[one]), self.least[one])
+            self.relaxed.put(mine, self.relaxed.least[mine], self.relaxed.upper[mine])
+            found = self.relaxed.bound(one, np.floor(point[one]), self.relaxed.least[one])
             if found[0] is not None:
                 return found
         recall = self.held.columns
-        self.reset(recall)  # a claim that gives way asks for starts: none has to
+        self.relaxed.reset(recall)  # a claim that gives way asks for starts: none has to
         everything = np.flatnonzero(self.whole)
-        highest = np.minimum(self.upper[everything], np.floor(point[everything] + _WHOLE))
-        return self._try(everything, highest, self.least[everything])
-
-    def _try(self, columns: Ints, high: Floats, low: Floats | None = None) -> tuple[Floats | None, float]:
-        """Bounds for some columns (equal ones without ``low``), and the point that is best then; None: there is none.
-
-        What the bounds were is kept.
-        """
-        self._last, self._before = columns, (self.lower[columns].copy(), self.upper[columns].copy())
-        self._put(columns, high if low is None else low, high)
-        return self._solve()
-
-    def _put(self, columns: Ints, low: Floats, high: Floats) -> None:
-        self.lower[columns], self.upper[columns] = low, high
-        self.highs.changeColsBounds(len(columns), columns.astype(np.int32), self.lower[columns], self.upper[columns])
-
-    def _solve(self) -> tuple[Floats | None, float]:
-        self.highs.run()
-        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None, -INF
-        point = np.asarray(self.highs.getSolution().col_value, dtype=np.float64)
-        return point, float(self.highs.getInfo().objective_function_value)
+        highest = np.minimum(self.relaxed.upper[everything], np.floor(point[everything] + _WHOLE))
+        return self.relaxed.bound(everything, highest, self.relaxed.least[everything])
 
 
 def columns_of(master: Master) -> Columns:

@@ -1,7 +1,6 @@
 """How a large master is solved for its first stage: by its size, and by whether running claims may give way."""
 
-from planner import bands, claims_first, components
-from planner.claims_first import solve_claims_first
+from planner import bands, components
 from planner.master import Master
 from planner.solver import LEAN, Settings, Solution, solve
 from policies.model import INF
@@ -9,7 +8,7 @@ from policies.model import INF
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
 WHOLE = 1_000
-"""Most integer columns of a master that is solved whole from where claims-first ended."""
+"""Most integer columns of a master with claims that may give way that is solved whole from where its bands ended."""
 TERMS = 180_000
 """Most terms of a master in which claims may give way that is made whole: rounding takes a minute beyond."""
 
@@ -37,21 +36,21 @@ def _without_recall(master: Master, settings: Settings) -> Solution:
 
 
 def _with_recall(master: Master, settings: Settings) -> Solution:
-    """Claims first, where they can be solved so, and a small master whole from there; in bands otherwise.
+    """In bands, and whole from there where the master is small and that ends far from the bound.
 
     Of a master with more than TERMS only the bound: the order by age stands beside it.
     """
     if len(master.model.values) > TERMS:
         return Solution(None, -INF, bands.certify(master, settings), optimal=False)
-    first = Solution(None, -INF, INF, optimal=False)
-    if master.integers <= MIDDLE:
-        first = solve_claims_first(master, settings)
-        if first.values is not None and master.integers <= WHOLE:
-            limits = settings | LEAN | {"mip_max_nodes": claims_first.NODES}
-            return _better(first, solve(master.model, limits, start=first.values.tolist()))
-        if first.values is not None:
-            return first
-    return _better(first, bands.solve_large(master, settings))
+    found = bands.solve_large(master, settings)
+    if (
+        found.values is None
+        or master.integers > WHOLE
+        or found.objective >= found.bound * (1 - settings["mip_rel_gap"])
+    ):
+        return found
+    limits = settings | LEAN | {"mip_max_nodes": bands.NODES}
+    return _better(found, solve(master.model, limits, start=found.values.tolist()))
 
 
 def _better(one: Solution, other: Solution) -> Solution:

@@ -10,12 +10,16 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from planner.draft import Draft, Payments
 from planner.filler import demand
 from planner.place import Piece
 from planner.purses import Demand
+from planner.relaxed import Relaxed
 from planner.rest import beside, fractional, made_whole, solve_rest, tight
 from planner.room import Room
+from planner.settling import settle
 from planner.solver import FEW_CUTS, LEAN, Floats, Settings, integer_bound, relax_both, solve
 from policies import payers, payments, recall_held
 from policies.model import Model
@@ -67,7 +71,7 @@ def pay(
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 1.0
-    values, nearest = _nearest(problem, built, settings)
+    values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None)
     lost: list[int] = []
     if values is None and settled:
         return [], nearest
@@ -81,6 +85,19 @@ def pay(
         return list(built.keep), 0
     _hand_out(problem, built, values, [c for c in built.keep if c not in lost], draft)
     return lost, nearest
+
+
+def _paid(built: _PayModel, draft: Draft) -> Floats:
+    """The draft's payments as a point of the model: whole GPUs, and what the pass over running claims makes of them."""
+    point = np.zeros(len(built.model.cost))
+    for candidate, keep in built.keep.items():
+        point[keep] = 1.0
+        for (active, region), mine in draft.paid[candidate].items():
+            for envelope, gpus in mine.items():
+                point[built.pay[built.purse[candidate], active, region, envelope]] += gpus
+    for column, value in built.held.settled(point.tolist()).items():
+        point[column] = value
+    return point
 
 
 def _worth(problem: Problem, candidate: int) -> float:
@@ -122,16 +139,15 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
     Of a large model what the relaxation keeps is kept, by payers nearly as near as can be.
     """
     model = built.model
-    for column in (*built.keep.values(), *built.held.columns):
+    for column in built.keep.values():
         model.lower[column] = 0.0
-    for column in built.held.columns:
-        model.upper[column] = 1.0
+    _loosen(built)
     worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
     if len(model.cost) > WHOLE:
         little = NEAR * float(problem.book.money.policy.age.unit)
         ranks = payers.objective(problem, built.purses, built.pay)
         model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
-        relaxed = solve(model, settings, relaxed=True).values
+        relaxed = _decided(built, settings)
         if relaxed is not None:
             off = fractional(model, relaxed)
             for cap in tight(model, off):
@@ -140,6 +156,7 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
             whole = solve_rest(model, relaxed, beside(model, off, equal=True), settings).values
             if whole is not None:
                 return whole
+        _loosen(built)
     model.maximise(worth)
     return solve(model, settings if problem.exact else settings | QUICK).values
 
@@ -190,29 +207,44 @@ def _nearest(
 
 
 def _settle(built: _PayModel, settings: Settings, paid: Floats | None) -> bool:
-    """Fix who gives way: as few as a relaxation says, where the pass agrees with it, else as few as can be.
+    """Fix who gives way: as few as can be found, or as beside ``paid`` where those are fewer.
 
-    ``paid``: payments that are known, then beside these. False: the starts cannot all be paid.
+    ``paid``: whole payments that are known. False: the starts cannot all be paid.
     """
     model, held = built.model, built.held
+    if not held.columns:
+        return True
     stay = held.objective()
-    if paid is not None:
-        _fix(model, {column: round(float(paid[column])) for column in held.columns})
-    if not held.columns or paid is not None:
-        return True
     model.maximise(stay)
-    relaxed = solve(model, settings, relaxed=True)
-    if relaxed.values is None:
-        return False
-    _fix(model, held.settled(relaxed.values.tolist()))
-    if solve(model, settings, relaxed=True).values is not None:
-        return True
-    for column in held.columns:
-        model.lower[column], model.upper[column] = 0.0, 1.0
-    whole = solve(model, settings | QUICK)
-    if whole.values is not None:
-        _fix(model, {column: round(float(whole.values[column])) for column in held.columns})
-    return whole.values is not None
+    relaxed = _decided(built, settings)
+    if relaxed is None and paid is None:
+        relaxed = solve(model, settings | QUICK).values
+    chosen = max((each for each in (relaxed, paid) if each is not None), key=lambda each: _of(stay, each), default=None)
+    if chosen is not None:
+        _fix(model, {column: round(float(chosen[column])) for column in held.columns})
+    return chosen is not None
+
+
+def _decided(built: _PayModel, settings: Settings) -> Floats | None:
+    """The best point of the relaxation in which who gives way is decided. Those columns stay fixed."""
+    relaxed = Relaxed(built.model, settings)
+    point, value = relaxed.best()
+    if point is None or not built.held.columns:
+        return point
+    found, _ = settle(relaxed, built.held, point, value)
+    if found is not None:
+        _fix(built.model, {column: round(float(found[column])) for column in built.held.columns})
+    return found
+
+
+def _of(costs: Mapping[int, float], point: Floats) -> float:
+    return sum(cost * float(point[column]) for column, cost in costs.items())
+
+
+def _loosen(built: _PayModel) -> None:
+    """Nothing is decided of who gives way."""
+    for column in built.held.columns:
+        built.model.lower[column], built.model.upper[column] = 0.0, 1.0
 
 
 def _fix(model: Model, values: Mapping[int, float]) -> None:

@@ -5,9 +5,9 @@ mostly stay, if that loses little. The others are decided a few at a time, each 
 of spec §3.5 says of the rest who goes beside what nearer starts pay.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from planner.relaxed import Found, Relaxed
 from planner.solver import Floats
 from policies.model import INF
 from policies.recall_held import Held
@@ -25,44 +25,74 @@ STEPS: Final = 1_500_000
 HALF: Final = 0.5
 _WHOLE: Final = 1e-6
 
-Found = tuple[Floats | None, float]
-"""The point that is best under some fixings, and its value; None: there is none."""
+
+def in_parts(held: Held, point: Floats) -> dict[int, float]:
+    """Parts of claims that a point decides nothing about: how far it is from a decision, at most 0.5.
+
+    A part that goes needs a limit that is full without it, or to follow one that goes.
+    """
+    found: dict[int, float] = {}
+    for i, column in held.stays.items():
+        stays = float(point[column])
+        if _WHOLE < stays < 1 - _WHOLE:
+            found[i] = min(stays, 1 - stays)
+        elif stays <= _WHOLE and (reasons := held.reasons.get(i)):
+            leader = _leader(held, i)
+            fullest = max(float(point[reason.full]) for reason in reasons)
+            if fullest < 1 - _WHOLE and (leader is None or point[leader] > _WHOLE):
+                found[i] = min(HALF, 1 - fullest)
+    return found
 
 
-class Relaxation(Protocol):
-    """A relaxation whose columns can be fixed."""
-
-    def fix(self, values: Mapping[int, float]) -> Found:
-        """Fix columns and solve."""
-
-    def undo(self) -> None:
-        """Take the last fixing back."""
-
-    def reset(self, columns: Sequence[int]) -> None:
-        """Take every fixing of these columns back."""
+def ways(held: Held, i: int) -> list[dict[int, float]]:
+    """All that may become of a part: it stays, goes for want of room at one limit or another, or follows its leader."""
+    column, fulls = held.stays[i], [reason.full for reason in held.reasons.get(i, ())]
+    found = [{column: 1.0} | dict.fromkeys(fulls, 0.0), *({column: 0.0, full: 1.0} for full in fulls)]
+    leader = _leader(held, i)
+    return found if leader is None else [*found, {column: 0.0, leader: 0.0}]
 
 
-def settle(relaxed: Relaxation, held: Held, point: Floats, bound: float) -> Found:
+def _leader(held: Held, i: int) -> int | None:
+    """The column of the group of the same claim before this one."""
+    return held.stays.get(i - 1) if held.problem.running.parts[i].follows else None
+
+
+def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float) -> Found:
     """Fix all columns of recall, from the relaxation's best ``point``."""
     kept = {column for column in held.stays.values() if point[column] > 1 - _WHOLE}
-    best, value = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
-    for most in STAY:
-        more = {column for column in held.stays.values() if best is not None and best[column] > 1 - most} - kept
-        found = relaxed.fix(dict.fromkeys(sorted(more), 1.0))
-        if found[1] >= value - LITTLE * bound:
-            (best, value), kept = found, kept | more
-            break
-        relaxed.undo()
-    if best is not None:
-        best = _decide(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
+    best: Floats | None = point
+    if in_parts(held, point):
+        best, value = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
+        for most in STAY:
+            more = {column for column in held.stays.values() if best is not None and best[column] > 1 - most} - kept
+            found = relaxed.fix(dict.fromkeys(sorted(more), 1.0))
+            if found[1] >= value - LITTLE * bound:
+                (best, value), kept = found, kept | more
+                break
+            relaxed.undo()
+        if best is not None:
+            best = _decide(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
     found = _by_pass(relaxed, held, best, kept)
-    if found[0] is not None:
+    if found[0] is None:
+        relaxed.reset(held.columns)
+        found = _by_pass(relaxed, held, point, set())
+    if found[0] is None:
         return found
-    relaxed.reset(held.columns)
-    return _by_pass(relaxed, held, point, set())
+    return _for_whole_gpus(relaxed, held, found[0])
 
 
-def _decide(relaxed: Relaxation, held: Held, point: Floats, value: float, drop: float, steps: int) -> Floats:
+def _for_whole_gpus(relaxed: Relaxed, held: Held, point: Floats) -> Found:
+    """Half a GPU that is near is a spare; where no spare is, payment finds a whole one or nothing."""
+    rows = held.whole_rows(point.tolist())
+    relaxed.raise_rows(rows)
+    found = relaxed.best()
+    if found[0] is None:
+        relaxed.raise_rows(dict.fromkeys(rows, 0.0))
+        found = relaxed.best()
+    return found
+
+
+def _decide(relaxed: Relaxed, held: Held, point: Floats, value: float, drop: float, steps: int) -> Floats:
     """Let parts stay or go, the most decided first, several at once; at most ``steps`` relaxations.
 
     ``drop``: what a part may lose. Where several lose more, fewer are tried; where one does, the other way round.
@@ -97,7 +127,7 @@ def _decide(relaxed: Relaxation, held: Held, point: Floats, value: float, drop: 
     return best
 
 
-def _by_pass(relaxed: Relaxation, held: Held, point: Floats | None, kept: set[int]) -> Found:
+def _by_pass(relaxed: Relaxed, held: Held, point: Floats | None, kept: set[int]) -> Found:
     """Who goes beside the payments of a point, by the pass.
 
     What stays takes room from other starts, which may leave others of these claims a reason to stay: so what stays is

@@ -122,6 +122,10 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal, duals)
 
 
+NOTHING: Final = Solution(None, -INF, INF, optimal=False)
+"""No point, and no bound."""
+
+
 @contextmanager
 def only_integer(model: Model, columns: Bools) -> Iterator[None]:
     """Within, these columns of the model are integer and no others."""
@@ -155,7 +159,7 @@ class Relaxation:
         else:
             pass_model(self._highs, to_highs(self._model, relaxed=True))
             self._passed = True
-        return _relaxed(self._highs)
+        return relax(self._highs)
 
     def hold(self, costs: Mapping[int, float], least: float) -> None:
         """Of this objective so much has to be reached from now on."""
@@ -182,7 +186,8 @@ def relax_both(
     return found, relaxation.best(second)
 
 
-def _relaxed(highs: highspy.Highs) -> Solution:
+def relax(highs: highspy.Highs) -> Solution:
+    """The optimum of a model without whole numbers; without values where there is none, or none is found."""
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         infeasible = highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible

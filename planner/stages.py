@@ -154,7 +154,7 @@ class Search:
                 yield best
             best.stages = self._certificates(best, self._conditional(solved, best) | ceiling)
             best.master = master
-            finer = self._finer(best, split, failed, seated=bool(master.seats))
+            finer = self._finer(best, solved, split, failed)
             if master.integers > large.MIDDLE or finer is None:
                 break
             yield best
@@ -162,12 +162,12 @@ class Search:
         yield best
 
     def _finer(
-        self, best: Outcome, split: frozenset[int], failed: frozenset[int], *, seated: bool
+        self, best: Outcome, solved: _Solved, split: frozenset[int], failed: frozenset[int]
     ) -> tuple[frozenset[int], list[Seating]] | None:
         """What the next master tells apart: the domains where placement failed; in small worlds, then, every node."""
-        if seated or (not failed and not self.problem.exact):
+        if solved.master.seats or (not failed and not self.problem.exact):
             return None
-        if all(stage.value == stage.bound for stage in best.stages) or self._near(best):
+        if all(stage.value == stage.bound for stage in best.stages) or self._near(best, solved.solution):
             return None
         if self.problem.exact and (split or not failed):
             nodes = seating.seatings(self._room())
@@ -175,10 +175,11 @@ class Search:
                 return frozenset(node.domain for node in nodes), nodes
         return None if failed <= split else (split | failed, [])
 
-    def _near(self, best: Outcome) -> bool:
-        """Is a large problem's first stage so near to its bound that telling more apart is not worth a second solve?"""
+    def _near(self, best: Outcome, solution: Solution) -> bool:
+        """Is a large problem's first stage so near to its bound, or to the master's, that solving again is idle?"""
         first = best.stages[0]
-        return not self.problem.exact and first.value >= first.bound * (1 - NEAR * self.settings["mip_rel_gap"])
+        near = first.bound * (1 - NEAR * self.settings["mip_rel_gap"])
+        return not self.problem.exact and first.value >= min(near, self._unit * solution.objective - HALF)
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
         values: list[int] = []

@@ -57,7 +57,8 @@ class Held:
 
     ``stays``: part → column; ``terms``: what they take per cap; ``now``: what of that is funded before any start;
     ``reasons``: by part; ``admits``: column → (stays with what they take, what is left) of a cap on time; ``near``:
-    in large models, columns of near payments.
+    in large models, columns of near payments; ``halves``: ``full`` column → its row, and what has to be taken beyond
+    what it asks for to be whole GPUs.
     """
 
     problem: Problem
@@ -67,6 +68,7 @@ class Held:
     reasons: dict[int, list[Reason]] = field(default_factory=dict)
     admits: dict[int, tuple[list[tuple[int, float]], float]] = field(default_factory=dict)
     near: list[int] = field(default_factory=list)
+    halves: dict[int, tuple[int, float]] = field(default_factory=dict)
 
     def cap_row(self, model: Model, cap: int, new: list[tuple[int, float]]) -> None:
         """The row of a cap: ``new`` payments and what stays. A cap on time binds only where something is admitted."""
@@ -115,6 +117,10 @@ class Held:
         reasons = (reason for mine in self.reasons.values() for reason in mine if settled[reason.full])
         asked = {column for reason in reasons for column, _ in reason.near}
         return [column for column in self.near if column not in asked]
+
+    def whole_rows(self, point: Sequence[float]) -> dict[int, float]:
+        """What the rows of those that go have to reach for whole GPUs to be near: spares alone are paid by the half."""
+        return {row: more for full, (row, more) in sorted(self.halves.items()) if point[full] > 0.5}
 
     def objective(self) -> dict[int, float]:
         """Stage 4 as costs to maximise: GPUs of the parts that were funded and stay so."""

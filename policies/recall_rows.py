@@ -120,7 +120,10 @@ class _Rows:
         near = self._sum(limit, reasons[0].near)
         others = [(column, weight / 1000) for column, weight in stay]
         least = [(reason.full, -max(0, reason.least) / 1000) for reason in reasons]
-        self.model.row(("full", first, *limit), [*near, *others, *least], 0.0, INF)
+        row = self.model.row(("full", first, *limit), [*near, *others, *least], 0.0, INF)
+        for reason in reasons:
+            if reason.least % 1000 and not limit.second:
+                self.held.halves[reason.full] = row, (-reason.least % 1000) / 1000
         all_stay = sum(weight for _, weight in stay)
         more = [(reason.full, (all_stay - reason.least) / 1000) for reason in reasons if reason.least > all_stay]
         if near and others and more:

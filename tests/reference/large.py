@@ -4,7 +4,7 @@ import pytest
 
 import planner
 from jobtree.check import check
-from planner import claims_first, large, lower, pay, stages
+from planner import large, lower, pay, stages
 from policies import recall_flows, recall_rows
 from tests.reference.facts import read
 from tests.reference.model import Reference
@@ -22,7 +22,6 @@ def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0, fine: boo
     monkeypatch.setattr(pay, "WHOLE", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
     monkeypatch.setattr(large, "MIDDLE", middle)
-    monkeypatch.setattr(claims_first, "GANG", 2)
     monkeypatch.setattr(recall_rows, "SUMMED", 0)
 
 

@@ -1,0 +1,169 @@
+"""What the relaxation of a large master leaves in parts, decided by branching: big gangs, and who gives way.
+
+The relaxation is weak in two ways: a gang that is a sizeable part of the objective starts in part; and a running claim
+gives way in part, for a part of a start. Both are few. They are branched on, best bound first, with warm dual simplex.
+The best bound that is open in the end is one of every plan: the certificate.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from planner.master import Master
+from planner.relaxed import Relaxed
+from planner.settling import in_parts, ways
+from planner.solver import NOTHING, Floats, Solution
+from policies.model import INF
+
+BIG: Final = 0.005
+"""A start that is worth this part of the bound is branched on."""
+NODES: Final = 32
+"""Most LPs of a search over gangs alone, but for the sides of the last node."""
+STEPS: Final = 1_500_000
+"""Columns of all LPs of a search over claims, but for the sides of the last node."""
+EACH: Final = 4
+"""LPs that there have to be for each claim that goes in part at first: else gangs alone are branched on."""
+PATIENCE: Final = 96
+"""Most LPs of a search over claims without a better plan, after the first."""
+_WHOLE: Final = 1e-6
+
+Fixings = Mapping[int, tuple[float, float]]
+"""Column → least and most."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of the search: its LP bound, its fixings, and the LP's point."""
+
+    bound: float
+    fixings: Fixings
+    point: Floats
+
+
+@dataclass
+class Branching:
+    """One search. ``whole``: a leaf made whole.
+
+    ``close``: it ends where nothing open is worth more than this part above the best that was made whole.
+
+    ``claims``: whether claims are branched on; ``closed``: the bound of leaves, and of what got no answer;
+    ``leaf``: where the best was found; ``found``: how many LPs had been solved then.
+    """
+
+    relaxed: Relaxed
+    master: Master
+    whole: Callable[[Node], Solution]
+    close: float
+    big: list[int] = field(default_factory=list)
+    claims: bool = False
+    most: int = NODES
+    best: Solution = NOTHING
+    leaf: Node | None = None
+    open: list[tuple[float, int, Node]] = field(default_factory=list)
+    closed: float = -INF
+    pushed: int = 0
+    solved: int = 0
+    found: int = 0
+
+    def run(self) -> Solution:
+        """The best that was made whole, and what no plan is worth more than."""
+        root = self._node({}, INF)
+        if root is None:
+            return NOTHING
+        self.big = _big(self.master, root.bound)
+        loose, steps = len(in_parts(self.master.held, root.point)), STEPS // len(root.point)
+        self.claims = 0 < EACH * loose <= steps
+        self.most = max(NODES, steps) if self.claims else NODES
+        self._push(root)
+        while self.open and self.solved < self.most and not self._ended():
+            self._follow(heapq.heappop(self.open)[2])
+        if self.open and self.leaf is None:
+            self._leaf(heapq.heappop(self.open)[2])
+        bound = max([self.closed, *(node.bound for *_, node in self.open[:1])])
+        return replace(self.best, bound=bound)
+
+    def _ended(self) -> bool:
+        if not self.claims or self.leaf is None:
+            return self.leaf is not None
+        close = self.open[0][2].bound * (1 - self.close) <= self.best.objective
+        return close or self.solved > self.found + PATIENCE
+
+    def _follow(self, node: Node) -> None:
+        """Branch; where claims are in question go on at the best side, down to a leaf."""
+        following: Node | None = node
+        while following is not None:
+            gang = self._gang(following) if self.solved < NODES else []
+            sides = gang or self._claim(following) or self._gang(following)
+            if not sides:
+                self._leaf(following)
+                return
+            inside = [both for side in sides if (both := _both(following.fixings, side))]
+            children = [self._node(fixings, following.bound) for fixings in inside]
+            hopeful = [child for child in children if child is not None and child.bound > self.best.objective]
+            hopeful.sort(key=lambda child: -child.bound)
+            following = None if gang or not hopeful else hopeful.pop(0)
+            for child in hopeful:
+                self._push(child)
+
+    def _leaf(self, node: Node) -> None:
+        self.closed = max(self.closed, node.bound)
+        whole = self.whole(node)
+        if self.leaf is None or whole.objective > self.best.objective:
+            self.best, self.leaf, self.found = whole, node, self.solved
+
+    def _push(self, node: Node) -> None:
+        self.pushed += 1
+        heapq.heappush(self.open, (-node.bound, self.pushed, node))
+
+    def _gang(self, node: Node) -> list[Fixings]:
+        """Both sides of the most valuable big count that is not whole."""
+        for column in self.big:
+            value = float(node.point[column])
+            if abs(value - round(value)) > _WHOLE:
+                least, most = node.fixings.get(column, (self.relaxed.least[column], self.relaxed.most[column]))
+                return [{column: (float(np.ceil(value)), most)}, {column: (least, float(np.floor(value)))}]
+        return []
+
+    def _claim(self, node: Node) -> list[Fixings]:
+        """All ways of the part of a claim that is least decided."""
+        loose = in_parts(self.master.held, node.point) if self.claims else {}
+        if not loose:
+            return []
+        part = max(loose, key=lambda each: (loose[each], -each))
+        return [{column: (value, value) for column, value in way.items()} for way in ways(self.master.held, part)]
+
+    def _node(self, fixings: Fixings, above: float) -> Node | None:
+        """The relaxation under ``fixings``; None where it has no point, or the solver finds none."""
+        self.relaxed.only(fixings)
+        found = self.relaxed.solve()
+        self.solved += 1
+        if found.values is None:
+            self.closed = self.closed if found.infeasible else max(self.closed, above)
+            return None
+        return Node(min(above, found.bound), fixings, found.values)
+
+
+def _both(some: Fixings, more: Fixings) -> Fixings:
+    """What both say; nothing where they contradict one another."""
+    found = dict(some)
+    for column, (least, most) in more.items():
+        low, high = some.get(column, (least, most))
+        found[column] = max(low, least), min(high, most)
+    return found if all(low <= high for low, high in found.values()) else {}
+
+
+def _big(master: Master, bound: float) -> list[int]:
+    """Counts whose single start is worth BIG of the bound, most valuable first."""
+    problem = master.problem
+    unit = float(problem.book.money.policy.age.unit)
+    found = []
+    for kind in problem.types:
+        if kind.unfunded or kind.members[0] not in master.starts.start:
+            continue
+        worth = kind.base_gpus * problem.candidates[kind.members[0]].weight / unit
+        if worth >= BIG * bound:
+            found.append((-worth, master.starts.count[kind.index]))
+    return [column for _, column in sorted(found)]

@@ -1,0 +1,76 @@
+"""A relaxation whose bounds move: each solve goes on from where the one before ended, by some steps of dual simplex."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jobtree.world.values import Ints
+from planner.solver import Floats, Settings, Solution, new_highs, pass_model, relax, to_highs
+from policies.model import INF, Model
+
+Found = tuple[Floats | None, float]
+"""The point that is best under some bounds, and its value; None: there is none."""
+
+
+class Relaxed:
+    """``least``, ``most``: bounds of the model's columns; ``lower``, ``upper``: those that hold now."""
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.least = np.asarray(model.lower, dtype=np.float64)
+        self.most = np.asarray(model.upper, dtype=np.float64)
+        self.lower, self.upper = self.least.copy(), self.most.copy()
+        self._raised: list[int] = []
+        self._highs = new_highs(settings | {"solver": "simplex"})
+        pass_model(self._highs, to_highs(model, relaxed=True))
+
+    def put(self, columns: Ints, low: Floats, high: Floats) -> None:
+        """Bounds of some columns."""
+        self.lower[columns], self.upper[columns] = low, high
+        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), self.lower[columns], self.upper[columns])
+
+    def only(self, fixings: Mapping[int, tuple[float, float]]) -> None:
+        """Column → least and most, and the model's bounds for all else. Rows are as they were."""
+        self.raise_rows(dict.fromkeys(self._raised, 0.0))
+        lower, upper = self.least.copy(), self.most.copy()
+        for column, (low, high) in fixings.items():
+            lower[column], upper[column] = low, high
+        changed = np.flatnonzero((lower != self.lower) | (upper != self.upper))
+        self.put(changed, lower[changed], upper[changed])
+
+    def bound(self, columns: Ints, high: Floats, low: Floats | None = None) -> Found:
+        """The best point under these bounds (equal ones without ``low``); they can be taken back."""
+        self._last = columns, self.lower[columns].copy(), self.upper[columns].copy()
+        self.put(columns, high if low is None else low, high)
+        return self.best()
+
+    def fix(self, values: Mapping[int, float]) -> Found:
+        """The best point with these columns fixed; they can be taken back."""
+        return self.bound(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
+
+    def undo(self) -> None:
+        """Take the last bounds back."""
+        self.put(*self._last)
+
+    def reset(self, columns: Sequence[int]) -> None:
+        """These columns have the model's bounds again."""
+        every = np.asarray(columns, np.int64)
+        self.put(every, self.least[every], self.most[every])
+
+    def raise_rows(self, rows: Mapping[int, float]) -> None:
+        """Rows (of those that have to reach 0) that have to reach so much from now on."""
+        self._raised = [row for row, least in rows.items() if least]
+        for row, least in rows.items():
+            self._highs.changeRowBounds(row, least, INF)
+
+    def reduced(self) -> Floats:
+        """What one more of each column costs at the last optimum."""
+        return np.asarray(self._highs.getSolution().col_dual, dtype=np.float64)
+
+    def solve(self) -> Solution:
+        """The optimum; without values where there is none, or none is found."""
+        return relax(self._highs)
+
+    def best(self) -> Found:
+        """The best point there is now."""
+        found = self.solve()
+        return found.values, found.objective

@@ -84,7 +84,9 @@ def test_nothing_that_waits_could_be_added(kind: str) -> None:
         now = world.snapshot()
         for plan in plans(now):
             assert [str(violation) for violation in check(now, plan)] == []
-            assert widths(planner.plan(after(now, plan), AT)) == {}  # few wait: to the optimum, as the reference has it
+            more = planner.plan(after(now, plan), AT)  # few wait: to the optimum, as the reference has it
+            recalled = sum(stage.value for stage in more.stages if stage.name == "recalled")
+            assert recalled or widths(more) == {}  # a start that recalls by a mixture of payers only the master finds
 
     holds()
 

@@ -1,8 +1,9 @@
 """Large masters: a certificate by branching, then whole numbers size by size (docs/planner.md).
 
-At each leaf of the branching (planner.branching) who gives way is fixed (planner.settling), and counts become whole by
-rounding (planner.dive), size by size, each fixed before the next. Where that loses much, a MIP of what is left follows:
-where claims were branched on of all else, otherwise of gangs of 64 and more GPUs, all smaller work staying continuous.
+At each leaf of the branching (planner.branching) who gives way is fixed (planner.settling), and for whom, where types
+are too many for the model to say it (planner.apart). Then counts become whole by rounding (planner.dive), size by size,
+each fixed before the next. Where that loses much, a MIP of what is left follows: where claims were branched on of all
+else, otherwise of gangs of 64 and more GPUs, all smaller work staying continuous.
 """
 
 from dataclasses import replace
@@ -10,13 +11,15 @@ from typing import Final
 
 import numpy as np
 
+from planner.apart import tell_apart
 from planner.branching import Branching, Node
 from planner.dive import Dive, columns_of
 from planner.master import Master
-from planner.relaxed import Relaxed
+from planner.relaxed import Found, Relaxed
 from planner.settling import settle
 from planner.solver import FEW_CUTS, LEAN, NOTHING, Settings, Solution, only_integer, solve
 from policies.model import INF
+from policies.recall_types import Parts
 
 BANDS: Final = (64, 16, 8, 4, 0)
 """Least Active GPUs of the run types that a band makes whole."""
@@ -42,7 +45,8 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     branching = Branching(rounding.relaxed, master, rounding.whole, gap)
     found = branching.run()
     leaf = branching.leaf
-    if branching.claims and leaf is not None and found.objective < leaf.bound * (1 - gap):
+    exact = rounding.parts is None  # else a MIP of the model would have starts recall what they cannot
+    if exact and branching.claims and leaf is not None and found.objective < leaf.bound * (1 - gap):
         rest = rounding.rest(leaf)
         return (
             replace(found, values=rest.values, objective=rest.objective) if rest.objective > found.objective else found
@@ -57,19 +61,21 @@ class _Rounding:
         self.master, self.settings = master, settings
         self.relaxed = Relaxed(master.model, settings)
         self.columns = columns_of(master)
+        self.parts = Parts.after(master.model, master.flows.near)
 
     def whole(self, node: Node) -> Solution:
-        """A whole point of a node, without a bound. Where no claim can give way one that is close enough, or none."""
-        if not self._settled(node):
+        """A whole point of a node, and its bound. Where no claim can give way one that is close enough, or none."""
+        bound = self._settled(node)
+        if bound is None:
             return NOTHING
-        least = -INF if self.master.held.stays else node.bound * (1 - FAR * self.settings["mip_rel_gap"])
-        point, value = Dive(self.relaxed, self.master, self.columns).run(BANDS, node.bound, least)
-        return Solution(point, value, INF, optimal=False)
+        least = -INF if self.master.held.stays else bound * (1 - FAR * self.settings["mip_rel_gap"])
+        point, value = Dive(self.relaxed, self.master, self.columns).run(BANDS, bound, least)
+        return Solution(point, value, bound, optimal=False)
 
     def rest(self, node: Node) -> Solution:
         """The best whole point beside what gives way at a node, as far as NODES nodes find it."""
         model = self.master.model
-        if not self._settled(node):
+        if self._settled(node) is None:
             return NOTHING
         kept = model.lower, model.upper
         model.lower, model.upper = self.relaxed.lower.tolist(), self.relaxed.upper.tolist()
@@ -91,11 +97,17 @@ class _Rounding:
         point, value = Dive(self.relaxed, self.master, self.columns).run(BANDS, bound)
         return Solution(point, value, bound, optimal=False)
 
-    def _settled(self, node: Node) -> bool:
-        """Fix what a node says, and who gives way; False: then there is no point."""
+    def _settled(self, node: Node) -> float | None:
+        """Fix what a node says, and who gives way. The node's bound; None: there is no point then."""
         self.relaxed.only(node.fixings)
         held = self.master.held
-        return not held.stays or settle(self.relaxed, held, node.point, node.bound)[0] is not None
+        found: Found = node.point, node.bound
+        if self.parts is not None:
+            found = tell_apart(self.relaxed, self.parts, node.point, node.bound)
+        point, bound = found
+        if point is not None and held.stays:
+            point, _ = settle(self.relaxed, held, point, bound)
+        return None if point is None else bound
 
 
 def certify(master: Master, settings: Settings) -> float:

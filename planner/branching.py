@@ -45,7 +45,7 @@ class Node:
 
 @dataclass
 class Branching:
-    """One search. ``whole``: a leaf made whole.
+    """One search. ``whole``: a leaf made whole, and what no plan there is worth more than.
 
     ``close``: it ends where nothing open is worth more than this part above the best that was made whole.
 
@@ -109,8 +109,8 @@ class Branching:
                 self._push(child)
 
     def _leaf(self, node: Node) -> None:
-        self.closed = max(self.closed, node.bound)
         whole = self.whole(node)
+        self.closed = max(self.closed, min(node.bound, whole.bound))
         if self.leaf is None or whole.objective > self.best.objective:
             self.best, self.leaf, self.found = whole, node, self.solved
 

@@ -1,13 +1,20 @@
-"""A relaxation whose bounds move: each solve goes on from where the one before ended, by some steps of dual simplex."""
+"""A relaxation whose bounds move: each solve goes on from where the one before ended, by some steps of dual simplex.
+
+It may get columns and rows beside its model's (``More``); points and bounds are of the model's columns alone.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from jobtree.world.values import Ints
 from planner.solver import Floats, Settings, Solution, new_highs, pass_model, relax, to_highs
-from policies.model import INF, Model
+from policies.model import INF, Model, More
 
+Indices = npt.NDArray[np.int32]
+"""What HiGHS counts in."""
 Found = tuple[Floats | None, float]
 """The point that is best under some bounds, and its value; None: there is none."""
 
@@ -62,15 +69,35 @@ class Relaxed:
         for row, least in rows.items():
             self._highs.changeRowBounds(row, least, INF)
 
+    def add(self, more: More) -> None:
+        """Columns and rows beside those that are there. They stay."""
+        every = len(more.columns)
+        start, index, value = _flat(more.columns)
+        zeros = np.zeros(every)
+        self._highs.addCols(every, zeros, zeros, np.full(every, INF), len(index), start, index, value)
+        start, index, value = _flat([terms for terms, *_ in more.rows])
+        least = np.asarray([low for _, low, _ in more.rows], np.float64)
+        most = np.asarray([high for *_, high in more.rows], np.float64)
+        self._highs.addRows(len(more.rows), least, most, len(index), start, index, value)
+
     def reduced(self) -> Floats:
         """What one more of each column costs at the last optimum."""
-        return np.asarray(self._highs.getSolution().col_dual, dtype=np.float64)
+        return np.asarray(self._highs.getSolution().col_dual[: len(self.least)], dtype=np.float64)
 
     def solve(self) -> Solution:
         """The optimum; without values where there is none, or none is found."""
-        return relax(self._highs)
+        found = relax(self._highs)
+        return found if found.values is None else replace(found, values=found.values[: len(self.least)])
 
     def best(self) -> Found:
         """The best point there is now."""
         found = self.solve()
         return found.values, found.objective
+
+
+def _flat(vectors: Sequence[Sequence[tuple[int, float]]]) -> tuple[Indices, Indices, Floats]:
+    """Vectors one after another as HiGHS wants them: where each begins, indices, values."""
+    ends = np.cumsum([0, *map(len, vectors)])
+    index = np.asarray([index for terms in vectors for index, _ in terms], np.int32)
+    value = np.asarray([value for terms in vectors for _, value in terms], np.float64)
+    return ends[:-1].astype(np.int32), index, value

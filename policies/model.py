@@ -7,7 +7,7 @@ the order of columns steers the solver, so it is part of determinism.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 INF: Final = float("inf")
 
@@ -15,6 +15,17 @@ INF: Final = float("inf")
 def held_at(reached: float) -> float:
     """What an objective may not fall below once it has reached this: less a rounding of the solver's."""
     return reached - max(1e-6, 1e-9 * abs(reached))
+
+
+class More(NamedTuple):
+    """Columns and rows that come to a model later, numbered on from its own.
+
+    ``columns``: of each, from 0 to INF, its terms (row, coefficient) in rows that are there before; ``rows``: of each
+    its terms (column, coefficient), and the least and most that they may come to.
+    """
+
+    columns: list[list[tuple[int, float]]]
+    rows: list[tuple[list[tuple[int, float]], float, float]]
 
 
 class TooLargeError(Exception):

@@ -80,35 +80,54 @@ class Network(NamedTuple):
         return dict(sorted(found.items(), key=lambda each: each[0].name))
 
 
-class Near(NamedTuple):
-    """What starts pay that recall: cell → rights → payments in weighed GPUs."""
+class Near:
+    """What starts pay that recall.
 
-    columns: dict[Cell, dict[int, Terms]]
-    network: Network
+    ``columns``: cell → rights → payments in weighed GPUs; ``key``: column → (rights, envelope, cell); ``unit``: by
+    rights, what such a column counts, in thousandths of a GPU; ``types``: rights → cell → types of such runs that may
+    lie there; ``there``: type → region → weighed GPUs of its groups there.
+    """
 
-
-class _Payments:
-    """Columns of near payments. ``key``: column → (rights, envelope, cell); ``near``: the same as ``Near`` has it."""
-
-    def __init__(self, model: Model, problem: Problem, members: Mapping[tuple[int, int], list[int]]) -> None:
-        self.model, self.problem, self.members = model, problem, members
-        self.unit = _units(problem, members)
+    def __init__(self, problem: Problem, kinds: list[Kind], starts: Starts, network: Network) -> None:
+        self.problem, self.network = problem, network
+        self.there = _there(problem, kinds, starts)
+        self._starts, self._members = starts, _members(problem, starts)
+        self.unit = _units(problem, self._members)
         self.key: dict[int, tuple[int, int, Cell]] = {}
-        self.near: dict[Cell, dict[int, Terms]] = defaultdict(lambda: defaultdict(list))
+        self.columns: dict[Cell, dict[int, Terms]] = defaultdict(lambda: defaultdict(list))
+        types: dict[int, list[int]] = defaultdict(list)
+        for kind, number in self._members:
+            types[number].append(kind)
+        self.types = {number: network.cells(mine, self.there) for number, mine in sorted(types.items())}
 
-    def of_rights(self, number: int, cells: Mapping[Cell, list[int]], network: Network) -> list[Payment]:
-        """Payments for runs with these rights, wherever they may lie; ``cells``: with the types that may lie there."""
-        problem, unit = self.problem, self.unit[number]
+    def started(self, kind: int, number: int) -> Terms:
+        """− weighed GPUs of the type that start with these rights."""
+        problem, starts = self.problem, self._starts
+        of = problem.types[kind]
+        terms: Terms = []
+        for index in self._members[kind, number]:
+            terms.append((starts.start[index], -_weighed(problem, of.pieces)))
+            if index in starts.steps:
+                terms.append((starts.steps[index], -_weighed(problem, of.step_pieces)))
+        return terms
+
+    def lying(self, kind: int, region: int) -> Terms:
+        """− weighed GPUs of the type that lie in a region."""
+        return [(column, -gpus) for column, gpus in self.there[kind][region]]
+
+    def of_rights(self, model: Model, number: int) -> list[Payment]:
+        """Columns of payments for runs with these rights, wherever they may lie."""
+        problem, unit, cells = self.problem, self.unit[number], self.types[number]
         types = {kind for mine in cells.values() for kind in mine}
-        most = _most(problem, [c for kind in types for c in self.members[kind, number]]) // unit
+        most = _most(problem, [c for kind in types for c in self._members[kind, number]]) // unit
         found = []
         for right in problem.rights[number]:
-            pays_on = problem.book.money.pays_on[right.envelope] if right.envelope in network.paid else ()
+            pays_on = problem.book.money.pays_on[right.envelope] if right.envelope in self.network.paid else ()
             for cell in cells:
                 if cell.region in pays_on:
-                    column = self.model.column(("near", number, right.envelope, cell.region, len(self.key)))
+                    column = model.column(("near", number, right.envelope, cell.region, len(self.key)))
                     self.key[column] = number, right.envelope, cell
-                    self.near[cell][number].append((column, unit / 1000))
+                    self.columns[cell][number].append((column, unit / 1000))
                     takes = takes_of(problem.book, *weigh(problem.book, _lane(right.envelope, cell.region), unit))
                     found.append(Payment(column, takes, right.standing, number, most))
         return found
@@ -116,29 +135,23 @@ class _Payments:
 
 def rows(model: Model, problem: Problem, kinds: list[Kind], starts: Starts, network: Network, held: Held) -> Near:
     """Near payments, and who stays beside them."""
-    there = _there(problem, kinds, starts)
-    members = _members(problem, starts)
-    columns = _Payments(model, problem, members)
-    types: dict[int, list[int]] = defaultdict(list)
-    for kind, number in members:
-        types[number].append(kind)
+    near = Near(problem, kinds, starts, network)
     payments: list[Payment] = []
-    for number, mine in sorted(types.items()):
-        cells = network.cells(mine, there)
-        payments += columns.of_rights(number, cells, network)
-        _start(columns, number, cells, starts)
+    for number in near.types:
+        payments += near.of_rights(model, number)
+        _start(model, near, number)
         if not network.fine:
-            _lie_by_rights(columns, number, cells, there)
-    _lie(columns, there, network)
+            _lie_by_rights(model, near, number)
+    _lie(model, near)
     of_envelope: dict[int, Terms] = defaultdict(list)
-    for column, (number, envelope, _) in columns.key.items():
-        of_envelope[envelope].append((column, columns.unit[number] / 1000))
+    for column, (number, envelope, _) in near.key.items():
+        of_envelope[envelope].append((column, near.unit[number] / 1000))
     for envelope, terms in sorted(of_envelope.items()):
         model.row(("near-paid", envelope), [*terms, *((c, -gpus) for c, gpus in network.paid[envelope])], -INF, 0.0)
-    _flow(network, columns)
-    held.near.extend(columns.key)
+    _flow(model, near)
+    held.near.extend(near.key)
     recall_rows.rows(model, held, payments)
-    return Near(columns.near, network)
+    return near
 
 
 def _units(problem: Problem, members: Mapping[tuple[int, int], list[int]]) -> dict[int, int]:
@@ -170,52 +183,50 @@ def _there(problem: Problem, kinds: list[Kind], starts: Starts) -> dict[int, dic
     return found
 
 
-def _start(columns: _Payments, number: int, cells: Mapping[Cell, list[int]], starts: Starts) -> None:
+def _start(model: Model, near: Near, number: int) -> None:
     """What is paid for runs with these rights has started: in all cells together that the same types may lie in."""
     joined: list[tuple[set[int], list[Cell]]] = []
-    for cell, types in cells.items():
+    for cell, types in near.types[number].items():
         meeting = [each for each in joined if not each[0].isdisjoint(types)]
         joined = [each for each in joined if each[0].isdisjoint(types)]
         joined.append((set(types).union(*(t for t, _ in meeting)), [*(c for _, mine in meeting for c in mine), cell]))
     for types_, mine in joined:
-        terms = [term for cell in mine for term in columns.near[cell][number]]
+        terms = [term for cell in mine for term in near.columns[cell][number]]
         if terms:
             for kind in sorted(types_):
-                terms += _started(columns.problem, starts, columns.members[kind, number])
-            columns.model.row(("near-starts", min(types_), number), terms, -INF, 0.0)
+                terms += near.started(kind, number)
+            model.row(("near-starts", min(types_), number), terms, -INF, 0.0)
 
 
-def _lie_by_rights(
-    columns: _Payments, number: int, cells: Mapping[Cell, list[int]], there: Mapping[int, Mapping[int, Terms]]
-) -> None:
+def _lie_by_rights(model: Model, near: Near, number: int) -> None:
     """Of the types in a cell those that have runs with these rights lie there."""
-    for cell, types in cells.items():
-        terms = list(columns.near[cell][number])
+    for cell, types in near.types[number].items():
+        terms = list(near.columns[cell][number])
         if terms:
-            terms += [(c, -gpus) for kind in types for c, gpus in there[kind][cell.region]]
-            columns.model.row(("near-regions", number, *cell.name), terms, -INF, 0.0)
+            terms += [term for kind in types for term in near.lying(kind, cell.region)]
+            model.row(("near-regions", number, *cell.name), terms, -INF, 0.0)
 
 
-def _lie(columns: _Payments, there: Mapping[int, Mapping[int, Terms]], network: Network) -> None:
+def _lie(model: Model, near: Near) -> None:
     """What is paid for somewhere lies there."""
-    lies: dict[Cell, Terms] = defaultdict(list)
-    for cell, types in network.cells(there, there).items():
-        lies[cell] += [term for kind in types for term in there[kind][cell.region]]
-    for cell, by_rights in columns.near.items():
-        terms = [*(term for mine in by_rights.values() for term in mine), *((c, -gpus) for c, gpus in lies[cell])]
-        columns.model.row(("near-groups", *cell.name), terms, -INF, 0.0)
+    cells = near.network.cells(near.there, near.there)
+    for cell, by_rights in near.columns.items():
+        terms = [term for mine in by_rights.values() for term in mine]
+        terms += [term for kind in cells[cell] for term in near.lying(kind, cell.region)]
+        model.row(("near-groups", *cell.name), terms, -INF, 0.0)
 
 
-def _flow(network: Network, columns: _Payments) -> None:
+def _flow(model: Model, near: Near) -> None:
     """What is paid for runs with rights flows to the ports that serve them."""
+    network = near.network
     hubs: dict[int, list[int]] = defaultdict(list)
     for index, hub in enumerate(network.hubs):
         for envelope in hub.envelopes:
             hubs[envelope].append(index)
-    near: dict[tuple[int, ...], dict[frozenset[int], Terms]] = defaultdict(lambda: defaultdict(list))
-    for column, (number, envelope, cell) in columns.key.items():
-        near[tuple(hubs[envelope])][cell.ports].append((column, columns.unit[number] / 1000))
-    for group, by_ports in sorted(near.items()):
+    paid: dict[tuple[int, ...], dict[frozenset[int], Terms]] = defaultdict(lambda: defaultdict(list))
+    for column, (number, envelope, cell) in near.key.items():
+        paid[tuple(hubs[envelope])][cell.ports].append((column, near.unit[number] / 1000))
+    for group, by_ports in sorted(paid.items()):
         for ports in sorted(by_ports, key=sorted):
             terms = [each for others, mine in by_ports.items() if others <= ports for each in mine]
             flows = [
@@ -226,22 +237,11 @@ def _flow(network: Network, columns: _Payments) -> None:
                 for column, gpus in mine
             ]
             payer = min(network.hubs[group[0]].envelopes)
-            columns.model.row(("near-flow", payer, *sorted(ports)), [*terms, *flows], -INF, 0.0)
+            model.row(("near-flow", payer, *sorted(ports)), [*terms, *flows], -INF, 0.0)
 
 
 def _lane(envelope: int, region: int) -> Lane:
     return Lane(envelope, False, region, None)
-
-
-def _started(problem: Problem, starts: Starts, members: list[int]) -> Terms:
-    """− weighed GPUs that start, in terms of the columns of these candidates."""
-    terms: Terms = []
-    for index in members:
-        kind = problem.types[problem.candidates[index].type]
-        terms.append((starts.start[index], -_weighed(problem, kind.pieces)))
-        if index in starts.steps:
-            terms.append((starts.steps[index], -_weighed(problem, kind.step_pieces)))
-    return terms
 
 
 def _most(problem: Problem, members: list[int]) -> int:

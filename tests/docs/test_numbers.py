@@ -32,6 +32,7 @@ PHRASES: Final = (
     "more than {FAR:word} times `solver.gap`",
     "to {SHARE:word} times the gap",
     "Up to {large.WHOLE} integer columns the master is then solved whole",
+    "in up to {apart.ROUNDS} rounds",
     "up to {settling.MANY} at once",
     "A master of more than {large.TERMS} terms",
     "where the master has more than {large.TERMS} terms",

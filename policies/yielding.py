@@ -47,9 +47,12 @@ class Right(NamedTuple):
 
 
 def unchanged_since(seen_world: pa.Table, given: str, at: int) -> int:
-    """Since when the world is what it is, where no lease ends: as the last cycle said if it had the same ``given``."""
+    """Since when the world is what it is, where no lease ends: as the last cycle said if it had the same ``given``.
+
+    Never after ``at``, which is before what a cycle said whose clock ran ahead.
+    """
     told = zip(values.texts(seen_world, "given"), values.ints(seen_world, "changed").tolist(), strict=True)
-    return min((changed for before, changed in told if before == given), default=at)
+    return min([at, *(int(changed) for before, changed in told if before == given)])
 
 
 def takes_of(book: CapBook, touched: Sums, second: Sums) -> dict[Limit, int]:

@@ -7,6 +7,7 @@ import pytest
 from exporters.writes import writes_for
 from jobtree.api import ObjectMeta, Plan, Time
 from jobtree.api.plan import PlanPhase, PlanSpec, PlanStatus, Solver
+from jobtree.check import check
 from jobtree.cluster import edits
 from jobtree.world import seen
 from jobtree.world.snapshot import take
@@ -154,7 +155,10 @@ def contested() -> Cluster:
     return cluster
 
 
-def test_a_crash_after_any_write_gives_no_run_what_it_had_lost() -> None:
+@pytest.mark.parametrize("later", [60, -60])
+def test_a_crash_after_any_write_gives_no_run_what_it_had_lost(later: int) -> None:
+    """Also where the clock of the cycle that crashed ran ahead of the next one's."""
+
     def settled(cluster: Cluster) -> dict[str, tuple[str, str]]:
         runs = [each for each in cluster.documents() if each["kind"] == "Run"]
         return {run["metadata"]["name"]: (run["status"]["phase"], str(run["status"].get("funding"))) for run in runs}
@@ -166,5 +170,7 @@ def test_a_crash_after_any_write_gives_no_run_what_it_had_lost() -> None:
     for done in range(len(writes)):
         crashed = contested()
         edits.apply(crashed.text, writes[:done], Time(AT))
-        edits.apply(crashed.text, writes_for(crashed.read(), plan_of(take(crashed.read()), AT + 60)), Time(AT + 60))
+        then = plan_of(take(crashed.read()), AT + later)
+        assert list(check(take(crashed.read()), then)) == []
+        edits.apply(crashed.text, writes_for(crashed.read(), then), Time(AT + later))
         assert settled(crashed) == settled(whole)

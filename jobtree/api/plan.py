@@ -52,7 +52,10 @@ class PlanSpec(Strict, frozen=True, kw_only=True):
     ] = None
     given: Annotated[
         Digest | None,
-        Meta(description="Digest of all that no cycle writes: nodes, what people wrote, the windows that are open."),
+        Meta(
+            description="Digest of all that no cycle writes: nodes, Budgets, the Policy, what people wrote of Runs,"
+            " pods of others and own ones that leave, the windows that are open."
+        ),
     ] = None
     changed: Annotated[
         Time | None,

@@ -28,7 +28,7 @@ from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
 from policies.runs import RunRow, read_runs
-from policies.yielding import unchanged_since
+from policies.yielding import last_changed
 
 
 @dataclass
@@ -187,7 +187,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         foreign=foreign,
         turns=turns,
         given=given,
-        changed=at if closures else unchanged_since(tables["seen_world"], given, at),
+        changed=last_changed(tables["seen_world"], given, bool(closures), at),
         doubt=doubt,
         lost=lost_record,
         node_site=node_site,

@@ -46,13 +46,13 @@ class Right(NamedTuple):
     standing: int
 
 
-def unchanged_since(seen_world: pa.Table, given: str, at: int) -> int:
-    """Since when the world is what it is, where no lease ends: as the last cycle said if it had the same ``given``.
+def last_changed(seen_world: pa.Table, given: str, ended: bool, at: int) -> int:
+    """When a cycle last saw the world change: this one, if leases ``ended`` or the last one had another ``given``.
 
-    Never after ``at``, which is before what a cycle said whose clock ran ahead.
+    Else as the last one said; never after ``at``, which is before what a cycle said whose clock ran ahead.
     """
     told = zip(values.texts(seen_world, "given"), values.ints(seen_world, "changed").tolist(), strict=True)
-    return min([at, *(int(changed) for before, changed in told if before == given)])
+    return min([at, *(int(changed) for before, changed in told if before == given and not ended)])
 
 
 def takes_of(book: CapBook, touched: Sums, second: Sums) -> dict[Limit, int]:

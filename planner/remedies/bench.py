@@ -83,7 +83,7 @@ class Bench:
     @cached_property
     def focus(self) -> Snapshot:
         """The near world without anything else that waits."""
-        return without(self.near, self.state.runs, frozenset(self.others), self.at)
+        return without(self.near, self.state, frozenset(self.others))
 
     @cached_property
     def contest(self) -> Snapshot | None:
@@ -93,7 +93,7 @@ class Bench:
         runs = self.state.runs
         most = sum(run.width_min for run in self.state.pending)
         asking = [key for key in self.others if runs[key].width_min <= most and not waiting(runs[key], self._outcomes)]
-        return without(self.near, runs, frozenset(self.others).difference(asking[:FIELD]), self.at)
+        return without(self.near, self.state, frozenset(self.others).difference(asking[:FIELD]))
 
     @cached_property
     def _outcomes(self) -> dict[RunKey, str]:

@@ -5,7 +5,7 @@ takes flavors together; then, with all that these meet in turn, they are near. W
 is left out of the snapshot, and a plan of the rest is what it was.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -17,8 +17,6 @@ from jobtree.world.snapshot import Snapshot
 from planner.derive import State
 from planner.edits import suspended
 from policies.claims import RunKey
-from policies.runs import RunRow
-from policies.yielding import unchanged_since
 
 
 def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
@@ -33,23 +31,26 @@ def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
         "runs": _only(runs, (name in mine for name in names(runs)), schema.RUNS),
         "leases": _only(leases, (flavor in flavors for flavor in values.texts(leases, "flavor")), schema.LEASES),
     }
-    return _as_old(Snapshot(tables, snapshot.policy, snapshot.since), snapshot, state.at)
+    return _as_old(Snapshot(tables, snapshot.policy, snapshot.since), state)
 
 
-def without(snapshot: Snapshot, runs: Mapping[RunKey, RunRow], gone: Collection[RunKey], at: int) -> Snapshot:
-    """The snapshot without some of its ``runs`` that wait; those on which a tree hangs are suspended."""
+def without(snapshot: Snapshot, state: State, gone: Collection[RunKey]) -> Snapshot:
+    """The snapshot without ``gone``, some of its runs that wait; those on which a tree hangs are suspended.
+
+    ``state``: of the snapshot, or of one of which it is a part.
+    """
+    runs = state.runs
     parents = {(run.namespace, run.parent) for run in runs.values() if run.parent}
     roots = {key for key in gone if key in parents or runs[key].has_quota}
     table = snapshot.tables["runs"]
     mask = (name in roots or name not in gone for name in names(table))
     kept = Snapshot({**snapshot.tables, "runs": _only(table, mask, schema.RUNS)}, snapshot.policy, snapshot.since)
-    return _as_old(suspended(kept, roots), snapshot, at)
+    return _as_old(suspended(kept, roots), state)
 
 
-def _as_old(part: Snapshot, whole: Snapshot, at: int) -> Snapshot:
+def _as_old(part: Snapshot, whole: State) -> Snapshot:
     """``part`` of a snapshot, with the world no newer than in the ``whole``: what is left out has not changed it."""
-    changed = unchanged_since(whole.tables["seen_world"], given_of(whole, at), at)
-    record = rows.seen_world(World(given_of(part, at), changed))
+    record = rows.seen_world(World(given_of(part, whole.at), whole.changed))
     return Snapshot({**part.tables, "seen_world": record}, part.policy, part.since)
 
 

@@ -158,7 +158,7 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     for i, envelope in enumerate(state.money.envelopes):
         if not state.money.sites[i]:
             labels = ", ".join(f"{key}={value}" for key, value in envelope.selector)
-            message = f"envelope {envelope.name} ({envelope.flavor}, {labels}) matches no node: it pays for nothing"
+            message = f"envelope {envelope.name} ({envelope.flavor}, {labels}) matches no node: it pays for nothing new"
             found.append(PlanWarning(object=f"Budget {envelope.budget}", message=message))
     return sorted(found, key=lambda w: (w.object, w.message))
 

@@ -118,7 +118,7 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
             phase=phase,
             earliest_start=Time(plan.at),
             intended_slice=_places(intake, opened),
-            paying_envelopes=_payers(opened),
+            paying_envelopes=_payers(opened, plan),
         )
     if phase == "Running":
         return Fate(
@@ -126,7 +126,7 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
             phase=phase,
             running_since=then.status.started or _since(held),
             intended_slice=_places(intake, [*held, *opened]),
-            paying_envelopes=_payers([*held, *opened]),
+            paying_envelopes=_payers([*held, *opened], plan),
         )
     wait = next((each for each in plan.waits if (each.namespace, each.name) == key), None)
     if wait is not None:
@@ -153,10 +153,14 @@ def _since(leases: Iterable[Lease]) -> Time | None:
     return min((lease.spec.interval.start for lease in leases), default=None)
 
 
-def _payers(leases: Iterable[Lease]) -> dict[str, int]:
+def _payers(leases: Iterable[Lease], plan: Plan) -> dict[str, int]:
+    """GPUs by who pays for them once the plan is carried out: nobody for what is unfunded, whoever its payer is."""
+    turned = {(each.namespace, each.name): each.funding_class for each in plan.segments}  # in the order of time
     gpus = Counter[str]()
     for lease in leases:
-        gpus[payer(lease) if lease.spec.paid_by else "nobody"] += len(lease.spec.slice.nodes)
+        told = lease.status.funding[-1].class_ if lease.status.funding else "unfunded"
+        is_paid = turned.get((lease.namespace, lease.name), told) != "unfunded"
+        gpus[payer(lease) if is_paid and lease.spec.paid_by else "nobody"] += len(lease.spec.slice.nodes)
     return {who: gpus[who] for who in sorted(gpus, key=natural)}
 
 

@@ -29,13 +29,14 @@ WHERE list_max([each['from'] FOR each IN funding]) > seen
 
 UNION ALL
 SELECT 5, 'Envelope', l.budget || '/' || l.envelope,
-    'it pays for ' || count(DISTINCT (l.namespace, l.lease)) || ' lease(s) and is in no cycle of the period: '
-    || 'its charges stay with ' || min(l.owner) || ', as the leases say'
+    'of ' || l.owner || ' for ' || l.flavor || ' it is in no cycle of the period, and pays for '
+    || count(DISTINCT (l.namespace, l.lease)) || ' lease(s): its charges stay with ' || l.owner || ', as the leases say'
 FROM segments AS l
 ANTI JOIN (
     SELECT e.budget, e.name, e.flavor, b.owner
     FROM envelopes_history AS e
-    JOIN budgets_history AS b ON b.name = e.budget
+    JOIN budgets_history AS b
+        ON b.name = e.budget AND b.since < coalesce(e.until, b.since + 1) AND e.since < coalesce(b.until, e.since + 1)
 ) AS e ON e.budget = l.budget AND e.name = l.envelope AND e.owner = l.owner AND e.flavor = l.flavor
 WHERE l.budget IS NOT NULL
 GROUP BY l.budget, l.envelope, l.owner, l.flavor

@@ -29,6 +29,12 @@ def notices(report: Report) -> list[str]:
     return [f"{subject}: {message}" for subject, message in report.troubles]
 
 
+def absent(owner: str = "org:a", flavor: str = doc.FLAVOR, leases: int = 1) -> str:
+    """What is said of a payer that is in no cycle."""
+    seen = f"of {owner} for {flavor} it is in no cycle of the period, and pays for {leases} lease(s)"
+    return f"{seen}: its charges stay with {owner}, as the leases say"
+
+
 def hours(report: Report) -> float:
     return float(sum(row["gpu_hours"] for row in report.rows.to_pylist()))
 
@@ -256,9 +262,25 @@ def test_leases_of_a_deleted_budget_stay_with_their_payer(lake: Path) -> None:
 
     report = make(lake, "chargeback")
 
-    said = "it pays for 1 lease(s) and is in no cycle of the period: its charges stay with org:a, as the leases say"
-    assert notices(report) == [f"Envelope gone/fund: {said}", f"Envelope org-a/gpus: {said}"]
+    assert notices(report) == [f"Envelope gone/fund: {absent()}", f"Envelope org-a/gpus: {absent()}"]
     assert hours(report) == 1.25
+
+
+def test_payers_of_one_name_are_told_apart(lake: Path) -> None:
+    of_b = doc.merge(held("+20m", name="b"), {"spec": {"owner": "org:b"}})
+    on_a100 = doc.merge(held("+10m", name="a"), {"spec": {"flavor": "A100"}})
+    record(lake, "+1h", [doc.node("a01"), held("+30m"), held("+45m", name="m"), of_b, on_a100])
+
+    assert notices(make(lake, "chargeback")) == [
+        f"Envelope org-a/gpus: {said}" for said in (absent("org:a", "A100"), absent(leases=2), absent("org:b"))
+    ]
+
+
+def test_owner_and_flavor_that_never_stood_together_are_no_payer(lake: Path) -> None:
+    record(lake, "+1h", [doc.node("a01"), doc.budget("org:a", [doc.envelope(8, flavor="A100")]), held(None)])
+    record(lake, "+2h", [doc.node("a01"), doc.budget("org:b", [doc.envelope(8)], "org-a"), held("+90m")])
+
+    assert notices(make(lake, "chargeback")) == [f"Envelope org-a/gpus: {absent()}"]
 
 
 def test_what_was_set_aside_is_named(lake: Path) -> None:
@@ -303,7 +325,7 @@ def test_notices_are_warnings_on_stderr_and_part_of_every_page(lake: Path) -> No
 
     outputs = {form: jobtree(*command, form).ok() for form in ("table", "csv", "json", "html")}
 
-    assert {output.err.count("warning: Envelope org-a/gpus: it pays for") for output in outputs.values()} == {1}
+    assert {output.err.count("warning: Envelope org-a/gpus: of org:a for") for output in outputs.values()} == {1}
     assert "Envelope org-a/gpus" in outputs["json"].out
     assert "Envelope org-a/gpus" in outputs["html"].out
 
@@ -326,9 +348,5 @@ def test_an_envelope_that_is_another_payer_now_was_charged_nothing(lake: Path, b
         report = make(lake, name)
         assert [row["milli_gpu_seconds"] for row in report.rows.to_pylist() if row["milli_gpu_seconds"]] == []
         assert [outcome.apart for outcome in report.outcomes] == [""]
-        (notice,) = notices(report)
-        assert notice == (
-            "Envelope org-a/gpus: it pays for 1 lease(s) and is in no cycle of the period: "
-            "its charges stay with org:a, as the leases say"
-        )
+        assert notices(report) == [f"Envelope org-a/gpus: {absent()}"]
     assert [(row["owner"], row["gpu_hours"]) for row in make(lake, "chargeback").rows.to_pylist()] == [("org:a", 1.5)]

@@ -31,7 +31,7 @@ class Snapshot:
     tables: Mapping[str, pa.Table]
     policy: Policy
     since: int | None = None
-    _digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    _digests: dict[str, str] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def table_digests(self) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """The snapshot's columns, and that its digest tells worlds apart and nothing else (spec §2, §11; case P14)."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -416,6 +417,13 @@ def test_anything_that_is_said_changes_the_digest(place: int) -> None:
     documents = world()
     del documents[place]
     assert snapshot_of(documents).digest != snapshot_of(world()).digest
+
+
+def test_a_snapshot_with_other_tables_has_a_digest_of_its_own() -> None:
+    one, other = (take(intake_of([doc.node(name)])) for name in ("a", "b"))
+    assert one.digest != other.digest
+
+    assert replace(one, tables=other.tables).digest == other.digest
 
 
 def test_the_policy_has_a_digest_of_its_own() -> None:

@@ -8,6 +8,7 @@ from jobtree.api.lease import Lease
 from jobtree.api.scalars import Time
 from jobtree.world import seen
 from jobtree.world import values as col
+from jobtree.world.named import NOBODY, payer_of
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Wait
 from jobtree.world.snapshot import Snapshot
 from planner import explain
@@ -23,7 +24,6 @@ from policies.claims import LeaseRow, RunKey
 from policies.classes import classes_of
 from policies.endings import limit_end, started
 from policies.gangs import held_back
-from policies.named import NOBODY, payer_of
 from policies.problem import Problem
 from policies.usage import budget_statuses
 

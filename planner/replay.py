@@ -20,6 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from jobtree.api.lease import FundingClass
+from jobtree.world.named import GONE_PAYER
 from policies.book import book_of
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, class_name, on_loan, open_claims
@@ -27,7 +28,6 @@ from policies.classes import honour, parts_of
 from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, second_of, spent
 from policies.money import Money
-from policies.named import GONE_PAYER
 from policies.scopes import GONE, below
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from jobtree.world.named import GONE_PAYER
 from jobtree.world.plan import Segment
 from planner.derive import State
 from planner.replay import Said, Turn, said_of
 from policies.claims import UNFUNDED, LeaseKey, LeaseRow
-from policies.named import GONE_PAYER
 from policies.usage import Classes
 
 

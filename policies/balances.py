@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from jobtree.world import rows
 from jobtree.world.balances import Span
+from jobtree.world.named import PayerName, payer_of
 from policies.fleet import ANY, Selector
-from policies.named import PayerName, payer_of
 
 _FIRST = -2
 """Number of the first place, below all sites and `policies.scopes.GONE`; the next ones count down."""

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from jobtree.api.lease import FundingClass
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
+from jobtree.world.named import payer_of
 from jobtree.world.records import read
 from policies.kinship import OWN
 from policies.money import Money
-from policies.named import payer_of
 
 ACTIVE: Final = "Active"
 SPARE: Final = "Spare"

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from jobtree.api.lease import FundingClass
+from jobtree.world.named import GONE_PAYER
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
 from policies.ledger import Spent, second_of
 from policies.money import Money
-from policies.named import GONE_PAYER
 from policies.scopes import GONE
 
 FRESH_LOAN: Final = -1

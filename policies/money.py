@@ -9,11 +9,11 @@ import pyarrow as pa
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact
 from jobtree.world import values as col
+from jobtree.world.named import PayerName
 from jobtree.world.records import read
 from policies.balances import Balance, matching, read_balances
 from policies.fleet import Fleet, Selector
 from policies.kinship import Family
-from policies.named import PayerName
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     names = col.texts(budgets, "name")
     owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
     envelopes = _envelopes(tables["envelopes"], owners)
-    index = {(e.budget, e.name, e.owner, e.flavor): i for i, e in enumerate(envelopes)}
+    index = {PayerName(e.budget, e.name, e.owner, e.flavor): i for i, e in enumerate(envelopes)}
     quarantine = tables["quarantine"]
     broken = frozenset(
         name

@@ -3,7 +3,7 @@
 Each is read as it stands, and only named here:
 
     payer    the Budget of that name has another owner, or its envelope of that name another flavor: the payer is gone,
-             and nobody pays (`policies.named`)
+             and nobody pays (`jobtree.world.named`)
     run      the Run that it names has another owner or flavor than it says
     slots    another lease of its role holds one of its slots too: both count, until somebody deletes one
     width    a Run holds more GPUs than its greatest width
@@ -16,34 +16,43 @@ from typing import get_args
 from jobtree.api import Budget, Lease, Run
 from jobtree.api.counted import counted
 from jobtree.api.lease import Role
+from jobtree.world.named import GONE_PAYER, PayerName, payer_of
 
 
 def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run]) -> Iterator[tuple[Lease | Run, str]]:
     """Objects of which that is so, each with a sentence. ``leases``: all that are there, in order."""
     opened = [lease for lease in leases if not lease.status.closed]
     by_name = {budget.name: budget for budget in budgets}
+    names = (
+        PayerName(budget.name, each.name, budget.spec.owner, each.flavor)
+        for budget in by_name.values()
+        for each in budget.spec.envelopes
+    )
+    index = {name: i for i, name in enumerate(names)}
     runs_by_key = {(run.namespace, run.name): run for run in runs}
     for lease in opened:
-        for words in (_payer(lease, by_name), _run(lease, runs_by_key.get(lease.run_key))):
+        for words in (_payer(lease, by_name, index), _run(lease, runs_by_key.get(lease.run_key))):
             if words:
                 yield lease, words
     yield from _slots(opened)
     yield from _widths(opened, runs_by_key)
 
 
-def _payer(lease: Lease, budgets: Mapping[str, Budget]) -> str:
+def _payer(lease: Lease, budgets: Mapping[str, Budget], index: Mapping[PayerName, int]) -> str:
     spec, paid = lease.spec, lease.spec.paid_by
     budget = None if paid is None else budgets.get(paid.budget)
     if paid is None or budget is None:
         return ""
+    if payer_of(index, paid.budget, paid.envelope, spec.owner, spec.flavor) != GONE_PAYER:
+        return ""
     if budget.spec.owner != spec.owner:
         now = f"Budget {paid.budget} is of {budget.spec.owner} now"
         return f"its payer {paid.budget}/{paid.envelope} of {spec.owner} is not there, {now}: nobody pays for it"
-    flavor = next((each.flavor for each in budget.spec.envelopes if each.name == paid.envelope), spec.flavor)
-    if flavor != spec.flavor:
-        now = f"that envelope is for {flavor} now"
-        return f"its payer {paid.budget}/{paid.envelope} for {spec.flavor} is not there, {now}: nobody pays for it"
-    return ""
+    flavor = next((each.flavor for each in budget.spec.envelopes if each.name == paid.envelope), None)
+    if flavor is None:
+        return ""  # deleted, as a whole Budget may be
+    now = f"that envelope is for {flavor} now"
+    return f"its payer {paid.budget}/{paid.envelope} for {spec.flavor} is not there, {now}: nobody pays for it"
 
 
 def _run(lease: Lease, run: Run | None) -> str:

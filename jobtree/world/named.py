@@ -5,10 +5,18 @@ none of it, and was charged none of it.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-PayerName = tuple[str, str, str, str]
-"""(Budget, envelope, owner, flavor)."""
+
+class PayerName(NamedTuple):
+    """What a payer is known by."""
+
+    budget: str
+    envelope: str
+    owner: str
+    flavor: str
+
+
 NOBODY: Final = -1
 """In place of an envelope's index: nobody pays."""
 GONE_PAYER: Final = -2
@@ -17,4 +25,4 @@ GONE_PAYER: Final = -2
 
 def payer_of(index: Mapping[PayerName, int], budget: str, envelope: str, owner: str, flavor: str) -> int:
     """The envelope's index among those that are there; ``budget`` is empty where nobody pays."""
-    return index.get((budget, envelope, owner, flavor), GONE_PAYER) if budget else NOBODY
+    return index.get(PayerName(budget, envelope, owner, flavor), GONE_PAYER) if budget else NOBODY

@@ -148,9 +148,9 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
         if not flavor:
             found.append(PlanWarning(object=f"Node {node}", message="it has no flavor label and is left out"))
     for key, ending in state.endings.items():
-        if ending.odd:
+        if ending.lack:
             rest = "what it holds closes, and it waits again" if not ending.outcome else "what it holds closes"
-            found.append(PlanWarning(object=_name("Run", *key), message=f"{ending.message.removesuffix('.')}; {rest}"))
+            found.append(PlanWarning(object=_name("Run", *key), message=f"{ending.lack}; {rest}"))
     if state.lost:
         found.append(PlanWarning(object=f"ConfigMap {seen.NAMESPACE}/{seen.RECORD}", message=state.lost))
     if state.doubt:

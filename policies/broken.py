@@ -16,18 +16,18 @@ from policies.shapes import lower
 _WHY = "a Lease that it needs is gone or says something else"
 
 
-def lack(run: RunRow, leases: Iterable[LeaseRow]) -> str:
-    """What a run with these open leases lacks, as a sentence; empty where it is whole, or holds nothing."""
+def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
+    """What a run with these open leases lacks, as a clause; empty where it is whole, or holds nothing."""
     held: dict[int, int] = {}
     for lease in leases:
         held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)
     width = sum(held.values())
     if held and width < run.width_min:
-        return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}."
+        return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}"
     sizes = _sizes(run.max_total or run.total, run.width_min, run.step or 0, run.group) if held else ()
     for group in sorted(held):
         if group < len(sizes) and held[group] < sizes[group]:
-            return f"Its group {group} holds {held[group]} of {counted(sizes[group], 'GPU')}: {_WHY}."
+            return f"Its group {group} holds {held[group]} of {counted(sizes[group], 'GPU')}: {_WHY}"
     return ""
 
 

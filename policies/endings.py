@@ -10,7 +10,7 @@ from typing import Final, get_args
 
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
-from policies.broken import lack
+from policies.broken import lack_of
 from policies.claims import LeaseKey, LeaseRow, RunKey
 from policies.runs import RunRow
 
@@ -21,14 +21,15 @@ _REASONS: Final = frozenset(get_args(ClosureReason))
 class Ending:
     """A run that holds nothing any more.
 
-    ``reason``: of its leases' closure; ``outcome``: empty if it may return; ``odd``: a hand took something from it.
+    ``reason``: of its leases' closure; ``outcome``: empty if it may return; ``lack``: what it lacks since a hand
+    took it, as a clause, else empty.
     """
 
     outcome: str
     reason: str
     ended: int
     message: str
-    odd: bool = False
+    lack: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,5 +164,5 @@ def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending | None:
 
 def _broken(run: RunRow, leases: list[LeaseRow], at: int) -> Ending | None:
     """A gang that is not whole any more stops likewise."""
-    words = lack(run, leases)
-    return Ending("" if run.requeue else "Failed", "Failed", at, words, odd=True) if words else None
+    lack = lack_of(run, leases)
+    return Ending("" if run.requeue else "Failed", "Failed", at, f"{lack}.", lack) if lack else None

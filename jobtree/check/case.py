@@ -99,6 +99,10 @@ class Case(Moment):
                 found[pod.namespace, pod.run].add(pod.phase)
         return dict(found)
 
+    def pods_failed(self, run: RunKey) -> bool:
+        """Whether some pod of a run failed, or found no place for long."""
+        return not {"Failed", "Pending"}.isdisjoint(self.pod_phases.get(run, ()))
+
     def after(self, run: RunKey) -> list[Held]:
         """What a run holds once the plan is carried out."""
         held, new = self.held_by.get(run, []), self.new_by.get(run, [])

@@ -9,10 +9,8 @@ from jobtree.check.violation import Violation
 
 FINAL = {"Completed": "Completed", "Failed": "Failed", "TimeLimit": "Failed", "Cancelled": "Failed"}
 """Reasons of closure that decide the run's fate."""
-BROKEN = "Failed, whole no more"
-"""In place of Failed, where no pod failed and the gang lacks what a hand took from it."""
-INTERRUPTING = ("NodeFailure", "ReclaimUnfunded", "ReclaimedBySpare", "Lottery", BROKEN)
-"""Those after which ``requeue`` decides."""
+INTERRUPTING = {"NodeFailure", "ReclaimUnfunded", "ReclaimedBySpare", "Lottery"}
+"""Those after which ``requeue`` decides; also after Failed, where no pod failed and the gang only lacks something."""
 
 
 def violations(case: Case) -> Iterator[Violation]:
@@ -34,13 +32,12 @@ def violations(case: Case) -> Iterator[Violation]:
 
 def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
     words = ", ".join(sorted(reasons))
-    pods = case.pod_phases.get(key, set())
-    if "Failed" in reasons and not pods & {"Failed", "Pending"} and lacks(case, key):
-        reasons = reasons - {"Failed"} | {BROKEN}
-    decided = {FINAL[reason] for reason in reasons if reason in FINAL}
+    lacking = "Failed" in reasons and not case.pods_failed(key) and lacks(case, key)
+    interrupted = lacking or not reasons.isdisjoint(INTERRUPTING)
+    decided = {FINAL[reason] for reason in reasons if reason in FINAL and not (lacking and reason == "Failed")}
     if decided and phase not in decided:
         yield _of(key, f"its leases end as {words}, and it would be {phase}")
-    if not decided and reasons & set(INTERRUPTING) and (phase == "Failed") == run.requeue:
+    if not decided and interrupted and (phase == "Failed") == run.requeue:
         wanted = "waits again" if run.requeue else "has Failed"
         yield _of(key, f"its leases end as {words}, so with requeue {run.requeue} it {wanted}, and it would be {phase}")
     if not decided and phase == "Completed":

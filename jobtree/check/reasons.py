@@ -67,8 +67,8 @@ def _completed(ending: Ending) -> bool:
 
 def _failed(ending: Ending) -> bool:
     """Some pod failed, or found no place for long; or the gang is whole no more."""
-    told = ending.case.pod_phases.get(ending.run.key, set()) & {"Failed", "Pending"}
-    return bool(told) or lacks(ending.case, ending.lease.run_key)
+    case, key = ending.case, ending.lease.run_key
+    return case.pods_failed(key) or lacks(case, key)
 
 
 def _timed_out(ending: Ending) -> bool:

@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
-env: $(STAMP) ## make the environment in .venv, 220 MB and one to two minutes (the other targets do it by themselves)
+env: $(STAMP) ## make the environment in .venv: a download of 250 MB, one to two minutes (the other targets do it by themselves)
 
 demo: $(STAMP) ## a cycle on real jobs of Microsoft's Philly cluster, explained, with a picture
 	@$(BIN)/python examples/demo.py
@@ -63,7 +63,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Jobtree needs Python 3.11 or newer with its venv module; none was found on PATH: install one, or name it: make PYTHON=/path/to/python3"; exit 1; }
 	@echo "==> [1/3] environment in $(VENV) from $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "==> [2/3] $$(grep -c '==' requirements.lock) locked packages (about 220 MB the first time)"
+	@echo "==> [2/3] $$(grep -c '==' requirements.lock) locked packages (a download of about 250 MB the first time, 770 MB on disk)"
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	@echo "==> [3/3] Jobtree itself, editable"
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .

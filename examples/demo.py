@@ -81,7 +81,9 @@ def tell(out: Console, state: Path) -> None:
     cycle(out, state, NOW + 60)
     again = planjson.decode(read_plan(newest_manifest(lake)))
     check_nothing_changed(after, StateFile(state, NOW).read(), again)
-    out.print("Nothing has changed, so nothing was changed: no lease, no Run, no Budget.")
+    out.print(
+        "Nothing has changed, so nothing was changed: no lease, no Run, no Budget. What was written is the Plan itself."
+    )
 
     tell_usage(out, query(lake, "usage", first), query(lake, "usage"))
     tell_left(out, state, first, plan)

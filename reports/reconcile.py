@@ -19,6 +19,8 @@ EPSILON: Final = 1e-6
 """How far a figure in credits, a float, may be from the exact one, of the larger of both. The others are integers."""
 _WIDE: Final = pa.decimal128(38, 0)
 SCALE: Final = {"credits": CREDIT}
+SOURCE: Final = {"waited": "the plans' waits"}
+"""What a figure is counted from a second time, where that is not the leases."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,17 @@ class Outcome:
         """Whether every sum was the same."""
         return not self.apart
 
+    @property
+    def source(self) -> str:
+        """What was counted the second way, in words."""
+        return SOURCE.get(self.check.figure, "the leases")
+
     def sentence(self) -> str:
         """What was found, for people."""
         by = f" per {', '.join(self.check.by)}" if self.check.by else ""
         if self.agrees:
-            return f"{self.check.column}: {_shown(self.reported)} in all, as the leases say{by}."
-        return f"{self.check.column} does not reconcile with the leases: {self.apart}"
+            return f"{self.check.column}: {_shown(self.reported)} in all, as {self.source} say{by}."
+        return f"{self.check.column} does not reconcile with {self.source}: {self.apart}"
 
 
 def reconcile(rows: pa.Table, checks: Sequence[Check], ledger: Ledger) -> list[Outcome]:
@@ -61,7 +68,7 @@ def _outcome(rows: pa.Table, check: Check, ledger: Ledger) -> Outcome:
         one, other = reported.get(each, 0), counted.get(each, 0)
         if abs(one - other) > (EPSILON * max(abs(one), abs(other)) if scale > 1 else 0):
             what = ", ".join(f"{name} {value}" for name, value in zip(check.by, each, strict=True)) or "in all"
-            apart = f"{what}: the report says {_shown(one)}, the leases {_shown(other)}."
+            apart = f"{what}: the report says {_shown(one)}, {SOURCE.get(check.figure, 'the leases')} {_shown(other)}."
             break
     return Outcome(check, sum(reported.values()), sum(counted.values()), apart)
 

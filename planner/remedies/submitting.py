@@ -194,6 +194,6 @@ def _narrowed(run: RunRow, width: int) -> dict[str, Any]:
 def _opportunistic(bench: Bench) -> Remedy | None:
     if bench.run.opportunistic or not _works(bench, opportunistic=True):
         return None
-    words = "run it unfunded, first to be cut"
+    words = "run it unfunded, charged to nobody"
     fields = {"opportunistic": True, "requeue": True}  # the default of such a run
     return again(bench, "opportunistic", words, fields, {"spec.funding.opportunistic": True})

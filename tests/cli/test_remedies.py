@@ -38,7 +38,7 @@ def test_each_remedy_is_a_line_with_what_to_do() -> None:
         "Remedies, cheapest first; each was planned and starts the run\n"
         "  run default/starts suspended (4 GPUs): "
         f"kubectl runs --state {world.path} -n default suspend starts\n"
-        "  run it unfunded, first to be cut: cancel Run default/short, "
+        "  run it unfunded, charged to nobody: cancel Run default/short, "
         "and submit it under another name with spec.funding.opportunistic: true\n"
         "  4 GPUs fewer: cancel Run default/short, and submit it under another name with spec.resources.totalGPUs: 4\n"
         "  4 GPUs more at org-a/gpus: Budget org-a: spec.envelopes[gpus].concurrency: 12\n"
@@ -103,7 +103,7 @@ def test_where_nothing_helps_that_is_said() -> None:
     world = World().node("n").run("r", 8)
     assert explained(world, "r").endswith(
         "\n\nRemedies, cheapest first; each was planned and starts the run\n"
-        "  run it unfunded, first to be cut: cancel Run default/r, "
+        "  run it unfunded, charged to nobody: cancel Run default/r, "
         "and submit it under another name with spec.funding.opportunistic: true\n"
     )
     world = World().node("n", 4).run("r", 8, funding={"opportunistic": True}, locality={"selector": {"no": "node"}})

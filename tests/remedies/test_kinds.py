@@ -10,7 +10,7 @@ from tests.support.worlds import World
 Said = tuple[str, str, int, str, str]
 
 UNFUNDED: Said = (
-    "opportunistic", "AGAIN", 0, "run it unfunded, first to be cut",
+    "opportunistic", "AGAIN", 0, "run it unfunded, charged to nobody",
     "cancel Run default/r, and submit it under another name with spec.funding.opportunistic: true",
 )  # fmt: skip
 LENDS = {"allow": True, "to": ["org:*"], "maxConcurrency": 2}

@@ -30,7 +30,7 @@ def tell_apart(relaxed: Relaxed, parts: Parts, point: Floats, bound: float) -> F
             return None, bound
         point, bound = found, min(bound, value)
     rest = np.asarray(parts.together, np.int64)
-    without, value = relaxed.bound(rest, np.zeros(len(rest)))
+    without, value = relaxed.within(rest, np.zeros(len(rest)))
     if without is not None and value >= bound * (1 - LITTLE):
         return without, bound
     relaxed.undo()

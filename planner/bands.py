@@ -28,7 +28,7 @@ FAR: Final = 10
 SHARE: Final = 3
 """How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
 NODES: Final = 30
-"""Most branch-and-bound nodes of a MIP of all else beside who gives way."""
+"""Most branch-and-bound nodes of a MIP of a large master in which claims may give way."""
 SEARCH: Final[Settings] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_rins": False,
@@ -48,9 +48,8 @@ def solve_large(master: Master, settings: Settings) -> Solution:
     exact = rounding.parts is None  # else a MIP of the model would have starts recall what they cannot
     if exact and branching.claims and leaf is not None and found.objective < leaf.bound * (1 - gap):
         rest = rounding.rest(leaf)
-        return (
-            replace(found, values=rest.values, objective=rest.objective) if rest.objective > found.objective else found
-        )
+        if rest.objective > found.objective:
+            found = replace(found, values=rest.values, objective=rest.objective)
     return found if found.values is not None else rounding.after_gangs(found.bound)
 
 
@@ -85,13 +84,16 @@ class _Rounding:
             model.lower, model.upper = kept
 
     def after_gangs(self, bound: float) -> Solution:
-        """A whole point with the big gangs of a MIP of their own, whose bound is one of the master."""
+        """A whole point with the big gangs of a MIP of their own.
+
+        That MIP's bound is not used: where only some of the columns that rows make whole are integer, HiGHS 1.15 may
+        call optimal what is not.
+        """
         model = self.master.model
         gangs = np.asarray(model.integer, dtype=np.bool_) & self.columns.gangs(BANDS[0])
         with only_integer(model, gangs):
             gap = SHARE * self.settings["mip_rel_gap"]
             first = solve(model, self.settings | LEAN | SEARCH | {"mip_rel_gap": gap})
-        bound = min(bound, first.bound)
         counts = {} if first.values is None else {int(c): round(float(first.values[c])) for c in np.flatnonzero(gangs)}
         self.relaxed.only({column: (count, count) for column, count in counts.items()})
         point, value = Dive(self.relaxed, self.master, self.columns).run(BANDS, bound)

@@ -20,8 +20,8 @@ from policies.model import INF
 
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on."""
-NODES: Final = 32
-"""Most LPs of a search over gangs alone, but for the sides of the last node."""
+GANGS: Final = 32
+"""LPs after which gangs are not branched on first any more; where no claim is branched on, the most."""
 STEPS: Final = 1_500_000
 """Columns of all LPs of a search over claims, but for the sides of the last node."""
 EACH: Final = 4
@@ -59,7 +59,7 @@ class Branching:
     close: float
     big: list[int] = field(default_factory=list)
     claims: bool = False
-    most: int = NODES
+    most: int = GANGS
     best: Solution = NOTHING
     leaf: Node | None = None
     open: list[tuple[float, int, Node]] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Branching:
         self.big = _big(self.master, root.bound)
         loose, steps = len(in_parts(self.master.held, root.point)), STEPS // len(root.point)
         self.claims = 0 < EACH * loose <= steps
-        self.most = max(NODES, steps) if self.claims else NODES
+        self.most = max(GANGS, steps) if self.claims else GANGS
         self._push(root)
         while self.open and self.solved < self.most and not self._ended():
             self._follow(heapq.heappop(self.open)[2])
@@ -95,12 +95,13 @@ class Branching:
         """Branch; where claims are in question go on at the best side, down to a leaf."""
         following: Node | None = node
         while following is not None:
-            gang = self._gang(following) if self.solved < NODES else []
+            # gangs bring the bound down, claims bring a plan: first some of the one, then all of the other
+            gang = self._gang(following) if self.solved < GANGS else []
             sides = gang or self._claim(following) or self._gang(following)
             if not sides:
                 self._leaf(following)
                 return
-            inside = [both for side in sides if (both := _both(following.fixings, side))]
+            inside = [both for side in sides if (both := _both(following.fixings, side)) is not None]
             children = [self._node(fixings, following.bound) for fixings in inside]
             hopeful = [child for child in children if child is not None and child.bound > self.best.objective]
             hopeful.sort(key=lambda child: -child.bound)
@@ -136,7 +137,10 @@ class Branching:
         return [{column: (value, value) for column, value in way.items()} for way in ways(self.master.held, part)]
 
     def _node(self, fixings: Fixings, above: float) -> Node | None:
-        """The relaxation under ``fixings``; None where it has no point, or the solver finds none."""
+        """The relaxation under ``fixings``; None where it has no point, or the solver finds none.
+
+        What it found none for may hold a plan worth as much as ``above``: the certificate stays as high.
+        """
         self.relaxed.only(fixings)
         found = self.relaxed.solve()
         self.solved += 1
@@ -146,13 +150,13 @@ class Branching:
         return Node(min(above, found.bound), fixings, found.values)
 
 
-def _both(some: Fixings, more: Fixings) -> Fixings:
-    """What both say; nothing where they contradict one another."""
+def _both(some: Fixings, more: Fixings) -> Fixings | None:
+    """What both say; None where they contradict one another."""
     found = dict(some)
     for column, (least, most) in more.items():
         low, high = some.get(column, (least, most))
         found[column] = max(low, least), min(high, most)
-    return found if all(low <= high for low, high in found.values()) else {}
+    return found if all(low <= high for low, high in found.values()) else None
 
 
 def _big(master: Master, bound: float) -> list[int]:

@@ -47,7 +47,7 @@ class Columns:
 
 
 class Dive:
-    """A relaxation and the bounds of its columns, which only ever close in, but for resets."""
+    """One rounding of a relaxation's columns: from where its bounds are, ever closer, but for resets."""
 
     def __init__(self, relaxed: Relaxed, master: Master, of: Columns) -> None:
         self.relaxed, self.of, self.held = relaxed, of, master.held
@@ -96,23 +96,23 @@ class Dive:
         off = np.abs(point[columns] - np.round(point[columns]))
         many = columns[off < BATCH]
         if len(many) > 1:
-            found = self.relaxed.bound(many, np.round(point[many]))
+            found = self.relaxed.within(many, np.round(point[many]))
             if found[1] >= value - drop:
                 return found
             self.relaxed.undo()
         one = columns[:1]
         near = np.round(point[one])
         least, most = self.relaxed.lower[one[0]], self.relaxed.upper[one[0]]
-        found = self.relaxed.bound(one, near)
+        found = self.relaxed.within(one, near)
         if found[1] >= value - drop:
             return found
         other = np.floor(point[one]) if near[0] > point[one[0]] else np.ceil(point[one])
         if least <= other[0] <= most:
-            second = self.relaxed.bound(one, other)
+            second = self.relaxed.within(one, other)
             if second[0] is not None and second[1] > found[1]:
                 return second
             if found[0] is not None:
-                return self.relaxed.bound(one, near)
+                return self.relaxed.within(one, near)
         if found[0] is not None:
             return found
         return self._less(one, point)
@@ -123,14 +123,14 @@ class Dive:
         if self.resets <= RESETS:
             mine = np.flatnonzero(self.whole & (self.of.owner == self.of.owner[one[0]]))
             self.relaxed.put(mine, self.relaxed.least[mine], self.relaxed.upper[mine])
-            found = self.relaxed.bound(one, np.floor(point[one]), self.relaxed.least[one])
+            found = self.relaxed.within(one, np.floor(point[one]), self.relaxed.least[one])
             if found[0] is not None:
                 return found
         recall = self.held.columns
         self.relaxed.reset(recall)  # a claim that gives way asks for starts: none has to
         everything = np.flatnonzero(self.whole)
         highest = np.minimum(self.relaxed.upper[everything], np.floor(point[everything] + _WHOLE))
-        return self.relaxed.bound(everything, highest, self.relaxed.least[everything])
+        return self.relaxed.within(everything, highest, self.relaxed.least[everything])
 
 
 def columns_of(master: Master) -> Columns:

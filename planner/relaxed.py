@@ -26,7 +26,8 @@ class Relaxed:
         self.least = np.asarray(model.lower, dtype=np.float64)
         self.most = np.asarray(model.upper, dtype=np.float64)
         self.lower, self.upper = self.least.copy(), self.most.copy()
-        self._raised: list[int] = []
+        self._raised: set[int] = set()
+        self._last: tuple[Ints, Floats, Floats] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         self._highs = new_highs(settings | {"solver": "simplex"})
         pass_model(self._highs, to_highs(model, relaxed=True))
 
@@ -37,22 +38,23 @@ class Relaxed:
 
     def only(self, fixings: Mapping[int, tuple[float, float]]) -> None:
         """Column → least and most, and the model's bounds for all else. Rows are as they were."""
-        self.raise_rows(dict.fromkeys(self._raised, 0.0))
+        self.raise_rows(dict.fromkeys(sorted(self._raised), 0.0))
+        self._raised.clear()
         lower, upper = self.least.copy(), self.most.copy()
         for column, (low, high) in fixings.items():
             lower[column], upper[column] = low, high
         changed = np.flatnonzero((lower != self.lower) | (upper != self.upper))
         self.put(changed, lower[changed], upper[changed])
 
-    def bound(self, columns: Ints, high: Floats, low: Floats | None = None) -> Found:
-        """The best point under these bounds (equal ones without ``low``); they can be taken back."""
+    def within(self, columns: Ints, high: Floats, low: Floats | None = None) -> Found:
+        """The best point under these bounds (equal ones without ``low``), which `undo` takes back."""
         self._last = columns, self.lower[columns].copy(), self.upper[columns].copy()
         self.put(columns, high if low is None else low, high)
         return self.best()
 
     def fix(self, values: Mapping[int, float]) -> Found:
-        """The best point with these columns fixed; they can be taken back."""
-        return self.bound(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
+        """The best point with these columns fixed, which `undo` takes back."""
+        return self.within(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
 
     def undo(self) -> None:
         """Take the last bounds back."""
@@ -65,7 +67,7 @@ class Relaxed:
 
     def raise_rows(self, rows: Mapping[int, float]) -> None:
         """Rows (of those that have to reach 0) that have to reach so much from now on."""
-        self._raised = [row for row, least in rows.items() if least]
+        self._raised |= rows.keys()
         for row, least in rows.items():
             self._highs.changeRowBounds(row, least, INF)
 

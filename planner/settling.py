@@ -1,4 +1,4 @@
-"""Which running claims give way in a large master: by the pass over them, beside the payments of a relaxation.
+"""Which running claims give way beside the payments of a relaxation: of a large master, or of who pays afterwards.
 
 In the relaxation a claim may go in part, and leave part of its quota. Parts that stay there stay, and so do those that
 mostly stay, if that loses little. The others are decided a few at a time, each time followed by a relaxation. The pass

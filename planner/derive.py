@@ -38,7 +38,7 @@ class State:
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
     ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes; ``changed``: when a
-    cycle last had another than the one before, or saw leases end.
+    cycle last had another than the one before, or saw leases or runs end.
     """
 
     at: int
@@ -139,6 +139,11 @@ def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:
     return {(closure.namespace, closure.name): closure.ended for closure in closures}
 
 
+def _any_is_over(ended: Mapping[RunKey, Ending]) -> bool:
+    """Does any run end for good? One that goes and held nothing is told of in every cycle until it is gone."""
+    return any(ending.outcome for ending in ended.values())
+
+
 def _fates(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
     limits = ends_of([closure for closure in closures if closure.reason == "TimeLimit"])
     return Fates(limits, ends_of([closure for closure in closures if closure.reason != "TimeLimit"]), malleable)
@@ -187,7 +192,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         foreign=foreign,
         turns=turns,
         given=given,
-        changed=last_changed(tables["seen_world"], given, bool(closures), at),
+        changed=last_changed(tables["seen_world"], given, bool(closures) or _any_is_over(ended), at),
         doubt=doubt,
         lost=lost_record,
         node_site=node_site,

@@ -115,7 +115,7 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | N
         return Ending("Failed", "Cancelled", at, "Cancelled by its owner.")
     if run.deleting:
         return _gone(at)
-    if leases and pods and (reported := _reported(pods, at)):
+    if start is not None and pods and (reported := _reported(pods, at)):
         return reported
     if run.state == "Suspended" and leases:
         return Ending("", "Suspended", at, "Suspended by its owner.")

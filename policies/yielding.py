@@ -47,7 +47,7 @@ class Right(NamedTuple):
 
 
 def last_changed(seen_world: pa.Table, given: str, ended: bool, at: int) -> int:
-    """When a cycle last saw the world change: this one, if leases ``ended`` or the last one had another ``given``.
+    """When a cycle last saw the world change: this one, if anything ``ended`` or the last one had another ``given``.
 
     Else as the last one said; never after ``at``, which is before what a cycle said whose clock ran ahead.
     """

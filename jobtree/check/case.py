@@ -121,9 +121,15 @@ class Case(Moment):
 
     @cached_property
     def changed(self) -> int:
-        """When a cycle last saw the world change: it was given something else than the one before, or leases ended."""
-        since = (before.changed for before in self.rows.seen.world if before.given == self.given and not self.closing)
-        return min([*since, self.at])
+        """When a cycle last saw the world change: it was given something else than the one before, or work ended."""
+        if self.closing or any(self.ends(key) for key in self.updates):
+            return self.at
+        return min([*(seen.changed for seen in self.rows.seen.world if seen.given == self.given), self.at])
+
+    def ends(self, key: RunKey) -> bool:
+        """Whether the plan ends a run for good, be it one without leases."""
+        run = self.run_of(key)
+        return run is not None and run.outcome is None and self.phase_after(key) in ("Completed", "Failed")
 
     @cached_property
     def starting(self) -> frozenset[RunKey]:
@@ -165,6 +171,11 @@ class Case(Moment):
                 oldest = min(oldest, told.started)
             self._started[key] = oldest
         return self._started[key]
+
+    def cpu_started(self, key: RunKey) -> int | None:
+        """When a CPU run that runs started, as its status says; None of any other."""
+        run, told = self.run_of(key), self.stored(key)
+        return told.started if run is not None and run.total == 0 and told is not None and _runs(told) else None
 
     def limit(self, key: RunKey) -> int | None:
         """The enforced time limit in seconds (spec §1 perRun.defaultTime): its own, or its payers' smallest default."""

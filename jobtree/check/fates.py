@@ -26,6 +26,8 @@ def violations(case: Case) -> Iterator[Violation]:
         ended = reasons.get(key)
         if ended and not case.after(key) and run.outcome is None:
             yield from _fate(case, key, run, ended, phase)
+        elif run.outcome is None and (started := case.cpu_started(key)) is not None:
+            yield from _cpu_fate(case, run, started, phase)
         elif run.outcome is None and phase == "Completed" and not _may_complete(case, run):
             yield _of(key, "it would be Completed, and nothing says that it is")
 
@@ -42,6 +44,18 @@ def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | Non
         yield _of(key, f"its leases end as {words}, so with requeue {run.requeue} it {wanted}, and it would be {phase}")
     if not decided and phase == "Completed":
         yield _of(key, f"its leases end as {words}, and it would be Completed")
+
+
+def _cpu_fate(case: Case, run: Run, started: int, phase: str | None) -> Iterator[Violation]:
+    """A CPU run that runs holds no lease whose end would tell: it ends by a mark, its limit, its owner or its pods."""
+    limit = case.limit(run.key)
+    timed_out = limit is not None and started + limit <= case.at
+    failed = timed_out or run.state == "Cancelled" or "Failed" in case.pod_phases.get(run.key, set())
+    ends = [name for name, is_so in (("Completed", _may_complete(case, run)), ("Failed", failed)) if is_so]
+    if phase in FINAL.values() and phase not in ends:
+        yield _of(run.key, f"it would be {phase}, and nothing says that it is")
+    elif ends and phase not in ends and not run.deleting:
+        yield _of(run.key, f"it is {' or '.join(ends)}, and would be {phase}")
 
 
 def _may_complete(case: Case, run: Run) -> bool:

@@ -127,6 +127,23 @@ def test_and_one_whose_node_is_left_by_a_foreign_pod() -> None:
     assert world.cycle().funding("child") == {"unfunded": 8}
 
 
+def test_and_one_that_follows_a_run_without_gpus_whose_pods_succeeded() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).run("child", 8, owner="org:a:x", created="-3h")
+    cpus = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
+    world.run("prep", 1, resources=cpus, created="-4h").run("own", 8, created="-2h", follow={"after": ["prep"]})
+    assert (world.cycle("-2h").waiting, world.cycle("-1s").waiting) == (["own"], ["own"])
+    mine = {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": "prep"}}
+    world.add(doc.merge(doc.foreign_pod("p", "a02", 0), {"metadata": mine, "status": {"phase": "Succeeded"}}))
+    cycle, again = world.cycle(), world.cycle("+1h")
+
+    assert (cycle.phases["prep"], cycle.funding("own"), cycle.funding("child")) == (
+        "Completed",
+        {"owned": 8},
+        {"unfunded": 8},
+    )
+    assert [again.plan.changed, again.plan.leases, again.plan.segments, again.plan.runs] == [AT, [], [], []]
+
+
 def test_what_the_last_cycle_was_given_counts_whether_it_was_carried_out_or_not() -> None:
     def plan(at: int, phase: PlanPhase, given: str | None, changed: int | None) -> Plan:
         solver, since = Solver(name="s"), None if changed is None else Time(changed)

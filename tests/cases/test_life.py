@@ -175,10 +175,15 @@ def test_hours_of_a_tree_are_provided_for_no_further_than_the_limit_though_lease
     assert cycle.running == ["child", "root"]
 
 
+def cpu_run(world: World, name: str, **fields: Any) -> World:
+    """A CPU run of one pod."""
+    resources = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
+    return world.run(name, 1, resources=resources, **fields)
+
+
 def driver(world: World, name: str, size: int) -> World:
     """A CPU run that is a member of gang g."""
-    resources = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
-    return world.run(name, 1, resources=resources, gang={"name": "g", "size": size})
+    return cpu_run(world, name, gang={"name": "g", "size": size})
 
 
 def test_a_member_without_gpus_starts_with_its_gang() -> None:
@@ -299,3 +304,33 @@ def test_a_gang_names_no_more_mates_than_a_sentence_bears() -> None:
         "Gang g has 1 of its 6 runs: run mate-0 was cancelled, run mate-1 was cancelled, run mate-2 was cancelled, "
         "2 more do not count either; submit 5 more runs with gang g."
     )
+
+
+def reports(world: World, run: str, phase: str) -> World:
+    """A pod of the run's own is in that phase."""
+    meta = {"name": f"{run}-pod", "namespace": "default", "labels": {"rq.davidlangworthy.io/run": run}}
+    return world.add(doc.merge(doc.foreign_pod("p", "n1", 0), {"metadata": meta, "status": {"phase": phase}}))
+
+
+@pytest.mark.parametrize(
+    ("phase", "ends", "follower"),
+    [("Running", "Running", "Waiting"), ("Succeeded", "Completed", "Running"), ("Failed", "Failed", "Waiting")],
+)
+def test_a_run_ends_by_its_own_pods_with_gpus_or_without(phase: str, ends: str, follower: str) -> None:
+    world = cpu_run(World().node("n1").budget("org:a", 8), "prep").run("gpu", 4)
+    cpu_run(world, "last", follow={"after": ["prep"]}).run("next", 4, follow={"after": ["prep"]})
+    assert world.cycle().running == ["gpu", "prep"]
+    reports(reports(world, "prep", phase), "gpu", phase)
+    cycle, again = world.cycle("+1h"), world.cycle("+2h")
+
+    assert cycle.phases == {"gpu": ends, "prep": ends, "last": follower, "next": follower}
+    assert cycle.status("prep").get("ended") == ("2026-01-01T01:00:00Z" if ends != "Running" else None)
+    assert again.plan.runs == []
+
+
+def test_pods_of_a_cpu_run_that_is_suspended_end_it_no_more() -> None:
+    world = cpu_run(World().node("n1"), "prep")
+    assert world.cycle().running == ["prep"]
+    world.edit("Run", "prep", spec={"state": "Suspended"}).cycle("+1h")
+
+    assert reports(world, "prep", "Failed").cycle("+2h").phases == {"prep": "Pending"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.check.scene import ago
+from tests.check.scene import Scene, ago
 from tests.check.spoils import (
     FAILED,
     Spoil,
@@ -16,6 +16,21 @@ from tests.check.spoils import (
     without,
 )
 from tests.support.times import moment
+
+
+def on_cpus(scene: Scene, phase: str = "Running") -> Scene:
+    """Beside the rest a CPU run c runs, and has one pod in that phase."""
+    cpus = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
+    told = [{"type": kind, "status": "True"} for kind in ("Admitted", "Running")]
+    scene.run("c", 1, resources=cpus).add(own_pod("c", "b02", 0, phase))
+    return scene.edit("Run", "c", {"status": {"phase": "Running", "started": moment("-1h"), "conditions": told}})
+
+
+def unchanged(scene: Scene) -> Scene:
+    """The plan takes the world for what it was an hour ago."""
+    scene.changed = ago("1h")
+    return scene
+
 
 SPOILS = [
     Spoil(
@@ -191,6 +206,32 @@ SPOILS = [
         "a completion out of nothing",
         lambda s: s.then(conditions("w", "Completed")).then(status("w", phase="Completed")).then(without("waits", "w")),
         "outcome-follows",
+    ),
+    Spoil(
+        "simple",
+        "a CPU run whose pods all succeeded and that runs on",
+        lambda s: on_cpus(s, "Succeeded"),
+        "outcome-follows",
+    ),
+    Spoil(
+        "simple",
+        "a CPU run that lost a pod and runs on",
+        lambda s: on_cpus(s, "Failed"),
+        "outcome-follows",
+    ),
+    Spoil(
+        "simple",
+        "a CPU run that fails out of nothing",
+        lambda s: on_cpus(s).then(conditions("c", "Failed")).then(status("c", phase="Failed")),
+        "outcome-follows",
+    ),
+    Spoil(
+        "simple",
+        "a CPU run whose end is no change of the world",
+        lambda s: unchanged(
+            on_cpus(s, "Succeeded").then(conditions("c", "Completed")).then(status("c", phase="Completed"))
+        ),
+        "plan-names-snapshot",
     ),
 ]
 

@@ -76,7 +76,7 @@ def edited(draw: Draw, most: int = 2) -> hands.Case:
 
 
 def _edit(draw: Draw, documents: list[Document]) -> str:
-    each = draw(st.sampled_from([each for each in documents if each["kind"] in ("Budget", "Budget", "Policy")]))
+    each = draw(st.sampled_from([each for each in documents if each["kind"] in ("Budget", "Policy")]))
     name, spec = f"{each['kind']} {each['metadata']['name']}", each["spec"]
     if each["kind"] == "Policy":
         return f"{name}.{hands.set_one(draw, spec, POLICY)}"

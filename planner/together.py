@@ -30,7 +30,7 @@ class Together:
     def __init__(self, problem: Problem, filler: Filler, order: Sequence[int], before: Sequence[int]) -> None:
         self._problem = problem
         self._filler = filler
-        self._last = bool(before)
+        self._turns_over = bool(before)  # of members that may start as one of those
         self._ways: dict[RunKey, list[int]] = {}
         self._gangs: list[Gang] = []
         self._hopeless: set[Hashable] = set()
@@ -90,7 +90,7 @@ class Together:
         for n, key in enumerate(members):
             if len(found) + len(members) - n < least:
                 break
-            if len(found) >= least and self._candidate(key).order > place and not self._last:
+            if len(found) >= least and self._candidate(key).order > place and not self._turns_over:
                 continue  # its own turn comes
             one = self._try_member(key)
             if one is not None:

@@ -10,8 +10,8 @@ from typing import Final, get_args
 
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
-from policies.broken import lack_of
 from policies.claims import LeaseKey, LeaseRow, RunKey
+from policies.incomplete import lack_of
 from policies.runs import RunRow
 
 _REASONS: Final = frozenset(get_args(ClosureReason))
@@ -66,7 +66,7 @@ def endings(
         if ending is None and run is not None:
             ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
         if ending is None and run is not None and not unread.may_hold_for(run):
-            ending = _broken(run, leases, at)
+            ending = _incomplete(run, leases, at)
         if ending is not None:
             found[key] = ending
     return found
@@ -162,7 +162,7 @@ def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending | None:
     return Ending("" if run.requeue else "Failed", "NodeFailure", at, words)
 
 
-def _broken(run: RunRow, leases: list[LeaseRow], at: int) -> Ending | None:
+def _incomplete(run: RunRow, leases: list[LeaseRow], at: int) -> Ending | None:
     """A gang that is not whole any more stops likewise."""
     lack = lack_of(run, leases)
     return Ending("" if run.requeue else "Failed", "Failed", at, f"{lack}.", lack) if lack else None

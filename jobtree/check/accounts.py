@@ -23,7 +23,7 @@ class Account(NamedTuple):
     @property
     def payer(self) -> EnvelopeKey:
         """The envelope that paid."""
-        return self.budget, self.envelope, self.owner, self.flavor
+        return EnvelopeKey(self.budget, self.envelope, self.owner, self.flavor)
 
 
 class Rate(NamedTuple):

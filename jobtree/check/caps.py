@@ -138,7 +138,7 @@ class Caps:
         return self._lends(lease.payer, lease.run_owner, first == "borrowed")
 
     def _lends(self, payer: EnvelopeKey, borrower: str, lent: bool) -> bool:
-        rank = self.case.kin.rank(borrower, payer[2])
+        rank = self.case.kin.rank(borrower, payer.owner)
         if rank is None or rank == 0:
             return rank is None
         return self.case.envelopes[payer].sharing == "none" and lent
@@ -200,7 +200,7 @@ class Caps:
     def _ancestors(self, payer: EnvelopeKey) -> list[tuple[Envelope, Touch]]:
         """Envelopes of ancestors with ``scope: subtree`` and the same flavor."""
         if payer not in self._above:
-            self._above[payer] = self._subtrees_above(payer[2], self.case.envelopes[payer].flavor)
+            self._above[payer] = self._subtrees_above(payer.owner, self.case.envelopes[payer].flavor)
         return self._above[payer]
 
     def _subtrees_above(self, owner: str, flavor: str) -> list[tuple[Envelope, Touch]]:

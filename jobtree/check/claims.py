@@ -108,7 +108,7 @@ class Claims:
 
     def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> tuple[int, Claim]:
         """A claim, and its place in the order before all else."""
-        case, owner, claimant = self.case, payer[2], leases[0].run_owner
+        case, owner, claimant = self.case, payer.owner, leases[0].run_owner
         loan = self.caps.is_loan(leases[0])
         admitted = min([lease.start for lease in leases])
         if loan:

@@ -41,7 +41,7 @@ def _of(lease: Held, invariant: str, message: str) -> Violation:
 
 def _missing(case: Case, lease: Held, payer: EnvelopeKey) -> Violation:
     """Nobody there is the payer that a lease names: one of its name may be for another flavor."""
-    like = case.known_as.get(payer[:2])
+    like = case.known_as.get((payer.budget, payer.envelope))
     other = None if like is None else case.envelopes[like]
     if other is not None and other.owner == lease.owner:
         return _of(lease, "payer-flavor", f"{label(payer)} is for {other.flavor} and pays for {lease.flavor}")

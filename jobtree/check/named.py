@@ -4,10 +4,18 @@ A Budget of that name by another owner, or an envelope of that name for another 
 that is named had been deleted.
 """
 
-EnvelopeKey = tuple[str, str, str, str]
-"""(budget, envelope, owner, flavor)."""
+from typing import NamedTuple
+
+
+class EnvelopeKey(NamedTuple):
+    """What a payer is known by."""
+
+    budget: str
+    envelope: str
+    owner: str
+    flavor: str
 
 
 def label(payer: EnvelopeKey) -> str:
     """``budget/envelope``: how people name it."""
-    return f"{payer[0]}/{payer[1]}"
+    return f"{payer.budget}/{payer.envelope}"

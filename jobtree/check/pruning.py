@@ -79,7 +79,8 @@ def _sums(case: Case, leases: list[Held]) -> Iterator[Violation]:
 
 def _charges(case: Case, lease: Held) -> Iterator[tuple[Title, int, int, int]]:
     """(title, milli-GPUs, from, to) of its funded seconds."""
-    if lease.payer is None or lease.ended is None:
+    payer = lease.payer
+    if payer is None or lease.ended is None:
         return
     node = case.nodes.get(lease.node)
     asked = {key for envelope in case.envelopes.values() for key, _ in envelope.selector}
@@ -88,7 +89,7 @@ def _charges(case: Case, lease: Held) -> Iterator[tuple[Title, int, int, int]]:
     funded = [entry for entry in lease.funding if entry[0] != "unfunded"]
     for name, since, until, rate in funded:
         lent = funded[0][0] == "borrowed"
-        whose = (*lease.payer[:3], lease.run_owner, lease.flavor, name, lease.role)
+        whose = (payer.budget, payer.envelope, payer.owner, lease.run_owner, lease.flavor, name, lease.role)
         for milli, low, high in weighed(case, lease, since, lease.ended if until is None else until):
             if low < high:
                 yield (*whose, lent, rate or 0, place), milli, low, high

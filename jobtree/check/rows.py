@@ -108,7 +108,7 @@ class Envelope(NamedTuple):
     @property
     def key(self) -> EnvelopeKey:
         """What leases name it by."""
-        return self.budget, self.name, self.owner, self.flavor
+        return EnvelopeKey(self.budget, self.name, self.owner, self.flavor)
 
     def is_open(self, at: int) -> bool:
         """Whether ``at`` lies in its window [start, end)."""
@@ -223,7 +223,7 @@ class Held(NamedTuple):
         return (
             None
             if self.budget is None or self.envelope is None
-            else (self.budget, self.envelope, self.owner, self.flavor)
+            else EnvelopeKey(self.budget, self.envelope, self.owner, self.flavor)
         )
 
     @property

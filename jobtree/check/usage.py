@@ -97,7 +97,7 @@ class _Books:
             if payer is not None and there:
                 self._gpus[payer][name if lease.active else "spare"] += lease.gpus
                 if name == "unfunded":
-                    self.beyond[payer[0]] += lease.gpus if case.envelopes[payer].is_open(case.at) else 0
+                    self.beyond[payer.budget] += lease.gpus if case.envelopes[payer].is_open(case.at) else 0
 
     def _take(self, caps: Caps, lease: Held, seconds: int, rate: int) -> None:
         milli = self.case.milli(lease)

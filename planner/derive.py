@@ -21,13 +21,14 @@ from policies.book import book_of
 from policies.caps import CapBook
 from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.classes import Funded, derive
-from policies.endings import Ending, Unread
+from policies.endings import Ending
 from policies.fleet import Fleet
 from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
 from policies.runs import RunRow, read_runs
+from policies.unread import Unread, unread_of
 from policies.yielding import last_changed
 
 
@@ -38,7 +39,8 @@ class State:
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
     ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes; ``changed``: when a
-    cycle last had another than the one before, or saw leases or runs end.
+    cycle last had another than the one before, or saw leases or runs end. ``standing``: runs whose Leases cannot be
+    read, which stand as they were.
     """
 
     at: int
@@ -56,6 +58,8 @@ class State:
     foreign: dict[str, Foreign]
     node_site: dict[str, int]
     pending: list[RunRow]
+    standing: frozenset[RunKey]
+    unread: Unread
     turns: dict[LeaseKey, list[Turn]]
     given: str
     changed: int
@@ -113,10 +117,11 @@ class State:
         """Members of gangs that run on or have completed, be it now."""
         done = {key for key, ending in self.endings.items() if ending.outcome == "Completed"}
         members = {key: run for key, run in self.runs.items() if run.gang and key not in self.endings.keys() - done}
+        there = self.held.keys() | self.standing | done
         return {
             key: run
             for key, run in members.items()
-            if key in self.held or key in done or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
+            if key in there or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
         }
 
     def _away(self, ready: Iterable[RunRow], there: Container[RunKey]) -> dict[gangs.GangKey, dict[str, gangs.Away]]:
@@ -159,10 +164,11 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     uids = {key: run.uid for key, run in runs.items()}
     leases = [lease.of(uids) for lease in read_leases(tables["leases"], book.money)]
     held = _held(leases, {})
-    own_pods, foreign = _pods(tables["pods"], runs, held)
+    unread = unread_of(tables["quarantine"], tables["unread"])
+    own_pods, foreign = _pods(tables["pods"], runs, held, unread)
     nodes = {lease.node for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], nodes, _quarantined_nodes(tables["quarantine"]), policy, at)
-    ended = endings.endings(runs, held, own_pods, lost, _unread(tables["quarantine"]), snapshot.since, at)
+    ended = endings.endings(runs, held, own_pods, lost, unread, snapshot.since, at)
     closures = _closures(leases, ended, lost, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
@@ -176,6 +182,8 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     still = [lease for mine in staying.values() for lease in mine if is_frozen(lease)]
     taken = kept(book, charged, [x for x in still if x.budget in book.money.quarantined], node_site, limits)
     given = given_of(snapshot, at)
+    waiting = [run.waiting() for key, run in runs.items() if _waits(run, key in staying, ended.get(key))]
+    standing = frozenset(run.key for run in waiting if run.key not in ended and unread.stands(run))
     state = State(
         at=at,
         policy=policy,
@@ -196,7 +204,9 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         doubt=doubt,
         lost=lost_record,
         node_site=node_site,
-        pending=[run.waiting() for key, run in runs.items() if _waits(run, key in staying, ended.get(key))],
+        pending=[run for run in waiting if run.key not in standing],
+        standing=standing,
+        unread=unread,
     )
     _block(state)
     return state
@@ -244,14 +254,6 @@ def _quarantined_nodes(table: pa.Table) -> set[str]:
     return {name for kind, name in rows if kind == "Node"}
 
 
-def _unread(table: pa.Table) -> Unread:
-    """Runs and Leases that cannot be read."""
-    found: dict[str, set[tuple[str, str]]] = {"Run": set(), "Lease": set()}
-    for kind, namespace, name in zip(*(col.texts(table, each) for each in ("kind", "namespace", "name")), strict=True):
-        found.setdefault(kind, set()).add((namespace, name))
-    return Unread(frozenset(found["Run"]), frozenset(found["Lease"]))
-
-
 def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
     """Live, holding nothing, wanting to start."""
     over = bool(run.outcome) or (ending is not None and bool(ending.outcome))
@@ -271,11 +273,12 @@ def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy
 
 
 def _pods(
-    pods: pa.Table, runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]]
+    pods: pa.Table, runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]], unread: Unread
 ) -> tuple[dict[RunKey, list[str]], dict[str, Foreign]]:
     """Phases of runs' own pods, and what pods without a lease use per node (spec §2: they use up capacity).
 
-    Those are foreign pods, and GPUs of a run's own pods beyond what its leases on that node cover.
+    Those are foreign pods, and GPUs of a run's own pods beyond what its leases on that node cover; and slots of Leases
+    that cannot be read.
     """
     own: dict[RunKey, list[str]] = {}
     foreign: dict[str, Foreign] = {}
@@ -283,6 +286,10 @@ def _pods(
     for key, leases in held.items():
         for lease in leases:
             covered[key, lease.node] = covered.get((key, lease.node), 0) + (lease.gpus if lease.active else 0)
+    for run_key, (node, _) in unread.covering():
+        covered[run_key, node] = covered.get((run_key, node), 0) + 1
+    for node, ordinal in (slot for each in unread.leases for slot in each.slots):
+        foreign.setdefault(node, Foreign()).slots.add(ordinal)
     for namespace, node, run, phase, gpus, cpu, memory in zip(
         col.texts(pods, "namespace"),
         col.texts(pods, "node"),
@@ -319,5 +326,7 @@ def _block(state: State) -> None:
             state.blocked[run.key] = (unweighed.OWNER, refusal)
         elif run.array:
             state.blocked[run.key] = (unweighed.ARRAY, "arrays of runs are not planned yet")
+        elif unreadable := state.unread.refusal(run):
+            state.blocked[run.key] = (unweighed.LEASE, unreadable)
         elif waiting:
             state.blocked[run.key] = (unweighed.UPSTREAM, waiting)

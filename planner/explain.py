@@ -74,7 +74,7 @@ def _movable(state: State) -> Ints:
     movable = np.where(state.fleet.takes_work, state.fleet.gpus, 0)
     for name, other in state.foreign.items():
         if name in state.fleet.index:
-            movable[state.fleet.index[name]] -= other.gpus
+            movable[state.fleet.index[name]] -= other.gpus + len(other.slots)
     return np.maximum(0, movable)
 
 
@@ -169,6 +169,7 @@ def _nowhere(state: State, problem: Problem, candidate: Candidate, spaces: Space
         missing = spaces.of(kind).missing
         message = f"{_asks(run)}: {counted(missing, 'GPU')} short, whoever else may end"
         more = "nodes are cordoned or not Ready, or pods that are not Jobtree's hold them"
+        more += ", or Leases that cannot be read" if state.unread.leases else ""
         return _wait(run, "CapacityShort", f"{message}: {more}.", _room_short(run.flavor, missing))
     return None
 

@@ -7,7 +7,7 @@ Every choice is made in a fixed order, so equal worlds fill equally.
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class Room:
             if run is not None:
                 pods = -(-gpus // run.pod) if run.pod else 1
                 self._load(node, pods, PodLoad(run.pod_cpu_milli, run.pod_memory))
+        for name, other in foreign.items():
+            node = self.fleet.index.get(name)
+            if node is not None and other.slots:
+                taken.setdefault(node, set()).update(other.slots.intersection(range(len(self.slots[node]))))
         for node, ordinals in taken.items():
             left = [slot for slot in self.slots[node] if slot not in ordinals]
             gone = len(ordinals) - (len(self.slots[node]) - len(left))
@@ -228,9 +232,10 @@ def _emptiest(item: tuple[tuple[int, int, int], int]) -> tuple[int, int, int]:
 
 @dataclass
 class Foreign:
-    """What pods that Jobtree does not own use of one node."""
+    """What pods that Jobtree does not own use of one node; ``slots``: those of Leases that cannot be read."""
 
     gpus: int = 0
     cpu_milli: int = 0
     memory: int = 0
     pods: int = 0
+    slots: set[int] = field(default_factory=set)

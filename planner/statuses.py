@@ -59,6 +59,8 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
     found = []
     for key, run in state.runs.items():
         ending = state.endings.get(key)
+        if key in state.standing:
+            continue
         if run.outcome and ending is None:
             if _is_settled(run):
                 continue

@@ -10,9 +10,10 @@ from typing import Final, get_args
 
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
-from policies.claims import LeaseKey, LeaseRow, RunKey
+from policies.claims import LeaseRow, RunKey
 from policies.incomplete import lack_of
 from policies.runs import RunRow
+from policies.unread import Unread
 
 _REASONS: Final = frozenset(get_args(ClosureReason))
 
@@ -30,18 +31,6 @@ class Ending:
     ended: int
     message: str
     lack: str = ""
-
-
-@dataclass(frozen=True)
-class Unread:
-    """Keys of Runs and of Leases that cannot be read."""
-
-    runs: frozenset[RunKey]
-    leases: frozenset[LeaseKey]
-
-    def may_hold_for(self, run: RunRow) -> bool:
-        """May one of these Leases, by its name, be the run's?"""
-        return any(lease[0] == run.namespace and lease[1].startswith(f"{run.name}-") for lease in self.leases)
 
 
 def endings(
@@ -65,7 +54,7 @@ def endings(
         ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), since, at)
         if ending is None and run is not None:
             ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
-        if ending is None and run is not None and not unread.may_hold_for(run):
+        if ending is None and run is not None and unread.lease_of(run) is None:
             ending = _incomplete(run, leases, at)
         if ending is not None:
             found[key] = ending

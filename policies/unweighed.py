@@ -1,6 +1,6 @@
 """Why a run that waits is not even weighed: the reasons that its conditions give, each in one place.
 
-The rules behind them: `policies.tenancy`, `policies.follow`, `policies.gangs`.
+The rules behind them: `policies.tenancy`, `policies.follow`, `policies.gangs`, `policies.unread`.
 """
 
 from typing import Final
@@ -9,6 +9,7 @@ OWNER: Final = "OwnerNotAllowed"
 UPSTREAM: Final = "Upstream"
 GANG: Final = "GangIncomplete"
 ARRAY: Final = "ArrayNotPlanned"
+LEASE: Final = "LeaseUnreadable"
 
-ELSEWHERE: Final = frozenset({UPSTREAM, GANG, ARRAY})
-"""Those that no change of room or money ends: the run waits for other runs, or is not planned."""
+ELSEWHERE: Final = frozenset({UPSTREAM, GANG, ARRAY, LEASE})
+"""Those that no change of room or money ends: the run waits for other runs or a hand, or is not planned."""

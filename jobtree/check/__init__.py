@@ -95,7 +95,7 @@ INVARIANTS: Final[dict[str, str]] = {
     # life
     "unique-names": "No lease has the name of another; nothing is decided twice.",
     "lease-truthful": "A new lease states its run, payer, flavor, start, cycle and reason as they are.",
-    "run-may-start": "Only live runs in state Active get leases.",
+    "run-may-start": "Only live runs in state Active get leases, whose own can all be read.",
     "follow": "A run starts after every run that it follows has Completed.",
     "owner-namespace": "A run's namespace may charge as its owner.",
     "closed-monotone": "The plan closes leases that are there and open, each once.",

@@ -59,12 +59,18 @@ class Case(Moment):
         return not self.is_of(lease, run)
 
     def may_be_unread(self, run: Run) -> bool:
-        """Whether a Lease that may be the run's, by its name, cannot be read."""
-        own = f"{run.name}-"
-        return any(
-            (kind, namespace) == ("Lease", run.namespace) and name.startswith(own)
-            for kind, namespace, name in self.quarantined
-        )
+        """Whether a Lease that may be the run's cannot be read: it names the run, or nobody and is named after it."""
+        if not run.total:
+            return False
+        mine = (each for each in self.rows.unread if each.namespace == run.namespace)
+        return any(run.name in each.runs if each.runs else each.name.startswith(f"{run.name}-") for each in mine)
+
+    def stands(self, run: Run) -> bool:
+        """Whether a run that holds nothing runs on in what cannot be read: the plan leaves its status as it was."""
+        status = self.stored(run.key)
+        runs = status is not None and _runs(status) and run.key not in self.updates
+        held = run.key in self.open_by or run.key in self.new_by
+        return runs and not held and self.may_be_unread(run)
 
     def line(self, key: RunKey) -> list[Run]:
         """A run and the runs above it in its tree, as far as they are there."""

@@ -135,6 +135,7 @@ def _waits(case: Case) -> Iterator[Violation]:
             yield Violation("wait-words", f"Run {wait.namespace}/{wait.name}", "it waits without reason or sentence")
     told = {(wait.namespace, wait.name) for wait in case.plan.waits}
     for key, run in case.runs.items():
-        waiting = run.total and run.state == "Active" and not run.deleting and not run.array and not case.after(key)
+        live = run.total and run.state == "Active" and not run.deleting and not run.array
+        waiting = live and not case.after(key) and not case.stands(run)
         if waiting and key not in told and case.phase_after(key) not in ("Completed", "Failed"):
             yield Violation("wait-or-start", f"Run {'/'.join(key)}", "it neither starts nor is told why it waits")

@@ -255,6 +255,15 @@ class Quarantined(NamedTuple):
     name: str
 
 
+class Unread(NamedTuple):
+    """A row of ``unread``: a Lease that cannot be read. ``runs``: whose it may be; ``slots``: (node, ordinal)."""
+
+    namespace: str
+    name: str
+    runs: tuple[str, ...]
+    slots: tuple[tuple[str, int], ...]
+
+
 class World(NamedTuple):
     """A row of ``seen_world``: what a cycle was given, and since when that is so."""
 
@@ -286,6 +295,7 @@ class Rows:
     leases: list[Held]
     balances: list[Account]
     quarantine: list[Quarantined]
+    unread: list[Unread]
     seen: Seen
     _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
 
@@ -303,6 +313,7 @@ class Rows:
             leases=read(tables["leases"], Held),
             balances=read(tables["balances"], Account),
             quarantine=read(tables["quarantine"], Quarantined),
+            unread=read(tables["unread"], Unread),
             seen=Seen(
                 budgets=read(tables["seen_budgets"], Budget),
                 envelopes=_envelopes(tables["seen_envelopes"], tables["seen_budgets"]),

@@ -19,6 +19,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
     """Form of the slots, exclusiveness, and room on their nodes."""
     yield from _form(case)
     yield from _exclusive(case, present)
+    yield from _unread(case)
     yield from _room(case)
 
 
@@ -58,6 +59,17 @@ def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
         holders[slot].append(lease)
 
 
+def _unread(case: Case) -> Iterator[Violation]:
+    """Slots of Leases that cannot be read are taken."""
+    holders = {slot: each for each in case.rows.unread for slot in each.slots}
+    for lease in case.new:
+        for slot in _slots(lease):
+            if slot in holders:
+                other = holders[slot]
+                sentence = f"slot {slot[0]}#{slot[1]} is held by {other.namespace}/{other.name}, which cannot be read"
+                yield Violation("slot-exclusive", f"Lease {lease.namespace}/{lease.name}", sentence)
+
+
 def _share(case: Case, one: Held, other: Held, present: Present) -> bool:
     if one.role == other.role:
         return False
@@ -77,6 +89,10 @@ def _room(case: Case) -> Iterator[Violation]:
     for lease in (*case.held, *case.new):
         if lease.node in fresh:
             taken[lease.node].update(lease.ordinals)
+    for each in case.rows.unread:
+        for name, ordinal in each.slots:
+            if name in fresh and name in case.nodes and ordinal < case.nodes[name].gpus:
+                taken[name].add(ordinal)
     others = _without_lease(case)
     for name in sorted(fresh):
         node = case.nodes.get(name)
@@ -95,6 +111,10 @@ def _without_lease(case: Case) -> dict[str, int]:
     for lease in case.open:
         if lease.active:
             leased[lease.namespace, lease.run, lease.node] += lease.gpus
+    for each in case.rows.unread:
+        for run in each.runs:
+            for node, _ in each.slots:
+                leased[each.namespace, run, node] += 1
     ours: dict[tuple[str, str, str], int] = defaultdict(int)
     found: dict[str, int] = defaultdict(int)
     for pod in case.pods:

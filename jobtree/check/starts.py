@@ -78,6 +78,7 @@ def _may_hold(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
         f"is {run.state}": run.state != "Active",
         "is being deleted": run.deleting,
         f"is {run.outcome} for good": run.outcome is not None,
+        "may hold a Lease that cannot be read": case.may_be_unread(run),
         "is marked complete": run.completed_at is not None and run.completed_at <= case.at,
     }
     for words, holds in states.items():

@@ -35,7 +35,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
             continue
         told = _told(tuple((each.type, each.status) for each in status.conditions))
         yield from _conditions(key, status, told)
-        if run.total:
+        if run.total and not case.stands(run):
             leases = case.after(key)
             yield from _holding(key, len(leases), status, told.true)
             yield from _width(key, run, width(leases), status)

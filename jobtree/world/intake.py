@@ -31,9 +31,10 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import annotations, balances, holdings, leases, needs, seen
+from jobtree.world import annotations, balances, holdings, leases, needs, seen, unread
 from jobtree.world.balances import Part
 from jobtree.world.lost import lost
+from jobtree.world.unread import UnreadLease
 
 CONFIG_MAPS: Final = frozenset({"jobtree-lottery", seen.RECORD})
 """Names of the ConfigMaps that a cycle reads (spec §3.6, §6), beside the parts of the balances."""
@@ -118,7 +119,7 @@ class Intake:
     """Everything that a cycle reads. Each tuple is sorted by namespace and name, whatever order the objects came in.
 
     ``revision`` identifies the state that was read; ``quarantined`` are objects that cannot be used (absent from the
-    other fields), ``warnings`` are about objects that are used.
+    other fields but ``unread``, open Leases among them), ``warnings`` are about objects that are used.
     """
 
     revision: str
@@ -132,6 +133,7 @@ class Intake:
     policy: Policy | None = None
     config_maps: tuple[ConfigMap, ...] = ()
     quarantined: tuple[Notice, ...] = ()
+    unread: tuple[UnreadLease, ...] = ()
     warnings: tuple[Notice, ...] = ()
 
     def config_map(self, name: str) -> dict[str, str] | None:
@@ -239,6 +241,7 @@ class _Reading:
         default_factory=lambda: {kind: {} for kind in (*KINDS, "Node", "Pod", "ConfigMap")}
     )
     quarantined: dict[Key, str] = field(default_factory=dict)
+    unread: list[UnreadLease] = field(default_factory=list)
     warnings: list[Notice] = field(default_factory=list)
 
     def policy(self) -> Policy | None:
@@ -258,12 +261,19 @@ class _Reading:
             except Refusal as refusal:
                 if key.kind.lower() == "policy" and key.name == POLICY_NAME:
                     raise refusal if refusal.subject else refusal.about(str(key)) from None
-                self.quarantined[key] = leases.unreadable(refusal) if key.kind == "Lease" else refusal.problem
+                self._quarantine(key, raw, refusal)
                 return
         self.made[key] = made
         self.found[key.kind][key] = made.item
         if made.warnings:
             self._warn(key, made.warnings)
+
+    def _quarantine(self, key: Key, raw: bytes | msgspec.Raw, refusal: Refusal) -> None:
+        self.quarantined[key] = refusal.problem
+        if key.group == GROUP and key.kind == "Lease":
+            told = unread.of(key.namespace, key.name, raw)
+            self.quarantined[key] = unread.sentence(refusal, told)
+            self.unread += [told] if told else []
 
     def _decode(self, key: Key, raw: bytes | msgspec.Raw) -> _Made:
         kind = key.kind
@@ -314,6 +324,7 @@ class _Reading:
             policy=self.policy(),
             config_maps=tuple(self.found["ConfigMap"].values()),
             quarantined=tuple(Notice(*key[1:], message) for key, message in sorted(self.quarantined.items())),
+            unread=tuple(self.unread),
             warnings=tuple(sorted(self.warnings)),
         )
 

@@ -57,11 +57,6 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
     return (lease if status is lease.status else msgspec.structs.replace(lease, status=status)), found
 
 
-def unreadable(refusal: Refusal) -> str:
-    """The sentence of a Lease that is set aside."""
-    return f"{refusal.problem}: what it holds is not known, and counts as free"
-
-
 def as_begun(lease: Lease) -> Lease:
     """A Lease as its spec alone says it: what `check_object` is to judge where `read` has judged the rest."""
     return msgspec.structs.replace(lease, status=LeaseStatus())

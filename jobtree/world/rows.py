@@ -17,6 +17,7 @@ from jobtree.world.columns import table
 from jobtree.world.intake import Notice
 from jobtree.world.records import read
 from jobtree.world.seen import Discount, World
+from jobtree.world.unread import UnreadLease
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """The taint by which an operator declares a node dead."""
@@ -229,6 +230,12 @@ def balances(found: Sequence[Account]) -> pa.Table:
 def accounts(balances: pa.Table) -> list[Account]:
     """The accounts of such a table."""
     return read(balances, Account)
+
+
+def unread(found: Sequence[UnreadLease]) -> pa.Table:
+    """One row a Lease that cannot be read and may be open."""
+    columns = {name: [getattr(lease, name) for lease in found] for name in schema.UNREAD.names}
+    return table(schema.UNREAD, columns)
 
 
 def notices(found: Sequence[Notice]) -> pa.Table:

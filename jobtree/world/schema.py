@@ -196,6 +196,16 @@ LEASES: Final = pa.schema(
 QUARANTINE: Final = pa.schema([("kind", _code), ("namespace", _text), ("name", _text), ("message", _text)])
 """Key: kind, namespace, name. Objects that could not be used, each with the sentence that says why (spec §2)."""
 
+UNREAD: Final = pa.schema(
+    [
+        ("namespace", _text),
+        ("name", _text),
+        ("runs", _texts),  # names of the Runs whose it may be; none = any whose name it begins with
+        ("slots", pa.list_(pa.struct([("node", _text), ("ordinal", _count)]))),  # those that can be read
+    ]
+)
+"""Key: namespace, name. Leases in ``quarantine`` that may be open: what can be told of them all the same (spec §2)."""
+
 WARNINGS: Final = QUARANTINE
 """Key: kind, namespace, name, message. Objects that are used, each with something that a person should know."""
 
@@ -238,6 +248,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "runs": RUNS,
     "leases": LEASES,
     "quarantine": QUARANTINE,
+    "unread": UNREAD,
     "warnings": WARNINGS,
     "seen_budgets": SEEN_BUDGETS,
     "seen_envelopes": ENVELOPES,
@@ -257,6 +268,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "runs": ("namespace", "name"),
     "leases": ("namespace", "name"),
     "quarantine": ("kind", "namespace", "name"),
+    "unread": ("namespace", "name"),
     "warnings": ("kind", "namespace", "name", "message"),
     "seen_budgets": ("name",),
     "seen_envelopes": ("budget", "name"),

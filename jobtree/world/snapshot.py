@@ -84,6 +84,7 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "runs": rows_runs.runs(intake.runs, policy.spec),
         "leases": rows.leases(uncounted(intake)),
         "quarantine": rows.notices(intake.quarantined),
+        "unread": rows.unread(intake.unread),
         "warnings": rows.notices(intake.warnings),
         **_seen(intake.last_seen),
         "seen_world": rows.seen_world(intake.last_world),

@@ -18,7 +18,7 @@ from typing import Final
 from planner.master import Master, build
 from planner.remedies.bench import Bench
 from planner.remedies.lifts import Lift, Lifts
-from planner.room import Room
+from planner.room import Foreign, Room
 from planner.solver import options, solve
 from policies.model import INF
 from policies.places import kinds
@@ -72,8 +72,8 @@ def _seatings(bench: Bench, room: Room) -> list[Seating]:
     sites = frozenset[int]().union(*(kind.sites for kind in state.problem().types))
     found = []
     for node, name in enumerate(fleet.names):
-        foreign = state.foreign[name].gpus if name in state.foreign else 0
-        free = int(fleet.gpus[node]) - foreign
+        foreign = state.foreign.get(name, Foreign())
+        free = int(fleet.gpus[node]) - foreign.gpus - len(foreign.slots)
         if free > 0 and int(fleet.site[node]) in sites:
             load = room.cpu[node], room.memory[node], room.pods[node]
             found.append(Seating(node, int(fleet.site[node]), int(fleet.domain[node]), free, *load))

@@ -245,4 +245,7 @@ def test_one_that_cannot_be_read_is_set_aside_and_says_what_that_means() -> None
     (found,) = intake([(key, msgspec.json.encode(merge(LEASE, {"spec": {"group": "first"}})))], "r1").quarantined
 
     fault = 'spec.group is "first"; allowed is a whole number from 0 to 1000000'
-    assert found.message == f"{fault}: what it holds is not known, and counts as free"
+    assert found.message == (
+        f"{fault}: its 1 GPU on n count as taken, what it was charged does not count, and Run r is not started again;"
+        " mend it, or delete it if nothing runs there"
+    )

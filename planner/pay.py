@@ -172,6 +172,7 @@ def _nearest(
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)
     order = payers.order(problem, built.purses, built.pay)
+    least = 0
     if problem.exact:
         stay = built.held.objective()
         if stay:
@@ -186,16 +187,17 @@ def _nearest(
         near, relaxed = relax_both(model, ranks, order, settings)
         if near.infeasible:
             return None, 0
+        least = integer_bound(1000 * near.bound, least=True) if near.optimal else 0
         if relaxed.values is not None and not fractional(model, relaxed.values).any():
-            return relaxed.values, integer_bound(1000 * near.bound, least=True)
+            return relaxed.values, least
         if relaxed.values is not None and len(model.cost) > WHOLE:
             model.maximise(ranks)
             whole = made_whole(model, relaxed.values, settings, most=WHOLE)
-            return paid if whole is None else whole, integer_bound(1000 * near.bound, least=True)
+            return paid if whole is None else whole, least
     model.maximise(ranks)
     first = solve(model, settings)
     if first.values is None:
-        return None, 0
+        return paid, least
     nearest = integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
     if not problem.exact:
         return first.values, nearest

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from jobtree.api.lease import FundingClass
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
+from jobtree.world.kinship import OWN
 from jobtree.world.named import payer_of
 from jobtree.world.records import read
-from policies.kinship import OWN
 from policies.money import Money
 
 ACTIVE: Final = "Active"

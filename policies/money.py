@@ -9,11 +9,11 @@ import pyarrow as pa
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact
 from jobtree.world import values as col
+from jobtree.world.kinship import Family, family_of
 from jobtree.world.named import PayerName
 from jobtree.world.records import read
 from policies.balances import Balance, matching, read_balances
 from policies.fleet import Fleet, Selector
-from policies.kinship import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +188,8 @@ def _regions(site_count: int, matches: list[frozenset[int]]) -> list[int]:
 
 
 def _family(budgets: pa.Table, owners: Mapping[str, str]) -> Family:
-    declared: dict[str, list[str] | None] = {}
     named = zip(col.texts(budgets, "name"), col.column(budgets, "parents", nullable=True), strict=True)
-    for name, parents in named:
-        known = declared.setdefault(owners[name], None)
-        if parents is not None:
-            declared[owners[name]] = [*(known or []), *parents]
-    return Family(declared)
+    return family_of((owners[name], parents) for name, parents in named)
 
 
 def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple[str, ...] | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobtree.api.scalars import Duration
-from policies.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
+from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
 from policies.money import Envelope, Money
 from policies.runs import RunRow
 

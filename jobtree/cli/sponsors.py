@@ -88,9 +88,9 @@ def _offers(intake: Intake, run: Run, at: int) -> Iterator[Offer]:
     Of owners that are not listed only those that lend to somebody.
     """
     from exporters.nodelist import natural
+    from jobtree.world.kinship import SPONSOR
     from jobtree.world.snapshot import take
     from planner.derive import state_of
-    from policies.kinship import SPONSOR
     from policies.payers import payers
     from policies.usage import headroom, plain
 

@@ -4,7 +4,8 @@ Each is read as it stands, and only named here:
 
     payer    the Budget of that name has another owner, or its envelope of that name another flavor: the payer is gone,
              and nobody pays (`jobtree.world.named`)
-    run      the Run that it names has another owner or flavor than it says
+    stranger its payer is no relative's, lends nothing to the run's owner, and never lent it: it counts as borrowed
+    run      the Run that it names has another owner or flavor than it says, or no group of that number
     slots    another lease of its role holds one of its slots too: both count, until somebody deletes one
     width    a Run holds more GPUs than its greatest width
 """
@@ -14,8 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from jobtree.api import Budget, Lease, Run
+from jobtree.api.budget import Envelope
 from jobtree.api.counted import counted
 from jobtree.api.lease import Role
+from jobtree.world.kinship import Family, family_of
 from jobtree.world.named import GONE_PAYER, PayerName, payer_of
 
 
@@ -29,9 +32,11 @@ def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run])
         for each in budget.spec.envelopes
     )
     index = {name: i for i, name in enumerate(names)}
+    family = family_of((budget.spec.owner, budget.spec.parents) for budget in by_name.values())
     runs_by_key = {(run.namespace, run.name): run for run in runs}
     for lease in opened:
-        for words in (_payer(lease, by_name, index), _run(lease, runs_by_key.get(lease.run_key))):
+        payer = _payer(lease, by_name, index) or _stranger(lease, by_name, family)
+        for words in (payer, _run(lease, runs_by_key.get(lease.run_key))):
             if words:
                 yield lease, words
     yield from _slots(opened)
@@ -55,6 +60,27 @@ def _payer(lease: Lease, budgets: Mapping[str, Budget], index: Mapping[PayerName
     return f"its payer {paid.budget}/{paid.envelope} for {spec.flavor} is not there, {now}: nobody pays for it"
 
 
+def _stranger(lease: Lease, budgets: Mapping[str, Budget], family: Family) -> str:
+    """A loan goes on when its lender lends no more, so one that has been lent is none."""
+    spec, paid = lease.spec, lease.spec.paid_by
+    if paid is None or spec.owner == spec.run_owner or family.rank(spec.run_owner, spec.owner) is not None:
+        return ""
+    begun = next((each.class_ for each in lease.status.funding if each.class_ != "unfunded"), "unfunded")
+    budget = budgets.get(paid.budget)
+    there = () if budget is None or budget.spec.owner != spec.owner else budget.spec.envelopes
+    payer = next((each for each in there if (each.name, each.flavor) == (paid.envelope, spec.flavor)), None)
+    if payer is None or begun == "borrowed" or _lends(payer, spec.run_owner):
+        return ""
+    words = f"its payer {paid.budget}/{paid.envelope} of {spec.owner}, no relative of {spec.run_owner}"
+    return f"{words}, lends nothing to it: it counts as borrowed all the same"
+
+
+def _lends(envelope: Envelope, owner: str) -> bool:
+    lending = envelope.lending
+    patterns = (lending.to or ("*",)) if lending.allow else ()
+    return any(owner.startswith(each[:-1]) if each.endswith("*") else owner == each for each in patterns)
+
+
 def _run(lease: Lease, run: Run | None) -> str:
     spec = lease.spec
     if run is None or (spec.run_uid and run.metadata.uid and spec.run_uid != run.metadata.uid):
@@ -64,7 +90,19 @@ def _run(lease: Lease, run: Run | None) -> str:
     asked = run.spec.resources.gpu_type
     if asked != spec.flavor:
         return f"its flavor is {spec.flavor}, and Run {run.name} asks for {asked or 'no GPUs'}: both stand as they are"
+    groups = _groups(run)
+    if spec.group >= groups:
+        words = f"its group is {spec.group}, and Run {run.name} has {counted(groups, 'group')}, numbered from 0"
+        return f"{words}: both stand as they are"
     return ""
+
+
+def _groups(run: Run) -> int:
+    """How many it has at its greatest width (spec §2)."""
+    by, width = run.spec.locality.group_gpus, run.spec.malleable
+    if by:
+        return -(-(run.spec.total_gpus if width is None else width.max_total_gpus) // by)
+    return 1 if width is None else 1 + (width.max_total_gpus - width.min_total_gpus) // width.step_gpus
 
 
 def _slots(opened: list[Lease]) -> Iterator[tuple[Lease, str]]:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from jobtree.api.scalars import Duration
 from jobtree.world import values
+from jobtree.world.kinship import COUSIN, OWN, Family
 from planner.edits import Cell
 from planner.remedies.bench import HOUR_MILLI, Bench, largest
 from planner.remedies.record import Change, Command, Remedy, Who
 from planner.remedies.submitting import again
 from policies import unweighed
-from policies.kinship import COUSIN, OWN, Family
 from policies.money import Envelope
 from policies.runs import RunRow
 

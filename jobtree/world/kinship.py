@@ -16,6 +16,9 @@ GRANDPARENT: Final = 4
 COUSIN: Final = 5
 SPONSOR: Final = 6
 
+Parents = Iterable[str] | None
+"""Owners that a Budget names as its own owner's parents; None where it says nothing of them."""
+
 REST: Final = 4
 """Standing of all that are farther than a payer's parents."""
 
@@ -105,3 +108,13 @@ class Family:
         """
         rank = self.rank(claimant, payer)
         return REST if rank is None else standing_of(rank)
+
+
+def family_of(budgets: Iterable[tuple[str, Parents]]) -> Family:
+    """From each Budget's owner and parents; several of one owner name them together."""
+    declared: dict[str, list[str] | None] = {}
+    for owner, parents in budgets:
+        known = declared.setdefault(owner, None)
+        if parents is not None:
+            declared[owner] = [*(known or []), *parents]
+    return Family(declared)

@@ -38,9 +38,9 @@ class State:
 
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
-    ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes; ``changed``: when a
-    cycle last had another than the one before, or saw leases or runs end. ``standing``: runs whose Leases cannot be
-    read, which stand as they were.
+    ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes, as this one leaves it;
+    ``changed``: when a cycle last had another than the one before, or saw leases or runs end. ``standing``: runs whose
+    Leases cannot be read, which stand as they were.
     """
 
     at: int
@@ -199,7 +199,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         funded=_funded(book, limits, staying, malleable, taken, node_site),
         foreign=foreign,
         turns=turns,
-        given=given,
+        given=given_of(snapshot, at, ends) if ends else given,
         changed=last_changed(tables["seen_world"], given, bool(closures) or _any_is_over(ended), at),
         doubt=doubt,
         lost=lost_record,

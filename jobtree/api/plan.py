@@ -54,14 +54,14 @@ class PlanSpec(Strict, frozen=True, kw_only=True):
         Digest | None,
         Meta(
             description="Digest of all that no cycle writes: nodes, Budgets, the Policy, what people wrote of Runs,"
-            " pods of others and own ones that leave, the windows that are open."
+            " pods of others and own ones that leave, the windows that are open, the loans past their `maxDuration`."
         ),
     ] = None
     changed: Annotated[
         Time | None,
         Meta(
-            description="When a cycle last found `given` another than the one before had it, or leases ended. Claims"
-            " admitted before that give way to nearer starts."
+            description="When a cycle last found `given` another than the one before had it, or leases or runs ended."
+            " Claims admitted before that give way to nearer starts."
         ),
     ] = None
 

@@ -126,6 +126,11 @@ class Case(Moment):
         return given_of(self.snapshot, self.at)
 
     @cached_property
+    def given_on(self) -> str:
+        """Digest of what it leaves for the next one, if nothing changes."""
+        return given_of(self.snapshot, self.at, self.closing) if self.closing else self.given
+
+    @cached_property
     def changed(self) -> int:
         """When a cycle last saw the world change: it was given something else than the one before, or work ended."""
         if self.closing or any(self.ends(key) for key in self.updates):

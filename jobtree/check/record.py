@@ -30,7 +30,7 @@ def _sources(case: Case) -> Iterator[Violation]:
         ("since", case.plan.since, case.snapshot.since),
         ("snapshot", case.plan.snapshot, case.snapshot.digest),
         ("policy", case.plan.policy, case.snapshot.policy_digest),
-        ("given", case.plan.given, case.given),
+        ("given", case.plan.given, case.given_on),
         ("changed", case.plan.changed, case.changed),
     ):
         if given != true:

@@ -1,13 +1,16 @@
 """What a cycle is given: all of a snapshot that no cycle writes, as one digest (spec §3.8, §4).
 
-Nodes, Budgets, the Policy, what people wrote of Runs, pods of others or such as leave, and which windows are open at
-the cycle's time. As long as that stays the same and no lease ends, the world is what the cycle before left. Leases,
-balances, the words about runs and the records of what a cycle saw are its own writes; so are pods that it starts.
+Nodes, Budgets, the Policy, what people wrote of Runs, pods of others or such as leave, and what comes with the clock:
+which windows are open, and which loans are old. As long as that stays the same and nothing ends, the world is what the
+cycle before left. Leases, balances, the words about runs and the records of what a cycle saw are its own writes; so are
+pods that it starts.
 """
 
 import hashlib
+from collections.abc import Collection
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,14 +18,19 @@ from jobtree.world import digest, values
 from jobtree.world.schema import SCHEMA_VERSION
 from jobtree.world.snapshot import Snapshot
 
+Claim = tuple[tuple[str, str], tuple[str, str]]
+"""((namespace, run), (Budget, envelope))."""
 WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates")
 """Tables of which no cycle writes anything."""
 WRITTEN: Final = ("outcome", "outcome_reason", "enforced_limit", "status")
 """Columns of ``runs`` that cycles write."""
 
 
-def given_of(snapshot: Snapshot, at: int) -> str:
-    """SHA-256, hex, of what the cycle at Unix second ``at`` is given."""
+def given_of(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]] = ()) -> str:
+    """SHA-256, hex, of what the cycle at Unix second ``at`` is given.
+
+    Without the leases (namespace, name) that it is ``closing``, it is what the next one is given if nothing changes.
+    """
     tables = snapshot.tables
     parts = {
         **{name: snapshot.table_digest(name) for name in WHOLE},
@@ -30,6 +38,7 @@ def given_of(snapshot: Snapshot, at: int) -> str:
         "pods": digest.of_table(_others(tables["pods"]), SCHEMA_VERSION),
         "policy": snapshot.policy_digest,
         "windows": hashlib.sha256(bytes(_passed(snapshot, at))).hexdigest(),
+        "loans": hashlib.sha256(msgspec.json.encode(_old_loans(snapshot, at, closing))).hexdigest(),
     }
     return digest.of_tables(parts, SCHEMA_VERSION)
 
@@ -46,3 +55,27 @@ def _passed(snapshot: Snapshot, at: int) -> list[bool]:
     times = [*values.optional_ints(envelopes, "start"), *values.optional_ints(envelopes, "end")]
     times += [int(time) for window in snapshot.policy.spec.maintenance for time in (window.start, window.end)]
     return [time is not None and time <= at for time in times]
+
+
+def _old_loans(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]]) -> list[Claim]:
+    """Open loans past ``lending.maxDuration``: from then on they may be recalled.
+
+    Only these, so that a new loan changes nothing; nor does one of no duration, which is old as it begins. A loan is
+    what was called borrowed when it was first paid for: no later cycle writes that.
+    """
+    leases, envelopes = snapshot.tables["leases"], snapshot.tables["envelopes"]
+    strangers = pc.not_equal(leases.column("owner").cast(pa.string()), leases.column("run_owner").cast(pa.string()))
+    found = leases.filter(pc.and_(pc.invert(leases.column("closed")), strangers))
+    names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
+    runs = zip(values.texts(found, "namespace"), values.texts(found, "run"), strict=True)
+    lenders = zip(values.texts(found, "budget"), values.texts(found, "envelope"), strict=True)
+    claims = zip(runs, lenders, strict=True)
+    admitted: dict[Claim, int] = {}
+    for name, claim, start, ledger in zip(
+        names, claims, values.ints(found, "start").tolist(), values.column(found, "funding"), strict=True
+    ):
+        if name not in closing and next((entry[0] for entry in ledger if entry[0] != "unfunded"), "") == "borrowed":
+            admitted[claim] = min(start, admitted.get(claim, start))
+    payers = zip(values.texts(envelopes, "budget"), values.texts(envelopes, "name"), strict=True)
+    lasting = dict(zip(payers, values.ints(envelopes, "lending_duration").tolist(), strict=True))
+    return sorted(claim for claim, start in admitted.items() if 0 < lasting.get(claim[1], 0) <= at - start)

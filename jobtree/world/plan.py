@@ -159,8 +159,8 @@ class Solver(Record, frozen=True, kw_only=True):
 class Plan(Record, frozen=True, kw_only=True):
     """See the module. ``at``: the cycle's time in Unix seconds, ``since``: that of the last cycle that was carried out;
     ``snapshot`` and ``policy``: SHA-256 digests; ``given``: that of what no cycle writes, and ``changed``: when a cycle
-    last had another than the one before, or saw leases end; ``settled``: what balances grow by, the charges of what
-    is ``pruned``.
+    last had another than the one before, or saw leases or runs end; ``settled``: what balances grow by, the charges of
+    what is ``pruned``.
     """
 
     version: int = PLAN_VERSION

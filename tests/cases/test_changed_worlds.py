@@ -144,6 +144,39 @@ def test_and_one_that_follows_a_run_without_gpus_whose_pods_succeeded() -> None:
     assert [again.plan.changed, again.plan.leases, again.plan.segments, again.plan.runs] == [AT, [], [], []]
 
 
+def lent(lasts: str) -> World:
+    """All of org:b's quota is out on loan from -5h on, while its own run waits."""
+    world = World().domain("A", nodes=2).budget("org:b", 8, lending={"allow": True, "maxDuration": lasts})
+    borrows = {"allowBorrow": True, "sponsors": ["org:b"]}
+    world.run("guest", 8, owner="org:c", created="-60h", funding=borrows).run("own", 8, owner="org:b", created="-10h")
+    assert world.cycle("-5h").funding("guest") == {"borrowed": 8, "lenders": ["org:b"]}
+    return world
+
+
+def test_and_one_whose_quota_was_lent_for_long_enough() -> None:
+    world = lent("2h")
+    young, last, old, again = (world.cycle(at) for at in ("-4h", "-10801s", "-3h", "-2h"))
+
+    assert [cycle.running for cycle in (young, last, old, again)] == [["guest"], ["guest"], *[["guest", "own"]] * 2]
+    assert (old.funding("own"), old.funding("guest")) == ({"owned": 8}, {"unfunded": 8})
+    began, aged = AT - 5 * 3600, AT - 3 * 3600
+    assert [cycle.plan.changed for cycle in (young, last, old, again)] == [began, began, aged, aged]
+
+
+def test_an_old_loan_that_ends_changes_the_world_once() -> None:
+    world = lent("2h")
+    world.runs("complete", "guest", at="-90m").ok()
+    ended, again = world.cycle("-1h"), world.cycle()
+
+    assert (ended.running, [cycle.plan.changed for cycle in (ended, again)]) == (["own"], [AT - 3600] * 2)
+
+
+def test_a_loan_of_no_duration_is_old_as_it_begins_and_changes_nothing_later() -> None:
+    world = lent("0s")
+
+    assert [world.cycle(at).plan.changed for at in ("-4h", "-3h")] == [AT - 5 * 3600] * 2
+
+
 def test_what_the_last_cycle_was_given_counts_whether_it_was_carried_out_or_not() -> None:
     def plan(at: int, phase: PlanPhase, given: str | None, changed: int | None) -> Plan:
         solver, since = Solver(name="s"), None if changed is None else Time(changed)

@@ -37,7 +37,7 @@ def plan_of(scene: Scene, snapshot: Snapshot) -> Plan:
         cycle="c1",
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
-        given=given_of(snapshot, scene.at),
+        given=given_of(snapshot, scene.at, [(each.namespace, each.name) for each in scene.closures]),
         changed=scene.at if scene.changed is None or scene.closures else scene.changed,
         solver=Solver(name="hand", version="0", options={}),
         stages=[_demand(scene, runs)],  # type: ignore[arg-type]

@@ -98,6 +98,7 @@ def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | 
             refuse_past(intake, plan.at)
         with phase("snapshot"):
             snapshot = take(intake)
+            lake.refuse_stranger()
         with phase("check"):
             refuse_violations(snapshot, plan)
         with phase("tables"):

@@ -5,6 +5,7 @@
     tables/TABLE/DIGEST.parquet               a table's content, named by its digest and written once
     cycles/date=YYYY-MM-DD/STAMP.json         a cycle's manifest: its time, Policy, tables by digest, version
     cycles/date=YYYY-MM-DD/STAMP/plan.json    its plan, canonical bytes
+    cluster.json                              the one cluster whose cycles these are, written with the first of them
 
 Days that have been compacted hold their manifests and plans elsewhere (`exporters.days`); they are found there.
 
@@ -49,11 +50,40 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     timings: dict[str, float] = {}
 
 
-class Lake:
-    """A lake in a folder, which is made when first written to, or at an fsspec URL (see `storage.place`)."""
+class _Cluster(msgspec.Struct, frozen=True):
+    """What `cluster.json` holds."""
 
-    def __init__(self, root: Path | str) -> None:
+    cluster: str
+
+
+class Lake:
+    """A lake in a folder, which is made when first written to, or at an fsspec URL (see `storage.place`).
+
+    ``cluster``: the name of the cluster that is recorded or reported on, of a state file the file's; None: any.
+    """
+
+    def __init__(self, root: Path | str, cluster: str | None = None) -> None:
         self.root = storage.place(root)
+        self.cluster = cluster
+        self._mark = self.root / "cluster.json"
+
+    def refuse_stranger(self) -> None:
+        """Raises Refusal where the lake is that of a cluster of another name: reports would add up both."""
+        if self.cluster is None or not storage.exists(self._mark):
+            return
+        try:
+            there = msgspec.json.decode(storage.read(self._mark), type=_Cluster).cluster
+        except msgspec.DecodeError as error:
+            raise Refusal(
+                f'it does not say whose lake this is ({error}); it should read {{"cluster": "{self.cluster}"}}',
+                subject=str(self._mark),
+            ) from None
+        if there != self.cluster:
+            raise Refusal(
+                f"this lake has the cycles of {there}, not of {self.cluster}; say another --lake, or, where it is the "
+                "same cluster under a new name, write that name into this file",
+                subject=str(self._mark),
+            )
 
     def write_tables(self, snapshot: Snapshot) -> None:
         """Stores the tables that are not there yet. Raises Refusal naming the file that cannot be written."""
@@ -67,7 +97,10 @@ class Lake:
             storage.write(path, _parquet(snapshot.tables[name]))
 
     def refuse_other(self, at: int, snapshot: Snapshot, plan: Plan | None = None) -> None:
-        """Raises Refusal where a record for ``at`` is there that was made from another snapshot, or is another plan."""
+        """Raises Refusal where the lake is another cluster's, or where a record for ``at`` is there that was made from
+        another snapshot, or is another plan.
+        """
+        self.refuse_stranger()
         path = self.manifest_path(at)
         if not storage.exists(path) and records.find(path) is None:
             return
@@ -102,6 +135,8 @@ class Lake:
             plan=_plan_digest(data),
             timings=dict(timings or {}),
         )
+        if self.cluster is not None and not storage.exists(self._mark):
+            storage.write(self._mark, msgspec.json.encode(_Cluster(self.cluster)) + b"\n")
         storage.write(plan_path(path), data)
         storage.write(path, msgspec.json.format(msgspec.json.encode(manifest, enc_hook=enc_hook), indent=1) + b"\n")
         return path

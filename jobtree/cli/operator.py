@@ -108,6 +108,7 @@ def _snapshot(options: Options, given: argparse.Namespace) -> int:
 
     lake = _lake(options, given.lake)
     snapshot = take(options.cluster().read())
+    lake.refuse_stranger()
     lake.write_tables(snapshot)
     rows = ", ".join(f"{table.num_rows} {name}" for name, table in snapshot.tables.items() if table.num_rows)
     show.say(f"Snapshot {snapshot.digest}: {rows or 'nothing'}")
@@ -210,12 +211,13 @@ def _compact(options: Options, given: argparse.Namespace) -> int:
 
 
 def _lake(options: Options, folder: str | None) -> Lake:
-    """The lake: as given, else beside the state file."""
+    """The lake: as given, else beside the state file, whose name is that of its cluster."""
     from exporters.lake import Lake
 
     if folder is None and options.state is None:
         options.cluster()  # says that no cluster is named
-    return Lake(folder if folder is not None else str((options.state or Path()).parent / "lake"))
+    state = options.state or Path()
+    return Lake(folder if folder is not None else str(state.parent / "lake"), state.name or None)
 
 
 def _warn(plan: Plan) -> None:

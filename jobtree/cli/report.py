@@ -69,14 +69,19 @@ def _report(options: Options, given: argparse.Namespace) -> int:
 
 
 def _lake(options: Options, folder: str | None) -> Path:
-    """The lake: as given, else beside the state file."""
-    if folder is not None:
-        from exporters.storage import place
+    """The lake: as given, else beside the state file. Raises Refusal where it is not that state file's."""
+    from exporters.lake import Lake
 
-        return place(folder)
-    if options.state is None:
-        raise Refusal("no lake is named; say `jobtree report --lake DIR ...`, or --state FILE for the one beside it")
-    return options.state.parent / "lake"
+    state = options.state
+    if folder is None:
+        if state is None:
+            raise Refusal(
+                "no lake is named; say `jobtree report --lake DIR ...`, or --state FILE for the one beside it"
+            )
+        folder = str(state.parent / "lake")
+    lake = Lake(folder, None if state is None else state.name)
+    lake.refuse_stranger()
+    return lake.root
 
 
 def _settings(given: list[str]) -> dict[str, str]:

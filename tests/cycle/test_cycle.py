@@ -118,6 +118,7 @@ def test_usage_that_only_the_clock_moved_is_rewritten_every_ten_minutes(world: W
 
 
 PAST = "error: a plan for {last} was carried out already, and this one is for {at}; {next}"
+LATER = moment("+1m")
 FORWARD = "time only goes forward: say a later --at"
 
 
@@ -132,9 +133,11 @@ def test_time_only_goes_forward(world: World, at: str) -> None:
     assert jobtree("replay", manifest(world)).ok().out == "Plan 20260101T000000Z is the same again, byte for byte\n"
 
 
-def test_the_lake_keeps_its_record_of_another_state(world: World) -> None:
+def test_the_lake_keeps_its_record_of_another_state(world: World, tmp_path: Path) -> None:
     cycle = world.cycle()
-    other = World(world.path.with_name("other.yaml")).node("n").policy().run("r", 4)
+    other = World(tmp_path / "other" / world.path.name).node("n").policy().run("r", 4)
+    other.path.parent.mkdir()
+    other.lake = world.lake
     before = other.save().read_bytes()
     assert other.try_cycle().refused() == (
         f"error: {manifest(world)}: it is the record of another decision for {T0}, and stays; "
@@ -142,6 +145,28 @@ def test_the_lake_keeps_its_record_of_another_state(world: World) -> None:
     )
     assert other.path.read_bytes() == before
     assert (manifest(world).with_suffix("") / "plan.json").read_bytes() == cycle.plan_bytes
+
+
+def test_a_lake_is_of_one_cluster(world: World) -> None:
+    world.cycle()
+    other = World(world.path.with_name("other.yaml")).node("n").policy().run("r", 4)
+    before = other.save().read_bytes()
+    jobtree("--state", other.path, "plan", "--at", LATER, "--out", other.path.with_name("plan.yaml")).ok()
+    sentence = (
+        f"error: {world.lake}/cluster.json: this lake has the cycles of {world.path.name}, not of other.yaml; say "
+        "another --lake, or, where it is the same cluster under a new name, write that name into this file"
+    )
+    lake = sorted(world.lake.rglob("*"))
+    for command in (
+        ("cycle", "--at", LATER), ("snapshot", "--at", LATER), ("apply", other.path.with_name("plan.yaml")),
+        ("report", "usage"),        ("report", "usage", "--lake", world.lake),
+    ):  # fmt: skip
+        assert jobtree("--state", other.path, *command).refused() == sentence
+    assert (other.path.read_bytes(), sorted(world.lake.rglob("*"))) == (before, lake)
+
+    (world.lake / "cluster.json").write_text('{"cluster": "other.yaml"}')
+    assert jobtree("--state", other.path, "cycle", "--at", LATER).ok().out.startswith("Plan ")
+    assert jobtree("report", "usage", "--lake", world.lake).ok().out
 
 
 def test_the_same_state_may_be_planned_again_into_the_same_lake(world: World) -> None:
@@ -261,7 +286,8 @@ def test_a_plan_carried_out_from_a_file_is_in_the_lake_as_its_cycle_would_be(wor
 
 
 def test_a_plan_file_does_not_replace_another_decision_in_the_lake(world: World, tmp_path: Path) -> None:
-    other = World(tmp_path / "other.yaml").node("n").policy().run("r", 4)
+    other = World(tmp_path / "other" / world.path.name).node("n").policy().run("r", 4)
+    other.path.parent.mkdir()
     jobtree("--state", other.save(), "cycle", "--at", T0, "--lake", world.lake).ok()
     out = tmp_path / "plan.yaml"
     state = world.save()

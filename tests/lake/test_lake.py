@@ -207,6 +207,17 @@ def test_a_manifest_that_is_none_is_named(manifest: Path, tmp_path: Path) -> Non
     assert refused(manifest).startswith(f"{manifest}: it is not the manifest of a cycle: ")
 
 
+@pytest.mark.parametrize("spoilt", [b"", b"{}", b'{"cluster": 1}', b"\xff"])
+def test_a_spoilt_word_on_whose_lake_it_is_is_named(lake: Lake, spoilt: bytes) -> None:
+    mark = lake.root / "cluster.json"
+    mark.write_bytes(spoilt)
+    with pytest.raises(Refusal) as refusal:
+        Lake(lake.root, "a.yaml").refuse_stranger()
+    said = str(refusal.value)
+    assert said.startswith(f"{mark}: it does not say whose lake this is (")
+    assert said.endswith('); it should read {"cluster": "a.yaml"}')
+
+
 def test_a_plan_that_was_changed_is_named(manifest: Path) -> None:
     path = plan_path(manifest)
     path.write_bytes(path.read_bytes().replace(b"HiGHS", b"other"))

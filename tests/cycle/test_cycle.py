@@ -159,7 +159,7 @@ def test_a_lake_is_of_one_cluster(world: World) -> None:
     lake = sorted(world.lake.rglob("*"))
     for command in (
         ("cycle", "--at", LATER), ("snapshot", "--at", LATER), ("apply", other.path.with_name("plan.yaml")),
-        ("report", "usage"),        ("report", "usage", "--lake", world.lake),
+        ("report", "usage"), ("report", "usage", "--lake", world.lake),
     ):  # fmt: skip
         assert jobtree("--state", other.path, *command).refused() == sentence
     assert (other.path.read_bytes(), sorted(world.lake.rglob("*"))) == (before, lake)

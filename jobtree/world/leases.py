@@ -6,7 +6,8 @@ believed is not left out, which would free its slots and refund its charges, but
     end       it has ended where `closed` stands beside an end, or `ended` beside `closureReason`, since `closed` is
               never undone; in any other case it is open. Its end is the later one of `ended` and its ledger's
     ledger    every second from its start to its end, or to now, counts once (`jobtree.world.ledgers`)
-    spec      unknown fields are passed over, and an owner beside the run's where nobody pays
+    spec      unknown fields are passed over, and an owner beside the run's where nobody pays; what cannot be read is as
+              others tell (`jobtree.world.restored`)
     start     it began when its ledger does, where the cycle that opened it is named after that second
 
 Each contradiction is a warning, until somebody mends it or the lease is written again. Nothing of this writes anything.
@@ -21,6 +22,7 @@ from jobtree.api import Lease, Refusal, Time, dec_hook, decode
 from jobtree.api.errors import missing, wrong
 from jobtree.api.lease import FundingClass, LeaseStatus, Segment
 from jobtree.world import ledgers
+from jobtree.world.restored import restored
 
 _FIELDS: Final = {field.encode_name: field for field in msgspec.structs.fields(LeaseStatus)}
 _PASSED: Final = "it is passed over"
@@ -36,8 +38,7 @@ def read(raw: bytes | msgspec.Raw, at: int | None = None) -> tuple[Lease, list[s
     try:
         lease = decode("Lease", raw)
     except Refusal as refusal:
-        lease = _with_what_can_be_read(raw, refusal)
-        found.append(f"{refusal.problem}: {_PASSED}")
+        lease = _with_what_can_be_read(raw, refusal, found)
     assert isinstance(lease, Lease)
     if lease.spec.paid_by is None:
         lease = _unpaid(lease, found)
@@ -119,8 +120,9 @@ def _end_faults(status: LeaseStatus, ends: list[Time]) -> Iterator[tuple[Refusal
         yield missing("status.closureReason", "a reason, since the lease is closed"), "none is known"
 
 
-def _with_what_can_be_read(raw: bytes | msgspec.Raw, refusal: Refusal) -> Any:
-    """A Lease whose spec can be read but for unknown fields, with each part of its status that can.
+def _with_what_can_be_read(raw: bytes | msgspec.Raw, refusal: Refusal, found: list[str]) -> Any:
+    """A Lease whose spec can be read but for unknown fields and such as can be told from others, with each part of its
+    status that can.
 
     Raises the Refusal for others.
     """
@@ -129,10 +131,18 @@ def _with_what_can_be_read(raw: bytes | msgspec.Raw, refusal: Refusal) -> Any:
     except (msgspec.DecodeError, RecursionError):
         raise refusal from None
     told = document.pop("status", None) if isinstance(document, dict) else None
-    try:
-        lease = decode("Lease", _known(document, Lease))
-    except Refusal:
-        raise refusal from None
+    lease, document = None, _known(document, Lease)
+    while lease is None:
+        try:
+            lease = decode("Lease", document)
+        except Refusal as fault:
+            mended = restored(document, fault.problem)
+            if mended is None or mended[0] == document:
+                raise fault from None
+            document = mended[0]
+            found.append(f"{fault.problem}: {mended[1]}")
+    if not any(words.startswith(f"{refusal.problem}: ") for words in found):
+        found.append(f"{refusal.problem}: {_PASSED}")
     return msgspec.structs.replace(lease, status=_status(told if isinstance(told, dict) else {}))
 
 

@@ -26,9 +26,9 @@ SPEC: Final[dict[str, tuple[Any, ...]]] = {
     "runRef": tuple({"name": name} for name in ("own", "wide", "done", "free", "idle", "small", "far", "nobody")),
     "runUid": ("", "other"),
     "runOwner": OWNERS,
-    "flavor": ("A100", doc.FLAVOR),
-    "group": (0, 1, 7),
-    "reason": ("Start", "Grow", "Swap"),
+    "flavor": ("A100", doc.FLAVOR, 7),
+    "group": (0, 1, 7, "0"),
+    "reason": ("Start", "Grow", "Swap", "Bogus"),
     "cycle": ("", "other"),
     "paidBy": PAYERS,
 }

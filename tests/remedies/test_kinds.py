@@ -314,6 +314,19 @@ def test_a_node_that_is_not_ready() -> None:
     assert answer(world)[-1] == ("node", "OPERATORS", 8, "node n2 Ready again", how)
 
 
+def test_of_runs_equally_large_an_unfunded_one_is_suspended_first_however_old() -> None:
+    world = World().domain("A", gpus=[8, 8]).budget("org:a", 8).budget("org:b", 64).budget("org:c", 0)
+    world.run("free", 8, owner="org:c", funding={"opportunistic": True})
+    world.cycle("-2h")
+    world.run("paid", 8, owner="org:b")
+    world.cycle("-1h")
+    world.run("r", 8)
+
+    assert [each for each in answer(world) if each[0] == "end"] == [
+        ("end", "OTHERS", 8, "run default/free suspended (8 GPUs)", "kubectl runs -n default suspend free")
+    ]
+
+
 def test_gpus_are_freed_and_by_whom() -> None:
     world = World().domain("A", gpus=[8, 8]).budget("org:a", 8).budget("org:b", 64)
     world.run("big", 8, owner="org:b").run("small", 4, owner="org:b", limit="3h")

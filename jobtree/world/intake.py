@@ -31,8 +31,9 @@ from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
-from jobtree.world import annotations, balances, holdings, leases, needs, seen, unread
+from jobtree.world import annotations, balances, config_maps, holdings, leases, needs, seen, unread
 from jobtree.world.balances import Part
+from jobtree.world.config_maps import ConfigMap
 from jobtree.world.lost import lost
 from jobtree.world.unread import UnreadLease
 
@@ -100,18 +101,6 @@ class Notice(NamedTuple):
     def subject(self) -> str:
         """``Run default/r``, or ``Budget org-a`` where there is no namespace."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
-
-
-class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A v1 ConfigMap: texts by key."""
-
-    namespace: str
-    name: str
-    data: dict[str, str]
-
-
-class _ConfigMapData(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +273,7 @@ class _Reading:
         if kind == "Policy" and key != POLICY:
             raise Refusal("only the Policy named default is read; rename this one or remove it")
         if kind == "ConfigMap":
-            return _Made(raw, _config_map(key, raw), ())
+            return _Made(raw, config_maps.read(key.namespace, key.name, raw), ())
         item, warnings = leases.read(raw, self.at) if kind == "Lease" else (decode(kind, raw), [])
         if isinstance(item, Node):
             needs.of_node(item, self.resource_names())
@@ -345,13 +334,3 @@ def _misnamed(kind: str, raw: bytes | msgspec.Raw) -> Refusal:
         return wrong("kind", kind, meant)
     said = msgspec.json.decode(raw).get("apiVersion")
     return wrong("apiVersion", said, API_VERSION) if said else missing("apiVersion", API_VERSION)
-
-
-def _config_map(key: Key, raw: bytes | msgspec.Raw) -> ConfigMap:
-    try:
-        content = msgspec.json.decode(raw, type=_ConfigMapData)
-    except msgspec.ValidationError as error:
-        raise Refusal(f"its data cannot be read: {error}") from None
-    if balances.number_of(*key[2:]) is not None:
-        balances.of(content.data)
-    return ConfigMap(namespace=key.namespace, name=key.name, data=content.data)

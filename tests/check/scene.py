@@ -7,7 +7,7 @@ finished plan can be spoilt too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from jobtree.check import Violation, check
 from jobtree.world.intake import Intake, Notice
 from jobtree.world.plan import Closure, Plan, Segment
 from jobtree.world.snapshot import Snapshot, take
+from jobtree.world.unread import UnreadLease
 from tests.check.outcome import plan_of
 from tests.support import documents as doc
 from tests.support.documents import Document
@@ -49,6 +50,7 @@ class Scene:
     closures: list[Closure] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
     quarantined: list[Notice] = field(default_factory=list)
+    unread: list[UnreadLease] = field(default_factory=list)
     last: list[Callable[[Plan], Plan]] = field(default_factory=list)
     at: int = T0
     changed: int | None = None
@@ -106,6 +108,11 @@ class Scene:
         """A notice that an object is broken."""
         self.quarantined.append(Notice(kind, namespace, name, "it is broken"))
         return self
+
+    def unreadable(self, lease: str, runs: Sequence[str] = (), *slots: tuple[str, int]) -> Self:
+        """A Lease that cannot be read: the runs whose it may be, and the slots that can."""
+        self.unread.append(UnreadLease("default", lease, tuple(runs), slots))
+        return self.set_aside("Lease", "default", lease)
 
     # --- leases
 
@@ -264,6 +271,7 @@ class Scene:
                 leases=tuple(sorted(self.old, key=lambda lease: lease.name)),
                 policy=policies[0] if policies else None,
                 quarantined=tuple(self.quarantined),
+                unread=tuple(self.unread),
             )
         )
         return unchanged(found, self.at, self.changed)

@@ -16,6 +16,12 @@ SPOILS = [
     Spoil("simple", "a slot in two new leases", lambda s: s.run("x", 1).starts("x", "a01#3"), "slot-exclusive"),
     Spoil(
         "simple",
+        "a slot of a Lease that cannot be read",
+        lambda s: s.unreadable("x", ["x"], ("a01", 0)),
+        "slot-exclusive",
+    ),
+    Spoil(
+        "simple",
         "a slot of running work",
         lambda s: s.run("x", 1, created="-3h").holds("x", "a01#0"),
         "slot-exclusive",

@@ -93,6 +93,8 @@ SPOILS = [
         lambda s: s.remove("Run", "r"),
         "run-may-start",
     ),
+    Spoil("simple", "a run whose Lease cannot be read", lambda s: s.unreadable("x", ["r"]), "run-may-start"),
+    Spoil("simple", "a run of a Lease's name", lambda s: s.unreadable("r-by-hand"), "run-may-start"),
     Spoil("simple", "a suspended run", lambda s: s.edit("Run", "r", {"spec": {"state": "Suspended"}}), "run-may-start"),
     Spoil("simple", "a cancelled run", lambda s: s.edit("Run", "r", {"spec": {"state": "Cancelled"}}), "run-may-start"),
     Spoil(

@@ -140,6 +140,12 @@ TWISTS = [
         "",
     ),
     Spoil("hours", "a node that cannot be read", lambda s: s.quarantine("Node", "a01"), ""),
+    Spoil(
+        "simple",
+        "another's Lease that cannot be read",
+        lambda s: s.unreadable("r-1", ["x"], ("a03", 9), ("z", 0)),
+        "",
+    ),
     Spoil("opportunistic", "a run that cannot be read", lambda s: s.quarantine("Run", "p"), ""),
     Spoil("simple", "a window that has just opened", lambda s: s.envelope("org-a", {"start": moment("+0s")}), ""),
     Spoil("simple", "a window that closes in a second", lambda s: s.envelope("org-a", {"end": moment("+1s")}), ""),

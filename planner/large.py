@@ -2,7 +2,7 @@
 
 from planner import bands, components
 from planner.master import Master
-from planner.solver import LEAN, Settings, Solution, solve
+from planner.solver import LEAN, NOTHING, Settings, Solution, solve
 from policies.model import INF
 
 MIDDLE = 3_000
@@ -27,7 +27,7 @@ def solve_large(master: Master, settings: Settings) -> Solution:
 
 
 def _without_recall(master: Master, settings: Settings) -> Solution:
-    whole = Solution(None, -INF, INF, optimal=False)
+    whole = NOTHING
     if master.integers <= MIDDLE:
         whole = solve(master.model, settings | LEAN)
         if whole.values is not None and whole.objective >= whole.bound * (1 - settings["mip_rel_gap"]):

@@ -45,7 +45,7 @@ def in_parts(held: Held, point: Floats) -> dict[int, float]:
 
 
 def ways(held: Held, i: int) -> list[dict[int, float]]:
-    """All that may become of a part: it stays, goes for want of room at one limit or another, or follows its leader."""
+    """All that may become of a part: it stays (the first), goes for want of room somewhere, or follows its leader."""
     column, fulls = held.stays[i], [reason.full for reason in held.reasons.get(i, ())]
     found = [{column: 1.0} | dict.fromkeys(fulls, 0.0), *({column: 0.0, full: 1.0} for full in fulls)]
     leader = _leader(held, i)
@@ -146,8 +146,8 @@ def _by_pass(relaxed: Relaxed, held: Held, point: Floats | None, kept: set[int])
 
 def _side(held: Held, point: Floats, i: int, *, stays: bool) -> dict[int, float]:
     """A part stays, and has no reason to go; or goes, for the limit that is fullest."""
-    reasons = held.reasons.get(i, [])
     if stays:
-        return {held.stays[i]: 1.0} | {reason.full: 0.0 for reason in reasons}
+        return ways(held, i)[0]
+    reasons = held.reasons.get(i, [])
     fullest = max(reasons, key=lambda reason: (point[reason.full], -reason.full), default=None)
     return {held.stays[i]: 0.0} | ({fullest.full: 1.0} if fullest else {})

@@ -19,7 +19,7 @@ from planner.pay import pay
 from planner.purses import Purses
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
-from planner.solver import Relaxation, Settings, Solution, integer_bound, options, solve
+from planner.solver import NOTHING, Relaxation, Settings, Solution, integer_bound, options, solve
 from policies import compact, demand, gangs, payers, seats
 from policies.model import INF
 from policies.places import kinds
@@ -192,7 +192,7 @@ class Search:
     def _stages(self, master: Master) -> _Solved:
         """Solve the master's stages in order, each held at what it reached; of a large master only the first."""
         is_large = master.integers > SMALL and not self.problem.exact
-        solved = _Solved(master, Solution(None, -INF, INF, optimal=False), {}, [])
+        solved = _Solved(master, NOTHING, {}, [])
         for name, costs in self._objectives(master):
             if not costs:
                 solved.bounds[name] = 0
@@ -371,7 +371,7 @@ def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:
 def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
     """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it."""
     lost = {problem.candidates[c].run.key for c in candidates}
-    for key in gangs.broken(problem.gangs, draft.started(problem), lost):
+    for key in gangs.too_few_left(problem.gangs, draft.started(problem), lost):
         candidates |= {*problem.ways.get(key, ())}
     for piece in draft.pieces:
         if piece.candidate in candidates:

@@ -121,7 +121,7 @@ def tied(gangs: Iterable[Gang], started: Collection[RunKey]) -> frozenset[RunKey
     return frozenset(key for gang in gangs if gang.ties and not any(key in started for key in gang) for key in gang)
 
 
-def broken(gangs: Iterable[Gang], started: Collection[RunKey], lost: Collection[RunKey]) -> frozenset[RunKey]:
+def too_few_left(gangs: Iterable[Gang], started: Collection[RunKey], lost: Collection[RunKey]) -> frozenset[RunKey]:
     """Members of gangs of which some are ``lost`` and too few of what has ``started`` are left."""
     hit = (gang for gang in gangs if any(key in lost for key in gang))
     few = (gang for gang in hit if sum(key in started and key not in lost for key in gang) < gang.least)

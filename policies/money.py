@@ -6,6 +6,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from jobtree.api.budget import listed
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact
 from jobtree.world import values as col
@@ -57,11 +58,8 @@ class Envelope:
         return self.open_at(at) or (early and self.allow_admission)
 
     def lends_to(self, owner: str) -> bool:
-        """The ACL of spec §3.1: empty or ``*`` = anyone, a trailing ``*`` = that prefix, else that owner."""
-        if not self.lends:
-            return False
-        patterns = self.lending_to or ("*",)
-        return any(owner.startswith(p[:-1]) if p.endswith("*") else owner == p for p in patterns)
+        """Does it lend, and to this owner (spec §3.1)?"""
+        return self.lends and listed(owner, self.lending_to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
@@ -56,6 +57,11 @@ class PerRun(Strict, frozen=True, kw_only=True):
     ] = None
 
 
+def listed(owner: str, acl: Sequence[str]) -> bool:
+    """Whether a list of borrowers names an owner: empty or ``*`` = anyone, trailing ``*`` = that prefix (spec §3.1)."""
+    return not acl or any(owner.startswith(each[:-1]) if each.endswith("*") else owner == each for each in acl)
+
+
 class Lending(Strict, frozen=True, kw_only=True):
     """Whether and to whom an envelope lends."""
 
@@ -73,9 +79,7 @@ class Lending(Strict, frozen=True, kw_only=True):
 
     def admits(self, owner: str) -> bool:
         """Whether the list of borrowers names this owner (spec §3.1)."""
-        return not self.to or any(
-            owner.startswith(entry[:-1]) if entry.endswith("*") else owner == entry for entry in self.to
-        )
+        return listed(owner, self.to)
 
 
 class Envelope(Strict, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from jobtree.api import Budget, Lease, Run
-from jobtree.api.budget import Envelope
 from jobtree.api.counted import counted
 from jobtree.api.lease import Role
 from jobtree.world.kinship import Family, family_of
@@ -69,16 +68,12 @@ def _stranger(lease: Lease, budgets: Mapping[str, Budget], family: Family) -> st
     budget = budgets.get(paid.budget)
     there = () if budget is None or budget.spec.owner != spec.owner else budget.spec.envelopes
     payer = next((each for each in there if (each.name, each.flavor) == (paid.envelope, spec.flavor)), None)
-    if payer is None or begun == "borrowed" or _lends(payer, spec.run_owner):
+    if payer is None or begun == "borrowed":
+        return ""
+    if payer.lending.allow and payer.lending.admits(spec.run_owner):
         return ""
     words = f"its payer {paid.budget}/{paid.envelope} of {spec.owner}, no relative of {spec.run_owner}"
     return f"{words}, lends nothing to it: it counts as borrowed all the same"
-
-
-def _lends(envelope: Envelope, owner: str) -> bool:
-    lending = envelope.lending
-    patterns = (lending.to or ("*",)) if lending.allow else ()
-    return any(owner.startswith(each[:-1]) if each.endswith("*") else owner == each for each in patterns)
 
 
 def _run(lease: Lease, run: Run | None) -> str:

@@ -19,7 +19,7 @@ from planner.filler import Filler, Settled
 from planner.place import Start
 from planner.purses import Purses
 from planner.room import Room
-from policies.gangs import Gang, broken
+from policies.gangs import Gang, too_few_left
 from policies.problem import Problem
 from tests.reference import worlds
 from tests.reference.ganged import ganged
@@ -229,10 +229,10 @@ def test_a_gang_is_lost_with_members_only_where_too_few_are_left() -> None:
     keys = [("default", name) for name in "abc"]
     gang = Gang(tuple(keys), 2, ())
 
-    assert broken([gang], keys, keys[:1]) == frozenset()
-    assert broken([gang], keys, keys[:2]) == frozenset(keys)
-    assert broken([gang], keys[:2], keys[:1]) == frozenset(keys)
-    assert broken([gang], keys, [("other", "a")]) == frozenset()
+    assert too_few_left([gang], keys, keys[:1]) == frozenset()
+    assert too_few_left([gang], keys, keys[:2]) == frozenset(keys)
+    assert too_few_left([gang], keys[:2], keys[:1]) == frozenset(keys)
+    assert too_few_left([gang], keys, [("other", "a")]) == frozenset()
 
 
 # --- where only the fill starts anything

@@ -184,8 +184,13 @@ class Run(NamedTuple):
         return self.min_total is not None
 
 
-class Held(NamedTuple):
-    """A row of ``leases``, or a lease of the plan in the same form."""
+@dataclass(slots=True, eq=False)
+class Held:
+    """A row of ``leases``, or a lease of the plan in the same form.
+
+    What follows from its columns and is asked again and again is worked out once. ``run_key``: the run that holds it;
+    ``payer``: the envelope that pays, None where it started unfunded; ``active``: not a spare; ``gpus``: that it holds.
+    """
 
     namespace: str
     name: str
@@ -206,35 +211,22 @@ class Held(NamedTuple):
     ended: int | None
     closure_reason: str | None
     funding: tuple[LedgerEntry, ...]
+    key: LeaseKey = field(init=False)
+    run_key: RunKey = field(init=False)
+    payer: EnvelopeKey | None = field(init=False)
+    active: bool = field(init=False)
+    gpus: int = field(init=False)
 
-    @property
-    def key(self) -> LeaseKey:
-        """(namespace, name)."""
-        return self.namespace, self.name
-
-    @property
-    def run_key(self) -> RunKey:
-        """The run that holds it."""
-        return self.namespace, self.run
-
-    @property
-    def payer(self) -> EnvelopeKey | None:
-        """The envelope that pays; None where it started unfunded."""
-        return (
+    def __post_init__(self) -> None:
+        self.key = self.namespace, self.name
+        self.run_key = self.namespace, self.run
+        self.payer = (
             None
             if self.budget is None or self.envelope is None
             else EnvelopeKey(self.budget, self.envelope, self.owner, self.flavor)
         )
-
-    @property
-    def active(self) -> bool:
-        """Active, not a spare."""
-        return self.role == "Active"
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that it holds."""
-        return len(self.ordinals)
+        self.active = self.role == "Active"
+        self.gpus = len(self.ordinals)
 
     @property
     def recorded_rate(self) -> int:

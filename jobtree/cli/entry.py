@@ -1,5 +1,6 @@
 """Where the two programs begin. Nothing is imported before signals are taken care of, so that they end them quietly."""
 
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ def kubectl_runs() -> int:
         return main()
     except KeyboardInterrupt:
         return _INTERRUPTED
+    finally:
+        gc.freeze()  # Python's end would walk over all that is left, to find garbage that goes with it anyway
 
 
 def jobtree() -> int:
@@ -29,6 +32,8 @@ def jobtree() -> int:
         return main()
     except KeyboardInterrupt:
         return _INTERRUPTED
+    finally:
+        gc.freeze()  # Python's end would walk over all that is left, to find garbage that goes with it anyway
 
 
 def _prepare() -> None:

@@ -1,10 +1,11 @@
 """Rows of a table as records: the one place where columns become values by name.
 
 A record is a class whose annotations name the columns that it wants, and say by ``| None`` whether it tells a missing
-value from an empty one.
+value from an empty one. Of a dataclass, fields that it works out by itself are no columns.
 """
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from itertools import starmap
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
@@ -31,8 +32,9 @@ def read(table: pa.Table, record: type[Record], **given: Sequence[Any]) -> list[
 def _fields(record: type[Any]) -> list[tuple[str, bool]]:
     """Its fields in order, and which of them may be None."""
     if record not in _KNOWN:
+        own = {field.name for field in fields(record) if not field.init} if is_dataclass(record) else set()
         hints = get_type_hints(record)
-        _KNOWN[record] = [(name, type(None) in get_args(hint)) for name, hint in hints.items()]
+        _KNOWN[record] = [(name, type(None) in get_args(hint)) for name, hint in hints.items() if name not in own]
     return _KNOWN[record]
 
 

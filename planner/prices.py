@@ -9,7 +9,8 @@ that a plan gains as much: that needs whole gangs, and where they lie. Duals alo
 bounds hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which
 bounds to raise. Where the optimal basis B stays feasible with a bound raised, that is x_B + B⁻¹ rise is within its
 limits, it stays optimal and the dual is the price: one solve with a factor that is there. Elsewhere the relaxation is
-solved again, from its basis, in a few steps of simplex.
+solved again, from its basis, in a few steps of simplex. The duals y found there bound every other gain too, for they are
+feasible whatever the limits are: LP(b + rise) ≤ y·(b + rise). Where that leaves nothing to gain, nothing is solved.
 
 What has nothing left has a price too, so this master is not that of the plan, which leaves such payers and full domains
 out; nothing of it reaches the plan but the prices.
@@ -56,6 +57,17 @@ class _Bound:
     domains: tuple[str, ...] = ()
 
 
+class _Ceiling(NamedTuple):
+    """What duals of rows prove: with limits risen the optimum gains at most ``least`` + duals × rises."""
+
+    least: float
+    duals: Floats
+
+    def over(self, rises: Mapping[int, float]) -> float:
+        """The most that these rises gain."""
+        return self.least + float(sum(rise * self.duals[row] for row, rise in rises.items()))
+
+
 class _Hope(NamedTuple):
     """A bound and the most that raising it can gain, by the duals."""
 
@@ -77,7 +89,7 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
     relaxation = _Relaxation(master, options(policy.solver.seed, 0.0, 0))
     if relaxation.optimum is None:
         return None
-    hopes = [_Hope(relaxation.dual(bound.rises), bound) for bound in _bounds(master)]
+    hopes = [_Hope(relaxation.most(bound.rises), bound) for bound in _bounds(master)]
     hopes = sorted((hope for hope in hopes if hope.most > _NOISE), key=lambda hope: -hope.most)
     unit = int(policy.age.unit)
     found, tried = _tried(relaxation, hopes[: TRIES * MOST], unit)
@@ -114,6 +126,8 @@ def _tried(relaxation: "_Relaxation", hopes: list[_Hope], unit: int) -> tuple[di
         if len(found) >= MOST and sorted(price.value for price in found)[-MOST] >= unit * hope.most:
             return found, tried  # no dual is less than the gain
         bound = hope.bound
+        if relaxation.most(bound.rises) <= _NOISE:
+            continue
         gain, gpus = along or relaxation.risen(bound.rises)
         if gain > _NOISE:
             value, milli = _up(unit * gain), round(1000 * gpus)
@@ -170,8 +184,8 @@ class _Relaxation:
             return
         self._basis = self._highs.getBasis()
         solution = self._highs.getSolution()
-        self._duals: Floats = np.asarray(solution.row_dual, dtype=np.float64)
-        self._started = self._active()
+        self._ceilings = [_Ceiling(0.0, np.asarray(solution.row_dual, dtype=np.float64))]
+        self._started = self._active(solution)
         self._columns = len(model.cost)
         inside = np.asarray(self._highs.getBasicVariables()[1], dtype=np.int64)  # type: ignore[attr-defined]  # not in its stubs
         # HiGHS has minus the activity of row r in the basis, as -1 - r; here rows are numbered on from the columns.
@@ -180,10 +194,12 @@ class _Relaxation:
         self._values: Floats = np.asarray([*solution.col_value, *solution.row_value], dtype=np.float64)[self._inside]
         self._least: Floats = np.asarray([*model.lower, *model.row_lower], dtype=np.float64)[self._inside]
         self._most: Floats = np.asarray([*model.upper, *model.row_upper], dtype=np.float64)
+        # So near an optimum, perturbed costs lead hundreds of steps away from it and back.
+        self._highs.setOptionValue("dual_simplex_cost_perturbation_multiplier", 0.0)
 
-    def dual(self, rises: Mapping[int, float]) -> float:
-        """The most that the optimum can gain by these rises of rows' limits."""
-        return float(sum(rise * self._duals[row] for row, rise in rises.items()))
+    def most(self, rises: Mapping[int, float]) -> float:
+        """The most that the optimum can gain by these rises of rows' limits, as far as is known."""
+        return min(ceiling.over(rises) for ceiling in self._ceilings)
 
     def steady(self, rises: Mapping[int, float]) -> tuple[float, float] | None:
         """What `risen` says, where the basis stays feasible and so optimal; else None. Asked before any `risen`."""
@@ -200,7 +216,7 @@ class _Relaxation:
         if (moved < self._least - _EXACT).any() or (moved > most[self._inside] + _EXACT).any():
             return None
         columns = self._inside < self._columns
-        return self.dual(rises), float(self._gpus[self._inside[columns]] @ steps[columns])
+        return self._ceilings[0].over(rises), float(self._gpus[self._inside[columns]] @ steps[columns])
 
     def risen(self, rises: Mapping[int, float]) -> tuple[float, float]:
         """What it gains by them, in its own unit and in Active GPUs started."""
@@ -209,7 +225,10 @@ class _Relaxation:
         optimum = self._solve()
         gained, gpus = 0.0, 0.0
         if optimum is not None and self.optimum is not None:
-            gained, gpus = optimum - self.optimum, self._active() - self._started
+            solution = self._highs.getSolution()
+            gained, gpus = optimum - self.optimum, self._active(solution) - self._started
+            duals = np.asarray(solution.row_dual, dtype=np.float64)
+            self._ceilings.append(_Ceiling(gained - _Ceiling(0.0, duals).over(rises), duals))
         for row in rises:
             self._highs.changeRowBounds(row, -INF, self._limits[row])
         self._highs.setBasis(self._basis)
@@ -221,5 +240,5 @@ class _Relaxation:
             return None
         return float(self._highs.getInfo().objective_function_value)
 
-    def _active(self) -> float:
-        return float(self._gpus @ np.asarray(self._highs.getSolution().col_value, dtype=np.float64))
+    def _active(self, solution: highspy.HighsSolution) -> float:
+        return float(self._gpus @ np.asarray(solution.col_value, dtype=np.float64))

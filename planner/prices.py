@@ -9,8 +9,8 @@ that a plan gains as much: that needs whole gangs, and where they lie. Duals alo
 bounds hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which
 bounds to raise. Where the optimal basis B stays feasible with a bound raised, that is x_B + B⁻¹ rise is within its
 limits, it stays optimal and the dual is the price: one solve with a factor that is there. Elsewhere the relaxation is
-solved again, from its basis, in a few steps of simplex. The duals y found there bound every other gain too, for they are
-feasible whatever the limits are: LP(b + rise) ≤ y·(b + rise). Where that leaves nothing to gain, nothing is solved.
+solved again, from its basis, in a few steps of simplex. The duals y found there bound every other gain too, for they
+are feasible whatever the limits are: LP(b + rise) ≤ y·(b + rise). Where that leaves nothing to gain, nothing is solved.
 
 What has nothing left has a price too, so this master is not that of the plan, which leaves such payers and full domains
 out; nothing of it reaches the plan but the prices.

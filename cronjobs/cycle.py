@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from cronjobs.deadline import Planner
 from cronjobs.unbroken import unbroken
+from exporters import planjson
 from exporters.lake import Lake
 from exporters.planobject import name_of
 from exporters.writes import writes_for
@@ -114,10 +115,11 @@ def _carry_out(cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan,
     with unbroken():
         with phase("write"):
             lake.refuse_other(plan.at, snapshot, plan)
-            writes = writes_for(intake, plan)
+            data = planjson.encode(plan)
+            writes = writes_for(intake, plan, data)
             cluster.write(writes, intake.revision)
         with phase("record"):
-            lake.write_cycle(snapshot, plan, phase.seconds)
+            lake.write_cycle(snapshot, plan, phase.seconds, data)
     return len(writes)
 
 

@@ -115,14 +115,17 @@ class Lake:
                 subject=str(path),
             )
 
-    def write_cycle(self, snapshot: Snapshot, plan: Plan, timings: Mapping[str, float] | None = None) -> Path:
+    def write_cycle(
+        self, snapshot: Snapshot, plan: Plan, timings: Mapping[str, float] | None = None, data: bytes | None = None
+    ) -> Path:
         """Stores a plan and, last, the manifest that completes the record; returns the manifest's path.
 
         The snapshot's tables have been written before, and no record of another decision is there (`refuse_other`); one
-        of the same has its timings renewed. Raises Refusal naming the file that cannot be written.
+        of the same has its timings renewed. ``data``: the plan's canonical bytes, where they are at hand. Raises
+        Refusal naming the file that cannot be written.
         """
         path = self.manifest_path(plan.at)
-        data = planjson.encode(plan)
+        data = data or planjson.encode(plan)
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
             jobtree=plan.jobtree,

@@ -27,8 +27,11 @@ def record(intake: Intake, at: int) -> dict[str, str]:
     return seen.record(intake.budgets, (intake.policy or Policy()).spec, intake.last_seen, at)
 
 
-def build(intake: Intake, plan: Plan) -> api.Plan:
-    """The object as it is written before anything else, in phase Planned."""
+def build(intake: Intake, plan: Plan, data: bytes | None = None) -> api.Plan:
+    """The object as it is written before anything else, in phase Planned.
+
+    ``data``: the plan's canonical bytes, where they are at hand.
+    """
     return api.Plan(
         metadata=ObjectMeta(name=name_of(plan), creation_timestamp=Time(plan.at)),
         spec=api.PlanSpec(
@@ -40,7 +43,7 @@ def build(intake: Intake, plan: Plan) -> api.Plan:
             budgets=seen.digest_of(record(intake, plan.at)),
             given=plan.given,
             changed=Time(plan.changed),
-            details=(api.Detail(name="plan", sha256=hashlib.sha256(plan_bytes(plan)).hexdigest()),),
+            details=(api.Detail(name="plan", sha256=hashlib.sha256(data or plan_bytes(plan)).hexdigest()),),
         ),
         status=api.PlanStatus(
             phase="Planned",

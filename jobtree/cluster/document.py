@@ -5,7 +5,7 @@ written back as the bytes it was read from; in one that is touched, only the tou
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -72,14 +72,13 @@ class Document:
         value: dict[str, Any] = msgspec.json.decode(self.raw)
         return value
 
-    def part(self, name: str) -> Any:
-        """One member of the object as JSON's values, a fresh copy; None where it is not there."""
-        part = _MEMBERS.decode(self.raw).get(name)
-        return None if part is None else msgspec.json.decode(part)
+    def members(self) -> dict[str, msgspec.Raw]:
+        """The JSON of each member of the object."""
+        return _MEMBERS.decode(self.raw)
 
-    def set_part(self, name: str, raw: bytes) -> None:
-        """Replaces one member that does not identify the object; the bytes of the others stay as they are."""
-        self.raw = msgspec.json.encode(_MEMBERS.decode(self.raw) | {name: msgspec.Raw(raw)})
+    def set_members(self, members: Mapping[str, msgspec.Raw]) -> None:
+        """Replaces members that do not identify the object: the bytes of the others are those that it had."""
+        self.raw = msgspec.json.encode(members)
         self.text = None
 
     def set(self, value: dict[str, Any]) -> None:
@@ -109,7 +108,10 @@ class Group:
         if self.style == "json":
             if not self.head:  # one object by itself, printed as kubectl prints it
                 return b"".join(self.marker + msgspec.json.format(bytes(each.raw), indent=4) + b"\n" for each in left)
-            return self.marker + self.head + b",\n".join(each.text or each.raw for each in left) + self.tail
+            texts = [each.raw if each.text is None else each.text for each in left] or [b""]
+            texts[0] = b"".join((self.marker, self.head, texts[0]))
+            texts[-1] = b"".join((texts[-1], self.tail))
+            return b",\n".join(texts)  # once, for it is large
         if self.style == "yaml":
             return b"".join(self.marker + self.head + yamltext.dump(each.value()).encode() for each in left)
         items = b"".join(_yaml_item(each, self.indent) for each in left)
@@ -159,10 +161,10 @@ class StateText:
         document.set(value)
         group.text = None
 
-    def replace_part(self, key: Key, name: str, raw: bytes) -> None:
-        """Gives one member of the object of that key, such as its status, a new value in JSON."""
+    def replace_members(self, key: Key, members: Mapping[str, msgspec.Raw]) -> None:
+        """Gives members of the object of that key, such as its status, other values in JSON."""
         group, document = self.by_key[key]
-        document.set_part(name, raw)
+        document.set_members(members)
         group.text = None
 
     def remove(self, key: Key) -> None:

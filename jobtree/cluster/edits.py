@@ -32,7 +32,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = merge_patch(merged.get(key), value)
+            merged[key] = merge_patch(merged.get(key), value) if isinstance(value, dict) else value
     return merged
 
 
@@ -163,7 +163,8 @@ def _patch(text: StateText, key: Key, write: Write, at: Time) -> None:
 
 def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[str, Any], at: Time) -> None:
     """Statuses come by the ten thousand, so the rest of such an object is neither read nor written anew."""
-    before = document.part("status")
+    members = document.members()
+    before = msgspec.json.decode(members["status"]) if "status" in members else None
     after = merge_patch(before, dict(patch))
     if after == before:
         return
@@ -171,7 +172,7 @@ def _patch_status(text: StateText, key: Key, document: Document, patch: Mapping[
     if key.group == GROUP and (key.kind in _RULED_STATUSES or not is_status(key.kind, raw)):
         value = document.value()
         _check_change(key, value, value | {"status": after}, at)
-    text.replace_part(key, "status", raw)
+    text.replace_members(key, members | {"status": msgspec.Raw(raw)})
 
 
 def _check_change(key: Key, before: dict[str, Any], after: dict[str, Any], at: Time) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from jobtree.check.accounts import Account
 from jobtree.check.moment import Moment
 from jobtree.check.named import EnvelopeKey, label
-from jobtree.check.rows import Aggregate, Envelope, Held, LeaseKey
+from jobtree.check.rows import Aggregate, Envelope, Held
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -89,7 +89,8 @@ class Caps:
         self._subtrees: dict[str, list[Envelope]] = defaultdict(list)
         self._above: dict[EnvelopeKey, list[tuple[Envelope, Touch]]] = {}
         self._lanes: dict[tuple[EnvelopeKey, bool, int | None], Lane] = {}
-        self._lane_of: dict[LeaseKey, Lane] = {}
+        self._lane_of: dict[Held, Lane] = {}
+        self._loans: dict[Held, bool] = {}
         for key, envelope in case.envelopes.items():
             rule = "subtree" if envelope.scope == "subtree" else "envelope"
             subject = label(key)
@@ -132,10 +133,14 @@ class Caps:
         """Whether a sponsor pays: a stranger, or a relative whose ``sharing: none`` keeps it out of the family's pool
         and whose payment the ledger calls borrowed from its start.
         """
-        if lease.payer is None or lease.payer not in self.case.envelopes:
-            return False
-        first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
-        return self._lends(lease.payer, lease.run_owner, first == "borrowed")
+        found = self._loans.get(lease)
+        if found is None:
+            found = False
+            if lease.payer is not None and lease.payer in self.case.envelopes:
+                first = next((entry[0] for entry in lease.funding if entry[0] != "unfunded"), None)
+                found = self._lends(lease.payer, lease.run_owner, first == "borrowed")
+            self._loans[lease] = found
+        return found
 
     def _lends(self, payer: EnvelopeKey, borrower: str, lent: bool) -> bool:
         rank = self.case.kin.rank(borrower, payer.owner)
@@ -145,7 +150,7 @@ class Caps:
 
     def lane(self, lease: Held) -> Lane:
         """What a payment for this lease counts against."""
-        found = self._lane_of.get(lease.key)
+        found = self._lane_of.get(lease)
         if found is None:
             payer = lease.payer
             if payer is None:
@@ -157,7 +162,7 @@ class Caps:
                 if key not in self._lanes:
                     self._lanes[key] = self._lane(payer, key[1], partial(self.case.matches, node=lease.node))
                 found = self._lanes[key]
-            self._lane_of[lease.key] = found
+            self._lane_of[lease] = found
         return found
 
     def lane_of(self, account: Account) -> Lane:

@@ -4,22 +4,17 @@ Everything here is bookkeeping; rules are in the other modules.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
-
-import msgspec
 
 from jobtree.api.lease import Lease
 from jobtree.api.run import RunStatus, derived_phase
-from jobtree.api.scalars import dec_hook, exact
+from jobtree.api.scalars import exact
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey
+from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey, by_run
 from jobtree.world.given import given_of
 from jobtree.world.plan import Plan, Segment
 from jobtree.world.snapshot import Snapshot
-
-_STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
 class Case(Moment):
@@ -44,7 +39,6 @@ class Case(Moment):
             appended[segment.namespace, segment.name].append(segment)
         self.appended = appended
         self._time_left: dict[RunKey, int | None] = {}
-        self._stored: dict[str, RunStatus] = {}
         self._started: dict[RunKey, int | None] = {}
 
     def is_of(self, lease: Held, run: Run) -> bool:
@@ -60,17 +54,18 @@ class Case(Moment):
 
     def may_be_unread(self, run: Run) -> bool:
         """Whether a Lease that may be the run's cannot be read: it names the run, or nobody and is named after it."""
-        if not run.total:
+        if not run.total or not self.rows.unread:
             return False
         mine = (each for each in self.rows.unread if each.namespace == run.namespace)
         return any(run.name in each.runs if each.runs else each.name.startswith(f"{run.name}-") for each in mine)
 
     def stands(self, run: Run) -> bool:
         """Whether a run that holds nothing runs on in what cannot be read: the plan leaves its status as it was."""
+        if not self.may_be_unread(run) or run.key in self.updates:
+            return False
         status = self.stored(run.key)
-        runs = status is not None and _runs(status) and run.key not in self.updates
         held = run.key in self.open_by or run.key in self.new_by
-        return runs and not held and self.may_be_unread(run)
+        return status is not None and _runs(status) and not held
 
     def line(self, key: RunKey) -> list[Run]:
         """A run and the runs above it in its tree, as far as they are there."""
@@ -84,17 +79,17 @@ class Case(Moment):
     @cached_property
     def held_by(self) -> Mapping[RunKey, list[Held]]:
         """Leases that stay open, by run."""
-        return _by_run(self.held)
+        return by_run(self.held)
 
     @cached_property
     def new_by(self) -> Mapping[RunKey, list[Held]]:
         """The plan's leases, by run."""
-        return _by_run(self.new)
+        return by_run(self.new)
 
-    @cached_property
+    @property
     def open_by(self) -> Mapping[RunKey, list[Held]]:
         """Open leases of the snapshot, by run."""
-        return _by_run(self.open)
+        return self.rows.open_by
 
     @cached_property
     def pod_phases(self) -> Mapping[RunKey, set[str | None]]:
@@ -151,13 +146,7 @@ class Case(Moment):
 
     def stored(self, key: RunKey) -> RunStatus | None:
         """The status that a Run has in the snapshot; None where it has none yet."""
-        run = self.runs.get(key)
-        text = None if run is None else run.status
-        if text is None:
-            return None
-        if text not in self._stored:  # many runs wait with the very same words
-            self._stored[text] = _STATUS.decode(text)
-        return self._stored[text]
+        return self.rows.statuses.get(key)
 
     @cached_property
     def updates(self) -> Mapping[RunKey, RunStatus]:
@@ -248,10 +237,3 @@ def as_held(lease: Lease) -> Held:
             for each in status.funding
         ),
     )
-
-
-def _by_run(leases: Iterable[Held]) -> dict[RunKey, list[Held]]:
-    found: dict[RunKey, list[Held]] = defaultdict(list)
-    for lease in leases:
-        found[lease.run_key].append(lease)
-    return dict(found)

@@ -24,8 +24,8 @@ class Moment:
         self, at: int, rows: Rows, budgets: list[Budget], envelopes: list[Envelope], aggregates: list[Aggregate]
     ) -> None:
         self.at = at
-        self.nodes: Mapping[str, Node] = {node.name: node for node in rows.nodes}
-        self.runs: Mapping[RunKey, Run] = {run.key: run for run in rows.runs}
+        self.nodes: Mapping[str, Node] = rows.node
+        self.runs: Mapping[RunKey, Run] = rows.run
         self.quarantined = {(each.kind, each.namespace or "", each.name) for each in rows.quarantine}
         self.owner_of = {budget.name: budget.owner for budget in budgets}
         self.kin = Kin(budgets)
@@ -35,7 +35,7 @@ class Moment:
         self.discount = 1000
         self.discounts = rows.seen.discounts
         self.rates: Mapping[str, int] = {}
-        self.leases: Mapping[LeaseKey, Held] = {lease.key: lease for lease in rows.leases}
+        self.leases: Mapping[LeaseKey, Held] = rows.lease
         self.balances: list[Account] = rows.balances
         self.held: list[Held] = []
         self.new: list[Held] = []

@@ -47,9 +47,8 @@ class Recall:
         """What is held unfunded of a claim that runs."""
         if claim.starts:
             return []
-        classes, held = self._present.classes, self._claims.case.leases
-        leases = [lease for part in claim.parts for lease in part.leases]
-        return [lease for lease in leases if lease.key in held and classes[lease.key] == "unfunded"]
+        refused, held = self._present.refused, self._claims.case.leases
+        return [lease for part in claim.parts for lease in part.leases if lease.key in refused and lease.key in held]
 
     @property
     def gpus(self) -> int:

@@ -3,12 +3,16 @@
 Lists are tuples, a null is None. Units are those of the schema.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
+import msgspec
 import pyarrow as pa
 
+from jobtree.api.run import RunStatus
+from jobtree.api.scalars import dec_hook
 from jobtree.check.accounts import Account, Discount, Rate
 from jobtree.check.named import EnvelopeKey
 from jobtree.world import values
@@ -276,7 +280,11 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one."""
+    """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one.
+
+    ``node``, ``run``, ``lease``: the same rows by name; ``open_by``: open leases by run; ``statuses``: those that Runs
+    have.
+    """
 
     nodes: list[Node]
     pods: list[Pod]
@@ -289,20 +297,26 @@ class Rows:
     quarantine: list[Quarantined]
     unread: list[Unread]
     seen: Seen
+    node: Mapping[str, Node]
+    run: Mapping[RunKey, Run]
+    lease: Mapping[LeaseKey, Held]
+    open_by: Mapping[RunKey, list[Held]]
+    statuses: Mapping[RunKey, RunStatus]
     _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
         """The rows of a snapshot, each list in the order of its table."""
         tables = snapshot.tables
+        nodes, runs, leases = read(tables["nodes"], Node), read(tables["runs"], Run), read(tables["leases"], Held)
         rows = cls(
-            nodes=read(tables["nodes"], Node),
+            nodes=nodes,
             pods=read(tables["pods"], Pod),
             budgets=read(tables["budgets"], Budget),
             envelopes=_envelopes(tables["envelopes"], tables["budgets"]),
             aggregates=read(tables["aggregates"], Aggregate),
-            runs=read(tables["runs"], Run),
-            leases=read(tables["leases"], Held),
+            runs=runs,
+            leases=leases,
             balances=read(tables["balances"], Account),
             quarantine=read(tables["quarantine"], Quarantined),
             unread=read(tables["unread"], Unread),
@@ -314,6 +328,11 @@ class Rows:
                 discounts=read(tables["seen_discounts"], Discount),
                 world=read(tables["seen_world"], World),
             ),
+            node={node.name: node for node in nodes},
+            run={run.key: run for run in runs},
+            lease={lease.key: lease for lease in leases},
+            open_by=by_run(lease for lease in leases if not lease.closed),
+            statuses=_statuses(runs),
         )
         rows.sites(rows.envelopes)
         return rows
@@ -337,3 +356,19 @@ class Rows:
 def _envelopes(envelopes: pa.Table, budgets: pa.Table) -> list[Envelope]:
     owner_of = {budget.name: budget.owner for budget in read(budgets, Budget)}
     return read(envelopes, Envelope, owner=[owner_of[name] for name in values.column(envelopes, "budget")])
+
+
+def by_run(leases: Iterable[Held]) -> dict[RunKey, list[Held]]:
+    """Leases by the run that holds them, in their order."""
+    found: dict[RunKey, list[Held]] = defaultdict(list)
+    for lease in leases:
+        found[lease.run_key].append(lease)
+    return dict(found)
+
+
+def _statuses(runs: Iterable[Run]) -> dict[RunKey, RunStatus]:
+    """Of Runs that have one."""
+    decoder = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
+    told = {run.key: run.status for run in runs if run.status is not None}
+    known = {text: decoder.decode(text) for text in set(told.values())}  # many runs wait with the very same words
+    return {key: known[text] for key, text in told.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.payer_lists import PayerList, PayerLists
 from policies import lending
@@ -29,6 +29,18 @@ def few(waiting: int) -> bool:
     return waiting <= EXACT
 
 
+class _Live(NamedTuple):
+    """Payers as the model tells them apart; ``pool``: the number of their pool; ``lends``: is one of them a sponsor?"""
+
+    sources: tuple[Source, ...]
+    pool: int
+    lends: bool
+
+
+_NOBODY: Final = _Live((), -1, lends=False)
+"""Of a run that starts unfunded by its own choice."""
+
+
 @dataclass
 class _Lowering:
     """Answers shared by runs that ask the same. ``exact``: runs whose payers stand in another order differ in type."""
@@ -38,39 +50,38 @@ class _Lowering:
     leeway: Leeway
     exact: bool
     pools: dict[object, int] = field(default_factory=dict)
-    live: dict[tuple[int, bool, int], tuple[Source, ...]] = field(default_factory=dict)
-    single: dict[tuple[Source, bool, int], Source | None] = field(default_factory=dict)
+    live: dict[tuple[int, bool, int], _Live] = field(default_factory=dict)
+    single: dict[tuple[bool, int], dict[Source, Source | None]] = field(default_factory=dict)
     types: dict[tuple[object, ...], RunType] = field(default_factory=dict)
 
-    def sources(self, run: RunRow, purse: PayerList) -> tuple[tuple[Source, ...], int | None]:
+    def payers(self, run: RunRow, purse: PayerList) -> tuple[_Live, int | None]:
         """The payers as the model tells them apart, and the run's borrow limit where it can bind.
 
         On large problems those that cannot pay are left out, and so is what no cap that could bind looks at.
         """
         borrows = run.max_borrow if purse.lends else None
         if self.exact:
-            return purse.sources, borrows
+            return _Live(purse.sources, self.pools.setdefault(purse.payers, len(self.pools)), purse.lends), borrows
         if borrows is not None and borrows >= run.total:
             borrows = None
         most = run.total + run.spare_gpus if purse.limits_runs else 0
         asked = (purse.number, borrows is None, most)
         if asked not in self.live:
-            live = (self._live(source, borrows is not None, most) for source in purse.sources)
-            self.live[asked] = tuple(source for source in live if source is not None)
+            known = self.single.setdefault(asked[1:], {})
+            for source in purse.sources:
+                if source not in known:
+                    known[source] = self._single(source, borrows is not None, most)
+            live = tuple(each for source in purse.sources if (each := known[source]) is not None)
+            pool = self.pools.setdefault(live, len(self.pools))
+            self.live[asked] = _Live(live, pool, any(source.loan for source in live))
         found = self.live[asked]
-        return found, borrows if any(source.loan for source in found) else None
+        return found, borrows if found.lends else None
 
-    def _live(self, source: Source, borrows: bool, most: int) -> Source | None:
+    def _single(self, source: Source, borrows: bool, most: int) -> Source | None:
         """A payer without what does not matter; None where it cannot pay.
 
         ``borrows``: is there a limit on loans; ``most``: GPUs that one run could take.
         """
-        key = (source, borrows, most)
-        if key not in self.single:
-            self.single[key] = self._single(source, borrows, most)
-        return self.single[key]
-
-    def _single(self, source: Source, borrows: bool, most: int) -> Source | None:
         caps = [self.book.caps[cap] for cap in self.book.of_envelope(source.envelope) if cap not in self.leeway.idle]
         limit = source.limit if any(cap.ahead for cap in caps) else None
         lent = source.loan and (borrows or any(cap.rule == lending.RULE for cap in caps))
@@ -94,19 +105,18 @@ class _Lowering:
         runs that grow in one domain, whose widths a type would not know by domain.
         """
         load = PodLoad(run.pod_cpu_milli, run.pod_memory)
-        sources, borrows = ((), None) if unfunded else self.sources(run, purse)
-        pool = -1
+        (sources, pool, _), borrows = (_NOBODY, None) if unfunded else self.payers(run, purse)
         sites = self.fleet.sites_for(self.access(run))
         if not unfunded:
-            pool = self.pools.setdefault(purse.payers if self.exact else sources, len(self.pools))
             sites &= purse.sites  # room where nobody pays is none
         alone = tied or (self.exact and (limits_runs(sources, borrows) or (run.malleable and not run.spread)))
-        key = (sites, run.lowered(), pool, load, borrows, run.key if alone else None)
+        lowered = run.lowered()
+        key = (sites, lowered, pool, load, borrows, run.key if alone else None)
         found = self.types.get(key)
         if found is None:
             found = self.types[key] = RunType(
                 index=len(self.types),
-                lowered=run.lowered(),
+                lowered=lowered,
                 sites=sites,
                 sources=sources,
                 pool=pool,

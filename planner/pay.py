@@ -23,6 +23,7 @@ from planner.settling import settle
 from planner.solver import FEW_CUTS, LEAN, Floats, Settings, integer_bound, relax_both, solve
 from policies import payers, payments, recall_held
 from policies.model import Model
+from policies.payers import Source
 from policies.payments import Purse, limits_runs
 from policies.problem import Problem
 from policies.recall_held import Held, PayKey
@@ -113,11 +114,14 @@ def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) ->
     held = recall_held.columns(model, problem, goes)
     built = _PayModel(model, {}, {}, {}, [], {}, held)
     numbers: dict[object, int] = {}
+    known: dict[int, tuple[Source, ...]] = {}
     for start in draft.starts:
         candidate = problem.candidates[start.candidate]
         if problem.types[candidate.type].unfunded:
             continue
-        sources = tuple(payer.source for payer in candidate.payers)
+        sources = known.get(candidate.purse)
+        if sources is None:
+            sources = known[candidate.purse] = tuple(payer.source for payer in candidate.payers)
         own = limits_runs(sources, candidate.run.max_borrow)
         number = numbers.setdefault((candidate.payers, candidate.rights, start.candidate if own else -1), len(numbers))
         if number == len(built.purses):

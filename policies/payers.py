@@ -29,8 +29,7 @@ class Source(NamedTuple):
     run_gpus: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Payer:
+class Payer(NamedTuple):
     """An envelope that may pay for a run. ``limit``: seconds a claim may last there; ``run_gpus``: most for one run."""
 
     envelope: int

@@ -89,10 +89,8 @@ def rows(model: Model, problem: Problem, purses: list[Purse], held: Held, *, who
         left = max(0, problem.room_of(cap)) / scale
         model.row(("cap", cap), [(column, weight / scale) for column, weight in terms], -INF, left)
     if held.stays:
-        example = {purse.index: problem.candidates[purse.example] for purse in purses}
-        recall_rows.rows(
-            model, held, [recall_held.payment(problem, example[key[0]], key, column) for key, column in pay.items()]
-        )
+        examples = {purse.index: problem.candidates[purse.example] for purse in purses}
+        recall_rows.rows(model, held, recall_held.payments(problem, pay, examples))
     return pay
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from policies.caps import Lane
 from policies.classes import Sums, weigh
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem
@@ -147,9 +148,16 @@ def columns(model: Model, problem: Problem, goes: Set[int] | None = None) -> Hel
     return held
 
 
-def payment(problem: Problem, candidate: Candidate, key: PayKey, column: int) -> Payment:
-    """A payment column for a candidate's purse as the pass sees it."""
-    group, active, region, envelope = key
-    payer = next(payer for payer in candidate.payers if payer.envelope == envelope)
-    touched, second = weigh(problem.book, problem.lane(payer, region), problem.milli(active))
-    return Payment(column, takes_of(problem.book, touched, second), payer.standing, group, problem.gpus)
+def payments(problem: Problem, pay: Mapping[PayKey, int], examples: Mapping[int, Candidate]) -> list[Payment]:
+    """Payment columns as the pass sees them. ``examples``: by purse, one of its candidates."""
+    payers = {purse: {payer.envelope: payer for payer in mine.payers} for purse, mine in examples.items()}
+    known: dict[tuple[Lane, bool], Takes] = {}
+    found = []
+    for (purse, active, region, envelope), column in pay.items():
+        payer = payers[purse][envelope]
+        lane = problem.lane(payer, region)
+        takes = known.get((lane, active))
+        if takes is None:
+            takes = known[lane, active] = takes_of(problem.book, *weigh(problem.book, lane, problem.milli(active)))
+        found.append(Payment(column, takes, payer.standing, purse, problem.gpus))
+    return found

@@ -18,14 +18,25 @@ A loan that starts is in no ``full`` row: it has to fit beside what stays.
 from collections import defaultdict
 from collections.abc import Sequence
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
+from policies.classes import Part
 from policies.model import INF, Model
 from policies.recall_held import Held, Payment, Reason
 from policies.yielding import Limit, whole
 
 SUMMED: Final = 2
 """Most near payments that are written out where a claim asks for their sum."""
+
+
+class _Near(NamedTuple):
+    """Payments that may recall at a limit. ``terms``: (column, weight) of each; ``most``: what all can take of it;
+    ``unit``: what each is a multiple of.
+    """
+
+    terms: list[tuple[int, int]]
+    most: int
+    unit: int
 
 
 def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
@@ -48,7 +59,8 @@ def rows(model: Model, held: Held, payments: Sequence[Payment]) -> None:
 class _Rows:
     """The rows of the parts, claim by claim in the order of the pass.
 
-    ``before``: what stays of the claims so far takes per limit, ``fixed``: what never goes takes of it.
+    ``before``: what stays of the claims so far takes per limit, ``most``: all of it together, ``fixed``: what never
+    goes takes of it.
     """
 
     def __init__(self, model: Model, held: Held, payments: Sequence[Payment]) -> None:
@@ -58,6 +70,8 @@ class _Rows:
             for limit in payment.takes:
                 self.at[limit].append(payment)
         self.before: dict[Limit, list[tuple[int, int]]] = defaultdict(list)
+        self.most: dict[Limit, int] = defaultdict(int)
+        self.near: dict[tuple[Limit, tuple[int, ...]], _Near] = {}
         self.fixed: dict[Limit, int] = defaultdict(int)
         self.sums: dict[Limit, dict[frozenset[tuple[int, int]], int]] = defaultdict(dict)
 
@@ -93,23 +107,30 @@ class _Rows:
             self._full(parts[0], limit, reasons)
         for i in parts:
             for limit, weight in self.problem.yielding.takes[i].items():
-                self.before[limit] = [*self.before[limit], (self.held.stays[i], weight)]  # reasons keep the list before
+                self.before[limit].append((self.held.stays[i], weight))
+                self.most[limit] += weight
 
     def _reason(self, i: int, limit: Limit, weight: int, mine: int) -> Reason | None:
         """That the part is in want of room at a limit, if it can be; ``mine``: what its claim takes before it."""
-        part, stay = self.problem.running.parts[i], self.before[limit]
-        payments = [
-            payment
-            for payment in self.at[limit]
-            if payment.standing is not None and self.problem.yielding.recalls(payment.standing, part)
-        ]
+        near = self._nearer(self.problem.running.parts[i], limit)
         most = self.problem.yielding.room[i][limit] - self.fixed[limit] - mine - weight
-        if most >= sum(w for _, w in stay) + _most(payments, limit):
+        if most >= self.most[limit] + near.most:
             return None
-        near = [(payment.column, payment.takes[limit]) for payment in payments]
-        unit = gcd(*(w for _, w in (*near, *stay))) if near or stay else 1
+        stay = [*self.before[limit]]
+        unit = gcd(near.unit, *(w for _, w in stay)) or 1
         full = self.model.column(("full", i, *limit), upper=1.0, integer=True)
-        return Reason(full, near, stay, (most // unit + 1) * unit)
+        return Reason(full, near.terms, stay, (most // unit + 1) * unit)
+
+    def _nearer(self, part: Part, limit: Limit) -> _Near:
+        """Payments that may recall the part at a limit: the same for all that stand alike."""
+        standings = tuple(near for near in range(part.place.standing) if self.problem.yielding.recalls(near, part))
+        found = self.near.get((limit, standings))
+        if found is None:
+            payments = [payment for payment in self.at[limit] if payment.standing in standings]
+            terms = [(payment.column, payment.takes[limit]) for payment in payments]
+            found = _Near(terms, _most(payments, limit), gcd(*(weight for _, weight in terms)))
+            self.near[limit, standings] = found
+        return found
 
     def _full(self, first: int, limit: Limit, reasons: Sequence[Reason]) -> None:
         """The ``full`` of one claim share what is taken before it; one that needs nothing gives nothing.

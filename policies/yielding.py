@@ -165,18 +165,18 @@ class Yielding:
 
     def rights(self, payers: Sequence[Payer]) -> tuple[Right, ...]:
         """What starts with these payers may recall."""
-        places = (Right(payer.envelope, payer.standing) for payer in payers if payer.standing is not None)
-        return tuple(right for right in places if right in self._rights)
+        places = ((payer.envelope, payer.standing) for payer in payers)
+        return tuple(right for place in places if (right := self._rights.get(place)) is not None)
 
     @cached_property
-    def _rights(self) -> set[Right]:
-        """Where some part may give way to a start that stands there."""
-        found: set[Right] = set()
+    def _rights(self) -> dict[tuple[int, int | None], Right]:
+        """Where some part may give way to a start that stands there; (envelope, None), a loan, is never among them."""
+        found: dict[tuple[int, int | None], Right] = {}
         for envelope in range(len(self.lanes.book.money.envelopes)):
             mine = {i for takes in self.lanes.of(envelope) for limit in takes for i in self.by_limit.get(limit, ())}
             for standing in range(OLD_LOAN) if mine else ():
                 if any(self.recalls(standing, self.running[i]) for i in mine):
-                    found.add(Right(envelope, standing))
+                    found[envelope, standing] = Right(envelope, standing)
         return found
 
 
@@ -186,6 +186,7 @@ class LaneTakes:
     def __init__(self, book: CapBook) -> None:
         self.book = book
         self._known: dict[int, list[dict[Limit, int]]] = {}
+        self._most: dict[int, dict[Limit, int]] = {}
 
     def of(self, envelope: int) -> list[dict[Limit, int]]:
         """By region of money, equal ones once. A time limit is of no account: look-ahead is no limit of the pass."""
@@ -198,6 +199,15 @@ class LaneTakes:
                     found.append(takes)
             self._known[envelope] = found
         return self._known[envelope]
+
+    def most(self, envelope: int) -> dict[Limit, int]:
+        """The most of each limit that it takes, wherever it lies."""
+        if envelope not in self._most:
+            found = self._most[envelope] = dict[Limit, int]()
+            for takes in self.of(envelope):
+                for limit, weight in takes.items():
+                    found[limit] = max(weight, found.get(limit, 0))
+        return self._most[envelope]
 
 
 def whole(book: CapBook, spent: Spent, limit: Limit) -> int:
@@ -224,9 +234,10 @@ def _wanted(lanes: LaneTakes, asks: Iterable[Ask]) -> dict[tuple[Limit, int], in
             standing = payer.standing
             if standing is None:
                 continue
-            for takes in lanes.of(payer.envelope):
-                for limit, weight in takes.items():
-                    most[limit, standing] = max(weight, most.get((limit, standing), 0))
+            for limit, weight in lanes.most(payer.envelope).items():
+                key = limit, standing
+                if weight > most.get(key, 0):
+                    most[key] = weight
         for key, weight in most.items():
             found[key] = found.get(key, 0) + weight * gpus
     return found

@@ -17,6 +17,7 @@ import msgspec
 
 from cronjobs import wire
 from cronjobs.frames import Frame
+from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner.incumbent import Incumbent
@@ -46,8 +47,9 @@ def serve(connection: Connection, begin: Begin) -> None:
             request = connection.recv_bytes()
         except EOFError:
             return
-        for frame in _answer(request, begin):
-            connection.send_bytes(frame)
+        with collector_paused():  # at each of its turns it would walk over the whole snapshot
+            for frame in _answer(request, begin):
+                connection.send_bytes(frame)
 
 
 def _answer(data: bytes, begin: Begin) -> Iterator[bytes]:

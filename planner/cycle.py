@@ -76,8 +76,9 @@ class Planning:
 def plan(snapshot: Snapshot, at: int) -> Plan:
     """The final plan: the same bytes for the same snapshot, time and version."""
     planning = Planning(snapshot, at)
-    *_, last = planning.incumbents()
-    return planning.finish(last)
+    with collector_paused():
+        *_, last = planning.incumbents()
+        return planning.finish(last)
 
 
 def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:

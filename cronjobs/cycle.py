@@ -15,7 +15,7 @@ from exporters.planobject import name_of
 from exporters.writes import writes_for
 from jobtree.api import Refusal, Time
 from jobtree.api.counted import counted
-from jobtree.check import Rows, check
+from jobtree.check import Before, check
 from jobtree.cluster.protocol import Cluster
 from jobtree.world.intake import Intake, collector_paused
 from jobtree.world.plan import Plan
@@ -74,10 +74,10 @@ def run_cycle(
             for name in snapshot.tables:  # so it is in the lake before anything is written to the cluster
                 lake.write_table(snapshot, name)
                 planner.listen()
-            rows = Rows.of(snapshot)
+            before = Before.of(snapshot, at)
             plan = planner.answer()
         with phase("check"):
-            refuse_violations(snapshot, plan, rows)
+            refuse_violations(snapshot, plan, before)
         writes = _carry_out(cluster, intake, snapshot, plan, lake, phase)
     return CycleResult(plan, writes, phase.seconds)
 
@@ -162,12 +162,12 @@ def refuse_past(intake: Intake, at: int, *, same: bool = False) -> None:
         )
 
 
-def refuse_violations(snapshot: Snapshot, plan: Plan, rows: Rows | None = None) -> None:
+def refuse_violations(snapshot: Snapshot, plan: Plan, before: Before | None = None) -> None:
     """Raises Refusal naming the first violation that the checker finds, and how many there are.
 
-    ``rows``: those of the snapshot, where they have been read already.
+    ``before``: what of the check needs no plan, where it has been done.
     """
-    violations = check(snapshot, plan, rows)
+    violations = check(snapshot, plan, before)
     if violations:
         first, rest = violations[0], len(violations) - 1
         more = f"; {counted(rest, 'more violation')}" if rest else ""

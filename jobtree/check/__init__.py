@@ -26,7 +26,7 @@ from jobtree.check import (
     trees,
     usage,
 )
-from jobtree.check.caps import Caps
+from jobtree.check.before import Before
 from jobtree.check.case import Case
 from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
@@ -39,7 +39,7 @@ from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 
-__all__ = ["INVARIANTS", "Rows", "Violation", "check"]
+__all__ = ["INVARIANTS", "Before", "Rows", "Violation", "check"]
 
 INVARIANTS: Final[dict[str, str]] = {
     # slots and nodes
@@ -121,21 +121,25 @@ INVARIANTS: Final[dict[str, str]] = {
 """Every rule that the checker knows, with what it means; the names of spec §9 where it has one."""
 
 
-def check(snapshot: Snapshot, plan: Plan, rows: Rows | None = None) -> list[Violation]:
+def check(snapshot: Snapshot, plan: Plan, known: Rows | Before | None = None) -> list[Violation]:
     """All violations of a plan for a snapshot, sorted and each once; empty for a plan that may be written.
 
-    ``rows``: those of the snapshot, where they have been read already.
+    ``known``: what of the check needs no plan, where it has been done: reading the snapshot's rows, or all of it.
     """
     with collector_paused():
-        return sorted(_violations(Case(snapshot, rows or Rows.of(snapshot), plan)))
+        if not isinstance(known, Before):
+            known = Before.of(snapshot, plan.at, known)
+        elif known.at != plan.at:
+            known = Before.of(snapshot, plan.at, known.rows)
+        return sorted(_violations(Case(snapshot, known.rows, plan), known))
 
 
-def _violations(case: Case) -> set[Violation]:
+def _violations(case: Case, before: Before) -> set[Violation]:
     clashes = {*starts.clashes(case)}
     if clashes:
         return clashes
-    caps = Caps(case)
-    entered = Ledger(case, caps)
+    caps = before.caps
+    entered = Ledger(case, caps, before.entered)
     claims = Claims(case, caps)
     present = Present(claims, entered)
     recalls = Recall(claims, entered, present, case.changed)

@@ -17,19 +17,26 @@ from jobtree.world.plan import Plan, Segment
 from jobtree.world.snapshot import Snapshot
 
 
-class Case(Moment):
-    """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
+class Unplanned(Moment):
+    """A snapshot at ``at``, under its own Budgets, before there is a plan."""
 
-    def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan) -> None:
-        super().__init__(plan.at, rows, rows.budgets, rows.envelopes, rows.aggregates)
+    def __init__(self, snapshot: Snapshot, rows: Rows, at: int) -> None:
+        super().__init__(at, rows, rows.budgets, rows.envelopes, rows.aggregates)
         self.snapshot = snapshot
         self.rows = rows
-        self.plan = plan
         self.policy = snapshot.policy.spec
         self.pods = rows.pods
         self.budgets = rows.budgets
         self.discount = int(exact(self.policy.spares.discount) * 1000)
         self.rates = {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
+
+
+class Case(Unplanned):
+    """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
+
+    def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan) -> None:
+        super().__init__(snapshot, rows, plan.at)
+        self.plan = plan
         self.closing = {(each.namespace, each.name): each for each in plan.closures}
         self.open = [lease for lease in self.leases.values() if not lease.closed]
         self.held = [lease for lease in self.open if lease.key not in self.closing]

@@ -10,6 +10,7 @@ milli-GPU-seconds, for credits times millicredits per GPU-hour.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Self
 
 from jobtree.check.accounts import Account, Discount
 from jobtree.check.caps import Caps
@@ -27,16 +28,23 @@ class Ledger:
     ``hours``, ``credits``: per pool of ``caps``; ``paid``, ``paid_credits``: per envelope, by itself.
     """
 
-    def __init__(self, case: Moment, caps: Caps) -> None:
-        self.hours: dict[int, int] = defaultdict(int)
-        self.credits: dict[int, int] = defaultdict(int)
-        self.paid: dict[EnvelopeKey, int] = defaultdict(int)
-        self.paid_credits: dict[EnvelopeKey, int] = defaultdict(int)
+    def __init__(self, case: Moment, caps: Caps, before: Self | None = None) -> None:
+        """``before``: the ledger of the same moment without a plan; then only what a plan changes is entered anew."""
+        self.case = case
         self.appended = case.appended
-        for lease in case.leases.values():
-            self._enter(case, caps, lease)
-        for account in case.balances:
-            self._carry(case, caps, account)
+        self.hours: dict[int, int] = defaultdict(int, before.hours if before else {})
+        self.credits: dict[int, int] = defaultdict(int, before.credits if before else {})
+        self.paid: dict[EnvelopeKey, int] = defaultdict(int, before.paid if before else {})
+        self.paid_credits: dict[EnvelopeKey, int] = defaultdict(int, before.paid_credits if before else {})
+        if before is None:
+            for lease in case.leases.values():
+                self._enter(case, caps, lease)
+            for account in case.balances:
+                self._carry(case, caps, account)
+        else:
+            for key in {*case.closing, *case.appended} & case.leases.keys():
+                self._enter(before.case, caps, case.leases[key], -1)
+                self._enter(case, caps, case.leases[key])
 
     def _carry(self, case: Moment, caps: Caps, account: Account) -> None:
         payer = account.payer
@@ -49,10 +57,11 @@ class Ledger:
                 self.paid[payer] += charged
                 self.paid_credits[payer] += charged * account.rate_milli
 
-    def _enter(self, case: Moment, caps: Caps, lease: Held) -> None:
+    def _enter(self, case: Moment, caps: Caps, lease: Held, sign: int = 1) -> None:
+        """Adds what a lease is charged; with a ``sign`` of -1 takes it back."""
         closure = case.closing.get(lease.key)
         end = min(case.at, lease.ended if lease.ended is not None else closure.ended if closure else case.at)
-        spans = [entry for entry in self.entries(lease, end) if entry[0] != "unfunded"]
+        spans = [entry for entry in _entries(case, lease, end) if entry[0] != "unfunded"]
         payer = lease.payer
         if payer is None or not spans:
             return
@@ -62,7 +71,7 @@ class Ledger:
             for _, since, until, rate in spans:
                 last = end if until is None else until
                 parts = weighed(case, lease, since, last)
-                charge = sum(weight * _overlap(low, high, opens, closes) for weight, low, high in parts)
+                charge = sign * sum(weight * _overlap(low, high, opens, closes) for weight, low, high in parts)
                 charged += charge
                 rated += charge * (rate or 0)
             self.hours[pool] += charged
@@ -71,19 +80,20 @@ class Ledger:
                 self.paid[payer] += charged
                 self.paid_credits[payer] += rated
 
-    def entries(self, lease: Held, end: int) -> list[LedgerEntry]:
-        """The lease's ledger with what the plan appends to it, all of it ending at ``end``."""
-        appended = self.appended.get(lease.key)
-        if appended is None and len(lease.funding) == 1:  # most leases: never of another class
-            name, since, until, rate = lease.funding[0]
-            return [(name, since, end if until is None else min(end, until), rate)]
-        found = list(lease.funding)
-        found += [(new.funding_class, new.since, None, new.rate_milli) for new in appended or ()]
-        closed: list[LedgerEntry] = []
-        for index, (name, since, until, rate) in enumerate(found):
-            following = found[index + 1][1] if index + 1 < len(found) else end
-            closed.append((name, since, min(end, following if until is None else until), rate))
-        return closed
+
+def _entries(case: Moment, lease: Held, end: int) -> list[LedgerEntry]:
+    """The lease's ledger with what the plan appends to it, all of it ending at ``end``."""
+    appended = case.appended.get(lease.key)
+    if appended is None and len(lease.funding) == 1:  # most leases: never of another class
+        name, since, until, rate = lease.funding[0]
+        return [(name, since, end if until is None else min(end, until), rate)]
+    found = list(lease.funding)
+    found += [(new.funding_class, new.since, None, new.rate_milli) for new in appended or ()]
+    closed: list[LedgerEntry] = []
+    for index, (name, since, until, rate) in enumerate(found):
+        following = found[index + 1][1] if index + 1 < len(found) else end
+        closed.append((name, since, min(end, following if until is None else until), rate))
+    return closed
 
 
 def weighed(case: Moment, lease: Held, since: int, until: int) -> Iterator[tuple[int, int, int]]:

@@ -129,9 +129,9 @@ def check(snapshot: Snapshot, plan: Plan, known: Rows | Before | None = None) ->
     with collector_paused():
         if not isinstance(known, Before):
             known = Before.of(snapshot, plan.at, known)
-        elif known.at != plan.at:
-            known = Before.of(snapshot, plan.at, known.rows)
-        return sorted(_violations(Case(snapshot, known.rows, plan), known))
+        elif known.case.at != plan.at:
+            known = Before.of(snapshot, plan.at, known.case.rows)
+        return sorted(_violations(Case(snapshot, known.case.rows, plan, known.case), known))
 
 
 def _violations(case: Case, before: Before) -> set[Violation]:

@@ -8,34 +8,21 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from jobtree.api.lease import Lease
-from jobtree.api.run import RunStatus, derived_phase
+from jobtree.api.run import RunStatus
 from jobtree.api.scalars import exact
-from jobtree.check.moment import Moment
 from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey, by_run
+from jobtree.check.unplanned import Unplanned, is_running
 from jobtree.world.given import given_of
 from jobtree.world.plan import Plan, Segment
 from jobtree.world.snapshot import Snapshot
 
 
-class Unplanned(Moment):
-    """A snapshot at ``at``, under its own Budgets, before there is a plan."""
-
-    def __init__(self, snapshot: Snapshot, rows: Rows, at: int) -> None:
-        super().__init__(at, rows, rows.budgets, rows.envelopes, rows.aggregates)
-        self.snapshot = snapshot
-        self.rows = rows
-        self.policy = snapshot.policy.spec
-        self.pods = rows.pods
-        self.budgets = rows.budgets
-        self.discount = int(exact(self.policy.spares.discount) * 1000)
-        self.rates = {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
-
-
 class Case(Unplanned):
     """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
 
-    def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan) -> None:
-        super().__init__(snapshot, rows, plan.at)
+    def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan, unplanned: Unplanned | None = None) -> None:
+        """``unplanned``: what is known of the snapshot at the plan's time already."""
+        vars(self).update(vars(unplanned or Unplanned(snapshot, rows, plan.at)))
         self.plan = plan
         self.closing = {(each.namespace, each.name): each for each in plan.closures}
         self.open = [lease for lease in self.leases.values() if not lease.closed]
@@ -46,25 +33,6 @@ class Case(Unplanned):
             appended[segment.namespace, segment.name].append(segment)
         self.appended = appended
         self._time_left: dict[RunKey, int | None] = {}
-        self._started: dict[RunKey, int | None] = {}
-
-    def is_of(self, lease: Held, run: Run) -> bool:
-        """Whether a lease belongs to this very Run, not to an earlier one of its name."""
-        return not run.uid or not lease.run_uid or run.uid == lease.run_uid
-
-    def is_gone(self, lease: Held) -> bool:
-        """Whether a lease's Run is no more; one that is quarantined is there, and only cannot be read."""
-        run = self.run_of(lease.run_key)
-        if run is None:
-            return ("Run", *lease.run_key) not in self.quarantined
-        return not self.is_of(lease, run)
-
-    def may_be_unread(self, run: Run) -> bool:
-        """Whether a Lease that may be the run's cannot be read: it names the run, or nobody and is named after it."""
-        if not run.total or not self.rows.unread:
-            return False
-        mine = (each for each in self.rows.unread if each.namespace == run.namespace)
-        return any(run.name in each.runs if each.runs else each.name.startswith(f"{run.name}-") for each in mine)
 
     def stands(self, run: Run) -> bool:
         """Whether a run that holds nothing runs on in what cannot be read: the plan leaves its status as it was."""
@@ -72,16 +40,7 @@ class Case(Unplanned):
             return False
         status = self.stored(run.key)
         held = run.key in self.open_by or run.key in self.new_by
-        return status is not None and _runs(status) and not held
-
-    def line(self, key: RunKey) -> list[Run]:
-        """A run and the runs above it in its tree, as far as they are there."""
-        found: list[Run] = []
-        run = self.run_of(key)
-        while run is not None and run not in found:
-            found.append(run)
-            run = self.runs.get((run.namespace, run.parent)) if run.parent else None
-        return found
+        return status is not None and is_running(status) and not held
 
     @cached_property
     def held_by(self) -> Mapping[RunKey, list[Held]]:
@@ -93,24 +52,6 @@ class Case(Unplanned):
         """The plan's leases, by run."""
         return by_run(self.new)
 
-    @property
-    def open_by(self) -> Mapping[RunKey, list[Held]]:
-        """Open leases of the snapshot, by run."""
-        return self.rows.open_by
-
-    @cached_property
-    def pod_phases(self) -> Mapping[RunKey, set[str | None]]:
-        """Phases of each run's own pods."""
-        found: dict[RunKey, set[str | None]] = defaultdict(set)
-        for pod in self.pods:
-            if pod.run is not None:
-                found[pod.namespace, pod.run].add(pod.phase)
-        return dict(found)
-
-    def pods_failed(self, run: RunKey) -> bool:
-        """Whether some pod of a run failed, or found no place for long."""
-        return not {"Failed", "Pending"}.isdisjoint(self.pod_phases.get(run, ()))
-
     def after(self, run: RunKey) -> list[Held]:
         """What a run holds once the plan is carried out."""
         held, new = self.held_by.get(run, []), self.new_by.get(run, [])
@@ -121,11 +62,6 @@ class Case(Unplanned):
         """Runs whose leases the plan opens or closes, in order."""
         closed = {self.leases[key].run_key for key in self.closing if key in self.leases}
         return sorted(closed | set(self.new_by))
-
-    @cached_property
-    def given(self) -> str:
-        """Digest of what the cycle is given: all that none writes."""
-        return given_of(self.snapshot, self.at)
 
     @cached_property
     def given_on(self) -> str:
@@ -151,10 +87,6 @@ class Case(Unplanned):
         carried = {self.leases[key].run_key for key in swaps}
         return frozenset(key for key in self.new_by if key not in self.held_by and key not in carried)
 
-    def stored(self, key: RunKey) -> RunStatus | None:
-        """The status that a Run has in the snapshot; None where it has none yet."""
-        return self.rows.statuses.get(key)
-
     @cached_property
     def updates(self) -> Mapping[RunKey, RunStatus]:
         """New statuses by run."""
@@ -168,21 +100,6 @@ class Case(Unplanned):
         """The phase in it."""
         status = self.status_after(key)
         return None if status is None else status.phase
-
-    def started(self, key: RunKey) -> int | None:
-        """When a run that holds leases started: as its status says (swaps renew leases), else its oldest open lease."""
-        if key not in self._started:
-            oldest = min((lease.start for lease in self.open_by.get(key, ())), default=None)
-            told = None if oldest is None else self.stored(key)
-            if oldest is not None and told is not None and _runs(told) and told.started is not None:
-                oldest = min(oldest, told.started)
-            self._started[key] = oldest
-        return self._started[key]
-
-    def cpu_started(self, key: RunKey) -> int | None:
-        """When a CPU run that runs started, as its status says; None of any other."""
-        run, told = self.run_of(key), self.stored(key)
-        return told.started if run is not None and run.total == 0 and told is not None and _runs(told) else None
 
     def limit(self, key: RunKey) -> int | None:
         """The enforced time limit in seconds (spec §1 perRun.defaultTime): its own, or its payers' smallest default."""
@@ -203,11 +120,6 @@ class Case(Unplanned):
             left = None if limit is None or started is None else max(0, started + limit - self.at)
             self._time_left[key] = left
         return self._time_left[key]
-
-
-def _runs(status: RunStatus) -> bool:
-    """Whether its conditions say that a run runs; where that one is missing, the phase does."""
-    return derived_phase(status.phase, {each.type: each.status == "True" for each in status.conditions}) == "Running"
 
 
 def split_slot(slot: str) -> tuple[str, int] | None:

@@ -7,6 +7,7 @@ from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.reasons import is_justified, limit_end, own_shrink, settled
 from jobtree.check.rows import Held, RunKey
+from jobtree.check.unplanned import Unplanned
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Closure
 
@@ -21,9 +22,9 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
     for closure in case.plan.closures:
         yield from _closure(case, failures, closure)
     for key, leases in case.held_by.items():
-        over = _over(case, key)
+        ended = over(case, key)
         for lease in leases:
-            word = "is gone" if case.is_gone(lease) else over
+            word = "is gone" if case.is_gone(lease) else ended
             if word:
                 sentence = f"it stays open, and its run {word}"
                 yield Violation("terminal-holds-nothing", f"Lease {lease.namespace}/{lease.name}", sentence)
@@ -59,8 +60,14 @@ def _end(case: Case, lease: Held, reason: str) -> int | None:
     return None if reason in ("Completed", "Failed") else case.at
 
 
-def _over(case: Case, key: RunKey) -> str:
+def over(case: Unplanned, key: RunKey) -> str:
     """Why what a run holds must not stay open; empty where it may."""
+    if key not in case.over:
+        case.over[key] = _over(case, key)
+    return case.over[key]
+
+
+def _over(case: Unplanned, key: RunKey) -> str:
     run = case.run_of(key)
     if run is None:
         return ""

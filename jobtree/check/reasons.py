@@ -11,6 +11,7 @@ from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.rows import Held, Run, RunKey
 from jobtree.check.shape import lacks
+from jobtree.check.unplanned import Unplanned
 
 _MAY_END: Mapping[str, frozenset[str | None]] = {
     "Completed": frozenset({"Completed"}),
@@ -41,7 +42,7 @@ def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bo
     return rule is not None and rule(Ending(case, failures, lease, run))
 
 
-def limit_end(case: Case, key: RunKey) -> int | None:
+def limit_end(case: Unplanned, key: RunKey) -> int | None:
     """When the time limit of a run that holds leases ends it: never in the time that the last cycle has settled."""
     run = case.run_of(key)
     limit = None if run is None else run.time_limit if run.time_limit is not None else run.enforced_limit
@@ -51,7 +52,7 @@ def limit_end(case: Case, key: RunKey) -> int | None:
     return max(started + limit, settled(case, key))
 
 
-def settled(case: Case, key: RunKey) -> int:
+def settled(case: Unplanned, key: RunKey) -> int:
     """Up to when what a run holds is settled: no end is earlier than the last cycle, or than a ledger tells."""
     leases = case.open_by.get(key, [])
     told = [when for lease in leases for when in (lease.start, *(entry[1] for entry in lease.funding[-1:]))]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from jobtree.check.case import Case
 from jobtree.check.rows import Held, Run, RunKey
+from jobtree.check.unplanned import Unplanned
 from jobtree.check.violation import Violation
 
 
@@ -40,11 +41,17 @@ def _shape(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Vi
     yield from _pods(key, run, leases)
 
 
-def lacks(case: Case, key: RunKey) -> bool:
+def lacks(case: Unplanned, key: RunKey) -> bool:
     """Whether what a run holds before the plan is less than its least width, or than groups of which it holds some.
 
     Nothing is known where a Lease that may be its own, by its name, cannot be read, or the Run itself.
     """
+    if key not in case.lacking:
+        case.lacking[key] = _lacks(case, key)
+    return case.lacking[key]
+
+
+def _lacks(case: Unplanned, key: RunKey) -> bool:
     run = case.run_of(key)
     if run is None or not run.total:
         return False

@@ -1,0 +1,109 @@
+"""The case before there is a plan: all that a snapshot alone tells, each thing worked out once.
+
+Everything here is bookkeeping; rules are in the other modules.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+
+from jobtree.api.run import RunStatus, derived_phase
+from jobtree.api.scalars import exact
+from jobtree.check.moment import Moment
+from jobtree.check.rows import Held, Rows, Run, RunKey
+from jobtree.world.given import given_of
+from jobtree.world.snapshot import Snapshot
+
+
+class Unplanned(Moment):
+    """A snapshot at ``at``, under its own Budgets, before there is a plan.
+
+    ``over``, ``lacking``: by run, what `closures.over` and `shape.lacks` have told.
+    """
+
+    def __init__(self, snapshot: Snapshot, rows: Rows, at: int) -> None:
+        super().__init__(at, rows, rows.budgets, rows.envelopes, rows.aggregates)
+        self.snapshot = snapshot
+        self.rows = rows
+        self.policy = snapshot.policy.spec
+        self.pods = rows.pods
+        self.budgets = rows.budgets
+        self.discount = int(exact(self.policy.spares.discount) * 1000)
+        self.rates = {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
+        self.over: dict[RunKey, str] = {}
+        self.lacking: dict[RunKey, bool] = {}
+        self._started: dict[RunKey, int | None] = {}
+
+    def is_of(self, lease: Held, run: Run) -> bool:
+        """Whether a lease belongs to this very Run, not to an earlier one of its name."""
+        return not run.uid or not lease.run_uid or run.uid == lease.run_uid
+
+    def is_gone(self, lease: Held) -> bool:
+        """Whether a lease's Run is no more; one that is quarantined is there, and only cannot be read."""
+        run = self.run_of(lease.run_key)
+        if run is None:
+            return ("Run", *lease.run_key) not in self.quarantined
+        return not self.is_of(lease, run)
+
+    def may_be_unread(self, run: Run) -> bool:
+        """Whether a Lease that may be the run's cannot be read: it names the run, or nobody and is named after it."""
+        if not run.total or not self.rows.unread:
+            return False
+        mine = (each for each in self.rows.unread if each.namespace == run.namespace)
+        return any(run.name in each.runs if each.runs else each.name.startswith(f"{run.name}-") for each in mine)
+
+    def line(self, key: RunKey) -> list[Run]:
+        """A run and the runs above it in its tree, as far as they are there."""
+        found: list[Run] = []
+        run = self.run_of(key)
+        while run is not None and run not in found:
+            found.append(run)
+            run = self.runs.get((run.namespace, run.parent)) if run.parent else None
+        return found
+
+    @property
+    def open_by(self) -> Mapping[RunKey, list[Held]]:
+        """Open leases of the snapshot, by run."""
+        return self.rows.open_by
+
+    @cached_property
+    def pod_phases(self) -> Mapping[RunKey, set[str | None]]:
+        """Phases of each run's own pods."""
+        found: dict[RunKey, set[str | None]] = defaultdict(set)
+        for pod in self.pods:
+            if pod.run is not None:
+                found[pod.namespace, pod.run].add(pod.phase)
+        return dict(found)
+
+    def pods_failed(self, run: RunKey) -> bool:
+        """Whether some pod of a run failed, or found no place for long."""
+        return not {"Failed", "Pending"}.isdisjoint(self.pod_phases.get(run, ()))
+
+    @cached_property
+    def given(self) -> str:
+        """Digest of what the cycle is given: all that none writes."""
+        return given_of(self.snapshot, self.at)
+
+    def stored(self, key: RunKey) -> RunStatus | None:
+        """The status that a Run has in the snapshot; None where it has none yet."""
+        return self.rows.statuses.get(key)
+
+    def started(self, key: RunKey) -> int | None:
+        """When a run that holds leases started: as its status says (swaps renew leases), else its oldest open lease."""
+        if key not in self._started:
+            oldest = min((lease.start for lease in self.open_by.get(key, ())), default=None)
+            told = None if oldest is None else self.stored(key)
+            if oldest is not None and told is not None and is_running(told) and told.started is not None:
+                oldest = min(oldest, told.started)
+            self._started[key] = oldest
+        return self._started[key]
+
+    def cpu_started(self, key: RunKey) -> int | None:
+        """When a CPU run that runs started, as its status says; None of any other."""
+        run, told = self.run_of(key), self.stored(key)
+        return told.started if run is not None and run.total == 0 and told is not None and is_running(told) else None
+
+
+def is_running(status: RunStatus) -> bool:
+    """Whether its conditions say that a run runs; where that one is missing, the phase does."""
+    return derived_phase(status.phase, {each.type: each.status == "True" for each in status.conditions}) == "Running"

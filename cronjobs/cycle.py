@@ -78,6 +78,7 @@ def run_cycle(
             plan = planner.answer()
         with phase("check"):
             refuse_violations(snapshot, plan, before)
+            del before  # as large as the state that is written next
         writes = _carry_out(cluster, intake, snapshot, plan, lake, phase)
     return CycleResult(plan, writes, phase.seconds)
 

@@ -5,14 +5,14 @@ patch is a JSON merge patch (RFC 7386), which a file and an API server apply ali
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from jobtree.world.intake import Intake
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """One object. ``namespace`` is empty for cluster-scoped kinds."""
 
     kind: str
@@ -23,8 +23,7 @@ class Ref:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One change of one object.
 
     ``create``: ``body`` is the whole object, and it is no error if the very same object is there already, whatever
@@ -38,7 +37,7 @@ class Write:
 
     verb: Literal["create", "patch", "replace", "delete"]
     ref: Ref
-    body: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = msgspec.field(default_factory=dict)
     subresource: Literal["", "status"] = ""
 
 

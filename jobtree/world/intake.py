@@ -190,7 +190,7 @@ def intake(
                 reading.take(key, raw, {})
             else:
                 others.append((key, raw))
-        names = reading.resource_names()
+        names = reading.resource_names = (reading.policy() or Policy()).spec.resource_names
         before = known.of(names) if known else {}
         for key, raw in others:
             reading.take(key, raw, before)
@@ -221,10 +221,11 @@ class _Made(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """An Intake that is being filled; ``made``: of each document that can be used."""
+    """An Intake that is being filled; ``made``: of each document that can be used; ``resource_names``: the Policy's."""
 
     revision: str
     at: int | None
+    resource_names: tuple[str, ...] = ()
     made: dict[Key, _Made] = field(default_factory=dict)
     found: dict[str, dict[Key, Any]] = field(
         default_factory=lambda: {kind: {} for kind in (*KINDS, "Node", "Pod", "ConfigMap")}
@@ -236,9 +237,6 @@ class _Reading:
     def policy(self) -> Policy | None:
         found: Policy | None = self.found["Policy"].get(POLICY)
         return found
-
-    def resource_names(self) -> tuple[str, ...]:
-        return (self.policy() or Policy()).spec.resource_names
 
     def take(self, key: Key, raw: bytes | msgspec.Raw, before: Mapping[Key, _Made]) -> None:
         if not is_read(key):
@@ -276,14 +274,14 @@ class _Reading:
             return _Made(raw, config_maps.read(key.namespace, key.name, raw), ())
         item, warnings = leases.read(raw, self.at) if kind == "Lease" else (decode(kind, raw), [])
         if isinstance(item, Node):
-            needs.of_node(item, self.resource_names())
+            needs.of_node(item, self.resource_names)
         elif isinstance(item, Pod):
-            needs.of_pod(item.spec, self.resource_names())
+            needs.of_pod(item.spec, self.resource_names)
         else:
             told = check_object(leases.as_begun(item) if isinstance(item, Lease) else item)
             warnings += [message.removeprefix(f"{key}: ") for message in told]
         if isinstance(item, Run):
-            needs.of_template(item, self.resource_names())
+            needs.of_template(item, self.resource_names)
             warnings += annotations.odd(item)
         return _Made(raw, item, tuple(warnings))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -100,6 +101,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
                 result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
             _warn(result.plan)
             show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
+        gc.freeze()  # or it would begin with that walk as soon as it is let go
     return 0
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from jobtree.world.values import Ints
 from planner.solver import Floats
+from policies.leeway import Touches
 from policies.payers import Source
 from policies.problem import Problem
 
@@ -37,12 +38,12 @@ class Grid(NamedTuple):
 
 
 class Lanes:
-    """``grids``: as they were asked for; ``caps``, ``weights`` (per milli-GPU): of all lanes, one after the
-    other, each from its ``starts``. A lane -1 carries nothing.
+    """``grids``: as they were asked for; ``touches``: of each lane; ``caps``, ``weights`` (per milli-GPU): of all
+    lanes, one after the other, each from its ``starts``. A lane -1 carries nothing.
     """
 
     def __init__(self, problem: Problem, asked: Mapping[Key, tuple[Iterable[Source], Sites]]) -> None:
-        number: dict[tuple[tuple[int, int], ...], int] = {}
+        number: dict[Touches, int] = {}
         row_of: dict[tuple[Source, Sites], int] = {}
         regions = {sites: _regions(problem, sites) for sites in dict.fromkeys(sites for _, sites in asked.values())}
         rows: dict[Sites, list[list[int]]] = {sites: [] for sites in regions}
@@ -60,6 +61,7 @@ class Lanes:
         self.grids = {
             key: Grid(regions[sites], places[key], table[sites][places[key]]) for key, (_, sites) in asked.items()
         }
+        self.touches: list[Touches] = [*number, ()]
         touched = [pair for lane in number for pair in lane]
         self.caps: Ints = np.asarray([cap for cap, _ in touched], dtype=np.int64)
         self.weights: Ints = np.asarray([min(weight, MOST) for _, weight in touched], dtype=np.int64)
@@ -86,7 +88,7 @@ def _regions(problem: Problem, sites: Sites) -> list[int]:
     return sorted({problem.book.money.region[site] for site in sites})
 
 
-def _lane(problem: Problem, source: Source, region: int, number: dict[tuple[tuple[int, int], ...], int]) -> int:
+def _lane(problem: Problem, source: Source, region: int, number: dict[Touches, int]) -> int:
     if region not in problem.book.money.pays_on[source.envelope]:
         return -1
     return number.setdefault(problem.book.touches(problem.lane(source, region)), len(number))

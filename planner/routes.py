@@ -29,6 +29,7 @@ from planner.missing import (
 )
 from planner.purses import Demand, Purses
 from planner.solver import Floats
+from policies.leeway import Touches
 from policies.payers import Payer
 from policies.problem import Candidate, Problem
 
@@ -41,20 +42,38 @@ class _Asked(NamedTuple):
     max_borrow: int | None
 
 
+class _Purse(NamedTuple):
+    """Payers, nearest first. ``lent``: which are sponsors; ``lends``: is any; ``most``: their perRun.maxGPUs in
+    milli-GPUs, None where no one has any.
+    """
+
+    payers: tuple[Payer, ...]
+    lent: Bools
+    lends: bool
+    most: Floats | None
+
+    @classmethod
+    def of(cls, payers: tuple[Payer, ...]) -> "_Purse":
+        """Of these payers."""
+        lent = np.asarray([payer.loan for payer in payers], dtype=np.bool_)
+        most = [payer.run_gpus for payer in payers]
+        if all(gpus is None for gpus in most):
+            return cls(payers, lent, bool(lent.any()), None)
+        gpus = np.asarray([np.inf if gpus is None else 1000.0 * gpus for gpus in most])
+        return cls(payers, lent, bool(lent.any()), gpus)
+
+
 @dataclass(frozen=True)
 class _Ways:
-    """Lanes of a run's ``payers`` (rows, nearest first) in ``regions`` (columns).
+    """Lanes of a run's payers (rows, in the order of the ``purse``) in ``regions`` (columns).
 
-    ``lent``: which payers are sponsors; ``most``: their perRun.maxGPUs in milli-GPUs, None where no one has any;
     ``open``: places of regions in which something is left.
     """
 
     asked: _Asked
-    payers: tuple[Payer, ...]
+    purse: _Purse
     regions: list[int]
     lanes: Ints
-    lent: Bools
-    most: Floats | None
     open: list[int]
 
 
@@ -87,13 +106,16 @@ class Routes:
     def __init__(self, problem: Problem, purses: Purses) -> None:
         self._problem = problem
         self._used = purses.used
-        asked = {(c.purse, problem.types[c.type].sites): c.payers for c in problem.candidates if c.payers}
-        payers = {key: ([payer.source for payer in mine], key[1]) for key, mine in asked.items()}
-        self._lanes = Lanes(problem, payers)
-        self._payers = asked
-        self._lends = {key: any(payer.loan for payer in mine) for key, mine in asked.items()}
+        self._purses = {
+            number: _Purse.of(mine)
+            for number, mine in {c.purse: c.payers for c in problem.candidates if c.payers}.items()
+        }
+        sources = {number: [payer.source for payer in purse.payers] for number, purse in self._purses.items()}
+        asked = dict.fromkeys((c.purse, problem.types[c.type].sites) for c in problem.candidates if c.payers)
+        self._lanes = Lanes(problem, {(number, sites): (sources[number], sites) for number, sites in asked})
         self._first: dict[tuple[bytes, frozenset[int]], int] = {}
         self._same: dict[_Asked, _Asked] = {}
+        self._whole = [max(0, cap.limit - used) for cap, used in zip(problem.book.caps, purses.used, strict=True)]
         left = left_of(problem, purses.used)
         self._rooms = self._lanes.rooms(left)
         self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
@@ -136,8 +158,9 @@ class Routes:
         return self._gaps[key]
 
     def _asked(self, candidate: Candidate) -> _Asked:
+        lends = self._purses[candidate.purse].lends
         sites = self._problem.types[candidate.type].sites
-        return _Asked(candidate.purse, sites, candidate.run.max_borrow if self._lends[candidate.purse, sites] else None)
+        return _Asked(candidate.purse, sites, candidate.run.max_borrow if lends else None)
 
     def _unordered(self, asked: _Asked) -> _Asked:
         """The first that asked for the same payers, in whatever order: prices hardly depend on that."""
@@ -151,12 +174,12 @@ class Routes:
         price = 0.0
         for region, need in needs.items():
             place = ways.regions.index(region)
-            rest = need - (self._take(ways, place, need, taken) if place in ways.open else 0)
-            if rest > 0:
-                prices = self._price(ways, slice(place, place + 1), rest, taken)
+            left = need - (self._take(ways, place, need, taken) if place in ways.open else 0)
+            if left > 0:
+                prices = self._price(ways, slice(place, place + 1), left, taken)
                 price += float(prices.min())
-                payer = ways.payers[int(prices.argmin())]
-                taken.pay(payer, self._touched(payer, region, taken), rest)
+                near = int(prices.argmin())
+                taken.pay(ways.purse.payers[near], self._touched(int(ways.lanes[near, place]), taken), left)
         return Gap(price, sorted(self._named(ways, taken), key=Missing.order))
 
     def _rest(self, ways: _Ways, place: int, need: int) -> float:
@@ -173,9 +196,11 @@ class Routes:
     def _take(self, ways: _Ways, place: int, need: int, taken: _Taken) -> int:
         """Pay as much of ``need`` milli-GPUs as there is, in whole GPUs, nearest payers first; how much that was."""
         total = 0
-        for near in np.flatnonzero(self._rooms[ways.lanes[:, place]]).tolist():
-            payer = ways.payers[near]
-            touched = self._touched(payer, ways.regions[place], taken)
+        lanes = ways.lanes[:, place]
+        there = np.flatnonzero(self._rooms[lanes])
+        for near, lane in zip(there.tolist(), lanes[there].tolist(), strict=True):
+            payer = ways.purse.payers[near]
+            touched = self._touched(lane, taken)
             most = [-(-(need - total) // 1000) * 1000, *(taken.left[cap] // weight for cap, weight in touched)]
             if payer.loan and ways.asked.max_borrow is not None:
                 most.append(1000 * ways.asked.max_borrow - taken.borrowed)
@@ -186,10 +211,11 @@ class Routes:
             total += here
         return total
 
-    def _touched(self, payer: Payer, region: int, taken: _Taken) -> tuple[tuple[int, int], ...]:
-        touched = self._problem.book.touches(self._problem.lane(payer, region))
+    def _touched(self, lane: int, taken: _Taken) -> Touches:
+        touched = self._lanes.touches[lane]
         for cap, _ in touched:
-            taken.left.setdefault(cap, max(0, self._problem.book.caps[cap].limit - self._used[cap]))
+            if cap not in taken.left:
+                taken.left[cap] = self._whole[cap]
         return touched
 
     def _price(self, ways: _Ways, places: slice, milli: int, taken: _Taken) -> Floats:
@@ -203,10 +229,10 @@ class Routes:
         price = (rises * self._prices[lanes]).sum(axis=2)
         if ways.asked.max_borrow is not None:
             over = max(0, taken.borrowed + milli - 1000 * ways.asked.max_borrow)
-            price[ways.lent] += BORROW_PRICE * over
-        if ways.most is not None:
-            paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.payers])
-            price += RUN_PRICE * np.maximum(0.0, paid + milli - ways.most)[:, None]
+            price[ways.purse.lent] += BORROW_PRICE * over
+        if ways.purse.most is not None:
+            paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.purse.payers])
+            price += RUN_PRICE * np.maximum(0.0, paid + milli - ways.purse.most)[:, None]
         price[lanes < 0] = np.inf
         return np.asarray(price / 1000)
 
@@ -215,7 +241,7 @@ class Routes:
         limit = ways.asked.max_borrow
         if limit is not None and taken.borrowed > 1000 * limit:
             found.append(over_borrow_limit(-(-taken.borrowed // 1000) - limit, limit))
-        for payer in ways.payers if ways.most is not None else ():
+        for payer in ways.purse.payers if ways.purse.most is not None else ():
             over = 0 if payer.run_gpus is None else taken.paid.get(payer.envelope, 0) - 1000 * payer.run_gpus
             if over > 0 and payer.run_gpus is not None:
                 label = self._problem.book.money.envelopes[payer.envelope].label
@@ -224,17 +250,7 @@ class Routes:
 
     def _of(self, asked: _Asked) -> _Ways:
         if asked not in self._ways:
-            payers = self._payers[asked.purse, asked.sites]
             grid = self._lanes.grids[asked.purse, asked.sites]
-            most = [payer.run_gpus for payer in payers]
-            limited = any(gpus is not None for gpus in most)
-            self._ways[asked] = _Ways(
-                asked=asked,
-                payers=payers,
-                regions=grid.regions,
-                lanes=grid.lanes,
-                lent=np.asarray([payer.loan for payer in payers], dtype=np.bool_),
-                most=np.asarray([np.inf if gpus is None else 1000.0 * gpus for gpus in most]) if limited else None,
-                open=np.flatnonzero(self._rooms[grid.lanes].any(axis=0)).tolist(),
-            )
+            there = np.flatnonzero(self._rooms[grid.lanes].any(axis=0)).tolist()
+            self._ways[asked] = _Ways(asked, self._purses[asked.purse], grid.regions, grid.lanes, there)
         return self._ways[asked]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobtree.api.scalars import Duration
 from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # a Problem holds Payers
     from policies.payments import Purse
     from policies.problem import Problem
     from policies.recall_held import PayKey
+
+
+_STANDING: Final = (*map(standing_of, range(SPONSOR)), None)
+"""By rank."""
 
 
 class Source(NamedTuple):
@@ -46,7 +50,7 @@ class Payer(NamedTuple):
     @property
     def standing(self) -> int | None:
         """Where a start that it pays for stands in the pass over claims; None for a loan, which recalls nothing."""
-        return None if self.loan else standing_of(self.rank)
+        return _STANDING[self.rank]
 
     def within(self, limit: int | None) -> Payer:
         """The same payer under another time limit."""
@@ -116,10 +120,11 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
     """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not."""
     found: list[tuple[tuple[int, int, str], Payer]] = []
     refused: list[Refused] = []
+    owner, sponsors, rank_of = run.owner, frozenset(run.sponsors), money.family.rank
     for index in money.by_flavor.get(run.flavor, ()):
         envelope = money.envelopes[index]
-        family = money.family.rank(run.owner, envelope.owner)
-        sponsor = envelope.owner in run.sponsors
+        family = rank_of(owner, envelope.owner)
+        sponsor = envelope.owner in sponsors
         if family is None and not sponsor:
             continue
         lends = sponsor and family is not None and family != OWN and not envelope.shares and envelope.lends

@@ -34,7 +34,7 @@ class Unread:
 
     def lease_of(self, run: RunRow) -> UnreadLease | None:
         """One that may be the run's; None where there is none, as of a run without GPUs."""
-        if run.is_cpu:
+        if not self.leases or run.is_cpu:
             return None
         own, start = self._by_run.get(run.key), f"{run.name}-"
         by_name = (each for each in self._others if each.namespace == run.namespace and each.name.startswith(start))
@@ -42,7 +42,7 @@ class Unread:
 
     def stands(self, run: RunRow) -> bool:
         """Of a live run that holds nothing that can be read: does it run on by its status, in what cannot be?"""
-        return run.started is not None and self.lease_of(run) is not None
+        return self.lease_of(run) is not None and run.started is not None
 
     def covering(self) -> Iterator[tuple[RunKey, Slot]]:
         """Slots on which there may be pods of a run."""

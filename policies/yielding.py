@@ -7,6 +7,7 @@ A part p of a running claim may change only where, at a limit c that it is held 
 or where one before it in the pass may change at a limit of its own, and so leave room there or take it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -227,17 +228,16 @@ def _left(rest: Mapping[Limit, int], running: Funded, takes: list[dict[Limit, in
 
 def _wanted(lanes: LaneTakes, asks: Iterable[Ask]) -> dict[tuple[Limit, int], int]:
     """(limit, standing) → what all that waits there could take at most."""
-    found: dict[tuple[Limit, int], int] = {}
+    found: dict[tuple[Limit, int], int] = defaultdict(int)
     for payers, gpus in asks:
-        most: dict[tuple[Limit, int], int] = {}
+        most: dict[int, dict[Limit, int]] = defaultdict(dict)
         for payer in payers:
-            standing = payer.standing
-            if standing is None:
-                continue
-            for limit, weight in lanes.most(payer.envelope).items():
-                key = limit, standing
-                if weight > most.get(key, 0):
-                    most[key] = weight
-        for key, weight in most.items():
-            found[key] = found.get(key, 0) + weight * gpus
+            if (standing := payer.standing) is not None:
+                mine = most[standing]
+                for limit, weight in lanes.most(payer.envelope).items():
+                    if weight > mine.get(limit, 0):
+                        mine[limit] = weight
+        for standing, mine in most.items():
+            for limit, weight in mine.items():
+                found[limit, standing] += weight * gpus
     return found

@@ -65,13 +65,14 @@ class Certified:
 class Outcome:
     """A draft with the room that it leaves, and the certificates of its stages.
 
-    ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the one that was
-    solved last.
+    ``recalled``: GPUs of running claims that lose their payer to its starts (stage 4); ``nearest``: what stage 7 cannot
+    go below for these starts on these nodes; ``master``: the one that was solved last.
     """
 
     draft: Draft
     room: Room
     settings: Settings
+    recalled: int
     stages: list[Certified] = field(default_factory=list)
     nearest: int = 0
     master: Master | None = None
@@ -100,7 +101,7 @@ class Search:
         room = self._room()
         draft = Draft()
         self._top_up(room, draft)
-        first = Outcome(draft, room, self.settings)
+        first = Outcome(draft, room, self.settings, recalled(self.problem, draft))
         first.stages = self._certificates(first, {name: self._everything(name) for name in self._order()})
         yield first
         if self.problem.candidates:
@@ -186,7 +187,7 @@ class Search:
         for name in self._order():
             values.append(value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]))
             if name == "starts":
-                values.append(-recalled(self.problem, outcome.draft))
+                values.append(-outcome.recalled)
         return (*values, -nearness(self.problem, outcome.draft))
 
     def _stages(self, master: Master) -> _Solved:
@@ -224,7 +225,7 @@ class Search:
             name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self._unit
             for name, unfunded in START_STAGES.items()
         }
-        reached["recalled"] = solved.master.held.most - recalled(self.problem, outcome.draft)
+        reached["recalled"] = solved.master.held.most - outcome.recalled
         reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
         model = solved.master.model
         rows = {name: (row, held) for name, row, held in solved.kept}
@@ -270,7 +271,7 @@ class Search:
         _, nearest = pay(problem, room, draft, self.settings, self._may_go(went), settled=True)
         tight = {piece.kind for piece in failed}
         nearest = min(nearest, nearness(problem, draft))  # payments that stand may recall other claims than the model's
-        return Outcome(draft, room, self.settings, nearest=nearest), frozenset(
+        return Outcome(draft, room, self.settings, recalled(problem, draft), nearest=nearest), frozenset(
             d for kind in master.kinds if kind.index in tight for d in kind.domains
         )
 
@@ -316,8 +317,7 @@ class Search:
             value = value_of(problem, draft, unfunded=START_STAGES[name])
             found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
             if name == "starts":
-                value = recalled(problem, draft)
-                found.append(Certified("recalled", "GPUs", "min", value, bounds.get("recalled", 0)))
+                found.append(Certified("recalled", "GPUs", "min", outcome.recalled, bounds.get("recalled", 0)))
         near = bounds.get("payers")
         least = outcome.nearest if near is None else near
         value = nearness(problem, draft)

@@ -94,9 +94,9 @@ def order(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> d
 
 def distance(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Mapping[int, int]]) -> int:
     """Stage 7 of one start, exact: Σ milli-GPUs × rank. ``paid``: (active, region) → envelope → GPUs."""
-    rank = {payer.envelope: payer.rank for payer in problem.candidates[candidate].payers}
+    payers = problem.payers(problem.candidates[candidate])
     return sum(
-        rank[envelope] * gpus * problem.milli(active)
+        payers[envelope].rank * gpus * problem.milli(active)
         for (active, _), payments in paid.items()
         for envelope, gpus in payments.items()
     )

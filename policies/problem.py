@@ -1,5 +1,6 @@
 """What waits, as the rule families see it: types of runs that only age tells apart (ARCHITECTURE.md, the model)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -124,6 +125,15 @@ class Problem:
     def milli(self, active: bool) -> int:
         """What one GPU weighs: 1000, or the discount of a spare in thousandths."""
         return 1000 if active else self._discount
+
+    @cached_property
+    def _by_envelope(self) -> dict[int, dict[int, Payer]]:
+        purses = {candidate.purse: candidate.payers for candidate in self.candidates if candidate.payers}
+        return {purse: {payer.envelope: payer for payer in payers} for purse, payers in purses.items()}
+
+    def payers(self, candidate: Candidate) -> Mapping[int, Payer]:
+        """Envelope → payer of a candidate, were it funded."""
+        return self._by_envelope.get(candidate.purse, {})
 
     def lane(self, source: Source | Payer, site: int) -> Lane:
         """How this payer's money flows to a site."""

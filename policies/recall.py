@@ -132,7 +132,7 @@ def taken_of(problem: Problem, bill: Bill) -> Iterable[tuple[int, int]]:
 def _claims(problem: Problem, bill: Bill) -> list[tuple[int | None, Sums, Sums]]:
     """What a start takes, claim by claim: where it stands (None: a loan), per cap, and in its next second."""
     candidate, paid = bill
-    payers = {payer.envelope: payer for payer in candidate.payers}
+    payers = problem.payers(candidate)
     claims: dict[int, tuple[Sums, Sums]] = {}
     for (active, region), payments in paid.items():
         for envelope, gpus in payments.items():

@@ -150,7 +150,7 @@ def columns(model: Model, problem: Problem, goes: Set[int] | None = None) -> Hel
 
 def payments(problem: Problem, pay: Mapping[PayKey, int], examples: Mapping[int, Candidate]) -> list[Payment]:
     """Payment columns as the pass sees them. ``examples``: by purse, one of its candidates."""
-    payers = {purse: {payer.envelope: payer for payer in mine.payers} for purse, mine in examples.items()}
+    payers = {purse: problem.payers(mine) for purse, mine in examples.items()}
     known: dict[tuple[Lane, bool], Takes] = {}
     found = []
     for (purse, active, region, envelope), column in pay.items():

@@ -16,7 +16,6 @@ differ only in how much they hold, by one cap of their own, pay as one *wallet*:
 Limits of the single run are bounds on what flows from a purse of its own.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,7 +52,8 @@ class _Port:
 class _Ports:
     """By role and the lane classes that may pay there.
 
-    ``lanes``: of a source's payments, where it can pay; ``doors``: (purse, region) → ports of what lies there.
+    ``lanes``: of a source's payments, where it can pay; ``reaches``: of some sources together; ``doors``: (purse,
+    region) → ports of what lies there.
     """
 
     model: Model
@@ -61,15 +61,21 @@ class _Ports:
     exact: bool
     by_reach: dict[tuple[bool, frozenset[LaneClass]], _Port] = field(default_factory=dict)
     lanes: dict[tuple[bool, int], dict[Source, LaneClass | None]] = field(default_factory=dict)
+    reaches: dict[tuple[tuple[Source, ...], bool, int], frozenset[LaneClass]] = field(default_factory=dict)
     doors: dict[tuple[int, int], set[int]] = field(default_factory=dict)
 
-    def reach(self, sources: Sequence[Source], active: bool, region: int) -> frozenset[LaneClass]:
+    def reach(self, sources: tuple[Source, ...], active: bool, region: int) -> frozenset[LaneClass]:
         """The lane classes of these sources there."""
-        known = self.lanes.setdefault((active, region), {})
-        for source in sources:
-            if source not in known:
-                known[source] = self._lane(source, active, region)
-        return frozenset(lane for source in sources if (lane := known[source]) is not None)
+        asked = sources, active, region
+        found = self.reaches.get(asked)
+        if found is None:
+            known = self.lanes.setdefault((active, region), {})
+            for source in sources:
+                if source not in known:
+                    known[source] = self._lane(source, active, region)
+            found = frozenset(lane for source in sources if (lane := known[source]) is not None)
+            self.reaches[asked] = found
+        return found
 
     def _lane(self, source: Source, active: bool, region: int) -> LaneClass | None:
         if region not in self.problem.book.money.pays_on[source.envelope]:
@@ -128,8 +134,8 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
     """
     lent = [s for s in purse.sources if s.loan and purse.max_borrow is not None]
     alone = [s for s in purse.sources if s.run_gpus is not None]
-    groups = [[s] for s in alone] + [[s for s in lent if s not in alone]]
-    rest = [s for s in purse.sources if s not in lent and s not in alone]
+    groups = [(s,) for s in alone] + [tuple(s for s in lent if s not in alone)]
+    rest = tuple(s for s in purse.sources if s not in lent and s not in alone)
     borrowed: Terms = []
     taken: dict[int, Terms] = {}
     for (active, region), terms in demand:

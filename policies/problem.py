@@ -67,12 +67,12 @@ class RunType:
         """Active GPUs of one step."""
         return sum(self.lowered.step)
 
-    @property
+    @cached_property
     def pieces(self) -> list[tuple[Shape, int]]:
         """Shapes of the base, with how many of each a run has."""
         return _counted(self.lowered.pieces())
 
-    @property
+    @cached_property
     def step_pieces(self) -> list[tuple[Shape, int]]:
         """Shapes of one step, likewise."""
         return _counted(self.lowered.step_pieces()) if self.lowered.steps else []

@@ -29,7 +29,7 @@ from policies.places import Kind, usable
 from policies.problem import Problem
 from policies.recall_held import Held, Payment
 from policies.shapes import Shape
-from policies.yielding import takes_of
+from policies.yielding import Takes, takes_of
 
 FINE: Final = 500
 """Most types of a model in which near payments are told apart by type."""
@@ -104,11 +104,12 @@ class Near:
         """− weighed GPUs of the type that start with these rights."""
         problem, starts = self.problem, self._starts
         of = problem.types[kind]
+        base, step = -_weighed(problem, of.pieces), -_weighed(problem, of.step_pieces)
         terms: Terms = []
         for index in self._members[kind, number]:
-            terms.append((starts.start[index], -_weighed(problem, of.pieces)))
+            terms.append((starts.start[index], base))
             if index in starts.steps:
-                terms.append((starts.steps[index], -_weighed(problem, of.step_pieces)))
+                terms.append((starts.steps[index], step))
         return terms
 
     def lying(self, kind: int, region: int) -> Terms:
@@ -121,16 +122,21 @@ class Near:
         types = {kind for mine in cells.values() for kind in mine}
         most = _most(problem, [c for kind in types for c in self._members[kind, number]]) // unit
         found = []
+        regions = sorted({cell.region for cell in cells})
         for right in problem.rights[number]:
             pays_on = problem.book.money.pays_on[right.envelope] if right.envelope in self.network.paid else ()
+            takes = {region: self._takes(right.envelope, region, unit) for region in regions if region in pays_on}
             for cell in cells:
-                if cell.region in pays_on:
+                if cell.region in takes:
                     column = model.column(("near", number, right.envelope, cell.region, len(self.key)))
                     self.key[column] = number, right.envelope, cell
                     self.columns[cell][number].append((column, unit / 1000))
-                    takes = takes_of(problem.book, *weigh(problem.book, _lane(right.envelope, cell.region), unit))
-                    found.append(Payment(column, takes, right.standing, number, most))
+                    found.append(Payment(column, takes[cell.region], right.standing, number, most))
         return found
+
+    def _takes(self, envelope: int, region: int, unit: int) -> Takes:
+        book = self.problem.book
+        return takes_of(book, *weigh(book, Lane(envelope, False, region, None), unit))
 
 
 def rows(model: Model, problem: Problem, kinds: list[Kind], starts: Starts, network: Network, held: Held) -> Near:
@@ -238,10 +244,6 @@ def _flow(model: Model, near: Near) -> None:
             ]
             payer = min(network.hubs[group[0]].envelopes)
             model.row(("near-flow", payer, *sorted(ports)), [*terms, *flows], -INF, 0.0)
-
-
-def _lane(envelope: int, region: int) -> Lane:
-    return Lane(envelope, False, region, None)
 
 
 def _most(problem: Problem, members: list[int]) -> int:

@@ -66,6 +66,7 @@ class Spaces:
         self._groups: dict[tuple[frozenset[int], Shape, PodLoad], _Groups] = {}
         self._fits: dict[int, bool] = {}
         self._homes: dict[frozenset[int], Ints] = {}
+        self._largest: dict[frozenset[int], int] = {}
         self._known: dict[tuple[frozenset[int], tuple[Shape, ...], PodLoad], Space] = {}
 
     def of(self, kind: RunType, sites: frozenset[int] | None = None, load: PodLoad | None = None) -> Space:
@@ -154,14 +155,17 @@ class Spaces:
                 taken[domain] += units
                 deficit += int(cost[domain])
                 lots.append(Lot(domain, shape, 1))
-        return Space(deficit, tuple(lots), missing, pods, self._largest(sites))
+        return Space(deficit, tuple(lots), missing, pods, self._largest_on(sites))
 
     def _on(self, sites: frozenset[int]) -> Bools:
         return np.isin(self._fleet.site, sorted(sites))
 
-    def _largest(self, sites: frozenset[int]) -> int:
-        gpus = np.where(self._on(sites), self._movable, 0)
-        return int(np.bincount(self._fleet.domain, weights=gpus, minlength=1).max())
+    def _largest_on(self, sites: frozenset[int]) -> int:
+        """GPUs of the largest domain there."""
+        if sites not in self._largest:
+            gpus = np.where(self._on(sites), self._movable, 0)
+            self._largest[sites] = int(np.bincount(self._fleet.domain, weights=gpus, minlength=1).max())
+        return self._largest[sites]
 
     def _price(self, sites: frozenset[int], pod: int, load: PodLoad) -> "_Prices":
         key = (sites, pod, load)

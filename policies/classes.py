@@ -148,11 +148,14 @@ def _together(claim: Claim) -> list[list[LeaseRow]]:
 
 
 def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str, int]) -> tuple[Sums, Sums]:
-    touched: Sums = {}
-    second: Sums = {}
+    by_site: dict[int, int] = {}
     for lease in leases:
-        lane = Lane(claim.envelope, claim.loan, sites.get(lease.node, GONE), claim.limit)
-        for total, more in zip((touched, second), weigh(book, lane, lease.milli(book.money.policy)), strict=True):
+        site = sites.get(lease.node, GONE)
+        by_site[site] = by_site.get(site, 0) + lease.milli(book.money.policy)
+    lanes = ((Lane(claim.envelope, claim.loan, site, claim.limit), milli) for site, milli in by_site.items())
+    (touched, second), *others = (weigh(book, *each) for each in lanes)
+    for other in others:
+        for total, more in zip((touched, second), other, strict=True):
             for cap, weight in more.items():
                 total[cap] = total.get(cap, 0) + weight
     return touched, second

@@ -129,7 +129,8 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
             continue
         lends = sponsor and family is not None and family != OWN and not envelope.shares and envelope.lends
         rank = SPONSOR if family is None or lends else family
-        why = _family_refusal(envelope, rank) if rank <= COUSIN else _sponsor_refusal(envelope, run)
+        near = rank == OWN or (rank <= COUSIN and envelope.shares)
+        why = "" if near else _refusal(envelope, rank, run)
         why = why or _time_refusal(money, envelope, run)
         if why:
             later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
@@ -141,13 +142,10 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
     return [payer for _, payer in sorted(found, key=lambda f: f[0])], refused
 
 
-def _family_refusal(envelope: Envelope, rank: int) -> str:
-    if rank == OWN or envelope.shares:
-        return ""
-    return f"{envelope.label} of {envelope.owner} ({RANK_NAMES[rank]}) does not share: its sharing is none"
-
-
-def _sponsor_refusal(envelope: Envelope, run: RunRow) -> str:
+def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
+    """Of a relative that does not share, or of a sponsor."""
+    if rank <= COUSIN:
+        return f"{envelope.label} of {envelope.owner} ({RANK_NAMES[rank]}) does not share: its sharing is none"
     if not run.allow_borrow:
         return f"{envelope.label} is a sponsor's, and the run does not set funding.allowBorrow"
     if not envelope.lends:

@@ -44,16 +44,17 @@ class Lanes:
 
     def __init__(self, problem: Problem, asked: Mapping[Key, tuple[Iterable[Source], Sites]]) -> None:
         number: dict[Touches, int] = {}
-        row_of: dict[tuple[Source, Sites], int] = {}
         regions = {sites: _regions(problem, sites) for sites in dict.fromkeys(sites for _, sites in asked.values())}
         rows: dict[Sites, list[list[int]]] = {sites: [] for sites in regions}
+        row_of: dict[Sites, dict[Source, int]] = {sites: {} for sites in regions}
         places: dict[Key, Ints] = {}
         for key, (sources, sites) in asked.items():
+            known = row_of[sites]
             mine = []
             for source in sources:
-                place = row_of.get((source, sites))
+                place = known.get(source)
                 if place is None:
-                    place = row_of[source, sites] = len(rows[sites])
+                    place = known[source] = len(known)
                     rows[sites].append([_lane(problem, source, region, number) for region in regions[sites]])
                 mine.append(place)
             places[key] = np.asarray(mine, dtype=np.int64)

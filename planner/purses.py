@@ -209,11 +209,10 @@ class _Bill:
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
-        for payer, reach in self.purses.ways.of(self.candidate):
+        for payer, touches in self.purses.ways.of(self.candidate, region):
             if not gpus:
                 break
-            if region in reach:
-                gpus -= self._take(payer, reach[region], (active, region), gpus)
+            gpus -= self._take(payer, touches, (active, region), gpus)
         return gpus == 0
 
     def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:

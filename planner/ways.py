@@ -21,15 +21,17 @@ class Ways:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._purses: dict[int, list[tuple[Payer, Reach]]] = {}
+        self._purses: dict[tuple[int, int], list[tuple[Payer, Touches]]] = {}
         self._reaches: dict[_Sort, Reach] = {}
         self._onto: dict[tuple[_Sort, frozenset[int]], tuple[Touches, ...]] = {}
 
-    def of(self, candidate: Candidate) -> list[tuple[Payer, Reach]]:
-        """The payers of a start, nearest first, each with its reach."""
-        found = self._purses.get(candidate.purse)
+    def of(self, candidate: Candidate, region: int) -> list[tuple[Payer, Touches]]:
+        """The payers of a start that pay in a region, nearest first, and what they touch there."""
+        found = self._purses.get((candidate.purse, region))
         if found is None:
-            found = self._purses[candidate.purse] = [(payer, self._reach_of(payer)) for payer in candidate.payers]
+            reaches = ((payer, self._reach_of(payer)) for payer in candidate.payers)
+            found = [(payer, reach[region]) for payer, reach in reaches if region in reach]
+            self._purses[candidate.purse, region] = found
         return found
 
     def onto(self, candidate: Candidate, sites: frozenset[int]) -> Iterator[tuple[Payer, tuple[Touches, ...]]]:

@@ -57,12 +57,12 @@ class RunType:
     max_borrow: int | None
     members: list[int] = field(default_factory=list)
 
-    @property
+    @cached_property
     def base_gpus(self) -> int:
         """Active GPUs at the least width."""
         return sum(self.lowered.base)
 
-    @property
+    @cached_property
     def step_gpus(self) -> int:
         """Active GPUs of one step."""
         return sum(self.lowered.step)

@@ -9,6 +9,7 @@ of the run lie in one domain: for room they are one piece.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 
@@ -79,6 +80,7 @@ class Lowered:
         return self.base + self.step * steps
 
 
+@lru_cache(maxsize=4096)
 def lower(total: int, least: int, step: int, group: int, pod: int, spares: int, spread: bool) -> Lowered:
     """Lower a run: ``least`` < ``total`` only for malleable runs, which then have a ``step``."""
     base = _cut(least, group)

@@ -52,7 +52,7 @@ def endings(
         run = runs.get(key)
         leases = held.get(key, [])
         ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), since, at)
-        if ending is None and run is not None:
+        if ending is None and run is not None and lost:
             ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
         if ending is None and run is not None and unread.lease_of(run) is None:
             ending = _incomplete(run, leases, at)

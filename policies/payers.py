@@ -59,7 +59,7 @@ class Payer(NamedTuple):
     @property
     def source(self) -> Source:
         """The payer without its nearness."""
-        return Source(self.envelope, self.loan, self.limit, self.run_gpus)
+        return Source(self.envelope, self.rank == SPONSOR, self.limit, self.run_gpus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from planner.master import Master
-from planner.relaxed import Relaxed
+from planner.relaxed import Basis, Relaxed
 from planner.settling import in_parts, ways
 from planner.solver import NOTHING, Floats, Solution
 from policies.model import INF
@@ -22,11 +22,11 @@ BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on."""
 GANGS: Final = 32
 """LPs after which gangs are not branched on first any more; where no claim is branched on, the most."""
-STEPS: Final = 1_500_000
+STEPS: Final = 2_500_000
 """Columns of all LPs of a search over claims, but for the sides of the last node."""
 EACH: Final = 4
 """LPs that there have to be for each claim that goes in part at first: else gangs alone are branched on."""
-PATIENCE: Final = 96
+PATIENCE: Final = 160
 """Most LPs of a search over claims without a better plan, after the first."""
 _WHOLE: Final = 1e-6
 
@@ -36,11 +36,12 @@ Fixings = Mapping[int, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Node:
-    """A part of the search: its LP bound, its fixings, and the LP's point."""
+    """A part of the search: its LP bound, its fixings, the LP's point, and where it ended."""
 
     bound: float
     fixings: Fixings
     point: Floats
+    basis: Basis
 
 
 @dataclass
@@ -70,7 +71,7 @@ class Branching:
 
     def run(self) -> Solution:
         """The best that was made whole, and what no plan is worth more than."""
-        root = self._node({}, INF)
+        root = self._node({}, None)
         if root is None:
             return NOTHING
         self.big = _big(self.master, root.bound)
@@ -102,7 +103,7 @@ class Branching:
                 self._leaf(following)
                 return
             inside = [both for side in sides if (both := _both(following.fixings, side)) is not None]
-            children = [self._node(fixings, following.bound) for fixings in inside]
+            children = [self._node(fixings, following) for fixings in inside]
             hopeful = [child for child in children if child is not None and child.bound > self.best.objective]
             hopeful.sort(key=lambda child: -child.bound)
             following = None if gang or not hopeful else hopeful.pop(0)
@@ -136,18 +137,21 @@ class Branching:
         part = max(loose, key=lambda each: (loose[each], -each))
         return [{column: (value, value) for column, value in way.items()} for way in ways(self.master.held, part)]
 
-    def _node(self, fixings: Fixings, above: float) -> Node | None:
-        """The relaxation under ``fixings``; None where it has no point, or the solver finds none.
+    def _node(self, fixings: Fixings, above: Node | None) -> Node | None:
+        """The relaxation under ``fixings``, from the node ``above``; None where it has no point, or none is found.
 
-        What it found none for may hold a plan worth as much as ``above``: the certificate stays as high.
+        What it found none for may hold a plan worth as much as the node above: the certificate stays as high.
         """
+        bound = INF if above is None else above.bound
         self.relaxed.only(fixings)
+        if above is not None:
+            self.relaxed.go_to(above.basis)
         found = self.relaxed.solve()
         self.solved += 1
         if found.values is None:
-            self.closed = self.closed if found.infeasible else max(self.closed, above)
+            self.closed = self.closed if found.infeasible else max(self.closed, bound)
             return None
-        return Node(min(above, found.bound), fixings, found.values)
+        return Node(min(bound, found.bound), fixings, found.values, self.relaxed.basis())
 
 
 def _both(some: Fixings, more: Fixings) -> Fixings | None:

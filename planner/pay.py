@@ -34,6 +34,10 @@ QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
 """How payers of problems that are not exact are searched for."""
 WHOLE: Final = 20_000
 """Most columns of a model that is solved as it is; of a larger one what the relaxation leaves in parts alone."""
+PARTS: Final = 10_000
+"""Columns of a model in which the most valuable starts are first sought as in those larger ones: it takes a quarter."""
+MUCH: Final = 0.01
+"""Part of what all starts are worth that this may lose before the model is solved as it is."""
 LIGHT: Final = 12
 """Starts on each cap, the lightest, that may make way in a large model for those that the relaxation pays in part."""
 
@@ -62,16 +66,18 @@ def pay(
 ) -> tuple[list[int], int]:
     """Fill ``draft.paid`` with nearest payers; on exact problems, of equally near ones the first.
 
-    ``goes``: what of running claims may lose its payer; None: whatever the starts may recall.
+    ``goes``: what of running claims may lose its payer, if that pays for all starts; None: whatever these may recall.
 
     ``settled``: it holds payments of all starts already, which stay where no nearer ones are found.
 
     Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
     """
     built = _build(problem, room, draft, goes)
+    _keep_all(built)
+    if goes is not None and not settled and Relaxed(built.model, settings).best()[0] is None:
+        built = _build(problem, room, draft, None)
+        _keep_all(built)
     model = built.model
-    for column in built.keep.values():
-        model.lower[column] = 1.0
     values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None)
     lost: list[int] = []
     if values is None and settled:
@@ -86,6 +92,11 @@ def pay(
         return list(built.keep), 0
     _hand_out(problem, built, values, [c for c in built.keep if c not in lost], draft)
     return lost, nearest
+
+
+def _keep_all(built: _PayModel) -> None:
+    for column in built.keep.values():
+        built.model.lower[column] = 1.0
 
 
 def _paid(built: _PayModel, draft: Draft) -> Floats:
@@ -138,31 +149,36 @@ def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) ->
 
 
 def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | None:
-    """Payments of the most valuable starts that can be paid together.
-
-    Of a large model what the relaxation keeps is kept, by payers nearly as near as can be.
-    """
+    """Payments of the most valuable starts that can be paid together."""
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 0.0
     _loosen(built)
     worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
-    if len(model.cost) > WHOLE:
-        little = NEAR * float(problem.book.money.policy.age.unit)
-        ranks = payers.objective(problem, built.purses, built.pay)
-        model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
-        relaxed = _decided(built, settings)
-        if relaxed is not None:
-            off = fractional(model, relaxed)
-            for cap in tight(model, off):
-                mine = beside(model, cap, equal=True)
-                off[[c for _, c in sorted((worth[c], c) for c in worth if mine[c])[:LIGHT]]] = True
-            whole = solve_rest(model, relaxed, beside(model, off, equal=True), settings).values
-            if whole is not None:
-                return whole
+    if len(model.cost) > PARTS and not problem.exact:
+        found = _kept_in_parts(problem, built, worth, settings)
+        enough = found is not None and _of(worth, found) >= (1 - MUCH) * sum(worth.values())
+        if found is not None and (enough or len(model.cost) > WHOLE):
+            return found
         _loosen(built)
     model.maximise(worth)
     return solve(model, settings if problem.exact else settings | QUICK).values
+
+
+def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], settings: Settings) -> Floats | None:
+    """The same where what the relaxation keeps is kept, by payers nearly as near as can be."""
+    model = built.model
+    little = NEAR * float(problem.book.money.policy.age.unit)
+    ranks = payers.objective(problem, built.purses, built.pay)
+    model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
+    relaxed = _decided(built, settings)
+    if relaxed is None:
+        return None
+    off = fractional(model, relaxed)
+    for cap in tight(model, off):
+        mine = beside(model, cap, equal=True)
+        off[[c for _, c in sorted((worth[c], c) for c in worth if mine[c])[:LIGHT]]] = True
+    return solve_rest(model, relaxed, beside(model, off, equal=True), settings).values
 
 
 def _nearest(

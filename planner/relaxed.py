@@ -5,7 +5,9 @@ It may get columns and rows beside its model's (``More``); points and bounds are
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+import highspy
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +21,14 @@ Found = tuple[Floats | None, float]
 """The point that is best under some bounds, and its value; None: there is none."""
 
 
+class Basis(NamedTuple):
+    """Where a solve ended; how many ``columns`` and ``rows`` there were."""
+
+    status: highspy.HighsBasis
+    columns: int
+    rows: int
+
+
 class Relaxed:
     """``least``, ``most``: bounds of the model's columns; ``lower``, ``upper``: those that hold now."""
 
@@ -30,6 +40,7 @@ class Relaxed:
         self._last: tuple[Ints, Floats, Floats] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         self._highs = new_highs(settings | {"solver": "simplex"})
         pass_model(self._highs, to_highs(model, relaxed=True))
+        self._here: Basis | None = None
 
     def put(self, columns: Ints, low: Floats, high: Floats) -> None:
         """Bounds of some columns."""
@@ -60,6 +71,26 @@ class Relaxed:
         """Take the last bounds back."""
         self.put(*self._last)
 
+    def basis(self) -> Basis:
+        """Where the next solve begins: where the last one ended, or where `go_to` led since then."""
+        if self._here is None:
+            self._here = Basis(self._highs.getBasis(), self._highs.getNumCol(), self._highs.getNumRow())
+        return self._here
+
+    def go_to(self, basis: Basis) -> None:
+        """Let the next solve begin there. Columns and rows that came since then are at 0, and bind nothing."""
+        if basis is self._here:
+            return
+        status, columns = basis.status, self._highs.getNumCol() - basis.columns
+        rows = self._highs.getNumRow() - basis.rows
+        if columns or rows:
+            status = highspy.HighsBasis()
+            status.valid = True
+            status.col_status = [*basis.status.col_status, *[highspy.HighsBasisStatus.kLower] * columns]
+            status.row_status = [*basis.status.row_status, *[highspy.HighsBasisStatus.kBasic] * rows]
+        self._highs.setBasis(status)
+        self._here = basis
+
     def reset(self, columns: Sequence[int]) -> None:
         """These columns have the model's bounds again."""
         every = np.asarray(columns, np.int64)
@@ -89,6 +120,7 @@ class Relaxed:
     def solve(self) -> Solution:
         """The optimum; without values where there is none, or none is found."""
         found = relax(self._highs)
+        self._here = None
         return found if found.values is None else replace(found, values=found.values[: len(self.least)])
 
     def best(self) -> Found:

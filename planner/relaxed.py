@@ -1,5 +1,8 @@
 """A relaxation whose bounds move: each solve goes on from where the one before ended, by some steps of dual simplex.
 
+From the basis of bounds that were taken back, or of a solve without a point, the way can be as long as from nothing: so
+`undo` takes the basis back as well.
+
 It may get columns and rows beside its model's (``More``); points and bounds are of the model's columns alone.
 """
 
@@ -41,6 +44,7 @@ class Relaxed:
         self._highs = new_highs(settings | {"solver": "simplex"})
         pass_model(self._highs, to_highs(model, relaxed=True))
         self._here: Basis | None = None
+        self._before = self.basis()
 
     def put(self, columns: Ints, low: Floats, high: Floats) -> None:
         """Bounds of some columns."""
@@ -59,6 +63,7 @@ class Relaxed:
 
     def within(self, columns: Ints, high: Floats, low: Floats | None = None) -> Found:
         """The best point under these bounds (equal ones without ``low``), which `undo` takes back."""
+        self._before = self.basis()
         self._last = columns, self.lower[columns].copy(), self.upper[columns].copy()
         self.put(columns, high if low is None else low, high)
         return self.best()
@@ -68,8 +73,9 @@ class Relaxed:
         return self.within(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
 
     def undo(self) -> None:
-        """Take the last bounds back."""
+        """Take the last bounds back, and the basis that was there before them."""
         self.put(*self._last)
+        self.go_to(self._before)
 
     def basis(self) -> Basis:
         """Where the next solve begins: where the last one ended, or where `go_to` led since then."""

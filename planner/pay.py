@@ -33,9 +33,9 @@ NEAR: Final = 0.01
 QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
 """How payers of problems that are not exact are searched for."""
 WHOLE: Final = 20_000
-"""Most columns of a model that is solved as it is; of a larger one what the relaxation leaves in parts alone."""
+"""Most columns of a model that may be solved as it is; of a larger one what the relaxation leaves in parts alone."""
 PARTS: Final = 10_000
-"""Columns of a model in which the most valuable starts are first sought as in those larger ones: it takes a quarter."""
+"""Columns of a model in which the most valuable starts are first sought as in those larger ones."""
 MUCH: Final = 0.01
 """Part of what all starts are worth that this may lose before the model is solved as it is."""
 LIGHT: Final = 12
@@ -74,7 +74,7 @@ def pay(
     """
     built = _build(problem, room, draft, goes)
     _keep_all(built)
-    if goes is not None and not settled and Relaxed(built.model, settings).best()[0] is None:
+    if goes is not None and not settled and Relaxed(built.model, settings).solve().infeasible:
         built = _build(problem, room, draft, None)
         _keep_all(built)
     model = built.model

@@ -94,7 +94,8 @@ class Relaxed:
             status.valid = True
             status.col_status = [*basis.status.col_status, *[highspy.HighsBasisStatus.kLower] * columns]
             status.row_status = [*basis.status.row_status, *[highspy.HighsBasisStatus.kBasic] * rows]
-        self._highs.setBasis(status)
+        if self._highs.setBasis(status) != highspy.HighsStatus.kOk:
+            raise ArithmeticError("the solver refuses the basis")
         self._here = basis
 
     def reset(self, columns: Sequence[int]) -> None:

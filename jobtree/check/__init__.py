@@ -129,6 +129,8 @@ def check(snapshot: Snapshot, plan: Plan, known: Rows | Before | None = None) ->
     with collector_paused():
         if not isinstance(known, Before):
             known = Before.of(snapshot, plan.at, known)
+        elif known.case.snapshot is not snapshot:
+            known = Before.of(snapshot, plan.at)
         elif known.case.at != plan.at:
             known = Before.of(snapshot, plan.at, known.case.rows)
         return sorted(_violations(Case(snapshot, known.case.rows, plan, known.case), known))

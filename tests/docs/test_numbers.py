@@ -45,6 +45,7 @@ PHRASES: Final = (
     "`planner/allot.py`, at most {allot.NODES} nodes",
     "Above {pay.PARTS} columns",
     "up to {pay.WHOLE} the model as it is",
+    "where that loses more than a {MUCH:word} of what all starts",
     "`planner/rest.py`, at most {rest.NODES} nodes",
     "The {prices.MOST} largest are in the plan",
     "A relaxation of more than {prices.TERMS} terms has none",
@@ -53,7 +54,7 @@ PHRASES: Final = (
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
 OTHERS: Final = {"allot.COLUMNS", "deadline.START_TIMEOUT", "settling.STEPS"}
 """Constants that the page does not speak of, and that happen to be the number of something that it does."""
-_WORDS: Final = {3: "three", 10: "ten", 0.25: "quarter"}
+_WORDS: Final = {3: "three", 10: "ten", 0.25: "quarter", 0.01: "hundredth"}
 
 
 class Number(float):

@@ -74,7 +74,7 @@ def run_cycle(
             for name in snapshot.tables:  # so it is in the lake before anything is written to the cluster
                 lake.write_table(snapshot, name)
                 planner.listen()
-            before = Before.of(snapshot, at)
+            before = Before.of(snapshot, at, planner.listen)
             plan = planner.answer()
         with phase("check"):
             refuse_violations(snapshot, plan, before)

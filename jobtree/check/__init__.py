@@ -33,13 +33,12 @@ from jobtree.check.classes import Present
 from jobtree.check.failures import Failures
 from jobtree.check.ledger import Ledger
 from jobtree.check.recall import Recall
-from jobtree.check.rows import Rows
 from jobtree.check.violation import Violation
 from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 
-__all__ = ["INVARIANTS", "Before", "Rows", "Violation", "check"]
+__all__ = ["INVARIANTS", "Before", "Violation", "check"]
 
 INVARIANTS: Final[dict[str, str]] = {
     # slots and nodes
@@ -121,19 +120,14 @@ INVARIANTS: Final[dict[str, str]] = {
 """Every rule that the checker knows, with what it means; the names of spec §9 where it has one."""
 
 
-def check(snapshot: Snapshot, plan: Plan, known: Rows | Before | None = None) -> list[Violation]:
+def check(snapshot: Snapshot, plan: Plan, known: Before | None = None) -> list[Violation]:
     """All violations of a plan for a snapshot, sorted and each once; empty for a plan that may be written.
 
-    ``known``: what of the check needs no plan, where it has been done: reading the snapshot's rows, or all of it.
+    ``known``: what of the check needs no plan, where it has been done; of another snapshot or second it is done anew.
     """
     with collector_paused():
-        if not isinstance(known, Before):
-            known = Before.of(snapshot, plan.at, known)
-        elif known.case.snapshot is not snapshot:
-            known = Before.of(snapshot, plan.at)
-        elif known.case.at != plan.at:
-            known = Before.of(snapshot, plan.at, known.case.rows)
-        return sorted(_violations(Case(snapshot, known.case.rows, plan, known.case), known))
+        before = known if known is not None and known.is_of(snapshot, plan.at) else Before.of(snapshot, plan.at)
+        return sorted(_violations(Case(before.told, plan), before))
 
 
 def _violations(case: Case, before: Before) -> set[Violation]:
@@ -152,9 +146,9 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *shape.violations(case),
         *money.violations(case, caps),
         *trees.violations(case),
-        *funded.violations(case, entered, present),
+        *funded.violations(case, present),
         *ahead.violations(case, caps, entered, present),
-        *ledger.violations(case, entered),
+        *ledger.violations(case),
         *between.violations(case, entered),
         *starts.violations(case),
         *closures.violations(case, failed),

@@ -3,6 +3,7 @@
 That is to read the rows, to work out caps and what has been charged, and to see which runs end or lack something.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,7 +12,8 @@ from jobtree.check.closures import over
 from jobtree.check.ledger import Ledger
 from jobtree.check.rows import Rows
 from jobtree.check.shape import lacks
-from jobtree.check.unplanned import Unplanned
+from jobtree.check.unplanned import Told, Unplanned
+from jobtree.world.given import given_of
 from jobtree.world.intake import collector_paused
 from jobtree.world.snapshot import Snapshot
 
@@ -20,18 +22,30 @@ from jobtree.world.snapshot import Snapshot
 class Before:
     """For plans of one snapshot at one second. ``entered``: charges up to then if a plan changes nothing."""
 
-    case: Unplanned
+    told: Told
     caps: Caps
     entered: Ledger
 
     @classmethod
-    def of(cls, snapshot: Snapshot, at: int, rows: Rows | None = None) -> Self:
-        """``at``: Unix second; ``rows``: those of the snapshot, where they have been read already."""
+    def of(cls, snapshot: Snapshot, at: int, between: Callable[[], None] | None = None) -> Self:
+        """``at``: Unix second; ``between``: called now and then, for a caller who has something else to look after."""
+        rest = between or _nothing
         with collector_paused():
-            case = Unplanned(snapshot, rows or Rows.of(snapshot), at)
+            rows = Rows.of(snapshot)
+            rest()
+            case = Unplanned(snapshot, rows, at)
             caps = Caps(case)
-            for key in case.open_by:
-                over(case, key)
-                lacks(case, key)
-            _ = case.given
-            return cls(case, caps, Ledger(case, caps))
+            rest()
+            over_ = {key: over(case, key) for key in case.open_by}
+            lacking = {key: lacks(case, key) for key in case.open_by}
+            told = Told(snapshot, rows, at, given_of(snapshot, at), over_, lacking)
+            rest()
+            return cls(told, caps, Ledger(case, caps))
+
+    def is_of(self, snapshot: Snapshot, at: int) -> bool:
+        """Whether it is of this very snapshot at this second."""
+        return self.told.snapshot is snapshot and self.told.at == at
+
+
+def _nothing() -> None:
+    """Nobody has anything else to do."""

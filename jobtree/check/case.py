@@ -10,19 +10,19 @@ from functools import cached_property
 from jobtree.api.lease import Lease
 from jobtree.api.run import RunStatus
 from jobtree.api.scalars import exact
-from jobtree.check.rows import Held, LeaseKey, Rows, Run, RunKey, by_run
-from jobtree.check.unplanned import Unplanned, is_running
+from jobtree.check.rows import Held, LeaseKey, Run, RunKey, by_run
+from jobtree.check.unplanned import Told, Unplanned, is_running
 from jobtree.world.given import given_of
 from jobtree.world.plan import Plan, Segment
-from jobtree.world.snapshot import Snapshot
 
 
 class Case(Unplanned):
-    """``at``: the plan's time. ``held``: open leases that the plan leaves open; ``new``: those that it creates."""
+    """``held``: open leases that the plan leaves open; ``new``: those that it creates."""
 
-    def __init__(self, snapshot: Snapshot, rows: Rows, plan: Plan, unplanned: Unplanned | None = None) -> None:
-        """``unplanned``: what is known of the snapshot at the plan's time already."""
-        vars(self).update(vars(unplanned or Unplanned(snapshot, rows, plan.at)))
+    def __init__(self, told: Told, plan: Plan) -> None:
+        """``told``: of the plan's snapshot, at the plan's time."""
+        super().__init__(told.snapshot, told.rows, told.at)
+        self.told = told
         self.plan = plan
         self.closing = {(each.namespace, each.name): each for each in plan.closures}
         self.open = [lease for lease in self.leases.values() if not lease.closed]
@@ -66,14 +66,14 @@ class Case(Unplanned):
     @cached_property
     def given_on(self) -> str:
         """Digest of what it leaves for the next one, if nothing changes."""
-        return given_of(self.snapshot, self.at, self.closing) if self.closing else self.given
+        return given_of(self.snapshot, self.at, self.closing) if self.closing else self.told.given
 
     @cached_property
     def changed(self) -> int:
         """When a cycle last saw the world change: it was given something else than the one before, or work ended."""
         if self.closing or any(self.ends(key) for key in self.updates):
             return self.at
-        return min([*(seen.changed for seen in self.rows.seen.world if seen.given == self.given), self.at])
+        return min([*(seen.changed for seen in self.rows.seen.world if seen.given == self.told.given), self.at])
 
     def ends(self, key: RunKey) -> bool:
         """Whether the plan ends a run for good, be it one without leases."""

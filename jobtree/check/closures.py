@@ -22,7 +22,7 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
     for closure in case.plan.closures:
         yield from _closure(case, failures, closure)
     for key, leases in case.held_by.items():
-        ended = over(case, key)
+        ended = case.told.over[key]
         for lease in leases:
             word = "is gone" if case.is_gone(lease) else ended
             if word:
@@ -62,12 +62,6 @@ def _end(case: Case, lease: Held, reason: str) -> int | None:
 
 def over(case: Unplanned, key: RunKey) -> str:
     """Why what a run holds must not stay open; empty where it may."""
-    if key not in case.over:
-        case.over[key] = _over(case, key)
-    return case.over[key]
-
-
-def _over(case: Unplanned, key: RunKey) -> str:
     run = case.run_of(key)
     if run is None:
         return ""

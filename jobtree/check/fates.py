@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from jobtree.check.case import Case
 from jobtree.check.rows import Run, RunKey
-from jobtree.check.shape import lacks
 from jobtree.check.violation import Violation
 
 FINAL = {"Completed": "Completed", "Failed": "Failed", "TimeLimit": "Failed", "Cancelled": "Failed"}
@@ -34,7 +33,7 @@ def violations(case: Case) -> Iterator[Violation]:
 
 def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
     words = ", ".join(sorted(reasons))
-    lacking = "Failed" in reasons and not case.pods_failed(key) and lacks(case, key)
+    lacking = "Failed" in reasons and not case.pods_failed(key) and case.told.lacking.get(key, False)
     interrupted = lacking or not reasons.isdisjoint(INTERRUPTING)
     decided = {FINAL[reason] for reason in reasons if reason in FINAL and not (lacking and reason == "Failed")}
     if decided and phase not in decided:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
-from jobtree.check.ledger import Ledger
 from jobtree.check.named import label
 from jobtree.check.rows import Held
 from jobtree.check.violation import Violation
 
 
-def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violation]:
+def violations(case: Case, present: Present) -> Iterator[Violation]:
     """New claims are funded in the pass; the plan's segments are exactly the changes of class."""
     for lease in case.new:
         refused = present.refused.get(lease.key)
@@ -22,9 +21,9 @@ def violations(case: Case, ledger: Ledger, present: Present) -> Iterator[Violati
             yield Violation(refused.invariant, f"Lease {lease.namespace}/{lease.name}", sentence)
     for lease in case.held:
         if case.is_frozen(lease):
-            yield from _frozen(case, ledger, lease)
+            yield from _frozen(case, lease)
         else:
-            yield from _recorded(case, ledger, lease, present.classes[lease.key])
+            yield from _recorded(case, lease, present.classes[lease.key])
 
 
 def _born(case: Case, lease: Held, expected: str) -> Iterator[Violation]:
@@ -39,9 +38,9 @@ def _born(case: Case, lease: Held, expected: str) -> Iterator[Violation]:
         )
 
 
-def _recorded(case: Case, ledger: Ledger, lease: Held, expected: str) -> Iterator[Violation]:
+def _recorded(case: Case, lease: Held, expected: str) -> Iterator[Violation]:
     name, rate = (lease.funding[-1][0], lease.funding[-1][3]) if lease.funding else ("unfunded", None)
-    for segment in ledger.appended.get(lease.key, ()):
+    for segment in case.appended.get(lease.key, ()):
         name, rate = segment.funding_class, segment.rate_milli
     wanted = _expected_rate(case, lease, expected)
     if (name, _rate(name, rate)) != (expected, wanted):
@@ -53,9 +52,9 @@ def _recorded(case: Case, ledger: Ledger, lease: Held, expected: str) -> Iterato
         )
 
 
-def _frozen(case: Case, ledger: Ledger, lease: Held) -> Iterator[Violation]:
+def _frozen(case: Case, lease: Held) -> Iterator[Violation]:
     """From now on: before, its Budget was as the last cycle saw it."""
-    if any(segment.since == case.at for segment in ledger.appended.get(lease.key, ())):
+    if any(segment.since == case.at for segment in case.appended.get(lease.key, ())):
         yield Violation(
             "class-derived",
             f"Lease {lease.namespace}/{lease.name}",

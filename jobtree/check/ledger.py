@@ -31,7 +31,6 @@ class Ledger:
     def __init__(self, case: Moment, caps: Caps, before: Self | None = None) -> None:
         """``before``: the ledger of the same moment without a plan; then only what a plan changes is entered anew."""
         self.case = case
-        self.appended = case.appended
         self.hours: dict[int, int] = defaultdict(int, before.hours if before else {})
         self.credits: dict[int, int] = defaultdict(int, before.credits if before else {})
         self.paid: dict[EnvelopeKey, int] = defaultdict(int, before.paid if before else {})
@@ -42,9 +41,10 @@ class Ledger:
             for account in case.balances:
                 self._carry(case, caps, account)
         else:
-            for key in {*case.closing, *case.appended} & case.leases.keys():
-                self._enter(before.case, caps, case.leases[key], -1)
-                self._enter(case, caps, case.leases[key])
+            for key in dict.fromkeys((*case.closing, *case.appended)):
+                if key in case.leases:
+                    self._enter(before.case, caps, case.leases[key], -1)
+                    self._enter(case, caps, case.leases[key])
 
     def _carry(self, case: Moment, caps: Caps, account: Account) -> None:
         payer = account.payer
@@ -119,9 +119,9 @@ def _overlap(start: int, end: int, since: int | None, until: int | None) -> int:
     return max(0, high - low)
 
 
-def violations(case: Case, ledger: Ledger) -> Iterator[Violation]:
+def violations(case: Case) -> Iterator[Violation]:
     """The plan appends to ledgers and rewrites nothing (§9 segments-append-only)."""
-    for key, segments in ledger.appended.items():
+    for key, segments in case.appended.items():
         subject = f"Lease {key[0]}/{key[1]}"
         lease = case.leases.get(key)
         if lease is None or lease.closed:

@@ -10,7 +10,6 @@ from jobtree.api.lease import ClosureReason
 from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.rows import Held, Run, RunKey
-from jobtree.check.shape import lacks
 from jobtree.check.unplanned import Unplanned
 
 _MAY_END: Mapping[str, frozenset[str | None]] = {
@@ -69,7 +68,7 @@ def _completed(ending: Ending) -> bool:
 def _failed(ending: Ending) -> bool:
     """Some pod failed, or found no place for long; or the gang is whole no more."""
     case, key = ending.case, ending.lease.run_key
-    return case.pods_failed(key) or lacks(case, key)
+    return case.pods_failed(key) or case.told.lacking[key]
 
 
 def _timed_out(ending: Ending) -> bool:

@@ -1,6 +1,8 @@
 """The snapshot's rows as plain records: one field per column that the checker needs, named as in ``world.schema``.
 
-Lists are tuples, a null is None. Units are those of the schema.
+Lists are tuples, a null is None. Units are those of the schema: times in Unix seconds, durations in seconds, whole
+GPUs, memory in bytes, CPUs in thousandths (``…_milli``), GPU-hours in milli-GPU-seconds (``…_gpu_milliseconds``),
+credits and rates in thousandths.
 """
 
 from collections import defaultdict
@@ -24,12 +26,16 @@ RunKey = tuple[str, str]
 LeaseKey = tuple[str, str]
 """(namespace, name) of a Lease."""
 Labels = tuple[tuple[str, str], ...]
+"""(key, value) each; in a selector the value ``*`` is any value or none."""
 LedgerEntry = tuple[str, int, int | None, int | None]
-"""(class, from, to, millicredits per GPU-hour)."""
+"""(class, from, to, millicredits per GPU-hour): Unix seconds, to None while it is open; the rate None where none was
+recorded."""
 
 
 class Node(NamedTuple):
-    """A row of ``nodes``."""
+    """A row of ``nodes``. ``gpus``, ``cpu_milli``, ``memory``, ``max_pods``: allocatable, None where it does not say;
+    ``not_ready_since``: Unix second; ``taints``: (key, value, effect) each.
+    """
 
     name: str
     region: str | None
@@ -57,7 +63,9 @@ class Node(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A row of ``pods``."""
+    """A row of ``pods``. ``node``: None while unbound; ``run``: whose it is, None for a foreign one; ``gpus``,
+    ``cpu_milli``, ``memory``: requested.
+    """
 
     namespace: str
     name: str
@@ -76,7 +84,7 @@ class Pod(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """A row of ``budgets``."""
+    """A row of ``budgets``. ``namespaces``: None inherits; ``parents``: None is by longest prefix, () is a root."""
 
     name: str
     owner: str
@@ -85,7 +93,11 @@ class Budget(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """A row of ``envelopes``, and the owner of its Budget."""
+    """A row of ``envelopes``, and the ``owner`` of its Budget. A limit that is None is none.
+
+    ``concurrency``, ``per_run_gpus``, ``lending_concurrency``: GPUs at a time; ``start``, ``end``: Unix seconds;
+    ``per_run_time``, ``per_run_default_time``, ``lending_duration``: seconds.
+    """
 
     budget: str
     name: str
@@ -124,7 +136,10 @@ class Envelope(NamedTuple):
 
 
 class Aggregate(NamedTuple):
-    """A row of ``aggregates``."""
+    """A row of ``aggregates``: limits, None where there is none, on ``envelopes`` of its Budget together.
+
+    ``concurrency``: GPUs at a time.
+    """
 
     budget: str
     name: str
@@ -135,7 +150,13 @@ class Aggregate(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A row of ``runs``."""
+    """A row of ``runs``.
+
+    GPUs: ``total`` (0 for a CPU run), ``pod`` of one pod (0: a pod is what lies on a node), ``group`` (0: not given),
+    ``min_total``, ``max_total``, ``step`` and ``desired`` (None for a fixed run), ``spares`` per group, ``max_borrow``,
+    ``quota_gpus``. Seconds: ``time_limit``, ``enforced_limit``. Unix seconds: ``created``, ``completed_at``.
+    ``tolerations``: (key, operator, value, effect) each; ``status``: the whole of it as JSON.
+    """
 
     namespace: str
     name: str
@@ -188,9 +209,12 @@ class Run(NamedTuple):
         return self.min_total is not None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """A row of ``leases``, or a lease of the plan in the same form.
+
+    ``ordinals``: its GPUs, by their number on the ``node``; ``start``, ``ended``: Unix seconds; ``funding``: its
+    ledger, oldest entry first; ``budget``, ``envelope``: None where it started unfunded.
 
     What follows from its columns and is asked again and again is worked out once. ``run_key``: the run that holds it;
     ``payer``: the envelope that pays, None where it started unfunded; ``active``: not a spare; ``gpus``: that it holds.
@@ -222,15 +246,15 @@ class Held:
     gpus: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = self.namespace, self.name
-        self.run_key = self.namespace, self.run
-        self.payer = (
-            None
-            if self.budget is None or self.envelope is None
-            else EnvelopeKey(self.budget, self.envelope, self.owner, self.flavor)
-        )
-        self.active = self.role == "Active"
-        self.gpus = len(self.ordinals)
+        set_ = object.__setattr__
+        payer = None
+        if self.budget is not None and self.envelope is not None:
+            payer = EnvelopeKey(self.budget, self.envelope, self.owner, self.flavor)
+        set_(self, "key", (self.namespace, self.name))
+        set_(self, "run_key", (self.namespace, self.run))
+        set_(self, "payer", payer)
+        set_(self, "active", self.role == "Active")
+        set_(self, "gpus", len(self.ordinals))
 
     @property
     def recorded_rate(self) -> int:
@@ -282,8 +306,8 @@ class Seen(NamedTuple):
 class Rows:
     """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one.
 
-    ``node``, ``run``, ``lease``: the same rows by name; ``open_by``: open leases by run; ``statuses``: those that Runs
-    have.
+    ``node``, ``run``, ``lease``: the same rows by name; ``open_by``: open leases by run; ``pod_phases``: those of each
+    run's own pods; ``statuses``: those that Runs have.
     """
 
     nodes: list[Node]
@@ -301,6 +325,7 @@ class Rows:
     run: Mapping[RunKey, Run]
     lease: Mapping[LeaseKey, Held]
     open_by: Mapping[RunKey, list[Held]]
+    pod_phases: Mapping[RunKey, set[str | None]]
     statuses: Mapping[RunKey, RunStatus]
     _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
 
@@ -309,9 +334,10 @@ class Rows:
         """The rows of a snapshot, each list in the order of its table."""
         tables = snapshot.tables
         nodes, runs, leases = read(tables["nodes"], Node), read(tables["runs"], Run), read(tables["leases"], Held)
+        pods = read(tables["pods"], Pod)
         rows = cls(
             nodes=nodes,
-            pods=read(tables["pods"], Pod),
+            pods=pods,
             budgets=read(tables["budgets"], Budget),
             envelopes=_envelopes(tables["envelopes"], tables["budgets"]),
             aggregates=read(tables["aggregates"], Aggregate),
@@ -332,6 +358,7 @@ class Rows:
             run={run.key: run for run in runs},
             lease={lease.key: lease for lease in leases},
             open_by=by_run(lease for lease in leases if not lease.closed),
+            pod_phases=_phases(pods),
             statuses=_statuses(runs),
         )
         rows.sites(rows.envelopes)
@@ -363,6 +390,14 @@ def by_run(leases: Iterable[Held]) -> dict[RunKey, list[Held]]:
     found: dict[RunKey, list[Held]] = defaultdict(list)
     for lease in leases:
         found[lease.run_key].append(lease)
+    return dict(found)
+
+
+def _phases(pods: Iterable[Pod]) -> dict[RunKey, set[str | None]]:
+    found: dict[RunKey, set[str | None]] = defaultdict(set)
+    for pod in pods:
+        if pod.run is not None:
+            found[pod.namespace, pod.run].add(pod.phase)
     return dict(found)
 
 

@@ -28,7 +28,7 @@ def violations(case: Case) -> Iterator[Violation]:
             if found and (key in case.new_by or not any(_shape(case, key, run, case.open_by[key]))):
                 yield from found
     for key, leases in case.held_by.items():
-        if key not in case.new_by and lacks(case, key):
+        if key not in case.new_by and case.told.lacking[key]:
             sentence = f"it would run on with {width(leases)} GPUs, and lacks others of its width or groups"
             yield _of(key, "running-has-width", sentence)
 
@@ -46,12 +46,6 @@ def lacks(case: Unplanned, key: RunKey) -> bool:
 
     Nothing is known where a Lease that may be its own, by its name, cannot be read, or the Run itself.
     """
-    if key not in case.lacking:
-        case.lacking[key] = _lacks(case, key)
-    return case.lacking[key]
-
-
-def _lacks(case: Unplanned, key: RunKey) -> bool:
     run = case.run_of(key)
     if run is None or not run.total:
         return False

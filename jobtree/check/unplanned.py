@@ -3,23 +3,35 @@
 Everything here is bookkeeping; rules are in the other modules.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
-from functools import cached_property
+from dataclasses import dataclass
 
 from jobtree.api.run import RunStatus, derived_phase
 from jobtree.api.scalars import exact
 from jobtree.check.moment import Moment
 from jobtree.check.rows import Held, Rows, Run, RunKey
-from jobtree.world.given import given_of
 from jobtree.world.snapshot import Snapshot
 
 
-class Unplanned(Moment):
-    """A snapshot at ``at``, under its own Budgets, before there is a plan.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a snapshot tells at Unix second ``at``, whatever is planned: all that the checks of two plans share.
 
-    ``over``, ``lacking``: by run, what `closures.over` and `shape.lacks` have told.
+    ``given``: digest of what the cycle is given, all that none writes. Of each run that holds open leases: ``over``,
+    why these must not stay open, empty where they may (`closures.over`), and ``lacking``, whether they are less than
+    the run needs (`shape.lacks`).
     """
+
+    snapshot: Snapshot
+    rows: Rows
+    at: int
+    given: str
+    over: Mapping[RunKey, str]
+    lacking: Mapping[RunKey, bool]
+
+
+class Unplanned(Moment):
+    """A snapshot at Unix second ``at``, under its own Budgets, before there is a plan."""
 
     def __init__(self, snapshot: Snapshot, rows: Rows, at: int) -> None:
         super().__init__(at, rows, rows.budgets, rows.envelopes, rows.aggregates)
@@ -30,8 +42,6 @@ class Unplanned(Moment):
         self.budgets = rows.budgets
         self.discount = int(exact(self.policy.spares.discount) * 1000)
         self.rates = {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
-        self.over: dict[RunKey, str] = {}
-        self.lacking: dict[RunKey, bool] = {}
         self._started: dict[RunKey, int | None] = {}
 
     def is_of(self, lease: Held, run: Run) -> bool:
@@ -66,23 +76,14 @@ class Unplanned(Moment):
         """Open leases of the snapshot, by run."""
         return self.rows.open_by
 
-    @cached_property
+    @property
     def pod_phases(self) -> Mapping[RunKey, set[str | None]]:
         """Phases of each run's own pods."""
-        found: dict[RunKey, set[str | None]] = defaultdict(set)
-        for pod in self.pods:
-            if pod.run is not None:
-                found[pod.namespace, pod.run].add(pod.phase)
-        return dict(found)
+        return self.rows.pod_phases
 
     def pods_failed(self, run: RunKey) -> bool:
         """Whether some pod of a run failed, or found no place for long."""
         return not {"Failed", "Pending"}.isdisjoint(self.pod_phases.get(run, ()))
-
-    @cached_property
-    def given(self) -> str:
-        """Digest of what the cycle is given: all that none writes."""
-        return given_of(self.snapshot, self.at)
 
     def stored(self, key: RunKey) -> RunStatus | None:
         """The status that a Run has in the snapshot; None where it has none yet."""

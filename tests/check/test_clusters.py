@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 
 import planner
+from jobtree.check import Before
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.claims import Claim, Claims
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import LeaseKey, Rows
+from jobtree.check.rows import LeaseKey
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
 
@@ -23,7 +24,7 @@ def test_a_cluster_alone_has_the_classes_that_it_has_among_all(kind: str) -> Non
     @given(worlds.worlds(kind))
     def holds(world: World) -> None:
         snapshot = world.snapshot()
-        case = Case(snapshot, Rows.of(snapshot), planner.plan(snapshot, AT))
+        case = Case(Before.of(snapshot, AT).told, planner.plan(snapshot, AT))
         claims = Claims(case, Caps(case))
         ledger = Ledger(case, claims.caps)
         together = Present(claims, ledger).classes

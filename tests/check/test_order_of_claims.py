@@ -4,13 +4,14 @@ from itertools import pairwise
 
 import pytest
 
+from jobtree.check import Before
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.claims import Claims
 from jobtree.check.classes import Present
 from jobtree.check.kin import Kin
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import Budget, Rows
+from jobtree.check.rows import Budget
 from tests.check.outcome import plan_of
 from tests.check.scene import Scene, ago
 from tests.support.documents import envelope
@@ -19,7 +20,7 @@ from tests.support.documents import envelope
 def classes(scene: Scene) -> dict[str, str]:
     """The present class of each lease that is held."""
     snapshot = scene.snapshot()
-    case = Case(snapshot, Rows.of(snapshot), plan_of(scene, snapshot))
+    case = Case(Before.of(snapshot, scene.at).told, plan_of(scene, snapshot))
     caps = Caps(case)
     found = Present(Claims(case, caps), Ledger(case, caps)).classes
     return {name: found["default", name] for name in sorted(lease.name for lease in scene.old)}

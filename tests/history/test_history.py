@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from jobtree.check import Rows, check
+from jobtree.check import Before, check
 from jobtree.world import balances
 from jobtree.world.plan import Plan, Segment
 from tests.history.facts import history, leases
@@ -42,9 +42,9 @@ def test_every_second_is_as_a_slow_reading_has_it(steps: list[Step]) -> None:
 @given(histories())
 def test_the_checker_misses_no_second(steps: list[Step]) -> None:
     for cycle in play(steps):
-        rows = Rows.of(cycle.snapshot)
+        before = Before.of(cycle.snapshot, cycle.plan.at)
         for spoilt in in_other_seconds(cycle.plan):
-            assert check(cycle.snapshot, spoilt, rows) != []
+            assert check(cycle.snapshot, spoilt, before) != []
 
 
 @settings(max_examples=max(1, HISTORIES // 3))

@@ -59,7 +59,7 @@ class Payer(NamedTuple):
     @property
     def source(self) -> Source:
         """The payer without its nearness."""
-        return Source(self.envelope, self.rank == SPONSOR, self.limit, self.run_gpus)
+        return Source(self.envelope, self.loan, self.limit, self.run_gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,9 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
         sponsor = envelope.owner in sponsors
         if family is None and not sponsor:
             continue
-        lends = sponsor and family is not None and family != OWN and not envelope.shares and envelope.lends
+        lends = sponsor and envelope.lends and (family is None or not _shares(envelope, family))
         rank = SPONSOR if family is None or lends else family
-        near = rank == OWN or (rank <= COUSIN and envelope.shares)
-        why = "" if near else _refusal(envelope, rank, run)
-        why = why or _time_refusal(money, envelope, run)
+        why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, run)
         if why:
             later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
             refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
@@ -142,8 +140,15 @@ def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
     return [payer for _, payer in sorted(found, key=lambda f: f[0])], refused
 
 
+def _shares(envelope: Envelope, rank: int) -> bool:
+    """Does it pay for its own owner, or for a relative as near as that?"""
+    return rank == OWN or (rank <= COUSIN and envelope.shares)
+
+
 def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
     """Of a relative that does not share, or of a sponsor."""
+    if _shares(envelope, rank):
+        return ""
     if rank <= COUSIN:
         return f"{envelope.label} of {envelope.owner} ({RANK_NAMES[rank]}) does not share: its sharing is none"
     if not run.allow_borrow:

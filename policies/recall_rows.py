@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Final, NamedTuple
 
-from policies.classes import Part
+from policies.classes import OLD_LOAN, Part
 from policies.model import INF, Model
 from policies.recall_held import Held, Payment, Reason
 from policies.yielding import Limit, whole
@@ -123,7 +123,7 @@ class _Rows:
 
     def _nearer(self, part: Part, limit: Limit) -> _Near:
         """Payments that may recall the part at a limit: the same for all that stand alike."""
-        standings = tuple(near for near in range(part.place.standing) if self.problem.yielding.recalls(near, part))
+        standings = tuple(near for near in range(OLD_LOAN) if self.problem.yielding.recalls(near, part))
         found = self.near.get((limit, standings))
         if found is None:
             payments = [payment for payment in self.at[limit] if payment.standing in standings]

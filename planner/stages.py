@@ -7,7 +7,7 @@ in components, whole or in bands; their later stages are filled greedily and cer
 """
 
 from collections.abc import Callable, Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner import greedy, large, seating
@@ -46,7 +46,7 @@ START_STAGES = {"starts": False, "opportunistic": True}
 Sense = Literal["max", "min"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Certified:
     """A stage's value (of the draft as placed) and bound, in the stage's own integers.
 
@@ -61,9 +61,9 @@ class Certified:
     proven: bool = True
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """A draft with the room that it leaves, and the certificates of its stages.
+    """A draft that is finished, with the room that it leaves, and the certificates of its stages.
 
     ``recalled``: GPUs of running claims that lose their payer to its starts (stage 4); ``nearest``: what stage 7 cannot
     go below for these starts on these nodes; ``master``: the one that was solved last.
@@ -73,7 +73,7 @@ class Outcome:
     room: Room
     settings: Settings
     recalled: int
-    stages: list[Certified] = field(default_factory=list)
+    stages: tuple[Certified, ...] = ()
     nearest: int = 0
     master: Master | None = None
 
@@ -102,7 +102,7 @@ class Search:
         draft = Draft()
         self._top_up(room, draft)
         first = Outcome(draft, room, self.settings, recalled(self.problem, draft))
-        first.stages = self._certificates(first, {name: self._everything(name) for name in self._order()})
+        first = self._certified(first, {name: self._everything(name) for name in self._order()})
         yield first
         if self.problem.candidates:
             yield from self._solved(first)
@@ -145,16 +145,15 @@ class Search:
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
-                best.stages = self._certificates(best, everything | solved.bounds | ceiling)
+                best = self._certified(best, everything | solved.bounds | ceiling)
                 break
             outcome, failed = self._place(master, solved.solution, room)
             if self._rank(outcome) > self._rank(best):
                 best = outcome
             if master.integers > large.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
-                best.stages = self._certificates(best, everything | solved.bounds | ceiling)
+                best = self._certified(best, everything | solved.bounds | ceiling)
                 yield best
-            best.stages = self._certificates(best, self._conditional(solved, best) | ceiling)
-            best.master = master
+            best = replace(self._certified(best, self._conditional(solved, best) | ceiling), master=master)
             finer = self._finer(best, solved, split, failed)
             if master.integers > large.MIDDLE or finer is None:
                 break
@@ -310,7 +309,8 @@ class Search:
             return 0 if bound == INF else integer_bound(1000 * bound, least=True)
         return self._everything(name) if bound == INF else integer_bound(self._unit * bound)
 
-    def _certificates(self, outcome: Outcome, bounds: dict[str, int]) -> list[Certified]:
+    def _certified(self, outcome: Outcome, bounds: dict[str, int]) -> Outcome:
+        """The outcome with the certificates of its stages, given their bounds."""
         problem, draft = self.problem, outcome.draft
         found = []
         for name in self._order():
@@ -330,7 +330,7 @@ class Search:
         found.append(Certified("domains", "domains of runs", "min", domains, domains, proven=False))
         holes = compact.holes(outcome.room.domain_free())
         found.append(Certified("holes", "squared free GPUs of domains", "max", holes, holes, proven=False))
-        return found
+        return replace(outcome, stages=tuple(found))
 
 
 def incumbents(problem: Problem, new_room: Callable[[], Room], gap: float, seed: int) -> Iterator[Outcome]:

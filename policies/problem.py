@@ -68,14 +68,14 @@ class RunType:
         return sum(self.lowered.step)
 
     @cached_property
-    def pieces(self) -> list[tuple[Shape, int]]:
+    def pieces(self) -> tuple[tuple[Shape, int], ...]:
         """Shapes of the base, with how many of each a run has."""
         return _counted(self.lowered.pieces())
 
     @cached_property
-    def step_pieces(self) -> list[tuple[Shape, int]]:
+    def step_pieces(self) -> tuple[tuple[Shape, int], ...]:
         """Shapes of one step, likewise."""
-        return _counted(self.lowered.step_pieces()) if self.lowered.steps else []
+        return _counted(self.lowered.step_pieces()) if self.lowered.steps else ()
 
 
 @dataclass(frozen=True)
@@ -140,5 +140,5 @@ class Problem:
         return Lane(source.envelope, source.loan, self.book.money.region[site], source.limit)
 
 
-def _counted(shapes: list[Shape]) -> list[tuple[Shape, int]]:
-    return [(shape, shapes.count(shape)) for shape in sorted(set(shapes), reverse=True)]
+def _counted(shapes: list[Shape]) -> tuple[tuple[Shape, int], ...]:
+    return tuple((shape, shapes.count(shape)) for shape in sorted(set(shapes), reverse=True))

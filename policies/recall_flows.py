@@ -252,5 +252,5 @@ def _most(problem: Problem, members: list[int]) -> int:
     return sum(1000 * run.total + run.spare_gpus * problem.milli(active=False) for run in runs)
 
 
-def _weighed(problem: Problem, pieces: list[tuple[Shape, int]]) -> float:
+def _weighed(problem: Problem, pieces: Iterable[tuple[Shape, int]]) -> float:
     return sum(times * (shape.gpus + shape.spare_gpus * problem.milli(active=False) / 1000) for shape, times in pieces)

@@ -101,8 +101,7 @@ class _Rounding:
 
     def _settled(self, node: Node) -> float | None:
         """Fix what a node says, and who gives way. The node's bound; None: there is no point then."""
-        self.relaxed.only(node.fixings)
-        self.relaxed.go_to(node.basis)
+        self.relaxed.only(node.fixings, node.basis)
         held = self.master.held
         found: Found = node.point, node.bound
         if self.parts is not None:

@@ -142,10 +142,8 @@ class Branching:
 
         What it found none for may hold a plan worth as much as the node above: the certificate stays as high.
         """
-        bound = INF if above is None else above.bound
-        self.relaxed.only(fixings)
-        if above is not None:
-            self.relaxed.go_to(above.basis)
+        bound, basis = (INF, None) if above is None else (above.bound, above.basis)
+        self.relaxed.only(fixings, basis)
         found = self.relaxed.solve()
         self.solved += 1
         if found.values is None:

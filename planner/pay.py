@@ -8,7 +8,7 @@ Where the starts cannot all be paid (the master knows sites, not nodes), the mos
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from planner.relaxed import Relaxed
 from planner.rest import beside, fractional, made_whole, solve_rest, tight
 from planner.room import Room
 from planner.settling import settle
-from planner.solver import FEW_CUTS, LEAN, Floats, Settings, integer_bound, relax_both, solve
+from planner.solver import FEW_CUTS, LEAN, Floats, Settings, Solution, integer_bound, relax_both, solve
 from policies import payers, payments, recall_held
 from policies.model import Model
 from policies.payers import Source
@@ -55,6 +55,19 @@ class _PayModel:
     held: Held
 
 
+class _Begun(NamedTuple):
+    """The relaxation of a model, and its optimum."""
+
+    relaxed: Relaxed
+    found: Solution
+
+    @classmethod
+    def of(cls, built: _PayModel, settings: Settings) -> Self:
+        """Of the model as it is, for the objective that it has."""
+        relaxed = Relaxed(built.model, settings)
+        return cls(relaxed, relaxed.solve())
+
+
 def pay(
     problem: Problem,
     room: Room,
@@ -74,11 +87,15 @@ def pay(
     """
     built = _build(problem, room, draft, goes)
     _keep_all(built)
-    if goes is not None and not settled and Relaxed(built.model, settings).solve().infeasible:
-        built = _build(problem, room, draft, None)
-        _keep_all(built)
+    begun = None
+    if goes is not None and not settled:
+        built.model.maximise(built.held.objective())
+        begun = _Begun.of(built, settings)
+        if begun.found.infeasible:
+            built, begun = _build(problem, room, draft, None), None
+            _keep_all(built)
     model = built.model
-    values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None)
+    values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None, begun=begun)
     lost: list[int] = []
     if values is None and settled:
         return [], nearest
@@ -171,7 +188,7 @@ def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], 
     little = NEAR * float(problem.book.money.policy.age.unit)
     ranks = payers.objective(problem, built.purses, built.pay)
     model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
-    relaxed = _decided(built, settings)
+    relaxed = _decided(built, _Begun.of(built, settings))
     if relaxed is None:
         return None
     off = fractional(model, relaxed)
@@ -182,12 +199,16 @@ def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], 
 
 
 def _nearest(
-    problem: Problem, built: _PayModel, settings: Settings, paid: Floats | None = None
+    problem: Problem,
+    built: _PayModel,
+    settings: Settings,
+    paid: Floats | None = None,
+    begun: _Begun | None = None,
 ) -> tuple[Floats | None, int]:
     """Least Σ rank × milli, then on exact problems the earliest payers in each purse's order.
 
-    None: not all can be paid. ``paid``: whole payments that are known. Returns payments, and the bound of the second
-    objective in milli-GPUs × rank.
+    None: not all can be paid. ``paid``: whole payments that are known; ``begun``: what is known of who gives way.
+    Returns payments, and the bound of the second objective in milli-GPUs × rank.
     """
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)
@@ -201,7 +222,7 @@ def _nearest(
             if kept.values is None:
                 return None, 0
             model.keep(("recalled",), stay, kept.objective)
-    elif not _settle(built, settings, paid):
+    elif not _settle(built, settings, paid, begun):
         return None, 0
     else:  # a network but for spares, which count half: mostly its relaxation is whole
         near, relaxed = relax_both(model, ranks, order, settings)
@@ -228,17 +249,18 @@ def _nearest(
     return first.values if second.values is None else second.values, nearest
 
 
-def _settle(built: _PayModel, settings: Settings, paid: Floats | None) -> bool:
+def _settle(built: _PayModel, settings: Settings, paid: Floats | None, begun: _Begun | None) -> bool:
     """Fix who gives way: as few as can be found, or as beside ``paid`` where those are fewer.
 
-    ``paid``: whole payments that are known. False: the starts cannot all be paid.
+    ``paid``: whole payments that are known; ``begun``: the relaxation in which most stay, where it has been solved.
+    False: the starts cannot all be paid.
     """
     model, held = built.model, built.held
     if not held.columns:
         return True
     stay = held.objective()
     model.maximise(stay)
-    relaxed = _decided(built, settings)
+    relaxed = _decided(built, begun or _Begun.of(built, settings))
     if relaxed is None and paid is None:
         relaxed = solve(model, settings | QUICK).values
     chosen = max((each for each in (relaxed, paid) if each is not None), key=lambda each: _of(stay, each), default=None)
@@ -247,13 +269,12 @@ def _settle(built: _PayModel, settings: Settings, paid: Floats | None) -> bool:
     return chosen is not None
 
 
-def _decided(built: _PayModel, settings: Settings) -> Floats | None:
+def _decided(built: _PayModel, begun: _Begun) -> Floats | None:
     """The best point of the relaxation in which who gives way is decided. Those columns stay fixed."""
-    relaxed = Relaxed(built.model, settings)
-    point, value = relaxed.best()
+    point = begun.found.values
     if point is None or not built.held.columns:
         return point
-    found, _ = settle(relaxed, built.held, point, value)
+    found, _ = settle(begun.relaxed, built.held, point, begun.found.objective)
     if found is not None:
         _fix(built.model, {column: round(float(found[column])) for column in built.held.columns})
     return found

@@ -51,8 +51,11 @@ class Relaxed:
         self.lower[columns], self.upper[columns] = low, high
         self._highs.changeColsBounds(len(columns), columns.astype(np.int32), self.lower[columns], self.upper[columns])
 
-    def only(self, fixings: Mapping[int, tuple[float, float]]) -> None:
-        """Column → least and most, and the model's bounds for all else. Rows are as they were."""
+    def only(self, fixings: Mapping[int, tuple[float, float]], basis: Basis | None = None) -> None:
+        """Column → least and most, and the model's bounds for all else. Rows are as they were.
+
+        ``basis``: where the next solve begins; None: where the last one ended.
+        """
         self.raise_rows(dict.fromkeys(sorted(self._raised), 0.0))
         self._raised.clear()
         lower, upper = self.least.copy(), self.most.copy()
@@ -60,6 +63,8 @@ class Relaxed:
             lower[column], upper[column] = low, high
         changed = np.flatnonzero((lower != self.lower) | (upper != self.upper))
         self.put(changed, lower[changed], upper[changed])
+        if basis is not None:
+            self.go_to(basis)
 
     def within(self, columns: Ints, high: Floats, low: Floats | None = None) -> Found:
         """The best point under these bounds (equal ones without ``low``), which `undo` takes back."""

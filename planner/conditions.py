@@ -39,8 +39,8 @@ def phase(saying: Saying) -> Phase:
 
 def conditions(saying: Saying, before: Sequence[Condition], at: int) -> tuple[Condition, ...]:
     """Conditions that say so; one that said the same ``before`` stays as it is, with the time of its last change."""
-    if tuple([old.type for old in before]) == ORDER:
-        return tuple([_condition(*each, at) for each in zip(ORDER, saying, before, strict=True)])
+    if tuple(old.type for old in before) == ORDER:
+        return tuple(_condition(*each, at) for each in zip(ORDER, saying, before, strict=True))
     old = {condition.type: condition for condition in reversed(before)}
     return tuple(_condition(kind, said, old.get(kind), at) for kind, said in zip(ORDER, saying, strict=True))
 

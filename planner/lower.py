@@ -29,52 +29,56 @@ def few(waiting: int) -> bool:
     return waiting <= EXACT
 
 
-class _Live(NamedTuple):
-    """Payers as the model tells them apart; ``pool``: the number of their pool; ``lends``: is one of them a sponsor?"""
+class _Pool(NamedTuple):
+    """Payers as the model tells them apart; ``number``: the same for the same ones; ``lends``: is one a sponsor?"""
 
     sources: tuple[Source, ...]
-    pool: int
+    number: int
     lends: bool
 
 
-_NOBODY: Final = _Live((), -1, lends=False)
+_NOBODY: Final = _Pool((), -1, lends=False)
 """Of a run that starts unfunded by its own choice."""
 
 
 @dataclass
 class _Lowering:
-    """Answers shared by runs that ask the same. ``exact``: runs whose payers stand in another order differ in type."""
+    """Answers shared by runs that ask the same. ``exact``: runs whose payers stand in another order differ in type.
+
+    ``numbers``: of pools; ``pools``: by purse, and by what of its limits on single runs can bind; ``single``: by that,
+    payers as `_single` has them.
+    """
 
     fleet: Fleet
     book: CapBook
     leeway: Leeway
     exact: bool
-    pools: dict[object, int] = field(default_factory=dict)
-    live: dict[tuple[int, bool, int], _Live] = field(default_factory=dict)
+    numbers: dict[object, int] = field(default_factory=dict)
+    pools: dict[tuple[int, bool, int], _Pool] = field(default_factory=dict)
     single: dict[tuple[bool, int], dict[Source, Source | None]] = field(default_factory=dict)
     types: dict[tuple[object, ...], RunType] = field(default_factory=dict)
 
-    def payers(self, run: RunRow, purse: PayerList) -> tuple[_Live, int | None]:
+    def payers(self, run: RunRow, purse: PayerList) -> tuple[_Pool, int | None]:
         """The payers as the model tells them apart, and the run's borrow limit where it can bind.
 
         On large problems those that cannot pay are left out, and so is what no cap that could bind looks at.
         """
         borrows = run.max_borrow if purse.lends else None
         if self.exact:
-            return _Live(purse.sources, self.pools.setdefault(purse.payers, len(self.pools)), purse.lends), borrows
+            return _Pool(purse.sources, self.numbers.setdefault(purse.payers, len(self.numbers)), purse.lends), borrows
         if borrows is not None and borrows >= run.total:
             borrows = None
         most = run.total + run.spare_gpus if purse.limits_runs else 0
         asked = (purse.number, borrows is None, most)
-        if asked not in self.live:
+        if asked not in self.pools:
             known = self.single.setdefault(asked[1:], {})
             for source in purse.sources:
                 if source not in known:
                     known[source] = self._single(source, borrows is not None, most)
-            live = tuple(each for source in purse.sources if (each := known[source]) is not None)
-            pool = self.pools.setdefault(live, len(self.pools))
-            self.live[asked] = _Live(live, pool, any(source.loan for source in live))
-        found = self.live[asked]
+            mine = tuple(each for source in purse.sources if (each := known[source]) is not None)
+            number = self.numbers.setdefault(mine, len(self.numbers))
+            self.pools[asked] = _Pool(mine, number, any(source.loan for source in mine))
+        found = self.pools[asked]
         return found, borrows if found.lends else None
 
     def _single(self, source: Source, borrows: bool, most: int) -> Source | None:

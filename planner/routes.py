@@ -42,18 +42,18 @@ class _Asked(NamedTuple):
     max_borrow: int | None
 
 
-class _Purse(NamedTuple):
-    """Payers, nearest first. ``lent``: which are sponsors; ``lends``: is any; ``most``: their perRun.maxGPUs in
-    milli-GPUs, None where no one has any.
+class _Payers(NamedTuple):
+    """``near``: the payers of a purse, nearest first. ``lent``: which are sponsors; ``lends``: is any; ``most``: their
+    perRun.maxGPUs in milli-GPUs, None where no one has any.
     """
 
-    payers: tuple[Payer, ...]
+    near: tuple[Payer, ...]
     lent: Bools
     lends: bool
     most: Floats | None
 
     @classmethod
-    def of(cls, payers: tuple[Payer, ...]) -> "_Purse":
+    def of(cls, payers: tuple[Payer, ...]) -> "_Payers":
         """Of these payers."""
         lent = np.asarray([payer.loan for payer in payers], dtype=np.bool_)
         most = [payer.run_gpus for payer in payers]
@@ -65,13 +65,13 @@ class _Purse(NamedTuple):
 
 @dataclass(frozen=True)
 class _Ways:
-    """Lanes of a run's payers (rows, in the order of the ``purse``) in ``regions`` (columns).
+    """Lanes of a run's payers (rows, in the order of the ``payers``) in ``regions`` (columns).
 
     ``open``: places of regions in which something is left.
     """
 
     asked: _Asked
-    purse: _Purse
+    payers: _Payers
     regions: list[int]
     lanes: Ints
     open: list[int]
@@ -106,17 +106,17 @@ class Routes:
     def __init__(self, problem: Problem, purses: Purses) -> None:
         self._problem = problem
         self._used = purses.used
-        self._purses = {
-            number: _Purse.of(mine)
+        self._payers = {
+            number: _Payers.of(mine)
             for number, mine in {c.purse: c.payers for c in problem.candidates if c.payers}.items()
         }
-        sources = {number: [payer.source for payer in purse.payers] for number, purse in self._purses.items()}
+        sources = {number: [payer.source for payer in mine.near] for number, mine in self._payers.items()}
         asked = dict.fromkeys((c.purse, problem.types[c.type].sites) for c in problem.candidates if c.payers)
         self._lanes = Lanes(problem, {(number, sites): (sources[number], sites) for number, sites in asked})
         self._first: dict[tuple[bytes, frozenset[int]], int] = {}
         self._same: dict[_Asked, _Asked] = {}
-        self._whole = [max(0, cap.limit - used) for cap, used in zip(problem.book.caps, purses.used, strict=True)]
         left = left_of(problem, purses.used)
+        self._whole: list[int] = left.tolist()
         self._rooms = self._lanes.rooms(left)
         self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
         self._caps, self._weights = self._lanes.rows(len(left))
@@ -158,7 +158,7 @@ class Routes:
         return self._gaps[key]
 
     def _asked(self, candidate: Candidate) -> _Asked:
-        lends = self._purses[candidate.purse].lends
+        lends = self._payers[candidate.purse].lends
         sites = self._problem.types[candidate.type].sites
         return _Asked(candidate.purse, sites, candidate.run.max_borrow if lends else None)
 
@@ -179,7 +179,7 @@ class Routes:
                 prices = self._price(ways, slice(place, place + 1), left, taken)
                 price += float(prices.min())
                 near = int(prices.argmin())
-                taken.pay(ways.purse.payers[near], self._touched(int(ways.lanes[near, place]), taken), left)
+                taken.pay(ways.payers.near[near], self._touched(int(ways.lanes[near, place]), taken), left)
         return Gap(price, sorted(self._named(ways, taken), key=Missing.order))
 
     def _rest(self, ways: _Ways, place: int, need: int) -> float:
@@ -199,7 +199,7 @@ class Routes:
         lanes = ways.lanes[:, place]
         there = np.flatnonzero(self._rooms[lanes])
         for near, lane in zip(there.tolist(), lanes[there].tolist(), strict=True):
-            payer = ways.purse.payers[near]
+            payer = ways.payers.near[near]
             touched = self._touched(lane, taken)
             most = [-(-(need - total) // 1000) * 1000, *(taken.left[cap] // weight for cap, weight in touched)]
             if payer.loan and ways.asked.max_borrow is not None:
@@ -229,10 +229,10 @@ class Routes:
         price = (rises * self._prices[lanes]).sum(axis=2)
         if ways.asked.max_borrow is not None:
             over = max(0, taken.borrowed + milli - 1000 * ways.asked.max_borrow)
-            price[ways.purse.lent] += BORROW_PRICE * over
-        if ways.purse.most is not None:
-            paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.purse.payers])
-            price += RUN_PRICE * np.maximum(0.0, paid + milli - ways.purse.most)[:, None]
+            price[ways.payers.lent] += BORROW_PRICE * over
+        if ways.payers.most is not None:
+            paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.payers.near])
+            price += RUN_PRICE * np.maximum(0.0, paid + milli - ways.payers.most)[:, None]
         price[lanes < 0] = np.inf
         return np.asarray(price / 1000)
 
@@ -241,7 +241,7 @@ class Routes:
         limit = ways.asked.max_borrow
         if limit is not None and taken.borrowed > 1000 * limit:
             found.append(over_borrow_limit(-(-taken.borrowed // 1000) - limit, limit))
-        for payer in ways.purse.payers if ways.purse.most is not None else ():
+        for payer in ways.payers.near if ways.payers.most is not None else ():
             over = 0 if payer.run_gpus is None else taken.paid.get(payer.envelope, 0) - 1000 * payer.run_gpus
             if over > 0 and payer.run_gpus is not None:
                 label = self._problem.book.money.envelopes[payer.envelope].label
@@ -252,5 +252,5 @@ class Routes:
         if asked not in self._ways:
             grid = self._lanes.grids[asked.purse, asked.sites]
             there = np.flatnonzero(self._rooms[grid.lanes].any(axis=0)).tolist()
-            self._ways[asked] = _Ways(asked, self._purses[asked.purse], grid.regions, grid.lanes, there)
+            self._ways[asked] = _Ways(asked, self._payers[asked.purse], grid.regions, grid.lanes, there)
         return self._ways[asked]

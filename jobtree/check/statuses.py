@@ -33,7 +33,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         if status is None:
             yield _of(key, "conditions-present", "it has no status, and the plan gives it none")
             continue
-        told = _told(tuple([(each.type, each.status) for each in status.conditions]))
+        told = _told(tuple((each.type, each.status) for each in status.conditions))
         yield from _conditions(key, status, told)
         if run.total and not case.stands(run):
             leases = case.after(key)

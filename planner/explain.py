@@ -58,7 +58,9 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
         else:
             candidate = problem.candidates[(funded or ways)[0]]
             quotas = tree_shortages(problem, purses, candidate)
-            case = (candidate.type, candidate.purse, run.max_borrow, run.group, *quotas)
+            nowhere = not problem.types[candidate.type].sites
+            asked = run.access(state.policy.maintenance, state.at) if nowhere else run.selector
+            case = (candidate.type, candidate.purse, run.max_borrow, run.group, asked, *quotas)
             if run.key in together:
                 case = (*case, run.gang, run.gang_size)
             if case not in told:

@@ -17,7 +17,8 @@ from jobtree.api import Refusal, Time
 from jobtree.api.counted import counted
 from jobtree.check import Before, check
 from jobtree.cluster.protocol import Cluster
-from jobtree.world.intake import Intake, collector_paused
+from jobtree.world.collector import collector_paused
+from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot, take
 
@@ -115,12 +116,12 @@ def _carry_out(cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan,
     """
     with unbroken():
         with phase("write"):
-            lake.refuse_other(plan.at, snapshot, plan)
-            data = planjson.encode(plan)
-            writes = writes_for(intake, plan, data)
+            encoded = planjson.encode(plan)
+            lake.refuse_other(plan.at, snapshot, encoded)
+            writes = writes_for(intake, plan, encoded)
             cluster.write(writes, intake.revision)
         with phase("record"):
-            lake.write_cycle(snapshot, plan, phase.seconds, data)
+            lake.write_cycle(snapshot, plan, encoded, phase.seconds)
     return len(writes)
 
 

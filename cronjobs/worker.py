@@ -17,7 +17,7 @@ import msgspec
 
 from cronjobs import wire
 from cronjobs.frames import Frame
-from jobtree.world.intake import collector_paused
+from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner.incumbent import Incumbent

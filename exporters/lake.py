@@ -22,7 +22,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporters import planjson, records, storage
+from exporters import records, storage
 from jobtree.api import Policy, Refusal, Time, dec_hook, enc_hook
 from jobtree.api.policy import PolicySpec
 from jobtree.world import columns, digest
@@ -96,9 +96,9 @@ class Lake:
         if not storage.exists(path):
             storage.write(path, _parquet(snapshot.tables[name]))
 
-    def refuse_other(self, at: int, snapshot: Snapshot, plan: Plan | None = None) -> None:
+    def refuse_other(self, at: int, snapshot: Snapshot, encoded: bytes | None = None) -> None:
         """Raises Refusal where the lake is another cluster's, or where a record for ``at`` is there that was made from
-        another snapshot, or is another plan.
+        another snapshot, or is another plan than the one with these canonical bytes.
         """
         self.refuse_stranger()
         path = self.manifest_path(at)
@@ -108,7 +108,7 @@ class Lake:
         same = (there.snapshot, there.policy_digest, there.since) == (
             snapshot.digest, snapshot.policy_digest, snapshot.since
         )  # fmt: skip
-        if not same or (plan is not None and there.plan != _plan_digest(planjson.encode(plan))):
+        if not same or (encoded is not None and there.plan != _plan_digest(encoded)):
             raise Refusal(
                 f"it is the record of another decision for {Time(at)}, and stays; "
                 "time only goes forward: say a later --at, or another --lake",
@@ -116,16 +116,15 @@ class Lake:
             )
 
     def write_cycle(
-        self, snapshot: Snapshot, plan: Plan, timings: Mapping[str, float] | None = None, data: bytes | None = None
+        self, snapshot: Snapshot, plan: Plan, encoded: bytes, timings: Mapping[str, float] | None = None
     ) -> Path:
         """Stores a plan and, last, the manifest that completes the record; returns the manifest's path.
 
         The snapshot's tables have been written before, and no record of another decision is there (`refuse_other`); one
-        of the same has its timings renewed. ``data``: the plan's canonical bytes, where they are at hand. Raises
-        Refusal naming the file that cannot be written.
+        of the same has its timings renewed. ``encoded``: the plan's canonical bytes. Raises Refusal naming the file
+        that cannot be written.
         """
         path = self.manifest_path(plan.at)
-        data = data or planjson.encode(plan)
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
             jobtree=plan.jobtree,
@@ -135,12 +134,12 @@ class Lake:
             policy=msgspec.Raw(policy_json(snapshot.policy)),
             policy_digest=snapshot.policy_digest,
             tables=dict(snapshot.table_digests),
-            plan=_plan_digest(data),
+            plan=_plan_digest(encoded),
             timings=dict(timings or {}),
         )
         if self.cluster is not None and not storage.exists(self._mark):
             storage.write(self._mark, msgspec.json.encode(_Cluster(self.cluster)) + b"\n")
-        storage.write(plan_path(path), data)
+        storage.write(plan_path(path), encoded)
         storage.write(path, msgspec.json.format(msgspec.json.encode(manifest, enc_hook=enc_hook), indent=1) + b"\n")
         return path
 

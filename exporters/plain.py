@@ -81,8 +81,7 @@ def _value(value: Any) -> Any:
 
 @lru_cache(maxsize=65_536)  # every run has six of them, and most are alike
 def _condition(condition: Condition) -> Plain:
-    """The same as `status` of it: what is not there is empty here, a generation of 0 too."""
-    return {name: value for name, value in msgspec.to_builtins(condition, enc_hook=enc_hook).items() if value}
+    return status(condition)
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Plain:

@@ -4,7 +4,6 @@ import hashlib
 import math
 from typing import Final
 
-from exporters.planjson import encode as plan_bytes
 from jobtree.api import ObjectMeta, Policy, Time
 from jobtree.api import plan as api
 from jobtree.world import seen
@@ -27,10 +26,10 @@ def record(intake: Intake, at: int) -> dict[str, str]:
     return seen.record(intake.budgets, (intake.policy or Policy()).spec, intake.last_seen, at)
 
 
-def build(intake: Intake, plan: Plan, data: bytes | None = None) -> api.Plan:
+def build(intake: Intake, plan: Plan, encoded: bytes) -> api.Plan:
     """The object as it is written before anything else, in phase Planned.
 
-    ``data``: the plan's canonical bytes, where they are at hand.
+    ``encoded``: the plan's canonical bytes.
     """
     return api.Plan(
         metadata=ObjectMeta(name=name_of(plan), creation_timestamp=Time(plan.at)),
@@ -43,7 +42,7 @@ def build(intake: Intake, plan: Plan, data: bytes | None = None) -> api.Plan:
             budgets=seen.digest_of(record(intake, plan.at)),
             given=plan.given,
             changed=Time(plan.changed),
-            details=(api.Detail(name="plan", sha256=hashlib.sha256(data or plan_bytes(plan)).hexdigest()),),
+            details=(api.Detail(name="plan", sha256=hashlib.sha256(encoded).hexdigest()),),
         ),
         status=api.PlanStatus(
             phase="Planned",

@@ -38,14 +38,14 @@ _CLOCKED: Final = (
 Name = tuple[str, str]
 
 
-def writes_for(intake: Intake, plan: Plan, data: bytes | None = None) -> list[Write]:
+def writes_for(intake: Intake, plan: Plan, encoded: bytes) -> list[Write]:
     """What to write on top of the state that ``intake`` was read from. Under `mode: observe` only the Plan.
 
-    ``data``: the plan's canonical bytes, where they are at hand.
+    ``encoded``: the plan's canonical bytes.
     """
     policy = intake.policy or Policy()
     stored = {each.name: each for each in intake.plans}
-    record = planobject.build(intake, plan, data)
+    record = planobject.build(intake, plan, encoded)
     if policy.spec.mode == "observe":  # the next cycle still goes on from the last one that was carried out
         last = seen.last_plan(intake.plans)
         return [*_record(stored, record), *_expired(intake, plan, policy.spec.retention.plans, last)]

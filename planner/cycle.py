@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
-from jobtree.world.intake import collector_paused
+from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan, Prices
 from jobtree.world.snapshot import Snapshot
 from planner import stages

@@ -34,7 +34,7 @@ from jobtree.check.failures import Failures
 from jobtree.check.ledger import Ledger
 from jobtree.check.recall import Recall
 from jobtree.check.violation import Violation
-from jobtree.world.intake import collector_paused
+from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 

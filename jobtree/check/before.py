@@ -13,8 +13,8 @@ from jobtree.check.ledger import Ledger
 from jobtree.check.rows import Rows
 from jobtree.check.shape import lacks
 from jobtree.check.unplanned import Told, Unplanned
+from jobtree.world.collector import collector_paused
 from jobtree.world.given import given_of
-from jobtree.world.intake import collector_paused
 from jobtree.world.snapshot import Snapshot
 
 

@@ -1,9 +1,9 @@
 """Where the two programs begin. Nothing is imported before signals are taken care of, so that they end them quietly."""
 
-import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 _INTERRUPTED = 130
@@ -12,28 +12,36 @@ _INTERRUPTED = 130
 
 def kubectl_runs() -> int:
     """The program `kubectl-runs`; returns the exit code."""
-    try:
-        _prepare()
+
+    def begin() -> int:
         from jobtree.cli.runs import main
 
         return main()
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    finally:
-        gc.freeze()  # Python's end would walk over all that is left, to find garbage that goes with it anyway
+
+    return _run(begin)
 
 
 def jobtree() -> int:
     """The program `jobtree`; returns the exit code."""
-    try:
-        _prepare()
+
+    def begin() -> int:
         from jobtree.cli.operator import main
 
         return main()
+
+    return _run(begin)
+
+
+def _run(begin: Callable[[], int]) -> int:
+    try:
+        _prepare()
+        return begin()
     except KeyboardInterrupt:
         return _INTERRUPTED
     finally:
-        gc.freeze()  # Python's end would walk over all that is left, to find garbage that goes with it anyway
+        from jobtree.world.collector import forget_circles
+
+        forget_circles()
 
 
 def _prepare() -> None:

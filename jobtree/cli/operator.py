@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -90,10 +89,10 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.schedule import times
     from exporters.summary import headline
     from jobtree.api import Time
-    from jobtree.world.intake import collector_paused
+    from jobtree.world.collector import collector_paused, forget_circles
 
     lake = _lake(options, given.lake)
-    with collector_paused():  # to its end: the collector would begin with a walk over all that a cycle leaves behind
+    with collector_paused():  # to the end: it would begin with a walk over all that a cycle leaves behind
         cluster = options.cluster()
         for at in times(options.at, given.every, given.span):
             cluster.at = Time(at)
@@ -101,7 +100,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
                 result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
             _warn(result.plan)
             show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
-        gc.freeze()  # or it would begin with that walk as soon as it is let go
+        forget_circles()
     return 0
 
 

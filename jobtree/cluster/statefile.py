@@ -12,7 +12,8 @@ from jobtree.api import Refusal, Time
 from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
-from jobtree.world.intake import Intake, Key, Known, collector_paused, intake
+from jobtree.world.collector import collector_paused
+from jobtree.world.intake import Intake, Key, Known, intake, is_read
 
 
 class _Read(NamedTuple):
@@ -48,7 +49,7 @@ class StateFile:
         """
         with self._named(), collector_paused():
             self._last = last = self._read()
-            documents = [each for each in last.text.documents() if each.key != without]
+            documents = [each for each in last.text.documents() if is_read(each.key) and each.key != without]
             found = [(each.key, self._first_seen(each)) for each in documents]
             return intake(found, last.revision, self._known, self.at)
 

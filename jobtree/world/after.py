@@ -12,8 +12,8 @@ import pyarrow as pa
 from jobtree.api import Time
 from jobtree.world import rows, schema, seen, values
 from jobtree.world.balances import accounts_of
+from jobtree.world.collector import collector_paused
 from jobtree.world.columns import canonical, replaced
-from jobtree.world.intake import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.rows_runs import outcome_of, status_json
 from jobtree.world.snapshot import Snapshot, seen_tables

@@ -4,9 +4,7 @@ One bad object never stops anything: it is quarantined with the sentence that sa
 broken Policy refuses the whole, since nothing may be planned by other rules than the ones that were meant.
 """
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -33,6 +31,7 @@ from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
 from jobtree.world import annotations, balances, config_maps, holdings, leases, needs, seen, unread
 from jobtree.world.balances import Part
+from jobtree.world.collector import collector_paused
 from jobtree.world.config_maps import ConfigMap
 from jobtree.world.lost import lost
 from jobtree.world.unread import UnreadLease
@@ -197,18 +196,6 @@ def intake(
         if known:
             known.keep(names, reading.made)
         return reading.done()
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """For work that makes hundreds of thousands of objects and no cycles: the collector would walk them in vain."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Made(NamedTuple):

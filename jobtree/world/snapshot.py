@@ -12,7 +12,8 @@ import pyarrow as pa
 from jobtree.api import Lease, Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
 from jobtree.world.balances import LeaseName, whole
-from jobtree.world.intake import Intake, collector_paused
+from jobtree.world.collector import collector_paused
+from jobtree.world.intake import Intake
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from exporters import planjson
 from exporters.writes import writes_for
 from jobtree.api import ObjectMeta, Plan, Time
 from jobtree.api.plan import PlanPhase, PlanSpec, PlanStatus, Solver
@@ -214,7 +215,8 @@ def test_a_crash_after_any_write_gives_no_run_what_it_had_lost(later: int) -> No
         return {run["metadata"]["name"]: (run["status"]["phase"], str(run["status"].get("funding"))) for run in runs}
 
     whole = contested()
-    writes = writes_for(whole.read(), plan_of(take(whole.read()), AT))
+    made = plan_of(take(whole.read()), AT)
+    writes = writes_for(whole.read(), made, planjson.encode(made))
     edits.apply(whole.text, writes, Time(AT))
     assert [phase for phase, _ in settled(whole).values()] == ["Running", "Running", "Pending"]
     for done in range(len(writes)):
@@ -222,5 +224,5 @@ def test_a_crash_after_any_write_gives_no_run_what_it_had_lost(later: int) -> No
         edits.apply(crashed.text, writes[:done], Time(AT))
         then = plan_of(take(crashed.read()), AT + later)
         assert list(check(take(crashed.read()), then)) == []
-        edits.apply(crashed.text, writes_for(crashed.read(), then), Time(AT + later))
+        edits.apply(crashed.text, writes_for(crashed.read(), then, planjson.encode(then)), Time(AT + later))
         assert settled(crashed) == settled(whole)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from exporters import planjson
 from exporters.writes import writes_for
 from jobtree.check import Violation, check
 from jobtree.cluster.statefile import StateFile
@@ -43,7 +44,7 @@ def cycle(path: Path, at: int, *, write: bool = True) -> Cycle:
     snapshot = take(intake)
     made = plan(snapshot, at)
     if write:
-        cluster.write(writes_for(intake, made), intake.revision)
+        cluster.write(writes_for(intake, made, planjson.encode(made)), intake.revision)
     return Cycle(made, check(snapshot, made))
 
 

@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporters import planjson
 from exporters.writes import writes_for
 from jobtree.api import Duration, Time
 from jobtree.api.policy import PolicySpec, RetentionPolicy
 from jobtree.cluster import edits
+from jobtree.cluster.protocol import Write
 from jobtree.world import balances as balances_record
 from jobtree.world.balances import Account
+from jobtree.world.intake import Intake
+from jobtree.world.plan import Plan
 from jobtree.world.snapshot import take
 from planner import plan
 from policies import retention
@@ -252,22 +256,27 @@ def crashes(data: st.DataObject, made: Callable[[], Cluster]) -> list[str]:
         whole.cycle(at)
 
     read = crashed.read()
-    writes = writes_for(read, plan(take(read), T0 + 80))
+    writes = carrying_out(read, plan(take(read), T0 + 80))
     assert [write.verb for write in writes].count("delete") == 4
     done = writes[: data.draw(st.integers(0, len(writes)))]
     edits.apply(crashed.text, done, Time(T0 + 80))
     crashed.cycle(T0 + 100)
     assert left(crashed) == left(whole)
     assert left(crashed)[0] == []
-    edits.apply(crashed.text, writes_for(crashed.read(), plan(take(crashed.read()), T0 + 110)), Time(T0 + 110))
+    edits.apply(crashed.text, carrying_out(crashed.read(), plan(take(crashed.read()), T0 + 110)), Time(T0 + 110))
     assert left(crashed) == left(whole)
     return left(whole)[1]
+
+
+def carrying_out(read: Intake, decided: Plan) -> list[Write]:
+    """What is written of a plan."""
+    return writes_for(read, decided, planjson.encode(decided))
 
 
 def test_the_same_writes_made_again_prune_nothing_more() -> None:
     cluster = closed()
     read = cluster.read()
     decided = plan(take(read), T0 + 80)
-    edits.apply(cluster.text, writes_for(read, decided), Time(T0 + 80))
-    again = [(write.verb, str(write.ref)) for write in writes_for(cluster.read(), decided)]
+    edits.apply(cluster.text, carrying_out(read, decided), Time(T0 + 80))
+    again = [(write.verb, str(write.ref)) for write in carrying_out(cluster.read(), decided)]
     assert again == [("patch", "Plan 20260101t000120z"), ("patch", "Plan 20260101t000120z")]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporters import planjson
 from exporters.plain import merge_patch, status, status_patch
 from exporters.writes import usage_is_due, writes_for
 from jobtree.api import Plan as PlanObject
@@ -109,7 +110,7 @@ def test_usage_is_rewritten_when_more_than_the_clock_moved_it_else_every_ten_min
 
 
 def written(world: World, plan: Plan) -> list[Write]:
-    return writes_for(StateFile(world.save(), AT).read(), plan)
+    return writes_for(StateFile(world.save(), AT).read(), plan, planjson.encode(plan))
 
 
 def test_the_plan_comes_first_and_last_and_closures_come_before_creations() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from exporters import planjson
 from exporters.writes import writes_for
 from jobtree.api import Time
 from jobtree.check import check
@@ -91,7 +92,7 @@ class Cluster:
         planning = Planning(snapshot, at)
         plan = planning.finish(next(planning.incumbents()))
         assert [str(violation) for violation in check(snapshot, plan)] == []
-        edits.apply(self.text, writes_for(read, plan), Time(at))
+        edits.apply(self.text, writes_for(read, plan, planjson.encode(plan)), Time(at))
         return Played(at, before, snapshot, plan, self.documents())
 
 

@@ -32,7 +32,8 @@ def plan_of(snapshot: Snapshot, at: int = AT) -> Plan:
 
 def store(lake: Lake, snapshot: Snapshot, at: int = AT) -> Path:
     lake.write_tables(snapshot)
-    return lake.write_cycle(snapshot, plan_of(snapshot, at), {"plan": 1.5})
+    plan = plan_of(snapshot, at)
+    return lake.write_cycle(snapshot, plan, planjson.encode(plan), {"plan": 1.5})
 
 
 WORLD = snapshot_of(world())

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from exporters import planjson
 from exporters.lake import Lake
 from jobtree.api import Refusal
 from jobtree.world.plan import Plan, Solver
@@ -26,7 +27,7 @@ def lake(tmp_path: Path) -> Path:
             policy=snapshot.policy_digest,
             solver=Solver(name="", version="", options={}),
         )
-        Lake(root).write_cycle(snapshot, plan)
+        Lake(root).write_cycle(snapshot, plan, planjson.encode(plan))
     return root
 
 
@@ -71,7 +72,7 @@ def test_every_report_runs_on_an_empty_world(tmp_path: Path) -> None:
     snapshot = worlds.snapshot(path, [])
     Lake(tmp_path / "lake").write_tables(snapshot)
     plan = Plan(jobtree="0", at=0, cycle="c", snapshot="", policy="", solver=Solver(name="", version="", options={}))
-    Lake(tmp_path / "lake").write_cycle(snapshot, plan)
+    Lake(tmp_path / "lake").write_cycle(snapshot, plan, planjson.encode(plan))
 
     assert {name: len(query(tmp_path / "lake", name)) for name in names()} == dict.fromkeys(names(), 0)
 

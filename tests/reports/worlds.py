@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from exporters import planjson
 from exporters.lake import Lake
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Prices, Solver, Wait
@@ -112,4 +113,4 @@ def record(
         waits=list(waits),
         prices=prices,
     )
-    return Lake(lake).write_cycle(found, plan)
+    return Lake(lake).write_cycle(found, plan, planjson.encode(plan))

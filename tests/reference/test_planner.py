@@ -14,6 +14,8 @@ from tests.reference import worlds
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
+from tests.support import documents as doc
+from tests.support.times import moment
 
 WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540"))
 """How many worlds in all; `make nightly` asks for a hundred thousand."""
@@ -35,6 +37,27 @@ def test_small_worlds_are_planned_to_the_optimum(kind: str) -> None:
         assert {name: stage.bound for name, stage in stages.items()} == optimum
 
     holds()
+
+
+def test_of_runs_worth_nearly_the_same_none_starts_in_part() -> None:
+    east = {"metadata": {"labels": {"region": "us-east"}}}
+    west = doc.envelope(4, selector={"region": "us-west"})
+    fleet = [doc.node("a", 4, domain="A"), doc.merge(doc.node("b", 4, domain="B"), east)]
+    runs = [
+        doc.merge(
+            doc.run(name, 4),
+            {"metadata": {"creationTimestamp": moment(age)}, "spec": {"funding": {"opportunistic": fills}}},
+        )
+        for name, age, fills in (("oldest", "-180003s", True), ("old", "-180000s", False), ("young", "-5h", True))
+    ]
+    plan = planner.plan(worlds.snapshot([*fleet, doc.budget("org:a", [west]), *runs]), AT)
+
+    # A hundredth of the oldest, unfunded, would be worth more than as much of the youngest.
+    starts, filled = 4 * (86_400 + 180_003), 4 * (86_400 + 5 * 3600)
+    stages = {stage.name: (stage.value, stage.bound) for stage in plan.stages if stage.name in STAGES}
+    assert stages == {
+        "starts": (starts, starts), "recalled": (0, 0), "opportunistic": (filled, filled), "payers": (0, 0)
+    }  # fmt: skip
 
 
 @given(worlds.worlds("all"), st.randoms(use_true_random=False))

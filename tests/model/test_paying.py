@@ -1,14 +1,28 @@
 """Who pays for starts that lie on nodes: as many of them as can be paid for, whatever the master thought."""
 
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from planner import Planning
-from planner.pay import pay
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from jobtree.check import check
+from planner import Planning, pay
+from planner.draft import Draft
+from planner.incumbent import Incumbent
+from planner.stages import Outcome, recalled
+from tests.reference import worlds
+from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.times import moment
 
 BEFORE: Final = [doc.node("n0"), doc.budget("org:a", [doc.envelope(8)]), doc.run("child", 8, "org:a:x")]
 RECALLING: Final = World([*BEFORE, doc.node("n1"), doc.run("own", 4, "org:a")], BEFORE)
+PLENTY: Final = 1000
+"""GPUs of an envelope that pays for whatever there is."""
 
 
 def test_where_those_that_may_give_way_are_too_few_all_may() -> None:
@@ -17,7 +31,83 @@ def test_where_those_that_may_give_way_are_too_few_all_may() -> None:
     draft = outcome.draft
     before = dict(draft.paid)
 
-    lost, _ = pay(planning.problem, outcome.room, draft, outcome.settings, frozenset())
+    lost, _ = pay.pay(planning.problem, outcome.room, draft, outcome.settings, frozenset())
 
     assert list(before) != []
     assert (lost, draft.paid) == ([], before)
+
+
+class Paid(NamedTuple):
+    """What is paid of starts: its worth in GPU-seconds of weight, and what is wrong with the plan."""
+
+    worth: int
+    wrong: list[str]
+
+
+@st.composite
+def crowded(draw: worlds.Draw) -> World:
+    """More runs on two dozen GPUs than a family and a lender have money for."""
+    lending = {"allow": True, "maxConcurrency": draw(st.integers(1, 4))}
+    money = [doc.budget(owner, [doc.envelope(draw(st.integers(1, 8)))]) for owner in worlds.FAMILY[:3]]
+    money.append(doc.budget("org:b", [doc.envelope(draw(st.integers(1, 8)), lending=lending)]))
+    runs = []
+    for number in range(draw(st.integers(3, 7))):
+        run = doc.run(f"r{number}", draw(st.sampled_from([1, 2, 3, 4, 6])), draw(st.sampled_from(worlds.FAMILY[:3])))
+        created = moment(f"-{draw(st.sampled_from([0, 5, 40, 100]))}h")
+        funding = draw(st.sampled_from([{}, {"allowBorrow": True, "sponsors": ["org:b"]}]))
+        spec = {"funding": funding, "spares": draw(st.sampled_from([0, 0, 1]))}
+        runs.append(doc.merge(run, {"metadata": {"creationTimestamp": created}, "spec": spec}))
+    return World([*(doc.node(f"n{number}") for number in range(3)), *money, *runs])
+
+
+@pytest.mark.parametrize(("some", "many"), [(crowded(), 30), (worlds.worlds("recall"), 6)], ids=["crowded", "recall"])
+def test_what_is_paid_in_parts_is_no_more_than_can_be_and_where_it_is_much_less_all_is_weighed(
+    some: SearchStrategy[World], many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @settings(max_examples=many)
+    @given(some)
+    def holds(world: World) -> None:
+        wanted = next(Planning(rich(world).snapshot(), AT).outcomes())
+        exact = paid(world, wanted)
+        with monkeypatch.context() as patch:
+            plan_as_large(patch)
+            patch.setattr(pay, "PARTS", 0)
+            in_parts = paid(world, wanted)
+            patch.setattr(pay, "WHOLE", PLENTY * PLENTY)
+            weighed = paid(world, wanted)
+
+        assert [exact.wrong, in_parts.wrong, weighed.wrong] == [[], [], []]
+        assert in_parts.worth <= exact.worth
+        assert (1 - pay.MUCH) * exact.worth <= weighed.worth <= exact.worth
+
+    holds()
+
+
+def paid(world: World, wanted: Outcome) -> Paid:
+    """As much of what is ``wanted`` as can be paid."""
+    planning = Planning(world.snapshot(), AT)
+    problem = planning.problem
+    draft = Draft(wanted.draft.starts, wanted.draft.pieces)
+    lost, _ = pay.pay(problem, wanted.room, draft, wanted.settings)
+    kept = Draft(
+        [start for start in draft.starts if start.candidate not in lost],
+        [piece for piece in draft.pieces if piece.candidate not in lost],
+        draft.paid,
+    )
+    plan = planning.finish(Incumbent.of(replace(wanted, draft=kept, recalled=recalled(problem, kept), stages=())))
+    started = [problem.candidates[start.candidate] for start in kept.starts]
+    worth = sum(problem.types[each.type].base_gpus * each.weight for each in started)
+    return Paid(worth, [str(violation) for violation in check(planning.snapshot, plan)])
+
+
+def rich(world: World) -> World:
+    """The same world with envelopes that have GPUs in plenty."""
+    return World([plenty(each) for each in world.documents], world.earlier, world.since)
+
+
+def plenty(document: doc.Document) -> doc.Document:
+    """Of a Budget one with envelopes of PLENTY."""
+    if document["kind"] != "Budget":
+        return document
+    envelopes = [each | {"concurrency": PLENTY} for each in document["spec"]["envelopes"]]
+    return doc.merge(document, {"spec": {"envelopes": envelopes, "aggregateCaps": None}})

@@ -34,11 +34,6 @@ class Part:
     rooms: Ints
     weights: tuple[Ints, Ints, Floats]
 
-    @property
-    def integers(self) -> int:
-        """How many columns are integer."""
-        return sum(self.model.integer)
-
     def use(self, point: Floats) -> Floats:
         """What a point of the part takes of ``rooms``."""
         row, column, weight = self.weights

@@ -151,7 +151,7 @@ def violations(case: Case, entered: Ledger) -> Iterator[Violation]:
         for segment in segments:
             if segment.since < case.at and (last is None or segment.since <= last):
                 sentence = f"a segment from {segment.since} is in the time that the cycle at {last} has settled"
-                yield Violation("segments-append-only", f"Lease {namespace}/{name}", sentence)
+                yield Violation.of_lease("segments-append-only", (namespace, name), sentence)
     if last is not None and case.at - last > 1:
         past = Past(case, last)
         groups = past.groups()
@@ -211,7 +211,7 @@ def _turned(past: Past, group: Group, at: int) -> Iterator[Violation]:
                     f"from {at} on its ledger says {given[0]} at {given[1]} millicredits; in the order of claims it was"
                     f" {wanted[0]} at {wanted[1]}"
                 )
-                yield Violation("class-derived", f"Lease {lease.namespace}/{lease.name}", sentence)
+                yield Violation.of_lease("class-derived", lease.key, sentence)
 
 
 def _overdrawn(past: Past, group: Group, at: int, ledger: Ledger) -> Iterator[Violation]:

@@ -18,7 +18,7 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
     """Each closure for itself, then what stays open and must not."""
     for (namespace, name), times in Counter((each.namespace, each.name) for each in case.plan.closures).items():
         if times > 1:
-            yield Violation("closed-monotone", f"Lease {namespace}/{name}", f"the plan closes it {times} times")
+            yield Violation.of_lease("closed-monotone", (namespace, name), f"the plan closes it {times} times")
     for closure in case.plan.closures:
         yield from _closure(case, failures, closure)
     for key, leases in case.held_by.items():
@@ -27,7 +27,7 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
             word = "is gone" if case.is_gone(lease) else ended
             if word:
                 sentence = f"it stays open, and its run {word}"
-                yield Violation("terminal-holds-nothing", f"Lease {lease.namespace}/{lease.name}", sentence)
+                yield Violation.of_lease("terminal-holds-nothing", lease.key, sentence)
 
 
 def _closure(case: Case, failures: Failures, closure: Closure) -> Iterator[Violation]:

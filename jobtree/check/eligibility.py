@@ -54,7 +54,7 @@ def _maintained(case: Case, key: RunKey, node: Node) -> Iterator[Violation]:
         meets = case.at < each.end and (left is None or case.at + left > each.start)
         if meets and has_labels(node, tuple(sorted(each.selector.items()))):
             sentence = f"node {node.name} is in maintenance from {each.start} to {each.end}"
-            yield Violation("maintenance", f"Run {'/'.join(key)}", sentence)
+            yield Violation.of_run("maintenance", key, sentence)
 
 
 def _tolerated(run: Run, key: str, value: str | None, effect: str) -> bool:

@@ -36,4 +36,4 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
     for lease in case.held:
         if lease.node in failures.surely:
             sentence = f"it stays open on node {lease.node}, which has failed"
-            yield Violation("node-failure", f"Lease {lease.namespace}/{lease.name}", sentence)
+            yield Violation.of_lease("node-failure", lease.key, sentence)

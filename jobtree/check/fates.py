@@ -63,4 +63,4 @@ def _may_complete(case: Case, run: Run) -> bool:
 
 
 def _of(key: RunKey, message: str) -> Violation:
-    return Violation("outcome-follows", f"Run {'/'.join(key)}", message)
+    return Violation.of_run("outcome-follows", key, message)

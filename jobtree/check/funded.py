@@ -18,7 +18,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         else:
             payer = label(lease.payer) if lease.payer else "nobody"
             sentence = f"it would be unfunded from the start at {payer}: {refused.words}"
-            yield Violation(refused.invariant, f"Lease {lease.namespace}/{lease.name}", sentence)
+            yield Violation.of_lease(refused.invariant, lease.key, sentence)
     for lease in case.held:
         if case.is_frozen(lease):
             yield from _frozen(case, lease)
@@ -31,9 +31,9 @@ def _born(case: Case, lease: Held, expected: str) -> Iterator[Violation]:
     given = tuple((name, since, until, _rate(name, rate)) for name, since, until, rate in lease.funding)
     wanted = ((expected, case.at, None, _expected_rate(case, lease, expected)),)
     if given != wanted and (lease.payer is not None or given):
-        yield Violation(
+        yield Violation.of_lease(
             "class-derived",
-            f"Lease {lease.namespace}/{lease.name}",
+            lease.key,
             f"its ledger starts as {given}, and should as {wanted} (class, from, to, millicredits)",
         )
 
@@ -44,9 +44,9 @@ def _recorded(case: Case, lease: Held, expected: str) -> Iterator[Violation]:
         name, rate = segment.funding_class, segment.rate_milli
     wanted = _expected_rate(case, lease, expected)
     if (name, _rate(name, rate)) != (expected, wanted):
-        yield Violation(
+        yield Violation.of_lease(
             "class-derived",
-            f"Lease {lease.namespace}/{lease.name}",
+            lease.key,
             f"with this plan its ledger ends as {name} at {_rate(name, rate)} millicredits; in the order of claims it"
             f" is {expected} at {wanted}",
         )
@@ -55,9 +55,9 @@ def _recorded(case: Case, lease: Held, expected: str) -> Iterator[Violation]:
 def _frozen(case: Case, lease: Held) -> Iterator[Violation]:
     """From now on: before, its Budget was as the last cycle saw it."""
     if any(segment.since == case.at for segment in case.appended.get(lease.key, ())):
-        yield Violation(
+        yield Violation.of_lease(
             "class-derived",
-            f"Lease {lease.namespace}/{lease.name}",
+            lease.key,
             f"its class changes, though Budget {lease.budget} is quarantined and what it pays stays as it was",
         )
 

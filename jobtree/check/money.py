@@ -36,7 +36,7 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
 
 
 def _of(lease: Held, invariant: str, message: str) -> Violation:
-    return Violation(invariant, f"Lease {lease.namespace}/{lease.name}", message)
+    return Violation.of_lease(invariant, lease.key, message)
 
 
 def _missing(case: Case, lease: Held, payer: EnvelopeKey) -> Violation:
@@ -107,7 +107,7 @@ def _per_run(case: Case, key: RunKey) -> Iterator[Violation]:
         most = None if envelope is None or envelope.per_run_gpus is None else 1000 * envelope.per_run_gpus
         if most is not None and taken[payer] > most:
             sentence = f"it takes {taken[payer]} milli-GPUs of {label(payer)}, which gives one run {most}"
-            yield Violation("per-run-gpus", f"Run {'/'.join(key)}", sentence)
+            yield Violation.of_run("per-run-gpus", key, sentence)
 
 
 def _borrowed(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violation]:
@@ -115,7 +115,7 @@ def _borrowed(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violati
     fresh = any(lease.active and caps.is_loan(lease) for lease in case.new_by[key])
     if fresh and run.max_borrow is not None and loans > run.max_borrow:
         sentence = f"it borrows {loans} GPUs, more than its maxBorrowGPUs of {run.max_borrow}"
-        yield Violation("borrow-limit", f"Run {'/'.join(key)}", sentence)
+        yield Violation.of_run("borrow-limit", key, sentence)
 
 
 def _unfunded(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
@@ -126,7 +126,7 @@ def _unfunded(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
         return
     if not run.opportunistic:
         sentence = f"{unpaid} of its new GPUs are paid by nobody, and it is not opportunistic"
-        yield Violation("funded-start", f"Run {'/'.join(key)}", sentence)
+        yield Violation.of_run("funded-start", key, sentence)
     elif any(lease.payer is not None for lease in fresh):
         sentence = f"{unpaid} of its new GPUs are paid by nobody and the others are paid: a start is one or the other"
-        yield Violation("funded-start", f"Run {'/'.join(key)}", sentence)
+        yield Violation.of_run("funded-start", key, sentence)

@@ -24,14 +24,14 @@ def violations(case: Case) -> Iterator[Violation]:
     names = [(each.namespace, each.name) for each in case.plan.pruned]
     for name, times in Counter(names).items():
         if times > 1:
-            yield Violation("unique-names", f"Lease {'/'.join(name)}", f"the plan prunes it {times} times")
+            yield Violation.of_lease("unique-names", name, f"the plan prunes it {times} times")
     for broken in sorted(filter(_is_record, case.quarantined)) if names else ():
         yield Violation("prune-due", " ".join([broken[0], "/".join(broken[1:])]), "leases go, and it cannot be read")
     for name in names:
         lease = case.leases.get(name)
         why = "is not there" if lease is None else _needed(case, lease)
         if why:
-            yield Violation("prune-due", f"Lease {'/'.join(name)}", f"it goes, and it {why}")
+            yield Violation.of_lease("prune-due", name, f"it goes, and it {why}")
     yield from _sums(case, [lease for name in names if (lease := case.leases.get(name)) is not None])
 
 

@@ -67,7 +67,7 @@ class Recall:
                         if beside.classes[lease.key] != "unfunded":
                             payer = label(cluster[place].payer)
                             sentence = f"starts leave it without {payer} that it does not have to give way to"
-                            yield Violation("recall-justified", f"Lease {lease.namespace}/{lease.name}", sentence)
+                            yield Violation.of_lease("recall-justified", lease.key, sentence)
 
     def _yields(self, claim: Claim) -> bool:
         """Has the world changed since the claim was admitted?"""

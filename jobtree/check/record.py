@@ -118,11 +118,11 @@ STAGES: Mapping[str, Callable[[_Books], int]] = {
 def _waits(case: Case) -> Iterator[Violation]:
     for key, times in Counter((wait.namespace, wait.name) for wait in case.plan.waits).items():
         if times > 1:
-            yield Violation("unique-names", f"Run {'/'.join(key)}", f"the plan tells {times} times why it waits")
+            yield Violation.of_run("unique-names", key, f"the plan tells {times} times why it waits")
         run = case.run_of(key)
         if run is None or case.after(key):
             state = "is not there" if run is None else "holds leases"
-            yield Violation("wait-or-start", f"Run {'/'.join(key)}", f"the plan says why it waits, and it {state}")
+            yield Violation.of_run("wait-or-start", key, f"the plan says why it waits, and it {state}")
     for wait in case.plan.waits:
         unordered = any(
             one.unit == other.unit and one.amount < other.amount
@@ -130,12 +130,12 @@ def _waits(case: Case) -> Iterator[Violation]:
         )
         if unordered or any(short.amount <= 0 for short in wait.shorts) or wait.deficit_gpus < 0:
             sentence = "its shortages are not positive and largest first"
-            yield Violation("wait-words", f"Run {wait.namespace}/{wait.name}", sentence)
+            yield Violation.of_run("wait-words", (wait.namespace, wait.name), sentence)
         if not wait.reason or not wait.message:
-            yield Violation("wait-words", f"Run {wait.namespace}/{wait.name}", "it waits without reason or sentence")
+            yield Violation.of_run("wait-words", (wait.namespace, wait.name), "it waits without reason or sentence")
     told = {(wait.namespace, wait.name) for wait in case.plan.waits}
     for key, run in case.runs.items():
         live = run.total and run.state == "Active" and not run.deleting and not run.array
         waiting = live and not case.after(key) and not case.stands(run)
         if waiting and key not in told and case.phase_after(key) not in ("Completed", "Failed"):
-            yield Violation("wait-or-start", f"Run {'/'.join(key)}", "it neither starts nor is told why it waits")
+            yield Violation.of_run("wait-or-start", key, "it neither starts nor is told why it waits")

@@ -30,7 +30,7 @@ def violations(case: Case) -> Iterator[Violation]:
     for key, leases in case.held_by.items():
         if key not in case.new_by and case.told.lacking[key]:
             sentence = f"it would run on with {width(leases)} GPUs, and lacks others of its width or groups"
-            yield _of(key, "running-has-width", sentence)
+            yield Violation.of_run("running-has-width", key, sentence)
 
 
 def _shape(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
@@ -58,10 +58,6 @@ def lacks(case: Unplanned, key: RunKey) -> bool:
     return bool(held) and less and not case.may_be_unread(run)
 
 
-def _of(key: RunKey, invariant: str, message: str) -> Violation:
-    return Violation(invariant, f"Run {'/'.join(key)}", message)
-
-
 def width(leases: list[Held]) -> int:
     """Active GPUs."""
     return sum(lease.gpus for lease in leases if lease.active)
@@ -71,22 +67,28 @@ def _width(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Vi
     held = width(leases)
     if run.min_total is None:
         if held != run.total:
-            yield _of(key, "running-has-width", f"it would run on {held} GPUs; its width is {run.total}")
+            yield Violation.of_run("running-has-width", key, f"it would run on {held} GPUs; its width is {run.total}")
         return
     least, most = run.min_total, run.max_total or run.min_total
     if not least <= held <= most:
-        yield _of(key, "running-has-width", f"it would run on {held} GPUs; its widths are {least} to {most}")
+        yield Violation.of_run(
+            "running-has-width", key, f"it would run on {held} GPUs; its widths are {least} to {most}"
+        )
     if run.step and (held - least) % run.step:
-        yield _of(key, "width-on-step", f"a width of {held} is no whole number of steps of {run.step} above {least}")
+        yield Violation.of_run(
+            "width-on-step", key, f"a width of {held} is no whole number of steps of {run.step} above {least}"
+        )
     if key in case.starting and held > run.total:
-        yield _of(key, "width-on-step", f"it starts on {held} GPUs, more than its totalGPUs of {run.total}")
+        yield Violation.of_run(
+            "width-on-step", key, f"it starts on {held} GPUs, more than its totalGPUs of {run.total}"
+        )
     before = width(case.open_by.get(key, []))
     if key not in case.starting and held > before:
         steps = -(-(held - before) // (run.step or 1))
         allowed = case.policy.elasticity.max_grow_steps_per_cycle
         if held > (run.desired or most) or steps > allowed:
             sentence = f"it grows from {before} to {held} GPUs, wanting {run.desired}, {allowed} steps a cycle at most"
-            yield _of(key, "width-on-step", sentence)
+            yield Violation.of_run("width-on-step", key, sentence)
 
 
 def group_size(run: Run, group: int) -> int:
@@ -110,11 +112,15 @@ def _groups(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[V
     for group in sorted(sizes):
         wanted = group_size(run, group)
         if sizes[group] != wanted:
-            yield _of(key, "gang-complete", f"its group {group} would have {sizes[group]} GPUs of {wanted}")
+            yield Violation.of_run(
+                "gang-complete", key, f"its group {group} would have {sizes[group]} GPUs of {wanted}"
+            )
     if key in case.starting and sorted(sizes) != list(range(len(sizes))):
-        yield _of(key, "gang-complete", f"it starts with groups {sorted(sizes)}, which are not numbered from 0")
+        yield Violation.of_run(
+            "gang-complete", key, f"it starts with groups {sorted(sizes)}, which are not numbered from 0"
+        )
     if not run.group and 0 not in sizes:
-        yield _of(key, "gang-complete", "its group 0, the least width, is missing")
+        yield Violation.of_run("gang-complete", key, "its group 0, the least width, is missing")
 
 
 def _spares(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
@@ -127,7 +133,9 @@ def _spares(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[V
         wanted = run.spares * unit
         short = key in case.starting and held[group] != wanted
         if short or held[group] > wanted or held[group] % unit:
-            yield _of(key, "spares-complete", f"its group {group} would have {held[group]} spare GPUs of {wanted}")
+            yield Violation.of_run(
+                "spares-complete", key, f"its group {group} would have {held[group]} spare GPUs of {wanted}"
+            )
 
 
 def _domains(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
@@ -139,11 +147,13 @@ def _domains(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[
     for group in sorted({lease.group for lease in case.new_by.get(key, ())}):
         if len(places[group]) > 1:
             names = ", ".join("/".join(place) for place in sorted(places[group]))
-            yield _of(key, "group-in-domain", f"its group {group} would lie in {len(places[group])} domains: {names}")
+            yield Violation.of_run(
+                "group-in-domain", key, f"its group {group} would lie in {len(places[group])} domains: {names}"
+            )
     together = {place for group in places.values() for place in group}
     if not run.spread and len(together) > 1 and key in case.new_by:
         sentence = f"its groups would lie in {len(together)} domains, and allowCrossGroupSpread is false"
-        yield _of(key, "groups-together", sentence)
+        yield Violation.of_run("groups-together", key, sentence)
 
 
 def _pods(key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
@@ -155,4 +165,4 @@ def _pods(key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
     for (group, node, role), gpus in sorted(chunks.items()):
         if gpus % run.pod:
             sentence = f"group {group} would have {gpus} {role} GPUs on node {node}, no whole pods of {run.pod}"
-            yield _of(key, "pod-on-one-node", sentence)
+            yield Violation.of_run("pod-on-one-node", key, sentence)

@@ -51,9 +51,9 @@ def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
     for slot, lease in new_slots:
         for other in holders[slot]:
             if lease is not other and not _share(case, lease, other, present):
-                yield Violation(
+                yield Violation.of_lease(
                     "slot-exclusive",
-                    f"Lease {lease.namespace}/{lease.name}",
+                    lease.key,
                     f"slot {slot[0]}#{slot[1]} is held by {other.namespace}/{other.name} ({other.role}) already",
                 )
         holders[slot].append(lease)
@@ -67,7 +67,7 @@ def _unread(case: Case) -> Iterator[Violation]:
             if slot in holders:
                 other = holders[slot]
                 sentence = f"slot {slot[0]}#{slot[1]} is held by {other.namespace}/{other.name}, which cannot be read"
-                yield Violation("slot-exclusive", f"Lease {lease.namespace}/{lease.name}", sentence)
+                yield Violation.of_lease("slot-exclusive", lease.key, sentence)
 
 
 def _share(case: Case, one: Held, other: Held, present: Present) -> bool:

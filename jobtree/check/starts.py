@@ -15,7 +15,7 @@ def violations(case: Case) -> Iterator[Violation]:
     for key in sorted(case.new_by):
         run = case.run_of(key)
         if run is None:
-            yield Violation("run-may-start", f"Run {'/'.join(key)}", "the plan opens leases, and it is not there")
+            yield Violation.of_run("run-may-start", key, "the plan opens leases, and it is not there")
             continue
         yield from _may_hold(case, key, run)
         if key in case.starting:
@@ -29,7 +29,7 @@ def clashes(case: Case) -> Iterator[Violation]:
     for lease in case.new:
         if lease.key in known:
             sentence = "a lease of this name is there already"
-            yield Violation("unique-names", f"Lease {lease.namespace}/{lease.name}", sentence)
+            yield Violation.of_lease("unique-names", lease.key, sentence)
         known.add(lease.key)
 
 
@@ -83,7 +83,7 @@ def _may_hold(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
     }
     for words, holds in states.items():
         if holds:
-            yield Violation("run-may-start", f"Run {'/'.join(key)}", f"the plan opens leases, and it {words}")
+            yield Violation.of_run("run-may-start", key, f"the plan opens leases, and it {words}")
 
 
 def _upstream(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
@@ -96,7 +96,7 @@ def _upstream(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
         pruned = upstream is None and _completed_once(case, (run.namespace, name))
         if not done and not pruned:
             state = "not there" if upstream is None else upstream.outcome or "not Completed"
-            yield Violation("follow", f"Run {'/'.join(key)}", f"it starts, and {name}, which it follows, is {state}")
+            yield Violation.of_run("follow", key, f"it starts, and {name}, which it follows, is {state}")
 
 
 def _completed_once(case: Case, key: RunKey) -> bool:
@@ -112,10 +112,10 @@ def _namespace(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
         if bound:
             if run.namespace not in bound:
                 sentence = f"{run.owner} is charged from {', '.join(sorted(bound))}, and it lives in {run.namespace}"
-                yield Violation("owner-namespace", f"Run {'/'.join(key)}", sentence)
+                yield Violation.of_run("owner-namespace", key, sentence)
             return
         level = {parent for owner in level for parent in case.kin.parents(owner)} - seen
         seen |= level
     if case.policy.tenancy.require_binding:
         sentence = f"{run.owner} is bound to no namespace, and the Policy requires a binding"
-        yield Violation("owner-namespace", f"Run {'/'.join(key)}", sentence)
+        yield Violation.of_run("owner-namespace", key, sentence)

@@ -22,7 +22,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
     """Every Run but those that are going; arrays tell of their indices elsewhere."""
     for key in case.updates:
         if key not in case.runs:
-            yield _of(key, "status-agrees", "the plan writes its status, and it is not there")
+            yield Violation.of_run("status-agrees", key, "the plan writes its status, and it is not there")
     if len(case.updates) < len(case.plan.runs):
         yield Violation("unique-names", "Plan runs", "the plan writes the status of one Run twice")
     for key, run in case.runs.items():
@@ -31,7 +31,7 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
         if run.deleting or run.array or (finished and key not in case.open_by):
             continue
         if status is None:
-            yield _of(key, "conditions-present", "it has no status, and the plan gives it none")
+            yield Violation.of_run("conditions-present", key, "it has no status, and the plan gives it none")
             continue
         told = _told(tuple((each.type, each.status) for each in status.conditions))
         yield from _conditions(key, status, told)
@@ -63,31 +63,33 @@ def _told(conditions: tuple[tuple[str, str], ...]) -> _Told:
     return _Told(tuple(sorted(name for name, _ in conditions)), true, derived)
 
 
-def _of(key: RunKey, invariant: str, message: str) -> Violation:
-    return Violation(invariant, f"Run {'/'.join(key)}", message)
-
-
 def _conditions(key: RunKey, status: RunStatus, told: _Told) -> Iterator[Violation]:
     if told.there != _CONDITIONS:
         wanted = ", ".join(RUN_CONDITIONS)
-        yield _of(key, "conditions-present", f"it has the conditions {', '.join(told.there) or 'none'}, not {wanted}")
+        yield Violation.of_run(
+            "conditions-present", key, f"it has the conditions {', '.join(told.there) or 'none'}, not {wanted}"
+        )
     if status.phase != told.phase:
-        yield _of(key, "phase-derived", f"its phase is {status.phase}, and its conditions say {told.phase}")
+        yield Violation.of_run(
+            "phase-derived", key, f"its phase is {status.phase}, and its conditions say {told.phase}"
+        )
 
 
 def _holding(key: RunKey, held: int, status: RunStatus, true: frozenset[str]) -> Iterator[Violation]:
     if held and status.phase in ("Completed", "Failed"):
-        yield _of(key, "terminal-holds-nothing", f"it is {status.phase} and holds {held} leases")
+        yield Violation.of_run("terminal-holds-nothing", key, f"it is {status.phase} and holds {held} leases")
     elif held and "Admitted" not in true:
-        yield _of(key, "status-agrees", f"it holds {held} leases and is not Admitted")
+        yield Violation.of_run("status-agrees", key, f"it holds {held} leases and is not Admitted")
     elif not held and (status.phase == "Running" or (status.phase != "Completed" and "Admitted" in true)):
-        yield _of(key, "running-has-width", f"it is {status.phase}, Admitted or Running, and holds nothing")
+        yield Violation.of_run(
+            "running-has-width", key, f"it is {status.phase}, Admitted or Running, and holds nothing"
+        )
 
 
 def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Violation]:
     if status.width is None:
         if held:
-            yield _of(key, "status-agrees", f"it holds {held} GPUs, and its status has no width")
+            yield Violation.of_run("status-agrees", key, f"it holds {held} GPUs, and its status has no width")
         return
     told = status.width
     desired = run.total if run.desired is None else run.desired
@@ -102,14 +104,16 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
     if given != true:
         for name, one, other in zip(("allocated", "min", "max", "desired", "pending"), given, true, strict=True):
             if one != other:
-                yield _of(key, "status-agrees", f"its status says width.{name} {one}, and it is {other}")
+                yield Violation.of_run("status-agrees", key, f"its status says width.{name} {one}, and it is {other}")
 
 
 def _funding(present: Present, key: RunKey, leases: list[Held], status: RunStatus) -> Iterator[Violation]:
     """Classes of the Active GPUs; lenders of the spares too, which are lent as well."""
     if status.funding is None:
         if any(lease.active for lease in leases):
-            yield _of(key, "classes-partition-width", f"it holds {width(leases)} GPUs, and its status tells no classes")
+            yield Violation.of_run(
+                "classes-partition-width", key, f"it holds {width(leases)} GPUs, and its status tells no classes"
+            )
         return
     held = dict.fromkeys(_CLASSES, 0)
     lenders = set()
@@ -123,10 +127,10 @@ def _funding(present: Present, key: RunKey, leases: list[Held], status: RunStatu
     said = (told.owned_gpus, told.shared_gpus, told.borrowed_gpus, told.unfunded_gpus)
     if said != tuple(held.values()):
         sentence = f"its status says {_words(said)}, and it holds {_words(held.values())}"
-        yield _of(key, "classes-partition-width", sentence)
+        yield Violation.of_run("classes-partition-width", key, sentence)
     if len(told.lenders) != len(lenders) or set(told.lenders) != lenders:
         sentence = f"its status names the lenders {', '.join(told.lenders) or 'none'}, and they are"
-        yield _of(key, "status-agrees", f"{sentence} {', '.join(sorted(lenders)) or 'none'}")
+        yield Violation.of_run("status-agrees", key, f"{sentence} {', '.join(sorted(lenders)) or 'none'}")
 
 
 def _words(gpus: Iterable[int]) -> str:
@@ -135,7 +139,7 @@ def _words(gpus: Iterable[int]) -> str:
 
 def _started(case: Case, key: RunKey, status: RunStatus) -> Iterator[Violation]:
     if status.started != case.at:
-        yield _of(key, "status-agrees", f"it starts at {case.at}, and its status says {status.started}")
+        yield Violation.of_run("status-agrees", key, f"it starts at {case.at}, and its status says {status.started}")
     if status.time_limit != case.limit(key):
         sentence = f"its enforced time limit is {case.limit(key)}, and its status says {status.time_limit}"
-        yield _of(key, "status-agrees", sentence)
+        yield Violation.of_run("status-agrees", key, sentence)

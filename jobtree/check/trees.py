@@ -38,13 +38,13 @@ def _quotas(case: Case) -> Iterator[Violation]:
         run = case.runs[key]
         if run.quota_gpus is not None and width[key] > run.quota_gpus:
             sentence = f"the runs of its tree hold {width[key]} GPUs, more than its quota of {run.quota_gpus}"
-            yield Violation("tree-quota", f"Run {'/'.join(key)}", sentence)
+            yield Violation.of_run("tree-quota", key, sentence)
         limit = run.quota_gpu_milliseconds
         if limit is not None and hours[key] > limit:
             sentence = (
                 f"its tree has used or needs ahead {hours[key]} milli-GPU-seconds, more than its quota of {limit}"
             )
-            yield Violation("tree-quota", f"Run {'/'.join(key)}", sentence)
+            yield Violation.of_run("tree-quota", key, sentence)
 
 
 def _used(case: Case, lease: Held) -> int:
@@ -73,7 +73,7 @@ def _gangs(case: Case) -> Iterator[Violation]:
         for run in starting:
             if run.gang_size is not None and len(there) < run.gang_size:
                 sentence = f"it starts with {len(there)} of the {run.gang_size} runs of gang {name}: all start or none"
-                yield Violation("co-start", f"Run {namespace}/{run.name}", sentence)
+                yield Violation.of_run("co-start", (namespace, run.name), sentence)
 
 
 def _cpu_starts(case: Case, run: Run) -> bool:

@@ -27,6 +27,7 @@ from exporters.foldtables import FOLD_VERSION, FOLDS
 from exporters.lake import Lake, decode_manifest, plan_path, read_plan, read_table
 from exporters.records import Record
 from jobtree.api import Refusal
+from jobtree.world.columns import full_names
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -142,11 +143,7 @@ def _fresh(lake: Lake, found: Fold, before: str | None) -> pa.Table:
         old = read_table(lake.table_path("leases", digest), "leases")
     except Refusal:
         return leases  # then some are there twice, which does no harm
-    return leases.filter(pc.invert(pc.is_in(_names(leases), value_set=_names(old.filter(old["closed"])))))
-
-
-def _names(leases: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(leases["namespace"].cast(pa.string()), leases["name"], "/")
+    return leases.filter(pc.invert(pc.is_in(full_names(leases), value_set=full_names(old.filter(old["closed"])))))
 
 
 def _remove(root: Path, date: str, paths: Sequence[Path]) -> None:

@@ -12,7 +12,6 @@ Days that have been compacted hold their manifests and plans elsewhere (`exporte
 STAMP is the cycle's time as 20260101T000000Z. A record is never replaced by one of another decision.
 """
 
-import hashlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporters import records, storage
+from exporters import planjson, records, storage
 from jobtree.api import Policy, Refusal, Time, dec_hook, enc_hook
 from jobtree.api.policy import PolicySpec
 from jobtree.world import columns, digest
@@ -108,7 +107,7 @@ class Lake:
         same = (there.snapshot, there.policy_digest, there.since) == (
             snapshot.digest, snapshot.policy_digest, snapshot.since
         )  # fmt: skip
-        if not same or (encoded is not None and there.plan != _plan_digest(encoded)):
+        if not same or (encoded is not None and there.plan != planjson.digest_of(encoded)):
             raise Refusal(
                 f"it is the record of another decision for {Time(at)}, and stays; "
                 "time only goes forward: say a later --at, or another --lake",
@@ -134,7 +133,7 @@ class Lake:
             policy=msgspec.Raw(policy_json(snapshot.policy)),
             policy_digest=snapshot.policy_digest,
             tables=dict(snapshot.table_digests),
-            plan=_plan_digest(encoded),
+            plan=planjson.digest_of(encoded),
             timings=dict(timings or {}),
         )
         if self.cluster is not None and not storage.exists(self._mark):
@@ -207,13 +206,9 @@ def _policy(manifest: Manifest, path: Path) -> PolicySpec:
 def read_plan(path: Path, manifest: Manifest | None = None) -> bytes:
     """The canonical bytes of the plan of the cycle with that manifest. Raises Refusal where they were changed."""
     data = _get(plan_path(path))
-    if _plan_digest(data) != (manifest or read_manifest(path)).plan:
+    if planjson.digest_of(data) != (manifest or read_manifest(path)).plan:
         raise Refusal("it is not the plan that its manifest names: it was changed", subject=str(plan_path(path)))
     return data
-
-
-def _plan_digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _parquet(table: pa.Table) -> bytes:

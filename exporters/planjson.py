@@ -1,5 +1,7 @@
 """The plan's canonical bytes: what the lake keeps, what digests are taken of, what a replay is compared with."""
 
+import hashlib
+
 import msgspec
 
 from jobtree.api import dec_hook, enc_hook
@@ -10,6 +12,11 @@ from jobtree.world.plan import Plan
 def encode(plan: Plan) -> bytes:
     """JSON on one line, fields in the order of their declaration, mappings by key: equal plans give equal bytes."""
     return msgspec.json.encode(plan, enc_hook=enc_hook, order="deterministic")
+
+
+def digest_of(encoded: bytes) -> str:
+    """What manifests and the Plan object name a plan by: the SHA-256 of its canonical bytes, in hex."""
+    return hashlib.sha256(encoded).hexdigest()
 
 
 def decode(data: bytes) -> Plan:

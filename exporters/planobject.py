@@ -1,9 +1,9 @@
 """The Plan object: one cycle's record in the cluster, what ``kubectl get plans`` shows (spec §1)."""
 
-import hashlib
 import math
 from typing import Final
 
+from exporters import planjson
 from jobtree.api import ObjectMeta, Policy, Time
 from jobtree.api import plan as api
 from jobtree.world import seen
@@ -42,7 +42,7 @@ def build(intake: Intake, plan: Plan, encoded: bytes) -> api.Plan:
             budgets=seen.digest_of(record(intake, plan.at)),
             given=plan.given,
             changed=Time(plan.changed),
-            details=(api.Detail(name="plan", sha256=hashlib.sha256(encoded).hexdigest()),),
+            details=(api.Detail(name="plan", sha256=planjson.digest_of(encoded)),),
         ),
         status=api.PlanStatus(
             phase="Planned",

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 
 from jobtree import __version__
 from jobtree.api.lease import Lease
+from jobtree.api.meta import name_of
 from jobtree.api.scalars import Time
 from jobtree.world import seen
 from jobtree.world import values as col
@@ -137,7 +138,7 @@ def _row(state: State, lease: Lease) -> LeaseRow:
 
 def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     found = [
-        PlanWarning(object=_name(kind, namespace, name), message=message)
+        PlanWarning(object=name_of(kind, namespace, name), message=message)
         for table in ("quarantine", "warnings")
         for kind, namespace, name, message in zip(
             *(col.texts(snapshot.tables[table], column) for column in ("kind", "namespace", "name", "message")),
@@ -150,7 +151,7 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     for key, ending in state.endings.items():
         if ending.lack:
             rest = "what it holds closes, and it waits again" if not ending.outcome else "what it holds closes"
-            found.append(PlanWarning(object=_name("Run", *key), message=f"{ending.lack}; {rest}"))
+            found.append(PlanWarning(object=name_of("Run", *key), message=f"{ending.lack}; {rest}"))
     if state.lost:
         found.append(PlanWarning(object=f"ConfigMap {seen.NAMESPACE}/{seen.RECORD}", message=state.lost))
     if state.doubt:
@@ -161,7 +162,3 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
             message = f"envelope {envelope.name} ({envelope.flavor}, {labels}) matches no node: it pays for nothing new"
             found.append(PlanWarning(object=f"Budget {envelope.budget}", message=message))
     return sorted(found, key=lambda w: (w.object, w.message))
-
-
-def _name(kind: str, namespace: str, name: str) -> str:
-    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"

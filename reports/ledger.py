@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobtree.api import Refusal
+from jobtree.world.columns import full_names
 
 Integers = npt.NDArray[np.int64]
 Key = tuple[Any, ...]
@@ -148,7 +149,9 @@ class Ledger:
 
     def waited(self) -> int:
         """GPU-seconds that runs waited in the period."""
-        runs, waits = (self._tables[name].append_column("run", _runs(self._tables[name])) for name in ("runs", "waits"))
+        runs, waits = (
+            self._tables[name].append_column("run", full_names(self._tables[name])) for name in ("runs", "waits")
+        )
         runs = runs.filter(pc.is_in(runs["run"], value_set=waits["run"]))
         asked: dict[str, tuple[int, int]] = {}
         for run, *form in zip(*(runs[name].to_pylist() for name in ("run", "last_seen", "total")), strict=True):
@@ -227,11 +230,6 @@ def _of_balances(balances: pa.Table) -> pa.Table:
     for name, field in (("from", "from"), ("to", "to"), ("milli", "milli_gpus")):
         found = found.append_column(name, pc.struct_field(entries, field))
     return found.append_column("gpus", pa.array(np.zeros(found.num_rows, np.int64)))
-
-
-def _runs(table: pa.Table) -> pa.ChunkedArray:
-    """Namespace and name of a table's runs as one text."""
-    return pc.binary_join_element_wise(table["namespace"].cast(pa.string()), table["name"], "/")
 
 
 _FOREVER: Final = 2**62

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
 from jobtree.api.base import AS_SET, BY_TYPE, Amount, Count, Fraction, Selector, Strict, Tolerant
 from jobtree.api.meta import Condition, Object, ObjectMeta
-from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, exact
+from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, milli
 
 #: The one Policy that is read.
 POLICY_NAME: Final = "default"
@@ -20,11 +19,6 @@ POLICY_NAME: Final = "default"
 DEFAULT_RESOURCE_NAMES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 MovableStage = Literal["starts", "growth", "opportunistic"]
 LabelName = Annotated[str, Meta(min_length=1, max_length=317)]
-
-
-@lru_cache
-def _thousandths(number: int | float) -> int:
-    return int(exact(number) * 1000)
 
 
 class SparesPolicy(Strict, frozen=True, kw_only=True):
@@ -38,7 +32,7 @@ class SparesPolicy(Strict, frozen=True, kw_only=True):
     @property
     def discount_milli(self) -> int:
         """The discount in thousandths."""
-        return _thousandths(self.discount)
+        return milli(self.discount)
 
 
 class ReservationsPolicy(Strict, frozen=True, kw_only=True):

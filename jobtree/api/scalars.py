@@ -195,6 +195,12 @@ def exact(number: int | float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(str(number))
 
 
+@lru_cache
+def milli(number: int | float) -> int:
+    """Thousandths of it, rounded down: how credits, rates and discounts are counted."""
+    return int(exact(number) * 1000)
+
+
 def milli_gpu_seconds(gpu_hours: int | float) -> int:
     """GPU-hours in the ledger's unit, thousandths of a GPU-second, rounded down (spec §3.6)."""
     return int(exact(gpu_hours) * HOUR * 1000)

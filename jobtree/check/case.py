@@ -9,7 +9,7 @@ from functools import cached_property
 
 from jobtree.api.lease import Lease
 from jobtree.api.run import RunStatus
-from jobtree.api.scalars import exact
+from jobtree.api.scalars import milli
 from jobtree.check.rows import Held, LeaseKey, Run, RunKey, by_run
 from jobtree.check.unplanned import Told, Unplanned, is_running
 from jobtree.world.given import given_of
@@ -152,7 +152,7 @@ def as_held(lease: Lease) -> Held:
         ended=status.ended,
         closure_reason=status.closure_reason,
         funding=tuple(
-            (each.class_, int(each.from_), each.to, None if each.rate is None else int(exact(each.rate) * 1000))
+            (each.class_, int(each.from_), each.to, None if each.rate is None else milli(each.rate))
             for each in status.funding
         ),
     )

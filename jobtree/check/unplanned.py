@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobtree.api.run import RunStatus, derived_phase
-from jobtree.api.scalars import exact
+from jobtree.api.scalars import milli
 from jobtree.check.moment import Moment
 from jobtree.check.rows import Held, Rows, Run, RunKey
 from jobtree.world.snapshot import Snapshot
@@ -40,8 +40,8 @@ class Unplanned(Moment):
         self.policy = snapshot.policy.spec
         self.pods = rows.pods
         self.budgets = rows.budgets
-        self.discount = int(exact(self.policy.spares.discount) * 1000)
-        self.rates = {flavor: int(exact(rate) * 1000) for flavor, rate in self.policy.credit_rates.items()}
+        self.discount = milli(self.policy.spares.discount)
+        self.rates = {flavor: milli(rate) for flavor, rate in self.policy.credit_rates.items()}
         self._started: dict[RunKey, int | None] = {}
 
     def is_of(self, lease: Held, run: Run) -> bool:

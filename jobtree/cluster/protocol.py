@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from jobtree.api.meta import name_of
 from jobtree.world.intake import Intake
 
 
@@ -20,7 +21,7 @@ class Ref(msgspec.Struct, frozen=True):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return name_of(self.kind, self.namespace, self.name)
 
 
 class Write(msgspec.Struct, frozen=True):

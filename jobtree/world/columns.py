@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class _PandasHidden(MetaPathFinder):
@@ -114,3 +115,8 @@ def _canonical(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return coded(column.cast(pa.string()).to_pylist())
     return column.combine_chunks().cast(kind)  # the cast takes off what a file format noted on nested fields
+
+
+def full_names(table: pa.Table) -> pa.ChunkedArray:
+    """``namespace/name`` of each row."""
+    return pc.binary_join_element_wise(table["namespace"].cast(pa.string()), table["name"], "/")

@@ -27,6 +27,7 @@ from jobtree.api import (
 )
 from jobtree.api.core import Node, Pod
 from jobtree.api.errors import missing, wrong
+from jobtree.api.meta import name_of
 from jobtree.api.policy import POLICY_NAME
 from jobtree.api.rules import check_object, set_problems
 from jobtree.world import annotations, balances, config_maps, holdings, leases, needs, seen, unread
@@ -57,7 +58,7 @@ class Key(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return name_of(self.kind, self.namespace, self.name)
 
 
 POLICY: Final = Key(GROUP, "Policy", "", POLICY_NAME)
@@ -99,7 +100,7 @@ class Notice(NamedTuple):
     @property
     def subject(self) -> str:
         """``Run default/r``, or ``Budget org-a`` where there is no namespace."""
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return name_of(self.kind, self.namespace, self.name)
 
 
 @dataclass(frozen=True, kw_only=True)

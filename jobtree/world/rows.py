@@ -10,7 +10,7 @@ from jobtree.api.budget import Envelope
 from jobtree.api.core import Node, Pod
 from jobtree.api.lease import Segment
 from jobtree.api.policy import PolicySpec
-from jobtree.api.scalars import exact, milli_gpu_seconds
+from jobtree.api.scalars import milli, milli_gpu_seconds
 from jobtree.world import needs, schema
 from jobtree.world.balances import Account
 from jobtree.world.columns import table
@@ -29,11 +29,6 @@ Amount = int | float
 def maybe(function: Callable[[T], Any], value: T | None) -> Any:
     """``function(value)``, or None where there is no value."""
     return None if value is None else function(value)
-
-
-def milli(amount: Amount) -> int:
-    """Thousandths, rounded down."""
-    return int(exact(amount) * 1000)
 
 
 def nodes(found: Sequence[Node], policy: PolicySpec) -> pa.Table:

@@ -1,6 +1,5 @@
 """What an owner or an operator may edit in the Budgets and the Policy of a running cluster, field by field."""
 
-import copy
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -71,8 +70,7 @@ POLICY: Final[dict[str, tuple[Any, ...]]] = {
 @st.composite
 def edited(draw: Draw, most: int = 2) -> hands.Case:
     """The cluster after up to ``most`` edits of Budgets or the Policy, each of one field, or a Budget deleted."""
-    documents = copy.deepcopy(list(hands.cluster()))
-    return hands.Case(documents, [_edit(draw, documents) for _ in range(draw(st.integers(1, most)))])
+    return hands.edited(draw, most, _edit)
 
 
 def _edit(draw: Draw, documents: list[Document]) -> str:

@@ -84,12 +84,16 @@ class Case:
         return f"Case({self.changed})"
 
 
+def edited(draw: Draw, most: int, edit: Callable[[Draw, list[Document]], str]) -> Case:
+    """The cluster after up to ``most`` edits."""
+    documents = copy.deepcopy(list(cluster()))
+    return Case(documents, [edit(draw, documents) for _ in range(draw(st.integers(1, most)))])
+
+
 @st.composite
 def mutilated(draw: Draw, kinds: tuple[str, ...] = KINDS, most: int = 2) -> Case:
     """The cluster after a hand changed one field, or up to ``most``, of objects of these kinds."""
-    documents = copy.deepcopy(list(cluster()))
-    changes = range(draw(st.integers(1, most)))
-    return Case(documents, [_change(draw, documents, draw(st.sampled_from(kinds))) for _ in changes])
+    return edited(draw, most, lambda draw, documents: _change(draw, documents, draw(st.sampled_from(kinds))))
 
 
 def _change(draw: Draw, documents: list[Document], kind: str) -> str:

@@ -38,8 +38,7 @@ SPEC: Final[dict[str, tuple[Any, ...]]] = {
 @st.composite
 def edited(draw: Draw, most: int = 2) -> hands.Case:
     """The cluster after up to ``most`` edits of Leases."""
-    documents = copy.deepcopy(list(hands.cluster()))
-    return hands.Case(documents, [_edit(draw, documents) for _ in range(draw(st.integers(1, most)))])
+    return hands.edited(draw, most, _edit)
 
 
 def _edit(draw: Draw, documents: list[Document]) -> str:

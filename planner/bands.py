@@ -38,15 +38,22 @@ SEARCH: Final[Settings] = {
 """Gangs alone are soon whole by branching."""
 
 
-def solve_large(master: Master, settings: Settings) -> Solution:
-    """Maximise the master's objective; the bound is valid for the whole model."""
+def is_exact(master: Master) -> bool:
+    """Does the model tell apart all that its starts may recall? A MIP of another has them recall what they cannot."""
+    return Parts.after(master.model, master.flows.near) is None
+
+
+def solve_large(master: Master, settings: Settings, *, claims: bool = True) -> Solution:
+    """Maximise the master's objective; the bound is valid for the whole model.
+
+    ``claims``: may claims be branched on? Else there is one leaf.
+    """
     rounding = _Rounding(master, settings)
     gap = settings["mip_rel_gap"]
-    branching = Branching(rounding.relaxed, master, rounding.whole, gap)
+    branching = Branching(rounding.relaxed, master, rounding.whole, gap, may_branch=claims)
     found = branching.run()
     leaf = branching.leaf
-    exact = rounding.parts is None  # else a MIP of the model would have starts recall what they cannot
-    if exact and branching.claims and leaf is not None and found.objective < leaf.bound * (1 - gap):
+    if is_exact(master) and branching.claims and leaf is not None and found.objective < leaf.bound * (1 - gap):
         rest = rounding.rest(leaf)
         if rest.objective > found.objective:
             found = replace(found, values=rest.values, objective=rest.objective)

@@ -12,8 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from planner.basis import Basis
 from planner.master import Master
-from planner.relaxed import Basis, Relaxed
+from planner.relaxed import Relaxed
 from planner.settling import in_parts, ways
 from planner.solver import NOTHING, Floats, Solution
 from policies.model import INF
@@ -50,14 +51,15 @@ class Branching:
 
     ``close``: it ends where nothing open is worth more than this part above the best that was made whole.
 
-    ``claims``: whether claims are branched on; ``closed``: the bound of leaves, and of what got no answer;
-    ``leaf``: where the best was found; ``found``: how many LPs had been solved then.
+    ``may_branch``: on claims, too; ``claims``: whether it does; ``closed``: the bound of leaves, and of what got no
+    answer; ``leaf``: where the best was found; ``found``: how many LPs had been solved then.
     """
 
     relaxed: Relaxed
     master: Master
     whole: Callable[[Node], Solution]
     close: float
+    may_branch: bool = True
     big: list[int] = field(default_factory=list)
     claims: bool = False
     most: int = GANGS
@@ -76,7 +78,7 @@ class Branching:
             return NOTHING
         self.big = _big(self.master, root.bound)
         loose, steps = len(in_parts(self.master.held, root.point)), STEPS // len(root.point)
-        self.claims = 0 < EACH * loose <= steps
+        self.claims = self.may_branch and 0 < EACH * loose <= steps
         self.most = max(GANGS, steps) if self.claims else GANGS
         self._push(root)
         while self.open and self.solved < self.most and not self._ended():

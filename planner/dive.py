@@ -19,7 +19,7 @@ from planner.solver import Floats
 from policies.model import INF
 
 BATCH: Final = 0.45
-"""Counts nearer than this to a whole number are rounded together."""
+"""Counts nearer than this to a whole number are rounded together, fewer where that loses much."""
 DROP: Final = 1e-5
 """Part of the bound that one rounding may lose before the other side is tried."""
 UNLIKELY: Final = 2e-5
@@ -54,7 +54,7 @@ class Dive:
         self.whole = np.asarray(master.model.integer, dtype=np.bool_)
         if master.held.stays:  # money is an equation then, and halves of spares stand in the way: payment sees to them
             self.whole &= of.owner >= 0
-        self.resets = 0
+        self.resets, self.many = 0, len(self.whole)
 
     def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
         """A point that is whole, but for money where claims may give way, and its value.
@@ -67,6 +67,7 @@ class Dive:
         if point is None:
             return None, -INF
         self._leave_out(point, bound)
+        self.relaxed.shrink()
         bands = [self.whole & (self.of.size >= size) for size in sizes]
         bands[-1:] = [bands[-2] | (self.whole & (self.of.size < 0)), self.whole]  # money, then what fills its rests
         for band in bands:
@@ -94,12 +95,16 @@ class Dive:
 
     def _round(self, columns: Ints, point: Floats, value: float, drop: float) -> tuple[Floats | None, float]:
         off = np.abs(point[columns] - np.round(point[columns]))
-        many = columns[off < BATCH]
+        many = columns[off < BATCH][: self.many]
         if len(many) > 1:
             found = self.relaxed.within(many, np.round(point[many]))
             if found[1] >= value - drop:
+                self.many = 2 * len(many)
                 return found
             self.relaxed.undo()
+            self.many = len(many) // 4
+        else:
+            self.many = 2
         one = columns[:1]
         near = np.round(point[one])
         least, most = self.relaxed.lower[one[0]], self.relaxed.upper[one[0]]

@@ -4,17 +4,21 @@ From the basis of bounds that were taken back, or of a solve without a point, th
 `undo` takes the basis back as well.
 
 It may get columns and rows beside its model's (``More``); points and bounds are of the model's columns alone.
+
+It may be solved without what its bounds decide (planner.shrunk): most of a large model, once it is settled who gives
+way and which starts are out of the question. What is left out is back as soon as a bound is loosened.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 
 from jobtree.world.values import Ints
+from planner.basis import Basis
+from planner.shrunk import Shrunk, shrink
 from planner.solver import Floats, Settings, Solution, new_highs, pass_model, relax, to_highs
 from policies.model import INF, Model, More
 
@@ -22,14 +26,6 @@ Indices = npt.NDArray[np.int32]
 """What HiGHS counts in."""
 Found = tuple[Floats | None, float]
 """The point that is best under some bounds, and its value; None: there is none."""
-
-
-class Basis(NamedTuple):
-    """Where a solve ended; how many ``columns`` and ``rows`` there were."""
-
-    status: highspy.HighsBasis
-    columns: int
-    rows: int
 
 
 class Relaxed:
@@ -41,15 +37,23 @@ class Relaxed:
         self.lower, self.upper = self.least.copy(), self.most.copy()
         self._raised: set[int] = set()
         self._last: tuple[Ints, Floats, Floats] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-        self._highs = new_highs(settings | {"solver": "simplex"})
-        pass_model(self._highs, to_highs(model, relaxed=True))
+        self._settings = settings | {"solver": "simplex"}
+        self._highs = self._whole = new_highs(self._settings)
+        pass_model(self._whole, to_highs(model, relaxed=True))
+        self._left: Shrunk | None = None
         self._here: Basis | None = None
         self._before = self.basis()
 
     def put(self, columns: Ints, low: Floats, high: Floats) -> None:
         """Bounds of some columns."""
         self.lower[columns], self.upper[columns] = low, high
-        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), self.lower[columns], self.upper[columns])
+        if self._left is not None and not self._left.holds(columns, self.lower[columns], self.upper[columns]):
+            self._grow()
+            return
+        places = columns if self._left is None else self._left.place[columns]
+        there = places >= 0
+        places, columns = places[there].astype(np.int32), columns[there]
+        self._highs.changeColsBounds(len(places), places, self.lower[columns], self.upper[columns])
 
     def only(self, fixings: Mapping[int, tuple[float, float]], basis: Basis | None = None) -> None:
         """Column → least and most, and the model's bounds for all else. Rows are as they were.
@@ -85,20 +89,14 @@ class Relaxed:
     def basis(self) -> Basis:
         """Where the next solve begins: where the last one ended, or where `go_to` led since then."""
         if self._here is None:
-            self._here = Basis(self._highs.getBasis(), self._highs.getNumCol(), self._highs.getNumRow())
+            self._here = Basis(self._highs.getBasis(), self._whole.getNumCol(), self._whole.getNumRow(), self._left)
         return self._here
 
     def go_to(self, basis: Basis) -> None:
-        """Let the next solve begin there. Columns and rows that came since then are at 0, and bind nothing."""
+        """Let the next solve begin there."""
         if basis is self._here:
             return
-        status, columns = basis.status, self._highs.getNumCol() - basis.columns
-        rows = self._highs.getNumRow() - basis.rows
-        if columns or rows:
-            status = highspy.HighsBasis()
-            status.valid = True
-            status.col_status = [*basis.status.col_status, *[highspy.HighsBasisStatus.kLower] * columns]
-            status.row_status = [*basis.status.row_status, *[highspy.HighsBasisStatus.kBasic] * rows]
+        status = basis.on(self._whole.getNumCol(), self._whole.getNumRow(), self._left)
         if self._highs.setBasis(status) != highspy.HighsStatus.kOk:
             raise ArithmeticError("the solver refuses the basis")
         self._here = basis
@@ -110,12 +108,14 @@ class Relaxed:
 
     def raise_rows(self, rows: Mapping[int, float]) -> None:
         """Rows (of those that have to reach 0) that have to reach so much from now on."""
+        self._grow()
         self._raised |= rows.keys()
         for row, least in rows.items():
             self._highs.changeRowBounds(row, least, INF)
 
     def add(self, more: More) -> None:
         """Columns and rows beside those that are there. They stay."""
+        self._grow()
         every = len(more.columns)
         start, index, value = _flat(more.columns)
         zeros = np.zeros(every)
@@ -126,14 +126,46 @@ class Relaxed:
         self._highs.addRows(len(more.rows), least, most, len(index), start, index, value)
 
     def reduced(self) -> Floats:
-        """What one more of each column costs at the last optimum."""
-        return np.asarray(self._highs.getSolution().col_dual[: len(self.least)], dtype=np.float64)
+        """What one more of each column costs at the last optimum; of those that are left out 0."""
+        duals = np.asarray(self._highs.getSolution().col_dual, dtype=np.float64)
+        return self._spread(duals, np.zeros(len(self.least)))
 
     def solve(self) -> Solution:
         """The optimum; without values where there is none, or none is found."""
         found = relax(self._highs)
         self._here = None
-        return found if found.values is None else replace(found, values=found.values[: len(self.least)])
+        return found if found.values is None else replace(found, values=self._spread(found.values, self.lower))
+
+    def _spread(self, values: Floats, otherwise: Floats) -> Floats:
+        """Values of what is solved, by the model's columns; ``otherwise``: of columns that are left out."""
+        every = len(self.least)
+        if self._left is None:
+            return values[:every]
+        mine = self._left.columns < every
+        found = otherwise.copy()
+        found[self._left.columns[mine]] = values[mine]
+        return found
+
+    def shrink(self) -> None:
+        """Leave out what the bounds of now decide, until one is loosened."""
+        self._grow()
+        left = shrink(self._whole.getLp(), self._whole.getBasis())
+        highs = new_highs(self._settings)
+        pass_model(highs, left.lp)
+        self._go_on_with(highs, left)
+
+    def _grow(self) -> None:
+        """Leave nothing out."""
+        if self._left is not None:
+            every = np.arange(len(self.least), dtype=np.int32)
+            self._whole.changeColsBounds(len(every), every, self.lower, self.upper)
+            self._go_on_with(self._whole, None)
+
+    def _go_on_with(self, highs: highspy.Highs, left: Shrunk | None) -> None:
+        """Let this solver, of what is ``left``, begin where the other one stands."""
+        here = self.basis()
+        self._highs, self._left, self._here = highs, left, None
+        self.go_to(here)
 
     def best(self) -> Found:
         """The best point there is now."""

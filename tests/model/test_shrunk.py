@@ -1,0 +1,69 @@
+"""A relaxation without what its bounds decide is worth what the whole one is, whatever bounds move."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.relaxed import Relaxed
+from planner.solver import options
+from policies.model import INF, Model
+
+SETTINGS: Final = options(0, 0.0, 2_000)
+COEFFICIENT: Final = st.integers(-3, 3).map(float)
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+@st.composite
+def models(draw: Draw) -> Model:
+    """A few columns that may be 0, in rows that hold there: limits, equations, and sums that have to reach 0."""
+    model = Model()
+    for number in range(draw(st.integers(2, 6))):
+        upper = draw(st.sampled_from([1.0, 2.0, 5.0, INF]))
+        model.column(("x", number), cost=draw(COEFFICIENT), upper=upper)
+    for number in range(draw(st.integers(1, 6))):
+        terms = [(column, a) for column in range(len(model.cost)) if (a := draw(COEFFICIENT))]
+        model.row(("row", number), terms, *draw(st.sampled_from([(-INF, 3.0), (-INF, 0.0), (0.0, 0.0), (0.0, INF)])))
+    model.row(("all",), [(column, 1.0) for column in range(len(model.cost))], -INF, 9.0)
+    return model
+
+
+STEPS: Final = st.lists(
+    st.tuples(
+        st.sampled_from(["fix", "undo", "reset", "shrink", "back", "raise"]), st.integers(0, 5), st.integers(0, 2)
+    ),
+    max_size=12,
+)
+
+
+@given(models(), STEPS)
+def test_it_is_worth_what_the_whole_one_is(model: Model, steps: list[tuple[str, int, int]]) -> None:
+    least = [row for row, low in enumerate(model.row_lower) if low == 0.0 and model.row_upper[row] == INF]
+    both = Relaxed(model, SETTINGS), Relaxed(model, SETTINGS)
+    root = [relaxed.basis() for relaxed in both if relaxed.best()[0] is not None]
+    found: list[float] = []
+    expected: list[float] = []
+    for what, where, value in steps:
+        column = where % len(model.cost)
+        for worth, relaxed, begin in zip((found, expected), both, root, strict=True):
+            if what == "fix":
+                relaxed.fix({column: float(value)})
+            elif what == "undo":
+                relaxed.undo()
+            elif what == "reset":
+                relaxed.reset([column])
+            elif what == "raise" and least:
+                relaxed.raise_rows({least[where % len(least)]: value / 2})
+            elif what == "back":
+                relaxed.go_to(begin)
+            elif what == "shrink" and relaxed is both[0]:
+                relaxed.shrink()
+            point, best = relaxed.best()
+            worth.append(best)
+            if point is not None:
+                assert float(np.asarray(model.cost) @ point) == pytest.approx(best, abs=1e-6)
+
+    assert found == pytest.approx(expected, abs=1e-6)

@@ -1,17 +1,15 @@
 """Reading a solution of the master: which runs start, and in which kind of domain each of their groups lies."""
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Set
 from typing import Final
 
 from planner.master import Master
+from planner.nearby import Alike, nearby
 from planner.place import Piece, Start, pieces_of
-from planner.solver import Floats
+from planner.solver import Floats, Settings
 from policies.claims import RunKey
-from policies.places import usable
 from policies.problem import Problem, RunType
-from policies.recall_flows import Cell
-from policies.shapes import Shape
 
 _NOISE: Final = 1e-6
 
@@ -53,85 +51,39 @@ def _chosen(problem: Problem, kind: RunType, values: Floats, started: Set[RunKey
     return found
 
 
-def read_pieces(master: Master, values: Floats, starts: list[Start]) -> list[Piece]:
-    """Pieces of the starts, each with its kind of domain."""
-    places = _Places.of(master, values)
-    found: list[Piece] = []
-    for start in starts:
-        pieces = pieces_of(master.problem, start)
-        for piece in pieces:
-            piece.kind = places.take(start.candidate, piece.shape)
-        found += pieces
+def read_pieces(master: Master, values: Floats, starts: list[Start], settings: Settings) -> list[Piece]:
+    """Pieces of the starts, each with its kind of domain; -1 (any) where the solution has no group left.
+
+    It is one where its run is to recall something, otherwise the one with most groups left.
+    """
+    found = [piece for start in starts for piece in pieces_of(master.problem, start)]
+    there = _there(master, values)
+    whose = [(_alike(master, piece, there), master.problem.candidates[piece.candidate].rights) for piece in found]
+    lies = nearby(master, values, there, Counter(whose), settings)
+    for (alike, _), mine in lies.items():
+        for place, count in mine.items():
+            there[alike][place] -= count
+    for piece, (alike, rights) in zip(found, whose, strict=True):
+        left = lies.get((alike, rights)) or there.get(alike, {})
+        piece.kind = min(left, key=lambda place: (-left[place], place), default=-1)
+        if piece.kind >= 0:
+            left[piece.kind] -= 1
+            if not left[piece.kind]:
+                del left[piece.kind]
     return found
 
 
-@dataclass
-class _Places:
-    """Groups that the solution has in each kind of domain, until they are given to runs.
+def _there(master: Master, values: Floats) -> dict[Alike, dict[int, int]]:
+    """Groups that the solution has in each kind of domain."""
+    found: dict[Alike, dict[int, int]] = {}
+    for (kind, shape, place), column in master.starts.groups.items():
+        if count := round(float(values[column])):
+            found.setdefault(Alike(kind, shape), {})[place] = count
+    return found
 
-    ``left``: (type, shape) → kind → groups; ``near``: cell → rights → GPUs of runs with these rights that are to lie
-    there, for what they recall.
-    """
 
-    master: Master
-    left: dict[tuple[int, Shape], dict[int, int]]
-    near: dict[Cell, dict[int, float]]
-
-    @classmethod
-    def of(cls, master: Master, values: Floats) -> "_Places":
-        left: dict[tuple[int, Shape], dict[int, int]] = {}
-        for (kind, shape, place), column in master.starts.groups.items():
-            count = round(float(values[column]))
-            if count:
-                left.setdefault((kind, shape), {})[place] = count
-        near: dict[Cell, dict[int, float]] = {}
-        for cell, by_rights in master.flows.near.columns.items() if master.flows.near else ():
-            for rights, terms in by_rights.items():
-                gpus = sum(unit * float(values[column]) for column, unit in terms)
-                if gpus > _NOISE:
-                    near.setdefault(cell, {})[rights] = gpus
-        return cls(master, left, near)
-
-    def take(self, candidate: int, shape: Shape) -> int:
-        """A kind for a group of a run: where the run is to recall something, else where most groups are left.
-
-        -1 (any) where the solution has no group left.
-        """
-        problem = self.master.problem
-        kind, rights = problem.types[problem.candidates[candidate].type], problem.candidates[candidate].rights
-        counts = self._counts(kind, shape)
-        if not counts:
-            return -1
-        near = {place: self._near(kind, place) for place in counts}
-
-        def rank(place: int) -> tuple[float, float, int]:
-            wanted = {r: sum(mine.get(r, 0.0) for mine in near[place]) for mine in near[place] for r in mine}
-            own = min(wanted.get(rights, 0.0), float(shape.gpus))
-            others = sum(gpus for other, gpus in wanted.items() if other != rights)
-            return -own, others - counts[place] * shape.gpus, place
-
-        place = min(counts, key=rank)
-        counts[place] -= 1
-        if not counts[place]:
-            del counts[place]
-        for mine in near[place]:
-            if rights in mine:
-                mine[rights] -= shape.gpus
-        return place
-
-    def _near(self, kind: RunType, place: int) -> list[dict[int, float]]:
-        """What is to lie there for what it recalls, by region."""
-        region = self.master.problem.book.money.region
-        near = self.master.flows.near
-        if near is None or not self.near:
-            return []
-        regions = sorted({region[site] for site in usable(self.master.kinds[place], kind.sites)})
-        cells = (near.network.cell(kind.index, r) for r in regions)
-        return [self.near[cell] for cell in cells if cell in self.near]
-
-    def _counts(self, kind: RunType, shape: Shape) -> dict[int, int]:
-        """Counts for a shape; a run that lies together at more than its least width stands where its base stands."""
-        direct = self.left.get((kind.index, shape))
-        if direct is not None or not kind.lowered.together:
-            return direct or {}
-        return self.left.get((kind.index, kind.lowered.pieces()[0]), {})
+def _alike(master: Master, piece: Piece, there: Mapping[Alike, object]) -> Alike:
+    """What a piece counts as; a run that lies together at more than its least width stands where its base stands."""
+    kind = master.problem.types[master.problem.candidates[piece.candidate].type]
+    found = Alike(kind.index, piece.shape)
+    return Alike(kind.index, kind.lowered.pieces()[0]) if found not in there and kind.lowered.together else found

@@ -260,7 +260,7 @@ class Search:
         assert solution.values is not None
         problem = self.problem
         starts = read_starts(master, solution.values)
-        draft = Draft(starts, read_pieces(master, solution.values, starts))
+        draft = Draft(starts, read_pieces(master, solution.values, starts, self.settings))
         if master.seats:
             failed = seating.seat(room, master, solution.values, draft.pieces)
             lost = {piece.candidate for piece in failed}

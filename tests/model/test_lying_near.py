@@ -1,0 +1,68 @@
+"""Of the runs of a type those lie where they recall that have to (spec §3.8)."""
+
+from collections import Counter
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+
+import planner
+from planner import bands
+from planner.reading import read_pieces, read_starts
+from planner.solver import options
+from tests.reference import worlds
+from tests.reference.large import hold_between, plan_as_large
+from tests.reference.worlds import AT, World
+from tests.support import documents as doc
+from tests.support.times import moment
+
+WORLDS: Final = 20
+SETTINGS: Final = options(0, 0.0, 2_000)
+EAST: Final = {"metadata": {"labels": {"region": "us-east"}}}
+
+
+def _run(name: str, owner: str, hours: int) -> doc.Document:
+    patch = {"metadata": {"creationTimestamp": moment(f"-{hours}h")}, "spec": {"resources": {"gpusPerPod": 4}}}
+    return doc.merge(doc.run(name, 4, owner), patch)
+
+
+BEFORE: Final = [
+    doc.node("w0"),
+    doc.merge(doc.node("e0", domain="d2"), EAST),
+    doc.budget("org:a:x", [doc.envelope(4, selector={"region": "us-west"})], parents=["org:a"]),
+    doc.budget("org:a:y", [doc.envelope(4, selector={"region": "us-east"})], parents=["org:a"]),
+    doc.merge(_run("claim", "org:a:y", 9), {"spec": {"locality": {"selector": {"region": "us-west"}}}}),
+]
+"""A claim of ``y`` has all that ``x`` can pay in the west."""
+
+
+@pytest.mark.parametrize(("x", "y"), [(1, 2), (2, 1)])
+def test_the_run_that_recalls_lies_where_it_does(monkeypatch: pytest.MonkeyPatch, x: int, y: int) -> None:
+    plan_as_large(monkeypatch)
+    world = World([*BEFORE, _run("of-x", "org:a:x", x), _run("of-y", "org:a:y", y)], BEFORE)
+    leases = planner.plan(world.snapshot(), AT).leases
+
+    found = {(lease.spec.run_ref.name, node.split("#")[0]) for lease in leases for node in lease.spec.slice.nodes}
+    assert found == {("of-x", "w0"), ("of-y", "e0")}
+    hold_between(world)
+
+
+def _hold_to_the_solution(world: World) -> None:
+    """Where groups lie for themselves, each that the solution has is some start's, and no start has another."""
+    master = planner.master_of(world.snapshot(), AT, last=False)
+    values = bands.solve_large(master, SETTINGS).values
+    if values is None:
+        return
+    types, candidates = master.problem.types, master.problem.candidates
+    pieces = read_pieces(master, values, read_starts(master, values), SETTINGS)
+    found = Counter((candidates[each.candidate].type, each.shape, each.kind) for each in pieces)
+    there = {key: round(float(values[column])) for key, column in master.starts.groups.items()}
+
+    assert {key: n for key, n in found.items() if not types[key[0]].lowered.together} == {
+        key: n for key, n in there.items() if n and not types[key[0]].lowered.together
+    }
+
+
+def test_each_group_of_a_solution_is_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_as_large(monkeypatch)
+    settings(max_examples=WORLDS)(given(worlds.worlds("recall"))(_hold_to_the_solution))()

@@ -7,8 +7,10 @@ from policies.model import INF
 
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
-WHOLE = 1_000
-"""Most integer columns of a master with claims that may give way that is solved whole from where its bands ended."""
+WHOLE = 4_000
+"""Most integer columns of a master with claims that may give way that is solved whole from where a band ended."""
+CUTS = 500
+"""Cuts that HiGHS keeps then: with its thousands it finds less in the same time."""
 TERMS = 180_000
 """Most terms of a master in which claims may give way that is made whole: rounding takes a minute beyond."""
 
@@ -36,20 +38,18 @@ def _without_recall(master: Master, settings: Settings) -> Solution:
 
 
 def _with_recall(master: Master, settings: Settings) -> Solution:
-    """In bands, and whole from there where the master is small and that ends far from the bound.
+    """Whole, from where the first of its bands ended, where the master is small and exact; else in bands.
 
     Of a master with more than TERMS only the bound: the order by age stands beside it.
     """
     if len(master.model.values) > TERMS:
         return Solution(None, -INF, bands.certify(master, settings), optimal=False)
-    found = bands.solve_large(master, settings)
-    if (
-        found.values is None
-        or master.integers > WHOLE
-        or found.objective >= found.bound * (1 - settings["mip_rel_gap"])
-    ):
+    if master.integers > WHOLE or not bands.is_exact(master):
+        return bands.solve_large(master, settings)
+    found = bands.solve_large(master, settings, claims=False)
+    if found.values is None or found.objective >= found.bound * (1 - settings["mip_rel_gap"]):
         return found
-    limits = settings | LEAN | {"mip_max_nodes": bands.NODES}
+    limits = settings | LEAN | {"mip_max_nodes": bands.NODES, "mip_pool_soft_limit": CUTS}
     return _better(found, solve(master.model, limits, start=found.values.tolist()))
 
 

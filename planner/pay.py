@@ -35,7 +35,7 @@ QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
 WHOLE: Final = 20_000
 """Most columns of a model that may be solved as it is; of a larger one what the relaxation leaves in parts alone."""
 PARTS: Final = 10_000
-"""Columns of a model in which the most valuable starts are first sought as in those larger ones."""
+"""Columns of a model in which starts and payers are first sought as in those larger ones."""
 MUCH: Final = 0.01
 """Part of what all starts are worth that this may lose before the model is solved as it is."""
 LIGHT: Final = 12
@@ -231,10 +231,11 @@ def _nearest(
         least = integer_bound(1000 * near.bound, least=True) if near.optimal else 0
         if relaxed.values is not None and not fractional(model, relaxed.values).any():
             return relaxed.values, least
-        if relaxed.values is not None and len(model.cost) > WHOLE:
+        if relaxed.values is not None and len(model.cost) > PARTS:
             model.maximise(ranks)
             whole = made_whole(model, relaxed.values, settings, most=WHOLE)
-            return paid if whole is None else whole, least
+            if whole is not None or len(model.cost) > WHOLE:
+                return paid if whole is None else whole, least
     model.maximise(ranks)
     first = solve(model, settings)
     if first.values is None:
@@ -261,7 +262,7 @@ def _settle(built: _PayModel, settings: Settings, paid: Floats | None, begun: _B
     stay = held.objective()
     model.maximise(stay)
     relaxed = _decided(built, begun or _Begun.of(built, settings))
-    if relaxed is None and paid is None:
+    if relaxed is None and paid is None and len(model.cost) <= PARTS:
         relaxed = solve(model, settings | QUICK).values
     chosen = max((each for each in (relaxed, paid) if each is not None), key=lambda each: _of(stay, each), default=None)
     if chosen is not None:

@@ -147,9 +147,14 @@ class Relaxed:
         return found
 
     def shrink(self) -> None:
-        """Leave out what the bounds of now decide, until one is loosened."""
+        """Leave out what the bounds of now decide, until one is loosened.
+
+        But not all of it: of a model without columns HiGHS says neither what it is worth nor whether its rows hold.
+        """
         self._grow()
         left = shrink(self._whole.getLp(), self._whole.getBasis())
+        if not len(left.columns):
+            return
         highs = new_highs(self._settings)
         pass_model(highs, left.lp)
         self._go_on_with(highs, left)

@@ -33,7 +33,9 @@ def models(draw: Draw) -> Model:
 
 STEPS: Final = st.lists(
     st.tuples(
-        st.sampled_from(["fix", "undo", "reset", "shrink", "back", "raise"]), st.integers(0, 5), st.integers(0, 2)
+        st.sampled_from(["fix", "fix all", "undo", "reset", "shrink", "back", "raise"]),
+        st.integers(0, 5),
+        st.integers(0, 2),
     ),
     max_size=12,
 )
@@ -51,6 +53,8 @@ def test_it_is_worth_what_the_whole_one_is(model: Model, steps: list[tuple[str, 
         for worth, relaxed, begin in zip((found, expected), both, root, strict=True):
             if what == "fix":
                 relaxed.fix({column: float(value)})
+            elif what == "fix all":
+                relaxed.fix(dict.fromkeys(range(len(model.cost)), float(value)))
             elif what == "undo":
                 relaxed.undo()
             elif what == "reset":
@@ -67,3 +71,15 @@ def test_it_is_worth_what_the_whole_one_is(model: Model, steps: list[tuple[str, 
                 assert float(np.asarray(model.cost) @ point) == pytest.approx(best, abs=1e-6)
 
     assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("value", "worth"), [(1.0, 5.0), (2.0, -INF)])
+def test_a_relaxation_of_which_nothing_is_left(value: float, worth: float) -> None:
+    model = Model()
+    columns = [model.column(("x", number), cost=2.0 + number, upper=2.0) for number in range(2)]
+    model.row(("all",), [(column, 1.0) for column in columns], -INF, 3.0)
+    relaxed = Relaxed(model, SETTINGS)
+    relaxed.fix(dict.fromkeys(columns, value))
+    relaxed.shrink()
+
+    assert relaxed.best()[1] == worth

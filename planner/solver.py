@@ -149,8 +149,8 @@ class Relaxation:
         self._highs = new_highs(settings | {"solver": "simplex"})
         self._passed = False
 
-    def best(self, costs: Mapping[int, float]) -> Solution:
-        """Maximise; without values where that ends in any other way than at an optimum."""
+    def best(self, costs: Mapping[int, float], *, steps: int | None = None) -> Solution:
+        """Maximise, in so many steps of simplex at most; without values where that ends anywhere but at an optimum."""
         self._model.maximise(costs)
         if self._passed:
             every = np.arange(len(self._model.cost), dtype=np.int32)
@@ -159,6 +159,8 @@ class Relaxation:
         else:
             pass_model(self._highs, to_highs(self._model, relaxed=True))
             self._passed = True
+        if steps is not None:
+            self._highs.setOptionValue("simplex_iteration_limit", steps)
         return relax(self._highs)
 
     def hold(self, costs: Mapping[int, float], least: float) -> None:

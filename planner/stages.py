@@ -35,6 +35,8 @@ SEATS = 1000
 NODES = 2_000
 EXACT_NODES = 50_000
 """Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
+STEPS = 4_000
+"""Most steps of simplex for the bound of a later stage of a large problem; beyond, it has the one that needs no solver."""
 HALF = 0.5
 NEAR = 10
 """How often Policy ``solver.gap`` a large problem may end away from its bound and not be solved again."""
@@ -246,7 +248,7 @@ class Search:
                 if costs and later and not self.problem.exact and len(bounds) == 1:
                     relaxation.best(costs)  # the others begin at its optimum
             else:
-                bound = relaxation.best(costs).bound if costs else 0.0
+                bound = relaxation.best(costs, steps=None if self.problem.exact else STEPS).bound if costs else 0.0
                 bounds[name] = self._bound(solved.master, name, bound)
             if name in rows:
                 row, held = rows[name]

@@ -6,7 +6,6 @@ each fixed before the next. Where that loses much, a MIP of what is left follows
 else, otherwise of gangs of 64 and more GPUs, all smaller work staying continuous.
 """
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from planner.dive import Dive, columns_of
 from planner.master import Master
 from planner.relaxed import Found, Relaxed
 from planner.settling import settle
-from planner.solver import FEW_CUTS, LEAN, NOTHING, Settings, Solution, only_integer, solve
+from planner.solver import LEAN, NOTHING, Settings, Solution, only_integer, solve
 from policies.model import INF
 from policies.recall_types import Parts
 
@@ -27,8 +26,6 @@ FAR: Final = 10
 """How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved as a MIP."""
 SHARE: Final = 3
 """How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
-NODES: Final = 30
-"""Most branch-and-bound nodes of a MIP of a large master in which claims may give way."""
 SEARCH: Final[Settings] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_rins": False,
@@ -38,25 +35,10 @@ SEARCH: Final[Settings] = {
 """Gangs alone are soon whole by branching."""
 
 
-def is_exact(master: Master) -> bool:
-    """Does the model tell apart all that its starts may recall? A MIP of another has them recall what they cannot."""
-    return Parts.after(master.model, master.flows.near) is None
-
-
-def solve_large(master: Master, settings: Settings, *, claims: bool = True) -> Solution:
-    """Maximise the master's objective; the bound is valid for the whole model.
-
-    ``claims``: may claims be branched on? Else there is one leaf.
-    """
+def solve_large(master: Master, settings: Settings) -> Solution:
+    """Maximise the master's objective; the bound is valid for the whole model."""
     rounding = _Rounding(master, settings)
-    gap = settings["mip_rel_gap"]
-    branching = Branching(rounding.relaxed, master, rounding.whole, gap, may_branch=claims)
-    found = branching.run()
-    leaf = branching.leaf
-    if is_exact(master) and branching.claims and leaf is not None and found.objective < leaf.bound * (1 - gap):
-        rest = rounding.rest(leaf)
-        if rest.objective > found.objective:
-            found = replace(found, values=rest.values, objective=rest.objective)
+    found = Branching(rounding.relaxed, master, rounding.whole).run()
     return found if found.values is not None else rounding.after_gangs(found.bound)
 
 
@@ -77,18 +59,6 @@ class _Rounding:
         least = -INF if self.master.held.stays else bound * (1 - FAR * self.settings["mip_rel_gap"])
         point, value = Dive(self.relaxed, self.master, self.columns).run(BANDS, bound, least)
         return Solution(point, value, bound, optimal=False)
-
-    def rest(self, node: Node) -> Solution:
-        """The best whole point beside what gives way at a node, as far as NODES nodes find it."""
-        model = self.master.model
-        if self._settled(node) is None:
-            return NOTHING
-        kept = model.lower, model.upper
-        model.lower, model.upper = self.relaxed.lower.tolist(), self.relaxed.upper.tolist()
-        try:
-            return solve(model, self.settings | LEAN | FEW_CUTS | {"mip_max_nodes": NODES})
-        finally:
-            model.lower, model.upper = kept
 
     def after_gangs(self, bound: float) -> Solution:
         """A whole point with the big gangs of a MIP of their own.
@@ -121,4 +91,4 @@ class _Rounding:
 
 def certify(master: Master, settings: Settings) -> float:
     """The bound of the branching alone."""
-    return Branching(Relaxed(master.model, settings), master, lambda _: NOTHING, settings["mip_rel_gap"]).run().bound
+    return Branching(Relaxed(master.model, settings), master, lambda _: NOTHING).run().bound

@@ -1,8 +1,7 @@
-"""What the relaxation of a large master leaves in parts, decided by branching: big gangs, and who gives way.
+"""Big gangs of which the relaxation of a large master starts a part, decided by branching.
 
-The relaxation is weak in two ways: a gang that is a sizeable part of the objective starts in part; and a running claim
-gives way in part, for a part of a start. Both are few. They are branched on, best bound first, with warm dual simplex.
-The best bound that is open in the end is one of every plan: the certificate.
+The relaxation is weak where a gang is a sizeable part of the objective. Such gangs are few: they are branched on, best
+bound first, with warm dual simplex. The best bound that is open in the end is one of every plan: the certificate.
 """
 
 import heapq
@@ -15,20 +14,13 @@ import numpy as np
 from planner.basis import Basis
 from planner.master import Master
 from planner.relaxed import Relaxed
-from planner.settling import in_parts, ways
 from planner.solver import NOTHING, Floats, Solution
 from policies.model import INF
 
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on."""
 GANGS: Final = 32
-"""LPs after which gangs are not branched on first any more; where no claim is branched on, the most."""
-STEPS: Final = 2_500_000
-"""Columns of all LPs of a search over claims, but for the sides of the last node."""
-EACH: Final = 4
-"""LPs that there have to be for each claim that goes in part at first: else gangs alone are branched on."""
-PATIENCE: Final = 160
-"""Most LPs of a search over claims without a better plan, after the first."""
+"""Most LPs of a search."""
 _WHOLE: Final = 1e-6
 
 Fixings = Mapping[int, tuple[float, float]]
@@ -47,76 +39,45 @@ class Node:
 
 @dataclass
 class Branching:
-    """One search. ``whole``: a leaf made whole, and what no plan there is worth more than.
+    """One search, for the best node at which no big gang starts in part: the leaf.
 
-    ``close``: it ends where nothing open is worth more than this part above the best that was made whole.
-
-    ``may_branch``: on claims, too; ``claims``: whether it does; ``closed``: the bound of leaves, and of what got no
-    answer; ``leaf``: where the best was found; ``found``: how many LPs had been solved then.
+    ``whole``: makes a leaf whole, and says what no plan there is worth more than; ``closed``: the bound of the leaf,
+    and of what got no answer.
     """
 
     relaxed: Relaxed
     master: Master
     whole: Callable[[Node], Solution]
-    close: float
-    may_branch: bool = True
     big: list[int] = field(default_factory=list)
-    claims: bool = False
-    most: int = GANGS
     best: Solution = NOTHING
     leaf: Node | None = None
     open: list[tuple[float, int, Node]] = field(default_factory=list)
     closed: float = -INF
     pushed: int = 0
     solved: int = 0
-    found: int = 0
 
     def run(self) -> Solution:
-        """The best that was made whole, and what no plan is worth more than."""
+        """The leaf made whole, and what no plan is worth more than."""
         root = self._node({}, None)
         if root is None:
             return NOTHING
         self.big = _big(self.master, root.bound)
-        loose, steps = len(in_parts(self.master.held, root.point)), STEPS // len(root.point)
-        self.claims = self.may_branch and 0 < EACH * loose <= steps
-        self.most = max(GANGS, steps) if self.claims else GANGS
         self._push(root)
-        while self.open and self.solved < self.most and not self._ended():
-            self._follow(heapq.heappop(self.open)[2])
-        if self.open and self.leaf is None:
-            self._leaf(heapq.heappop(self.open)[2])
+        while self.open and self.leaf is None:
+            node = heapq.heappop(self.open)[2]
+            sides = self._gang(node) if self.solved < GANGS else []
+            if not sides:
+                self._leaf(node)
+            for side in sides:
+                child = self._node({**node.fixings, **side}, node)
+                if child is not None:
+                    self._push(child)
         bound = max([self.closed, *(node.bound for *_, node in self.open[:1])])
         return replace(self.best, bound=bound)
 
-    def _ended(self) -> bool:
-        if not self.claims or self.leaf is None:
-            return self.leaf is not None
-        close = self.open[0][2].bound * (1 - self.close) <= self.best.objective
-        return close or self.solved > self.found + PATIENCE
-
-    def _follow(self, node: Node) -> None:
-        """Branch; where claims are in question go on at the best side, down to a leaf."""
-        following: Node | None = node
-        while following is not None:
-            # gangs bring the bound down, claims bring a plan: first some of the one, then all of the other
-            gang = self._gang(following) if self.solved < GANGS else []
-            sides = gang or self._claim(following) or self._gang(following)
-            if not sides:
-                self._leaf(following)
-                return
-            inside = [both for side in sides if (both := _both(following.fixings, side)) is not None]
-            children = [self._node(fixings, following) for fixings in inside]
-            hopeful = [child for child in children if child is not None and child.bound > self.best.objective]
-            hopeful.sort(key=lambda child: -child.bound)
-            following = None if gang or not hopeful else hopeful.pop(0)
-            for child in hopeful:
-                self._push(child)
-
     def _leaf(self, node: Node) -> None:
-        whole = self.whole(node)
-        self.closed = max(self.closed, min(node.bound, whole.bound))
-        if self.leaf is None or whole.objective > self.best.objective:
-            self.best, self.leaf, self.found = whole, node, self.solved
+        self.best, self.leaf = self.whole(node), node
+        self.closed = max(self.closed, min(node.bound, self.best.bound))
 
     def _push(self, node: Node) -> None:
         self.pushed += 1
@@ -131,14 +92,6 @@ class Branching:
                 return [{column: (float(np.ceil(value)), most)}, {column: (least, float(np.floor(value)))}]
         return []
 
-    def _claim(self, node: Node) -> list[Fixings]:
-        """All ways of the part of a claim that is least decided."""
-        loose = in_parts(self.master.held, node.point) if self.claims else {}
-        if not loose:
-            return []
-        part = max(loose, key=lambda each: (loose[each], -each))
-        return [{column: (value, value) for column, value in way.items()} for way in ways(self.master.held, part)]
-
     def _node(self, fixings: Fixings, above: Node | None) -> Node | None:
         """The relaxation under ``fixings``, from the node ``above``; None where it has no point, or none is found.
 
@@ -152,15 +105,6 @@ class Branching:
             self.closed = self.closed if found.infeasible else max(self.closed, bound)
             return None
         return Node(min(bound, found.bound), fixings, found.values, self.relaxed.basis())
-
-
-def _both(some: Fixings, more: Fixings) -> Fixings | None:
-    """What both say; None where they contradict one another."""
-    found = dict(some)
-    for column, (least, most) in more.items():
-        low, high = some.get(column, (least, most))
-        found[column] = max(low, least), min(high, most)
-    return found if all(low <= high for low, high in found.values()) else None
 
 
 def _big(master: Master, bound: float) -> list[int]:

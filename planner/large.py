@@ -4,13 +4,16 @@ from planner import bands, components
 from planner.master import Master
 from planner.solver import LEAN, NOTHING, Settings, Solution, solve
 from policies.model import INF
+from policies.recall_types import Parts
 
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
 WHOLE = 4_000
-"""Most integer columns of a master with claims that may give way that is solved whole from where a band ended."""
+"""Most integer columns of a master with claims that may give way that is solved whole from where rounding ended."""
+NODES = 30
+"""Most branch-and-bound nodes of that."""
 CUTS = 500
-"""Cuts that HiGHS keeps then: with its thousands it finds less in the same time."""
+"""Cuts that HiGHS keeps there: with its thousands it finds less in the same time."""
 TERMS = 180_000
 """Most terms of a master in which claims may give way that is made whole: rounding takes a minute beyond."""
 
@@ -38,19 +41,20 @@ def _without_recall(master: Master, settings: Settings) -> Solution:
 
 
 def _with_recall(master: Master, settings: Settings) -> Solution:
-    """Whole, from where the first of its bands ended, where the master is small and exact; else in bands.
+    """Rounded; from there whole, where the master is small and tells types apart: else its MIP has starts recall what
+    they cannot. The bound is the lesser one.
 
     Of a master with more than TERMS only the bound: the order by age stands beside it.
     """
     if len(master.model.values) > TERMS:
         return Solution(None, -INF, bands.certify(master, settings), optimal=False)
-    if master.integers > WHOLE or not bands.is_exact(master):
-        return bands.solve_large(master, settings)
-    found = bands.solve_large(master, settings, claims=False)
-    if found.values is None or found.objective >= found.bound * (1 - settings["mip_rel_gap"]):
+    found = bands.solve_large(master, settings)
+    close = found.objective >= found.bound * (1 - settings["mip_rel_gap"])
+    if close or master.integers > WHOLE or Parts.after(master.model, master.flows.near) is not None:
         return found
-    limits = settings | LEAN | {"mip_max_nodes": bands.NODES, "mip_pool_soft_limit": CUTS}
-    return _better(found, solve(master.model, limits, start=found.values.tolist()))
+    start = None if found.values is None else found.values.tolist()
+    limits = settings | LEAN | {"mip_max_nodes": NODES, "mip_pool_soft_limit": CUTS}
+    return _better(found, solve(master.model, limits, start=start))
 
 
 def _better(one: Solution, other: Solution) -> Solution:

@@ -62,15 +62,19 @@ def read_pieces(master: Master, values: Floats, starts: list[Start], settings: S
     lies = nearby(master, values, there, Counter(whose), settings)
     for (alike, _), mine in lies.items():
         for place, count in mine.items():
-            there[alike][place] -= count
+            _take(there[alike], place, count)
     for piece, (alike, rights) in zip(found, whose, strict=True):
         left = lies.get((alike, rights)) or there.get(alike, {})
         piece.kind = min(left, key=lambda place: (-left[place], place), default=-1)
         if piece.kind >= 0:
-            left[piece.kind] -= 1
-            if not left[piece.kind]:
-                del left[piece.kind]
+            _take(left, piece.kind, 1)
     return found
+
+
+def _take(left: dict[int, int], place: int, count: int) -> None:
+    left[place] -= count
+    if not left[place]:
+        del left[place]
 
 
 def _there(master: Master, values: Floats) -> dict[Alike, dict[int, int]]:

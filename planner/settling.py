@@ -44,14 +44,6 @@ def in_parts(held: Held, point: Floats) -> dict[int, float]:
     return found
 
 
-def ways(held: Held, i: int) -> list[dict[int, float]]:
-    """All that may become of a part: it stays (the first), goes for want of room somewhere, or follows its leader."""
-    column, fulls = held.stays[i], [reason.full for reason in held.reasons.get(i, ())]
-    found = [{column: 1.0} | dict.fromkeys(fulls, 0.0), *({column: 0.0, full: 1.0} for full in fulls)]
-    leader = _leader(held, i)
-    return found if leader is None else [*found, {column: 0.0, leader: 0.0}]
-
-
 def _leader(held: Held, i: int) -> int | None:
     """The column of the group of the same claim before this one."""
     return held.stays.get(i - 1) if held.problem.running.parts[i].follows else None
@@ -146,8 +138,8 @@ def _by_pass(relaxed: Relaxed, held: Held, point: Floats | None, kept: set[int])
 
 def _side(held: Held, point: Floats, i: int, *, stays: bool) -> dict[int, float]:
     """A part stays, and has no reason to go; or goes, for the limit that is fullest."""
-    if stays:
-        return ways(held, i)[0]
     reasons = held.reasons.get(i, [])
+    if stays:
+        return {held.stays[i]: 1.0} | dict.fromkeys((reason.full for reason in reasons), 0.0)
     fullest = max(reasons, key=lambda reason: (point[reason.full], -reason.full), default=None)
     return {held.stays[i]: 0.0} | ({fullest.full: 1.0} if fullest else {})

@@ -36,7 +36,7 @@ NODES = 2_000
 EXACT_NODES = 50_000
 """Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
 STEPS = 4_000
-"""Most steps of simplex for the bound of a later stage of a large problem; beyond, it has the one that needs no solver."""
+"""Most steps of simplex for the bound of a later stage of a large problem; beyond, it is that of `_everything`."""
 HALF = 0.5
 NEAR = 10
 """How often Policy ``solver.gap`` a large problem may end away from its bound and not be solved again."""

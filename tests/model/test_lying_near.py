@@ -8,9 +8,11 @@ from hypothesis import given, settings
 
 import planner
 from planner import bands
+from planner.master import Master
+from planner.place import Piece
 from planner.reading import read_pieces, read_starts
 from planner.solver import options
-from tests.reference import worlds
+from tests.model.test_telling_apart import mixed
 from tests.reference.large import hold_between, plan_as_large
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
@@ -40,11 +42,32 @@ BEFORE: Final = [
 def test_the_run_that_recalls_lies_where_it_does(monkeypatch: pytest.MonkeyPatch, x: int, y: int) -> None:
     plan_as_large(monkeypatch)
     world = World([*BEFORE, _run("of-x", "org:a:x", x), _run("of-y", "org:a:y", y)], BEFORE)
-    leases = planner.plan(world.snapshot(), AT).leases
+    master = planner.master_of(world.snapshot(), AT, last=False)
+    values = bands.solve_large(master, SETTINGS).values
+    assert values is not None
+    west, east = (kind.index for kind in master.kinds)
 
-    found = {(lease.spec.run_ref.name, node.split("#")[0]) for lease in leases for node in lease.spec.slice.nodes}
-    assert found == {("of-x", "w0"), ("of-y", "e0")}
+    pieces = read_pieces(master, values, read_starts(master, values), SETTINGS)
+
+    assert {_name(master, piece): piece.kind for piece in pieces} == {"of-x": west, "of-y": east}
     hold_between(world)
+
+
+def test_runs_without_a_group_lie_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_as_large(monkeypatch)
+    world = World([*BEFORE, _run("of-x", "org:a:x", 1), _run("of-y", "org:a:y", 2)], BEFORE)
+    master = planner.master_of(world.snapshot(), AT, last=False)
+    values = bands.solve_large(master, SETTINGS).values
+    assert values is not None
+    starts = read_starts(master, values)
+    for column in master.starts.groups.values():
+        values[column] = 0.0
+
+    assert [piece.kind for piece in read_pieces(master, values, starts, SETTINGS)] == [-1, -1]
+
+
+def _name(master: Master, piece: Piece) -> str:
+    return master.problem.candidates[piece.candidate].run.key[1]
 
 
 def _hold_to_the_solution(world: World) -> None:
@@ -65,4 +88,4 @@ def _hold_to_the_solution(world: World) -> None:
 
 def test_each_group_of_a_solution_is_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch)
-    settings(max_examples=WORLDS)(given(worlds.worlds("recall"))(_hold_to_the_solution))()
+    settings(max_examples=WORLDS)(given(mixed())(_hold_to_the_solution))()

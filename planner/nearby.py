@@ -45,7 +45,7 @@ def nearby(
     wanted: Mapping[tuple[Alike, int], int],
     settings: Settings,
 ) -> Groups:
-    """Where groups lie whose runs recall something that depends on it; of others nothing is said.
+    """Where groups lie whose runs recall something that depends on it; runs that recall nothing are not in it.
 
     ``values``: a solution of the master; ``there``: what it has in each kind of domain; ``wanted``: (alike groups,
     rights) → how many groups start. Nothing where the small MIP finds no point.

@@ -35,7 +35,8 @@ QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
 WHOLE: Final = 20_000
 """Most columns of a model that may be solved as it is; of a larger one what the relaxation leaves in parts alone."""
 PARTS: Final = 10_000
-"""Columns of a model in which starts and payers are first sought as in those larger ones."""
+"""Columns from which on starts and payers are first sought as in those larger ones, and who gives way is not searched
+for by branch and bound."""
 MUCH: Final = 0.01
 """Part of what all starts are worth that this may lose before the model is solved as it is."""
 LIGHT: Final = 12

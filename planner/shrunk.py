@@ -43,7 +43,7 @@ class _Terms(NamedTuple):
 def shrink(lp: highspy.HighsLp, basis: highspy.HighsBasis) -> Shrunk:
     """A model, by column, without its fixed columns, and without rows that all points within their bounds keep.
 
-    But with what of them ``basis`` rests on: columns that are basic, rows that are not. So it is one of what is left.
+    Columns that are basic stay, and rows that are not, so that what is left of ``basis`` is a basis of what is left.
     """
     lower, upper = np.asarray(lp.col_lower_, np.float64), np.asarray(lp.col_upper_, np.float64)
     least, most = np.asarray(lp.row_lower_, np.float64), np.asarray(lp.row_upper_, np.float64)

@@ -1,9 +1,9 @@
 """Large masters: a certificate by branching, then whole numbers size by size (docs/planner.md).
 
-At each leaf of the branching (planner.branching) who gives way is fixed (planner.settling), and for whom, where types
+At the leaf of the branching (planner.branching) who gives way is fixed (planner.settling), and for whom, where types
 are too many for the model to say it (planner.apart). Then counts become whole by rounding (planner.dive), size by size,
-each fixed before the next. Where that loses much, a MIP of what is left follows: where claims were branched on of all
-else, otherwise of gangs of 64 and more GPUs, all smaller work staying continuous.
+each fixed before the next. Where that finds nothing, or nothing close enough, a MIP of gangs of 64 and more GPUs
+follows, all smaller work staying continuous.
 """
 
 from typing import Final

@@ -208,8 +208,8 @@ def _nearest(
 ) -> tuple[Floats | None, int]:
     """Least Σ rank × milli, then on exact problems the earliest payers in each purse's order.
 
-    None: not all can be paid. ``paid``: whole payments that are known; ``begun``: what is known of who gives way.
-    Returns payments, and the bound of the second objective in milli-GPUs × rank.
+    None: not all can be paid. ``paid``: whole payments that are known; ``begun``: as for `_settle`. Returns
+    payments, and the bound of the second objective in milli-GPUs × rank.
     """
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)

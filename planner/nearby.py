@@ -19,7 +19,7 @@ from planner.solver import LEAN, Floats, Settings, solve
 from policies.model import INF, Model
 from policies.payments import Terms
 from policies.places import usable
-from policies.recall_flows import Cell
+from policies.recall_flows import Cell, weighed
 from policies.shapes import Shape
 
 NODES: Final = 100
@@ -67,7 +67,7 @@ def nearby(
             groups[alike, rights, place] = column
             at[alike][place].append((column, 1.0))
             for cell in _cells(master, alike.type, place):
-                near[rights, cell].append((column, _weighed(master, alike.shape)))
+                near[rights, cell].append((column, weighed(master.problem, [(alike.shape, 1)])))
         model.row(("starts", *alike, rights), [(groups[alike, rights, p], 1.0) for p in there[alike]], most, most)
     for alike, by_place in at.items():
         for place, terms in by_place.items():
@@ -104,7 +104,3 @@ def _cells(master: Master, kind: int, place: int) -> list[Cell]:
     region = problem.book.money.region
     regions = sorted({region[site] for site in usable(master.kinds[place], problem.types[kind].sites)})
     return [cell for where in regions if (cell := near.network.cell(kind, where)) is not None]
-
-
-def _weighed(master: Master, shape: Shape) -> float:
-    return shape.gpus + shape.spare_gpus * master.problem.milli(active=False) / 1000

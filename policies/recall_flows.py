@@ -104,7 +104,7 @@ class Near:
         """− weighed GPUs of the type that start with these rights."""
         problem, starts = self.problem, self._starts
         of = problem.types[kind]
-        base, step = -_weighed(problem, of.pieces), -_weighed(problem, of.step_pieces)
+        base, step = -weighed(problem, of.pieces), -weighed(problem, of.step_pieces)
         terms: Terms = []
         for index in self._members[kind, number]:
             terms.append((starts.start[index], base))
@@ -185,7 +185,7 @@ def _there(problem: Problem, kinds: list[Kind], starts: Starts) -> dict[int, dic
     found: dict[int, dict[int, Terms]] = defaultdict(lambda: defaultdict(list))
     for (kind, shape, place), column in starts.groups.items():
         for where in {region[site] for site in usable(kinds[place], problem.types[kind].sites)}:
-            found[kind][where].append((column, _weighed(problem, [(shape, 1)])))
+            found[kind][where].append((column, weighed(problem, [(shape, 1)])))
     return found
 
 
@@ -252,5 +252,6 @@ def _most(problem: Problem, members: list[int]) -> int:
     return sum(1000 * run.total + run.spare_gpus * problem.milli(active=False) for run in runs)
 
 
-def _weighed(problem: Problem, pieces: Iterable[tuple[Shape, int]]) -> float:
+def weighed(problem: Problem, pieces: Iterable[tuple[Shape, int]]) -> float:
+    """Weighed GPUs of so many of each shape: a spare counts its discount."""
     return sum(times * (shape.gpus + shape.spare_gpus * problem.milli(active=False) / 1000) for shape, times in pieces)

@@ -26,8 +26,8 @@ from jobtree.world.snapshot import Snapshot, take
 from planner import Planning, greedy
 from planner.draft import Draft
 from planner.purses import Purses
+from planner.reached import value_of
 from planner.room import Room
-from planner.stages import value_of
 from policies.problem import Problem, RunType
 
 Order = Callable[[Problem, Room], list[int]]

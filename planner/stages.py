@@ -17,6 +17,7 @@ from planner.lay import lay
 from planner.master import Master, build
 from planner.pay import pay
 from planner.purses import Purses
+from planner.reached import START_STAGES, nearness, recalled, value_of
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
 from planner.solver import NOTHING, Relaxation, Settings, Solution, integer_bound, options, solve
@@ -43,9 +44,6 @@ NEAR = 10
 NOISE = 1e-7
 """Relative noise of the solver's arithmetic."""
 _WHOLE: Final = 1e-6
-START_STAGES = {"starts": False, "opportunistic": True}
-"""Stages that start runs: funded ones, and those unfunded by their own choice."""
-
 Sense = Literal["max", "min"]
 
 
@@ -357,29 +355,6 @@ def _in_parts(master: Master, found: Solution) -> list[int]:
     columns = [*master.starts.start.values(), *master.starts.steps.values()]
     values = found.values[columns]
     return columns if bool((abs(values - values.round()) > _WHOLE).any()) else []
-
-
-def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
-    """Σ Active GPUs × weight of the draft's funded (stage 3) or unfunded (stage 6) starts: GPU-seconds, exact."""
-    total = 0
-    for start in draft.starts:
-        candidate = problem.candidates[start.candidate]
-        kind = problem.types[candidate.type]
-        if kind.unfunded == unfunded:
-            total += (kind.base_gpus + start.steps * kind.step_gpus) * candidate.weight
-    return total
-
-
-def recalled(problem: Problem, draft: Draft) -> int:
-    """Stage 4: GPUs of running claims that lose their payer to the draft's starts, exact."""
-    parts, before = problem.running.parts, problem.running.outcome.funded
-    after = Purses.after(problem, draft).stays
-    return sum(part.gpus for part, was, stays in zip(parts, before, after, strict=True) if was and not stays)
-
-
-def nearness(problem: Problem, draft: Draft) -> int:
-    """Stage 7: Σ milli-GPUs × rank of the payers, exact."""
-    return sum(payers.distance(problem, candidate, paid) for candidate, paid in draft.paid.items())
 
 
 def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:

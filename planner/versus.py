@@ -20,6 +20,7 @@ from planner.derive import State, state_of
 from planner.edits import suspended
 from planner.lower import few
 from planner.meeting import Meeting, meeting
+from planner.reached import START_STAGES, value_of
 from planner.stages import Certified
 from policies.claims import RunKey
 from policies.problem import Problem
@@ -147,8 +148,8 @@ def _scenario(state: State, forced: RunKey | None) -> Scenario:
     search = problem if forced is None else _favoured(problem, forced)
     *_, last = stages.incumbents(search, state.room, float(solver.gap), solver.seed)
     found = [
-        replace(stage, value=stages.value_of(problem, last.draft, unfunded=stages.START_STAGES[stage.name]))
-        if stage.name in stages.START_STAGES
+        replace(stage, value=value_of(problem, last.draft, unfunded=START_STAGES[stage.name]))
+        if stage.name in START_STAGES
         else stage
         for stage in last.stages
     ]

@@ -12,7 +12,8 @@ from jobtree.check import check
 from planner import Planning, pay
 from planner.draft import Draft
 from planner.incumbent import Incumbent
-from planner.stages import Outcome, recalled
+from planner.reached import recalled
+from planner.stages import Outcome
 from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World

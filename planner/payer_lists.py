@@ -1,9 +1,10 @@
 """Who may pay for each run that waits: one list for all runs that ask the same."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from policies.caps import CapBook
-from policies.payers import Payer, Refused, Source, payers
+from policies.payers import Payer, Payers, Refused, Source
 from policies.runs import RunRow
 
 
@@ -29,6 +30,8 @@ class PayerLists:
 
     def __init__(self, book: CapBook) -> None:
         self.book = book
+        self._payers = Payers(book.money)
+        self._sources: dict[Payer, Source] = {}
         self._lists: dict[tuple[object, ...], PayerList] = {}
         self._strict: dict[str, bool] = {}
         self._found: dict[tuple[object, ...], tuple[list[Payer], list[Refused], list[int]]] = {}
@@ -41,13 +44,13 @@ class PayerLists:
             if (
                 self._strict[run.flavor] or who not in self._found
             ):  # else a limit changes nothing but the payers' limits
-                self._found[who] = self._payers(run)
+                self._found[who] = self._asked(run)
             found, refused, timed = self._found[who]
             for place in timed:
                 limit = found[place].limit if self._strict[run.flavor] else run.limit
                 found[place] = found[place].within(self._ahead(limit))
             near = tuple(found)
-            sources = tuple(sorted({payer.source for payer in near}, key=lambda s: s.envelope))
+            sources = tuple(sorted((self._source(payer) for payer in near), key=attrgetter("envelope")))
             lends = any(source.loan for source in sources)
             limited = any(source.run_gpus is not None for source in sources)
             sites = frozenset[int]().union(*(self.book.money.pays_on[source.envelope] for source in sources))
@@ -69,9 +72,16 @@ class PayerLists:
         period = int(self.book.money.policy.accounting_period)
         return period if limit is None else min(period, limit)
 
-    def _payers(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
+    def _source(self, payer: Payer) -> Source:
+        """The same for the same payer, which stands in many lists."""
+        source = self._sources.get(payer)
+        if source is None:
+            source = self._sources[payer] = payer.source
+        return source
+
+    def _asked(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
         """Who may pay, who may not, and the places of payers whose limit a cap on time weighs: only they have one."""
-        found, refused = payers(self.book.money, run)
+        found, refused = self._payers.of(run, run.limit if self._strict[run.flavor] else None)
         timed = [i for i, payer in enumerate(found) if self.book.time_caps(payer.envelope)]
         weighed = set(timed)
         return [payer if i in weighed else payer.within(None) for i, payer in enumerate(found)], refused, timed

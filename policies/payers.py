@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobtree.api.scalars import Duration
@@ -116,28 +117,78 @@ def _costs(
     }
 
 
+class _Answers(NamedTuple):
+    """Of some envelopes: those that pay, each with its place in the order of payers, and those that do not."""
+
+    found: list[tuple[tuple[int, int, str], Payer]]
+    refused: list[Refused]
+
+
+class Payers:
+    """Who may pay for runs. What relatives answer to a claimant hangs on how near it is alone, and is asked once."""
+
+    def __init__(self, money: Money) -> None:
+        self._money = money
+        self._owners: dict[str, dict[str, list[int]]] = {}
+        """Flavor → owner → envelopes."""
+        self._relatives: dict[tuple[str, int | None, str, int], _Answers] = {}
+        """By flavor, time limit, owner and its rank."""
+
+    def of(self, run: RunRow, limit: int | None) -> tuple[list[Payer], list[Refused]]:
+        """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not.
+
+        ``limit``: seconds that it may last, as far as envelopes look at that.
+        """
+        found: list[tuple[tuple[int, int, str], Payer]] = []
+        refused: list[Refused] = []
+        claimant, sponsors, rank_of = run.owner, frozenset(run.sponsors), self._money.family.rank
+        for owner, envelopes in self._of_flavor(run.flavor).items():
+            family = rank_of(claimant, owner)
+            if owner in sponsors:
+                answers = self._ask(envelopes, run, family, limit)
+            elif family is not None:
+                case = run.flavor, limit, owner, family
+                if case not in self._relatives:
+                    self._relatives[case] = self._ask(envelopes, run, family, limit)
+                answers = self._relatives[case]
+            else:
+                continue
+            found += answers.found
+            refused += answers.refused
+        found.sort(key=itemgetter(0))
+        refused.sort(key=attrgetter("envelope"))
+        return [payer for _, payer in found], refused
+
+    def _of_flavor(self, flavor: str) -> dict[str, list[int]]:
+        if flavor not in self._owners:
+            owners = self._owners[flavor] = dict[str, list[int]]()
+            for index in self._money.by_flavor.get(flavor, ()):
+                owners.setdefault(self._money.envelopes[index].owner, []).append(index)
+        return self._owners[flavor]
+
+    def _ask(self, envelopes: list[int], run: RunRow, family: int | None, limit: int | None) -> _Answers:
+        """Envelopes of one owner, a sponsor of the run or a relative as near as ``family``."""
+        money, answers = self._money, _Answers([], [])
+        for index in envelopes:
+            envelope = money.envelopes[index]
+            sponsor = envelope.owner in run.sponsors
+            lends = sponsor and envelope.lends and (family is None or not _shares(envelope, family))
+            rank = SPONSOR if family is None or lends else family
+            lasts = limit if limit is not None else envelope.per_run_default_time
+            why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, lasts)
+            if why:
+                later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
+                answers.refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
+                continue
+            order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
+            payer = Payer(index, rank, order, lasts, envelope.per_run_gpus)
+            answers.found.append(((rank, order, envelope.label), payer))
+        return answers
+
+
 def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
-    """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not."""
-    found: list[tuple[tuple[int, int, str], Payer]] = []
-    refused: list[Refused] = []
-    owner, sponsors, rank_of = run.owner, frozenset(run.sponsors), money.family.rank
-    for index in money.by_flavor.get(run.flavor, ()):
-        envelope = money.envelopes[index]
-        family = rank_of(owner, envelope.owner)
-        sponsor = envelope.owner in sponsors
-        if family is None and not sponsor:
-            continue
-        lends = sponsor and envelope.lends and (family is None or not _shares(envelope, family))
-        rank = SPONSOR if family is None or lends else family
-        why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, run)
-        if why:
-            later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
-            refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
-            continue
-        order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
-        limit = run.limit if run.limit is not None else envelope.per_run_default_time
-        found.append(((rank, order, envelope.label), Payer(index, rank, order, limit, envelope.per_run_gpus)))
-    return [payer for _, payer in sorted(found, key=lambda f: f[0])], refused
+    """Who may pay for a single run, and who may not."""
+    return Payers(money).of(run, run.limit)
 
 
 def _shares(envelope: Envelope, rank: int) -> bool:
@@ -160,12 +211,12 @@ def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
     return ""
 
 
-def _time_refusal(money: Money, envelope: Envelope, run: RunRow) -> str:
+def _time_refusal(money: Money, envelope: Envelope, limit: int | None) -> str:
+    """Of an envelope whose window or caps leave no time to a run that lasts so many seconds."""
     if not envelope.pays_at(money.at):
         return _not_open(envelope)
     if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
         return f"{envelope.label} has a cap of 0 GPU-hours or credits"
-    limit = run.limit if run.limit is not None else envelope.per_run_default_time
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
         allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
         return f"{envelope.label} pays for {allowed}, this one {_stated(limit)}"

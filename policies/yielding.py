@@ -7,7 +7,7 @@ A part p of a running claim may change only where, at a limit c that it is held 
 or where one before it in the pass may change at a limit of its own, and so leave room there or take it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,14 +85,13 @@ class Yielding:
         lanes = LaneTakes(book)
         rest = {limit: whole(book, spent, limit) for mine in takes for limit in mine}
         left = _left(rest, running, takes)
-        wanted = _wanted(lanes, asks)
+        nearer = _nearer(_wanted(lanes, asks))
         found: list[int] = []
         room: dict[int, dict[Limit, int]] = {}
         shaken: set[Limit] = set()
         for i, part in enumerate(running.parts):
             reached = part.place.admitted < changed and any(
-                sum(wanted.get((limit, near), 0) for near in range(part.place.standing)) > left[limit]
-                for limit in takes[i]
+                nearer.get((limit, part.place.standing), 0) > left[limit] for limit in takes[i]
             )
             if reached or not shaken.isdisjoint(takes[i]) or (part.follows and found and found[-1] == i - 1):
                 found.append(i)
@@ -210,6 +209,14 @@ class LaneTakes:
                     found[limit] = max(weight, found.get(limit, 0))
         return self._most[envelope]
 
+    def split(self) -> tuple[list[list[tuple[Limit, int]]], list[list[tuple[Limit, int]]]]:
+        """The most of each limit by envelope: where no other envelope takes of it, and where one does."""
+        most = [self.most(envelope) for envelope in range(len(self.book.money.envelopes))]
+        takers = Counter(limit for mine in most for limit in mine)
+        own = [[(limit, weight) for limit, weight in mine.items() if takers[limit] == 1] for mine in most]
+        shared = [[(limit, weight) for limit, weight in mine.items() if takers[limit] > 1] for mine in most]
+        return own, shared
+
 
 def whole(book: CapBook, spent: Spent, limit: Limit) -> int:
     """What a limit holds for claims, beside charges and what no claim is asked about."""
@@ -228,16 +235,29 @@ def _left(rest: Mapping[Limit, int], running: Funded, takes: list[dict[Limit, in
 
 def _wanted(lanes: LaneTakes, asks: Iterable[Ask]) -> dict[tuple[Limit, int], int]:
     """(limit, standing) → what all that waits there could take at most."""
+    own, shared = lanes.split()
+    gpus_at: dict[tuple[int, int], int] = defaultdict(int)
     found: dict[tuple[Limit, int], int] = defaultdict(int)
     for payers, gpus in asks:
-        most: dict[int, dict[Limit, int]] = defaultdict(dict)
+        most: dict[tuple[Limit, int], int] = {}
         for payer in payers:
             if (standing := payer.standing) is not None:
-                mine = most[standing]
-                for limit, weight in lanes.most(payer.envelope).items():
-                    if weight > mine.get(limit, 0):
-                        mine[limit] = weight
-        for standing, mine in most.items():
-            for limit, weight in mine.items():
-                found[limit, standing] += weight * gpus
+                gpus_at[payer.envelope, standing] += gpus
+                for limit, weight in shared[payer.envelope]:
+                    if weight > most.get((limit, standing), 0):
+                        most[limit, standing] = weight
+        for place, weight in most.items():
+            found[place] += weight * gpus
+    for (envelope, standing), gpus in gpus_at.items():
+        for limit, weight in own[envelope]:
+            found[limit, standing] += weight * gpus
+    return found
+
+
+def _nearer(wanted: Mapping[tuple[Limit, int], int]) -> dict[tuple[Limit, int], int]:
+    """(limit, standing) → what all that waits nearer could take at most."""
+    found: dict[tuple[Limit, int], int] = defaultdict(int)
+    for (limit, standing), weight in wanted.items():
+        for farther in range(standing + 1, OLD_LOAN + 1):
+            found[limit, farther] += weight
     return found

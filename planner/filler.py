@@ -122,7 +122,7 @@ class Filler:
         if case in self.learnt.cramped:
             return False
         if case not in self._largest:
-            self._largest[case] = max((piece.shape.size for piece in pieces_of(self.problem, start)), default=0)
+            self._largest[case] = kind.lowered.largest(start.steps)
         left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
         if int(left.max(initial=0)) >= self._largest[case]:
             return True

@@ -75,6 +75,11 @@ class Lowered:
             return [Shape(sum(groups), self.pod, self.spares * len(groups))]
         return [Shape(gpus, self.pod, self.spares) for gpus in groups]
 
+    def largest(self, steps: int) -> int:
+        """GPUs of its largest piece at ``steps`` steps above the base, spares included."""
+        groups = self.groups(steps)
+        return self._shapes(groups if self.together else (max(groups),))[0].size
+
     def groups(self, steps: int) -> tuple[int, ...]:
         """Sizes of all groups at ``steps`` steps above the base."""
         return self.base + self.step * steps

@@ -6,6 +6,7 @@ import pyarrow as pa
 from jobtree.api.policy import Maintenance, PolicySpec
 from jobtree.api.run import derived_phase
 from jobtree.api.scalars import Time, dec_hook
+from jobtree.world import values as col
 from jobtree.world.records import read
 from policies.claims import RunKey
 from policies.fleet import Access, Selector, Toleration
@@ -79,6 +80,8 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     completed_at: int | None
     enforced_limit: int | None
     status: str
+    started: int | None
+    """Since when it runs, as its status says; None where it does not."""
 
     @property
     def key(self) -> RunKey:
@@ -95,15 +98,9 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return self.total == 0
 
     @property
-    def started(self) -> int | None:
-        """Since when it runs, as its status says; None where it does not."""
-        told = self.told
-        return told.started if told.derived == "Running" else None
-
-    @property
     def told(self) -> Told:
         """What its status says."""
-        return _TOLD.decode(self.status) if self.status else Told()
+        return _told(self.status)
 
     @property
     def malleable(self) -> bool:
@@ -147,4 +144,12 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
 def read_runs(runs: pa.Table) -> list[RunRow]:
     """All runs in (namespace, name) order."""
-    return read(runs, RunRow)
+    return read(runs, RunRow, started=[_started(_told(status)) for status in col.texts(runs, "status")])
+
+
+def _told(status: str) -> Told:
+    return _TOLD.decode(status) if status else Told()
+
+
+def _started(told: Told) -> int | None:
+    return told.started if told.derived == "Running" else None

@@ -135,11 +135,13 @@ class _Lowering:
 class Waiting:
     """The ``runs`` that may start beside the claims that are ``running``, with what no leeway of caps tells.
 
-    ``lists``: who may pay for each; ``rights``: the number of what it may recall, of those that are ``known``.
+    ``lists``: who may pay for each; ``rights``: the number of what it may recall, of those that are ``known``;
+    ``forms``: the same number for runs that ask the same of money and nodes, and so are of one type.
     """
 
     runs: list[RunRow]
     lists: list[PayerList]
+    forms: list[int]
     fleet: Fleet
     book: CapBook
     running: Funded
@@ -173,7 +175,8 @@ class Waiting:
             if purse.number not in of_list:
                 of_list[purse.number] = known.setdefault(yielding.rights(purse.payers), len(known))
         rights = [of_list[purse.number] for purse in lists]
-        return cls(runs, lists, fleet, book, running, spent, yielding, rights, list(known), ties, exact)
+        forms = _forms(runs, lists, exact=exact, limits=bool(book.money.policy.maintenance), tied=ties.members)
+        return cls(runs, lists, forms, fleet, book, running, spent, yielding, rights, list(known), ties, exact)
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:
         """The problem, where so many GPUs are ``free`` by site; ``rises``: see `Leeway`."""
@@ -181,16 +184,19 @@ class Waiting:
         least = self.yielding.least(self.running)
         leeway = Leeway.of(self.book, self.running.used, least, free, rises=rises)
         lowering = _Lowering(self.fleet, self.book, leeway, self.exact)
-        tied = {key for tree in self.ties.trees for key in tree.members}
-        tied |= {key for gang in self.ties.gangs for key in gang}
+        tied = self.ties.members
+        of_form: dict[tuple[int, bool], RunType] = {}
         candidates: list[Candidate] = []
         ways: dict[RunKey, list[int]] = {}
-        for run, purse, rights in zip(self.runs, self.lists, self.rights, strict=True):
+        for run, purse, rights, form in zip(self.runs, self.lists, self.rights, self.forms, strict=True):
             weight = run.weight(money.policy, money.at)
             fills = run.opportunistic and "opportunistic" in money.policy.stages
             for unfunded in (False, True) if fills else (False,):
                 if unfunded or purse.payers:
-                    kind = lowering.type(run, purse, unfunded=unfunded, tied=run.key in tied)
+                    kind = of_form.get((form, unfunded))
+                    if kind is None:
+                        kind = lowering.type(run, purse, unfunded=unfunded, tied=run.key in tied)
+                        of_form[form, unfunded] = kind
                     kind.members.append(len(candidates))
                     ways.setdefault(run.key, []).append(len(candidates))
                     near = () if unfunded else purse.payers
@@ -214,6 +220,21 @@ class Waiting:
             refused={run.key: purse.refused for run, purse in zip(self.runs, self.lists, strict=True)},
             exact=self.exact,
         )
+
+
+def _forms(
+    runs: list[RunRow], lists: list[PayerList], *, exact: bool, limits: bool, tied: frozenset[RunKey]
+) -> list[int]:
+    """``limits``: do time limits matter to where a run may lie? What is ``tied`` to others has its own form."""
+    numbers: dict[tuple[object, ...], int] = {}
+    found = []
+    for run, purse in zip(runs, lists, strict=True):
+        nodes = run.flavor, run.selector, run.tolerations, run.time_limit if limits else None
+        width = run.total, run.min_total, run.step, run.group, run.pod, run.spares, run.spread
+        alone = run.key if exact or run.key in tied else None
+        form = purse.number, run.max_borrow, nodes, width, run.pod_cpu_milli, run.pod_memory, alone
+        found.append(numbers.setdefault(form, len(numbers)))
+    return found
 
 
 def _asks(runs: list[RunRow], lists: list[PayerList]) -> list[Ask]:

@@ -45,6 +45,11 @@ class Ties(NamedTuple):
     gangs: list[Gang]
     trees: list[Tree]
 
+    @property
+    def members(self) -> frozenset[RunKey]:
+        """All runs of these."""
+        return frozenset().union(*self.gangs, *(tree.members for tree in self.trees))
+
 
 def trees(
     runs: Mapping[RunKey, RunRow], leases: list[LeaseRow], ends: Mapping[LeaseKey, int], at: int, period: int

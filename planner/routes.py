@@ -89,13 +89,22 @@ class _Taken:
     borrowed: int = 0
     rises: dict[int, int] = field(default_factory=dict)
 
-    def pay(self, payer: Payer, touched: tuple[tuple[int, int], ...], milli: int) -> None:
-        """Take ``milli`` milli-GPUs over a payer; caps that do not hold them rise. ``left`` has all caps of it."""
+    def pay(self, payer: Payer, touched: Touches, milli: int) -> None:
+        """Take ``milli`` milli-GPUs over a payer. ``left`` has all caps of it, and they hold as much."""
         for cap, weight in touched:
-            rise = max(0, weight * milli - self.left[cap])
-            if rise:
+            self.left[cap] -= weight * milli
+        self._count(payer, milli)
+
+    def raise_caps(self, payer: Payer, touched: Touches, milli: int) -> None:
+        """The same where caps may hold less, and rise."""
+        for cap, weight in touched:
+            rise = weight * milli - self.left[cap]
+            if rise > 0:
                 self.rises[cap] = self.rises.get(cap, 0) + rise
-            self.left[cap] = max(0, self.left[cap] - weight * milli)
+            self.left[cap] = max(0, -rise)
+        self._count(payer, milli)
+
+    def _count(self, payer: Payer, milli: int) -> None:
         self.paid[payer.envelope] = self.paid.get(payer.envelope, 0) + milli
         self.borrowed += milli if payer.loan else 0
 
@@ -179,7 +188,7 @@ class Routes:
                 prices = self._price(ways, slice(place, place + 1), left, taken)
                 price += float(prices.min())
                 near = int(prices.argmin())
-                taken.pay(ways.payers.near[near], self._touched(int(ways.lanes[near, place]), taken), left)
+                taken.raise_caps(ways.payers.near[near], self._touched(int(ways.lanes[near, place]), taken), left)
         return Gap(price, sorted(self._named(ways, taken), key=Missing.order))
 
     def _rest(self, ways: _Ways, place: int, need: int) -> float:
@@ -206,9 +215,10 @@ class Routes:
                 most.append(1000 * ways.asked.max_borrow - taken.borrowed)
             if payer.run_gpus is not None:
                 most.append(1000 * payer.run_gpus - taken.paid.get(payer.envelope, 0))
-            here = max(0, min(most)) // 1000 * 1000
-            taken.pay(payer, touched, here)
-            total += here
+            here = min(most) // 1000 * 1000
+            if here > 0:
+                taken.pay(payer, touched, here)
+                total += here
         return total
 
     def _touched(self, lane: int, taken: _Taken) -> Touches:

@@ -247,7 +247,7 @@ class _Prices:
             there = np.arange(1, steps.shape[1]) * units <= self.counts[:, None]
             domains, column = np.nonzero(there)
             rank = np.maximum.accumulate(np.where(there, costs, 0), axis=1)[domains, column]
-            order = np.lexsort((column, domains, rank))
+            order = np.argsort(rank, kind="stable")  # of equal ones the first domain's first
             sums = np.cumsum(costs[domains, column][order])
             self._by_units[units] = _Groups(np.append(np.int64(0), sums), domains[order])
         return self._by_units[units]

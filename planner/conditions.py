@@ -72,12 +72,14 @@ def _rest(limit: int | None) -> Saying:
     )
 
 
-def running(by_class: Mapping[str, int], groups: int, nodes: int, limit: int | None) -> Saying:
-    """Of a run that holds GPUs: ``by_class``, in so many groups on so many nodes."""
-    width = sum(by_class.values())
+@lru_cache(maxsize=4096)
+def running(by_class: tuple[tuple[str, int], ...], groups: int, nodes: int, limit: int | None) -> Saying:
+    """Of a run that holds GPUs: so many by class, in so many groups on so many nodes."""
+    held = dict(by_class)
+    width = sum(held.values())
     gpus = counted(width, "GPU")
-    classes = ", ".join([f"{by_class[name]} {name}" for name in CLASSES if name in by_class])
-    funded = by_class.get(UNFUNDED, 0) < width
+    classes = ", ".join([f"{held[name]} {name}" for name in CLASSES if name in held])
+    funded = held.get(UNFUNDED, 0) < width
     return (
         Said(True, "Funded" if funded else "Unfunded", f"{gpus}: {classes}."),
         Said(True, "Placed", f"{gpus} in {counted(groups, 'group')} on {counted(nodes, 'node')}."),

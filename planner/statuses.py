@@ -109,7 +109,7 @@ class _Statuses:
             rated = plain(limit * held.rated, 1000 * HOUR_MILLI) if held.rated else None
         return self._status(
             before,
-            conditions.running(held.by_class, len(held.groups), len(held.nodes), limit),
+            conditions.running(tuple(held.by_class.items()), len(held.groups), len(held.nodes), limit),
             _width(run, sum(held.by_class.values())),
             funding=held.funding(),
             started=Time(self.after.starts[run.key]),

@@ -53,7 +53,8 @@ class _Ports:
     """By role and the lane classes that may pay there.
 
     ``lanes``: of a source's payments, where it can pay; ``reaches``: of some sources together; ``doors``: (purse,
-    region) → ports of what lies there.
+    region) → ports of what lies there; ``lent``: likewise, columns of what sponsors pay as far as a run limits it, in
+    weighed GPUs.
     """
 
     model: Model
@@ -63,6 +64,7 @@ class _Ports:
     lanes: dict[tuple[bool, int], dict[Source, LaneClass | None]] = field(default_factory=dict)
     reaches: dict[tuple[tuple[Source, ...], bool, int], frozenset[LaneClass]] = field(default_factory=dict)
     doors: dict[tuple[int, int], set[int]] = field(default_factory=dict)
+    lent: dict[tuple[int, int], Terms] = field(default_factory=dict)
 
     def reach(self, sources: tuple[Source, ...], active: bool, region: int) -> frozenset[LaneClass]:
         """The lane classes of these sources there."""
@@ -124,7 +126,16 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse],
         for region in sorted(set(problem.book.money.region))
         if (purse.index, region) in ports.doors
     }
-    return Flows(merged, recall_flows.rows(model, problem, kinds, starts, network._replace(doors=doors), held))
+    lent = {
+        (kind, region): terms
+        for purse in purses
+        for kind in purse.types
+        for (number, region), terms in sorted(ports.lent.items())
+        if number == purse.index
+    }
+    return Flows(
+        merged, recall_flows.rows(model, problem, kinds, starts, network._replace(doors=doors, lent=lent), held)
+    )
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
@@ -148,8 +159,11 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
             column = model.column(("pay", *name, group[0].envelope))
             columns.append((column, 1.0))
             ports.add(name, reach, [(column, 1.0)])
-            if active and group[0] in lent:
-                borrowed.append((column, 1.0))
+            if group[0] in lent:
+                weight = ports.problem.milli(active) / 1000
+                ports.lent.setdefault((purse.index, region), []).append((column, weight))
+                if active:
+                    borrowed.append((column, 1.0))
             if group[0].run_gpus is not None:
                 weight = ports.problem.milli(active) / 1000
                 taken.setdefault(group[0].envelope, []).append((column, weight))
@@ -179,7 +193,7 @@ def _network(model: Model, problem: Problem, ports: _Ports, held: Held) -> tuple
     flows: list[Terms] = [[] for _ in doors]
     least = 0.0 if ports.exact else -INF
     caps: dict[int, Terms] = {}
-    network = Network({}, [], {}, fine=len(problem.types) <= recall_flows.FINE)
+    network = Network({}, [], {}, {}, fine=len(problem.types) <= recall_flows.FINE)
     for numbers, lanes in hubs.items():
         payments: Terms = []
         weight_of_gpu = problem.milli(lanes[0].active) / 1000
@@ -190,7 +204,8 @@ def _network(model: Model, problem: Problem, ports: _Ports, held: Held) -> tuple
             column = model.column(("wallet", lane.active, lane.envelope))
             model.integer[column] = any(cap in wallets.halves or cap in held.terms for cap, _ in lane.touches)
             payments.append((column, -1.0))
-            network.paid.setdefault(lane.envelope, []).append((column, milli / 1000))
+            here = network.paid.setdefault(lane.envelope, {}).setdefault(len(network.hubs), [])
+            here.append((column, milli / 1000))
             for cap, weight in lane.touches:
                 caps.setdefault(cap, []).append((column, float(weight * milli)))
         hub = Hub(frozenset(lane.envelope for lane in lanes), {})

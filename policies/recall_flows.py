@@ -5,9 +5,10 @@ nearest, so there payments are told apart by the *rights* of the runs. A *cell* 
 lies there is paid for, and of models with up to FINE types the type. In weighed GPUs (a spare counts its discount):
 
     Σ_cells, envelopes near(rights, envelope, cell) ≤ what starts with these rights     for cells that some type joins
-    Σ_rights, envelopes near(rights, envelope, cell) ≤ what lies in the cell
+    Σ_rights, envelopes near(rights, envelope, cell) ≤ what lies in the cell − what sponsors pay there
+                                                           (of runs that limit it)
     Σ_envelopes near(rights, envelope, cell) ≤ what lies there of types that have such runs   (beyond FINE types)
-    Σ_rights, cells near(rights, envelope, cell) ≤ what the envelope pays
+    Σ_rights, cells near(rights, envelope, cell) ≤ what the envelope pays into the hubs that reach one of these cells
     Σ_rights, envelopes, regions near(rights, envelope, ·, these ports or some of them)
         ≤ Σ what flows from the envelopes' hubs to these ports           envelopes: all with just these hubs
 
@@ -56,13 +57,15 @@ class Cell(NamedTuple):
 
 
 class Network(NamedTuple):
-    """``paid``: envelope → its payments in weighed GPUs; ``doors``: (type, region) → ports where what lies there is
-    paid for; ``fine``: types that are paid for through the same ports are told apart.
+    """``paid``: envelope → hub → its payments there in weighed GPUs; ``doors``: (type, region) → ports where what lies
+    there is paid for; ``lent``: likewise, what sponsors pay for runs that limit it, in weighed GPUs; ``fine``: types
+    that are paid for through the same ports are told apart.
     """
 
-    paid: dict[int, Terms]
+    paid: dict[int, dict[int, Terms]]
     hubs: list[Hub]
     doors: Mapping[tuple[int, int], frozenset[int]]
+    lent: Mapping[tuple[int, int], Terms]
     fine: bool
 
     def cell(self, kind: int, region: int) -> Cell | None:
@@ -149,11 +152,7 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], starts: Starts, netw
         if not network.fine:
             _lie_by_rights(model, near, number)
     _lie(model, near)
-    of_envelope: dict[int, Terms] = defaultdict(list)
-    for column, (number, envelope, _) in near.key.items():
-        of_envelope[envelope].append((column, near.unit[number] / 1000))
-    for envelope, terms in sorted(of_envelope.items()):
-        model.row(("near-paid", envelope), [*terms, *((c, -gpus) for c, gpus in network.paid[envelope])], -INF, 0.0)
+    _pay(model, near)
     _flow(model, near)
     held.near.extend(near.key)
     recall_rows.rows(model, held, payments)
@@ -214,12 +213,28 @@ def _lie_by_rights(model: Model, near: Near, number: int) -> None:
 
 
 def _lie(model: Model, near: Near) -> None:
-    """What is paid for somewhere lies there."""
+    """What is paid for somewhere lies there, and no sponsor pays for it."""
     cells = near.network.cells(near.there, near.there)
     for cell, by_rights in near.columns.items():
         terms = [term for mine in by_rights.values() for term in mine]
-        terms += [term for kind in cells[cell] for term in near.lying(kind, cell.region)]
+        for kind in cells[cell]:
+            terms += near.lying(kind, cell.region) + near.network.lent.get((kind, cell.region), [])
         model.row(("near-groups", *cell.name), terms, -INF, 0.0)
+
+
+def _pay(model: Model, near: Near) -> None:
+    """What an envelope pays for runs with rights, as one of their owners' or on loan, goes where it reaches them."""
+    paid, hubs = near.network.paid, near.network.hubs
+    terms: dict[int, Terms] = defaultdict(list)
+    ports: dict[int, set[int]] = defaultdict(set)
+    for column, (number, envelope, cell) in near.key.items():
+        terms[envelope].append((column, near.unit[number] / 1000))
+        ports[envelope] |= cell.ports
+    for envelope, mine in sorted(terms.items()):
+        for hub, payments in sorted(paid[envelope].items()):
+            if not ports[envelope].isdisjoint(hubs[hub].flows):
+                mine += [(column, -gpus) for column, gpus in payments]
+        model.row(("near-paid", envelope), mine, -INF, 0.0)
 
 
 def _flow(model: Model, near: Near) -> None:

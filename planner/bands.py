@@ -37,19 +37,25 @@ SEARCH: Final[Settings] = {
 
 def solve_large(master: Master, settings: Settings) -> Solution:
     """Maximise the master's objective; the bound is valid for the whole model."""
-    rounding = _Rounding(master, settings)
-    found = Branching(rounding.relaxed, master, rounding.whole).run()
-    return found if found.values is not None else rounding.after_gangs(found.bound)
+    return Rounding(master, settings).run()
 
 
-class _Rounding:
-    """How what branching leaves becomes whole."""
+class Rounding:
+    """How a large master's relaxation becomes whole. ``leaf``: where branching ended, if it did."""
 
     def __init__(self, master: Master, settings: Settings) -> None:
         self.master, self.settings = master, settings
         self.relaxed = Relaxed(master.model, settings)
         self.columns = columns_of(master)
         self.parts = Parts.after(master.model, master.flows.near)
+        self.leaf: Node | None = None
+
+    def run(self) -> Solution:
+        """A whole point, and what no plan is worth more than."""
+        search = Branching(self.relaxed, self.master, self.whole)
+        found = search.run()
+        self.leaf = search.leaf
+        return found if found.values is not None else self.after_gangs(found.bound)
 
     def whole(self, node: Node) -> Solution:
         """A whole point of a node, and its bound. Where no claim can give way one that is close enough, or none."""

@@ -12,8 +12,8 @@ from planner.solver import Floats
 from policies.model import INF
 from policies.recall_held import Held
 
-STAY: Final = (1.0, 0.5)
-"""Parts that go by less than this are made to stay together, the first that loses little enough."""
+STAY: Final = 0.5
+"""Parts that go by less than this are made to stay together."""
 LITTLE: Final = 2e-4
 """Part of the bound that this may lose."""
 ALONE: Final = 1e-5
@@ -55,15 +55,15 @@ def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float) -> Found:
     best: Floats | None = point
     if in_parts(held, point):
         best, value = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
-        for most in STAY:
-            more = {column for column in held.stays.values() if best is not None and best[column] > 1 - most} - kept
-            found = relaxed.fix(dict.fromkeys(sorted(more), 1.0))
-            if found[1] >= value - LITTLE * bound:
-                (best, value), kept = found, kept | more
-                break
+        more = {column for column in held.stays.values() if best is not None and best[column] > 1 - STAY} - kept
+        found = relaxed.fix(dict.fromkeys(sorted(more), 1.0))
+        if found[1] >= value - LITTLE * bound:
+            best, value = found
+        else:
             relaxed.undo()
         if best is not None:
             best = _decide(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
+            kept = {column for column in held.stays.values() if best[column] > 1 - _WHOLE}
     found = _by_pass(relaxed, held, best, kept)
     if found[0] is None:
         relaxed.reset(held.columns)
@@ -87,36 +87,41 @@ def _for_whole_gpus(relaxed: Relaxed, held: Held, point: Floats) -> Found:
 def _decide(relaxed: Relaxed, held: Held, point: Floats, value: float, drop: float, steps: int) -> Floats:
     """Let parts stay or go, the most decided first, several at once; at most ``steps`` relaxations.
 
-    ``drop``: what a part may lose. Where several lose more, fewer are tried; where one does, the other way round.
+    ``drop``: what a part may lose. Where several lose more, fewer are tried; where one does, the other way round. What
+    can neither stay nor go beside what is decided is left to the pass.
     """
     best: Floats = point
-    many = MANY
+    many, left = MANY, set[int]()
     while steps > 0:
-        loose = {i: float(best[c]) for i, c in held.stays.items() if _WHOLE < best[c] < 1 - _WHOLE}
+        loose = {i: off for i, off in in_parts(held, best).items() if i not in left}
         if not loose:
             break
-        order = sorted(loose, key=lambda part: (min(loose[part], 1 - loose[part]), part))[:many]
-        sides = [_side(held, best, i, stays=loose[i] > HALF) for i in order]
-        found = relaxed.fix({column: side for each in sides for column, side in each.items()})
+        order = sorted(loose, key=lambda part: (loose[part], part))[:many]
+        found = relaxed.fix({c: side for i in order for c, side in _side(held, best, i, _stays(held, best, i)).items()})
         steps -= 1
         if found[1] < value - drop * len(order):
+            relaxed.undo()
             if len(order) > 1:
-                relaxed.undo()
                 many = max(1, len(order) // 4)
                 continue
-            relaxed.undo()
-            other = relaxed.fix(_side(held, best, order[0], stays=loose[order[0]] <= HALF))
+            found = _either(relaxed, held, best, order[0], found)
             steps -= 1
-            if other[1] < found[1]:
-                relaxed.undo()
-                other = relaxed.fix(sides[0])
-            found = other
         if found[0] is None:
-            relaxed.undo()
-            break
+            left.add(order[0])
+            continue
         best, value = found[0], found[1]
         many = min(MANY, 2 * many)
     return best
+
+
+def _either(relaxed: Relaxed, held: Held, point: Floats, i: int, nearer: Found) -> Found:
+    """The better side of a part that loses much on its nearer one; without a point, and undone, where none has any."""
+    stays = _stays(held, point, i)
+    other = relaxed.fix(_side(held, point, i, not stays))
+    if other[0] is not None and other[1] >= nearer[1]:
+        return other
+    relaxed.undo()
+    return nearer if nearer[0] is None else relaxed.fix(_side(held, point, i, stays))
 
 
 def _by_pass(relaxed: Relaxed, held: Held, point: Floats | None, kept: set[int]) -> Found:
@@ -136,10 +141,17 @@ def _by_pass(relaxed: Relaxed, held: Held, point: Floats | None, kept: set[int])
     return None, -INF
 
 
-def _side(held: Held, point: Floats, i: int, *, stays: bool) -> dict[int, float]:
-    """A part stays, and has no reason to go; or goes, for the limit that is fullest."""
+def _stays(held: Held, point: Floats, i: int) -> bool:
+    """Does more than half of a part stay?"""
+    return float(point[held.stays[i]]) > HALF
+
+
+def _side(held: Held, point: Floats, i: int, stays: bool) -> dict[int, float]:
+    """A part stays, and has no reason to go; or goes, after its leader or for the limit that is fullest."""
     reasons = held.reasons.get(i, [])
     if stays:
         return {held.stays[i]: 1.0} | dict.fromkeys((reason.full for reason in reasons), 0.0)
-    fullest = max(reasons, key=lambda reason: (point[reason.full], -reason.full), default=None)
+    leader = _leader(held, i)
+    follows = leader is not None and point[leader] <= _WHOLE
+    fullest = None if follows else max(reasons, key=lambda reason: (point[reason.full], -reason.full), default=None)
     return {held.stays[i]: 0.0} | ({fullest.full: 1.0} if fullest else {})

@@ -122,6 +122,12 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal, duals)
 
 
+def best_of(one: Solution, other: Solution) -> Solution:
+    """The better point, and the lesser bound."""
+    best = other if other.objective > one.objective else one
+    return Solution(best.values, best.objective, min(one.bound, other.bound), optimal=False)
+
+
 NOTHING: Final = Solution(None, -INF, INF, optimal=False)
 """No point, and no bound."""
 

@@ -21,6 +21,8 @@ class Vacancies:
         self._log: list[int] = []  # domains, as they changed
         self._seen: dict[Need, int] = {}  # how much of the log each answer knows of
         self._cells: dict[int, dict[tuple[int, int, PodLoad], int]] = {}  # domain → (site, pod, load) → GPUs
+        self._counted: Ints | None = None  # free slots per node, once they were asked for
+        self._stale: set[int] = set()  # domains that changed since then
 
     def of(self, sites: frozenset[int], pod: int, load: PodLoad) -> Ints:
         """One value per domain, in domain order. Pods without a size count as pods of one GPU."""
@@ -37,6 +39,7 @@ class Vacancies:
     def changed(self, domain: int) -> None:
         """Slots of ``domain`` were taken or given back."""
         self._log.append(domain)
+        self._stale.add(domain)
         self._cells.pop(domain, None)
 
     def _capacity(self, domain: int, need: Need) -> int:
@@ -66,6 +69,17 @@ class Vacancies:
         fleet = self._room.fleet
         if load != NO_LOAD:
             return np.asarray([self._room.capacity(d, *need) for d in range(len(fleet.domains))], dtype=np.int64)
-        usable = np.isin(fleet.site, sorted(sites))
-        free = np.where(usable, np.asarray(self._room.free, dtype=np.int64), 0) // pod * pod
+        usable = np.zeros(fleet.site_count, dtype=np.bool_)
+        usable[sorted(sites)] = True
+        free = np.where(usable[fleet.site], self._free(), 0) // pod * pod
         return np.bincount(fleet.domain, weights=free, minlength=len(fleet.domains)).astype(np.int64)
+
+    def _free(self) -> Ints:
+        """Free slots per node."""
+        if self._counted is None:
+            self._counted = np.asarray(self._room.free, dtype=np.int64)
+        else:
+            nodes = [node for domain in sorted(self._stale) for node in self._room.nodes_of[domain]]
+            self._counted[nodes] = [self._room.free[node] for node in nodes]
+        self._stale.clear()
+        return self._counted

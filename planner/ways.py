@@ -1,6 +1,6 @@
 """Ways for money to flow while runs are added one by one: where the payers of a start pay, and under what caps.
 
-Hundreds of purses share some hundred payers, and a purse is asked again at every try: looked up once, then remembered.
+Hundreds of purses share some hundred payers, which are asked again at every try: looked up once, then remembered.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,18 +21,15 @@ class Ways:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._purses: dict[tuple[int, int], list[tuple[Payer, Touches]]] = {}
         self._reaches: dict[_Sort, Reach] = {}
         self._onto: dict[tuple[_Sort, frozenset[int]], tuple[Touches, ...]] = {}
 
-    def of(self, candidate: Candidate, region: int) -> list[tuple[Payer, Touches]]:
+    def of(self, candidate: Candidate, region: int) -> Iterator[tuple[Payer, Touches]]:
         """The payers of a start that pay in a region, nearest first, and what they touch there."""
-        found = self._purses.get((candidate.purse, region))
-        if found is None:
-            reaches = ((payer, self._reach_of(payer)) for payer in candidate.payers)
-            found = [(payer, reach[region]) for payer, reach in reaches if region in reach]
-            self._purses[candidate.purse, region] = found
-        return found
+        for payer in candidate.payers:  # few are asked before all is paid
+            touches = self._reach_of(payer).get(region)
+            if touches is not None:
+                yield payer, touches
 
     def onto(self, candidate: Candidate, sites: frozenset[int]) -> Iterator[tuple[Payer, tuple[Touches, ...]]]:
         """The payers of a start that pay on some of ``sites``, nearest first, and what they touch there."""

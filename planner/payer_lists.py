@@ -31,7 +31,6 @@ class PayerLists:
     def __init__(self, book: CapBook) -> None:
         self.book = book
         self._payers = Payers(book.money)
-        self._sources: dict[Payer, Source] = {}
         self._lists: dict[tuple[object, ...], PayerList] = {}
         self._strict: dict[str, bool] = {}
         self._found: dict[tuple[object, ...], tuple[list[Payer], list[Refused], list[int]]] = {}
@@ -50,7 +49,7 @@ class PayerLists:
                 limit = found[place].limit if self._strict[run.flavor] else run.limit
                 found[place] = found[place].within(self._ahead(limit))
             near = tuple(found)
-            sources = tuple(sorted((self._source(payer) for payer in near), key=attrgetter("envelope")))
+            sources = tuple(sorted((payer.source for payer in near), key=attrgetter("envelope")))
             lends = any(source.loan for source in sources)
             limited = any(source.run_gpus is not None for source in sources)
             sites = frozenset[int]().union(*(self.book.money.pays_on[source.envelope] for source in sources))
@@ -71,13 +70,6 @@ class PayerLists:
         """No cap on time looks further ahead than the accounting period."""
         period = int(self.book.money.policy.accounting_period)
         return period if limit is None else min(period, limit)
-
-    def _source(self, payer: Payer) -> Source:
-        """The same for the same payer, which stands in many lists."""
-        source = self._sources.get(payer)
-        if source is None:
-            source = self._sources[payer] = payer.source
-        return source
 
     def _asked(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
         """Who may pay, who may not, and the places of payers whose limit a cap on time weighs: only they have one."""

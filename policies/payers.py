@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -60,7 +61,12 @@ class Payer(NamedTuple):
     @property
     def source(self) -> Source:
         """The payer without its nearness."""
-        return Source(self.envelope, self.loan, self.limit, self.run_gpus)
+        return _source(self)
+
+
+@lru_cache(maxsize=65_536)  # it is asked of every payer of every list, and lists share their payers
+def _source(payer: Payer) -> Source:
+    return Source(payer.envelope, payer.loan, payer.limit, payer.run_gpus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,13 +87,13 @@ class Purses:
 
     def _tree_weights(self, start: Start) -> list[tuple[int, int]]:
         candidate = self.problem.candidates[start.candidate]
+        above = self.quotas_above(candidate.run.key)
+        if not above:
+            return []
         kind = self.problem.types[candidate.type]
         gpus = kind.base_gpus + start.steps * kind.step_gpus
         period = int(self.problem.book.money.policy.accounting_period)
-        return [
-            (i, self.problem.trees[i].weight(candidate.run, period) * gpus)
-            for i in self.quotas_above(candidate.run.key)
-        ]
+        return [(i, self.problem.trees[i].weight(candidate.run, period) * gpus) for i in above]
 
     def quotas_above(self, run: RunKey) -> list[int]:
         """The quotas that a run counts against."""

@@ -68,8 +68,7 @@ def split(model: Model, idle: Set[int] = frozenset()) -> Split | None:
     """
     names = [key[0] for key in model.row_keys]
     between = np.asarray([name in (_ROOM, _COUNT) for name in names])
-    row_of = np.repeat(np.arange(len(names)), np.diff(model.starts))
-    column_of = np.asarray(model.indices, dtype=np.int64)
+    row_of, column_of = model.entries
     awake = np.ones(len(model.cost), dtype=np.bool_)
     awake[sorted(idle)] = False
     inside = ~between[row_of] & awake[column_of]

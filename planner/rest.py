@@ -19,8 +19,7 @@ _WHOLE: Final = 1e-6
 
 def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
     """``columns``, and all that stand in a row with one of them; ``equal``: in rows that are equations alone."""
-    row = np.repeat(np.arange(len(model.row_lower)), np.diff(model.starts))
-    column = np.asarray(model.indices, dtype=np.int64)
+    row, column = model.entries
     touched = np.zeros(len(model.row_lower), dtype=np.bool_)
     touched[row[columns[column]]] = True
     if equal:
@@ -32,8 +31,7 @@ def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
 
 def tight(model: Model, columns: Bools) -> Iterator[Bools]:
     """Row by row, all columns of the inequations in which some of ``columns`` stand."""
-    row = np.repeat(np.arange(len(model.row_lower)), np.diff(model.starts))
-    column = np.asarray(model.indices, dtype=np.int64)
+    row, column = model.entries
     loose = np.asarray(model.row_lower) < np.asarray(model.row_upper)
     for number in np.unique(row[columns[column] & loose[row]]).tolist():
         found = np.zeros(len(columns), dtype=np.bool_)
@@ -55,8 +53,7 @@ def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings, *, 
     place = np.full(len(model.cost), -1)
     place[columns] = np.arange(len(columns))
     value = np.asarray(model.values, dtype=np.float64)
-    column = np.asarray(model.indices, dtype=np.int64)
-    row = np.repeat(np.arange(len(model.row_lower)), np.diff(model.starts))
+    row, column = model.entries
     base = np.where(free, 0.0, np.where(np.asarray(model.integer, dtype=np.bool_), np.round(point), point))
     fixed = np.bincount(row, weights=value * base[column], minlength=len(model.row_lower))
     inside = free[column]

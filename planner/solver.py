@@ -40,7 +40,7 @@ def to_highs(model: Model, *, relaxed: bool) -> highspy.HighsLp:
     lp.row_upper_ = np.asarray(model.row_upper, dtype=np.float64)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = np.asarray(model.starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.asarray(model.indices, dtype=np.int32)
+    lp.a_matrix_.index_ = model.entries.column.astype(np.int32)
     lp.a_matrix_.value_ = np.asarray(model.values, dtype=np.float64)
     if not relaxed:
         lp.integrality_ = [

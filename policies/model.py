@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from jobtree.world.values import Ints
+
 INF: Final = float("inf")
 
 
@@ -26,6 +30,13 @@ class More(NamedTuple):
 
     columns: list[list[tuple[int, float]]]
     rows: list[tuple[list[tuple[int, float]], float, float]]
+
+
+class Entries(NamedTuple):
+    """Of every term of a model, in the order of its rows."""
+
+    row: Ints
+    column: Ints
 
 
 class TooLargeError(Exception):
@@ -51,6 +62,7 @@ class Model:
     column_keys: list[tuple[Any, ...]] = field(default_factory=list)
     row_keys: list[tuple[Any, ...]] = field(default_factory=list)
     most: float = INF
+    _entries: Entries | None = field(default=None, init=False, repr=False, compare=False)
 
     def column(
         self, key: tuple[Any, ...], *, cost: float = 0.0, upper: float = INF, integer: bool = False, lower: float = 0.0
@@ -62,6 +74,14 @@ class Model:
         self.integer.append(integer)
         self.column_keys.append(key)
         return len(self.cost) - 1
+
+    @property
+    def entries(self) -> Entries:
+        """Where its terms are, as arrays; made anew where terms have come since it was asked last."""
+        if self._entries is None or len(self._entries.row) != len(self.indices):
+            row = np.repeat(np.arange(len(self.row_lower)), np.diff(self.starts))
+            self._entries = Entries(row, np.asarray(self.indices, dtype=np.int64))
+        return self._entries
 
     def maximise(self, costs: Mapping[int, float]) -> None:
         """Make Σ cost × column the objective."""

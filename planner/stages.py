@@ -15,6 +15,7 @@ from planner.draft import Draft
 from planner.large import solve_large
 from planner.lay import lay
 from planner.master import Master, build
+from planner.mend import First, solve_again
 from planner.pay import pay
 from planner.purses import Purses
 from planner.reached import START_STAGES, nearness, recalled, value_of
@@ -31,6 +32,10 @@ SMALL = 400
 """Most integer columns of a master that is solved whole at once, and again with kinds split."""
 ROUNDS = 8
 """Most times that a master is solved, each time with more kinds split."""
+AGAIN = 4_000
+"""Most integer columns of a large master that is solved again near its first solution."""
+CLOSE = 2
+"""How often Policy ``solver.gap`` the plan of that may end away from the bound and the master not be solved again."""
 SEATS = 1000
 """Most seats of a master that goes down to nodes, in the end, where its domains left a gap."""
 NODES = 2_000
@@ -87,6 +92,17 @@ class _Solved:
     solution: Solution
     bounds: dict[str, int]
     kept: list[tuple[str, int, float]]
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """The outcome of a solution. ``failed``: domains of kinds in which some piece found no place; ``left``: those that
+    had GPUs left before the plan was topped up.
+    """
+
+    outcome: Outcome
+    failed: frozenset[int]
+    left: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -148,14 +164,13 @@ class Search:
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
                 best = self._certified(best, everything | solved.bounds | ceiling)
                 break
-            outcome, failed = self._place(master, solved.solution, room)
-            if self._rank(outcome) > self._rank(best):
-                best = outcome
+            placed = self._place(master, solved.solution, room)
+            best = max(best, placed.outcome, *self._mended(solved, placed), key=self._rank)
             if master.integers > large.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
                 best = self._certified(best, everything | solved.bounds | ceiling)
                 yield best
             best = replace(self._certified(best, self._conditional(solved, best) | ceiling), master=master)
-            finer = self._finer(best, solved, split, failed)
+            finer = self._finer(best, solved, split, placed.failed)
             if master.integers > large.MIDDLE or finer is None:
                 break
             yield best
@@ -255,8 +270,21 @@ class Search:
                 relaxation.raise_row(row, reached[name] - NOISE * max(1.0, abs(reached[name])))
         return bounds
 
-    def _place(self, master: Master, solution: Solution, room: Room) -> tuple[Outcome, frozenset[int]]:
-        """The outcome of a solution, and the domains of kinds in which some piece found no place."""
+    def _mended(self, solved: _Solved, placed: _Placed) -> Iterator[Outcome]:
+        """What solving a large master again near its solution comes to, where that is not yet close to the bound."""
+        if self.problem.exact or not SMALL < solved.master.integers <= AGAIN:
+            return
+        assert solved.solution.values is not None
+        unfunded = START_STAGES[self._order()[0]]
+        worth = value_of(self.problem, placed.outcome.draft, unfunded=unfunded) / self._unit
+        if worth >= solved.solution.bound * (1 - CLOSE * self.settings["mip_rel_gap"]):
+            return
+        first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
+        again = solve_again(first, self._room(), self.settings, unfunded=unfunded)
+        if again is not None and again.solution.objective > worth:
+            yield self._place(again.master, again.solution, self._room()).outcome
+
+    def _place(self, master: Master, solution: Solution, room: Room) -> _Placed:
         assert solution.values is not None
         problem = self.problem
         starts = read_starts(master, solution.values)
@@ -270,14 +298,15 @@ class Search:
         went = [i for i, column in master.held.stays.items() if solution.values[column] < HALF]
         unpaid, _ = pay(problem, room, draft, self.settings, self._may_go(went))
         _drop(problem, room, draft, set(unpaid))
+        left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
         stays = self._top_up(room, draft).stays
         went = [i for i, stay in enumerate(stays) if not stay]
         _, nearest = pay(problem, room, draft, self.settings, self._may_go(went), settled=True)
         tight = {piece.kind for piece in failed}
         nearest = min(nearest, nearness(problem, draft))  # payments that stand may recall other claims than the model's
-        return Outcome(draft, room, self.settings, recalled(problem, draft), nearest=nearest), frozenset(
-            d for kind in master.kinds if kind.index in tight for d in kind.domains
-        )
+        outcome = Outcome(draft, room, self.settings, recalled(problem, draft), nearest=nearest)
+        domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)
+        return _Placed(outcome, frozenset(domains), left)
 
     def _worth(self) -> list[int]:
         """What the start of each candidate adds to the first stage, at its least width."""

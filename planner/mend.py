@@ -1,0 +1,104 @@
+"""A large master solved once more, near what its first solution has come to: where starts found no place, or no payer.
+
+The second model tells apart what the first does not: domains of a kind in which some group found no place, as far as
+they had GPUs left, and whose groups of a type lie where (policies.recall_rights). It is small by what it leaves as it
+is: who gives way, as the first solution has it; in domains of such a kind that were full, and wherever the relaxation
+has as many, the groups that lie there; and what its reduced costs say is far from the optimum.
+"""
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.draft import Draft
+from planner.master import Master, build
+from planner.relaxed import Relaxed
+from planner.rest import solve_rest
+from planner.room import Room
+from planner.solver import Floats, Settings, Solution, only_integer
+from policies import demand, recall_rights
+from policies.places import kinds
+
+FAR: Final = 0.3
+"""Columns stay as they are in the relaxation where one more or less costs this part of what a draft lacks of it."""
+_WHOLE: Final = 1e-6
+
+
+class Again(NamedTuple):
+    """A master, and a point of it; its bound holds for such points only."""
+
+    master: Master
+    solution: Solution
+
+
+class First(NamedTuple):
+    """What a first solution has come to.
+
+    ``values``: of the master; ``draft``: finished, without what was lost; ``worth``: what it reaches of the objective;
+    ``failed``: domains of kinds in which some piece found no place; ``left``: those that had GPUs left.
+    """
+
+    master: Master
+    values: Floats
+    draft: Draft
+    worth: float
+    failed: frozenset[int]
+    left: frozenset[int]
+
+
+def solve_again(first: First, room: Room, settings: Settings, *, unfunded: bool) -> Again | None:
+    """A point that may come to more than the first one's draft; None: none is found.
+
+    ``room``: before anything starts; ``unfunded``: which starts the objective counts.
+    """
+    problem = first.master.problem
+    places = kinds(problem.fleet, room.free, first.failed & first.left)
+    master = build(problem, places, room.capacity)
+    model, near = master.model, master.flows.near
+    fixed = _decided(first, master)
+    if near is not None and near.network.fine:
+        idle = master.held.idle(fixed)
+        fixed |= dict.fromkeys(idle, 0.0)
+        recall_rights.rows(model, problem, places, master.starts, near, frozenset(idle))
+    model.maximise(demand.objective(problem, master.starts, unfunded=unfunded))
+    lies = _lies(first, master)
+    fixed |= {column: count for column, (count, full) in lies.items() if full}
+    relaxed = Relaxed(model, settings)
+    relaxed.only({column: (value, value) for column, value in fixed.items()})
+    point, value = relaxed.best()
+    if point is None or value <= first.worth:
+        return None
+    free = np.abs(relaxed.reduced()) <= FAR * (value - first.worth)
+    free[[*fixed, *(column for column, (count, _) in lies.items() if abs(point[column] - count) < _WHOLE)]] = False
+    whole = np.asarray(model.integer, dtype=np.bool_)
+    if master.held.stays:  # payment sees to money, as after rounding (planner.dive)
+        whole &= np.asarray([what != "wallet" for what, *_ in model.column_keys], dtype=np.bool_)
+    with only_integer(model, whole):
+        found = solve_rest(model, point, free, settings)
+    return None if found.values is None else Again(master, found)
+
+
+def _decided(first: First, master: Master) -> dict[int, float]:
+    """Columns of who gives way, as the first solution has them."""
+    known = dict(zip(first.master.model.column_keys, first.values.tolist(), strict=True))
+    held = master.held
+    full = (reason.full for mine in held.reasons.values() for reason in mine)
+    keys = master.model.column_keys
+    return {column: float(round(known[keys[column]])) for column in (*held.stays.values(), *full, *held.admits)}
+
+
+def _lies(first: First, master: Master) -> dict[int, tuple[float, bool]]:
+    """Columns of groups in kinds that the first master had: how many the draft has there; are they to stay for sure?
+
+    Without runs that lie in one domain at any width: their groups are counted in another way there.
+    """
+    problem = master.problem
+    of = {domain: kind.index for kind in master.kinds for domain in kind.domains}
+    there = Counter((problem.candidates[p.candidate].type, p.shape, of[p.domain]) for p in first.draft.pieces)
+    found: dict[int, tuple[float, bool]] = {}
+    for (kind, shape, place), column in master.starts.groups.items():
+        lowered, domains = problem.types[kind].lowered, first.failed.intersection(master.kinds[place].domains)
+        if not (lowered.together and lowered.steps) and domains.isdisjoint(first.left):
+            found[column] = float(there[kind, shape, place]), bool(domains)
+    return found

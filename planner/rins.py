@@ -2,8 +2,11 @@
 
 Counts in which rounding and relaxation agree stay as they are. What is left is a small MIP, solved in a part of a
 second: the neighbourhood that the relaxation induces (Danna, Rothberg, Le Pape, Math. Programming 102, 2005). Where
-that does not end close enough, HiGHS solves the whole master from there, for its bound above all.
+that does not end close enough, HiGHS solves the whole master from there, for its bound above all; and what it finds is
+made better near the relaxation once more.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,21 +30,30 @@ def improve(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
 
     Rounding may leave money in parts. HiGHS completes such a point where it can.
     """
-    best, limits = found, settings | LEAN | {"mip_max_nodes": NODES, "mip_pool_soft_limit": CUTS}
+    limits = settings | LEAN | {"mip_max_nodes": NODES, "mip_pool_soft_limit": CUTS}
     if found.values is None or not _within(found, POOR):
-        return best_of(found, solve(model, limits))
-    if not _within(found, settings["mip_rel_gap"]):
-        best = _around(model, found, found.values, relaxed, settings)
-    if best.values is None or _within(best, settings["mip_rel_gap"]):
-        return best
-    return best_of(best, solve(model, limits | FOUND, start=best.values.tolist()))
+        best = best_of(found, solve(model, limits))
+    else:
+        best = _around(model, found, relaxed, settings)
+        if best.values is None or _within(best, settings["mip_rel_gap"]):
+            return best
+        best = best_of(best, solve(model, limits | FOUND, start=best.values.tolist()))
+    return _around(model, best, relaxed, settings)
 
 
-def _around(model: Model, found: Solution, point: Floats, relaxed: Floats, settings: Settings) -> Solution:
-    """The best point that is the same where ``point`` and relaxation are the same whole number, if there is any."""
-    same = np.asarray(model.integer, np.bool_) & ~fractional(model, point) & (np.abs(point - relaxed) < _WHOLE)
-    around = solve_rest(model, point, ~same, settings | {"mip_pool_soft_limit": CUTS}, begin=True)
-    return found if around.values is None else Solution(around.values, around.objective, found.bound, optimal=False)
+def _around(model: Model, found: Solution, relaxed: Floats, settings: Settings) -> Solution:
+    """The best point that is the same where ``found`` and relaxation are the same whole number, if there is any.
+
+    What is close enough is not solved again.
+    """
+    if found.values is None or _within(found, settings["mip_rel_gap"]):
+        return found
+    off = fractional(model, found.values)
+    same = np.asarray(model.integer, np.bool_) & ~off & (np.abs(found.values - relaxed) < _WHOLE)
+    around = solve_rest(model, found.values, ~same, settings | {"mip_pool_soft_limit": CUTS}, begin=True)
+    if around.values is None or (around.objective < found.objective and not off.any()):
+        return found
+    return replace(around, bound=found.bound, optimal=False)
 
 
 def _within(found: Solution, gap: float) -> bool:

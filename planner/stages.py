@@ -285,6 +285,7 @@ class Search:
             yield self._place(again.master, again.solution, self._room()).outcome
 
     def _place(self, master: Master, solution: Solution, room: Room) -> _Placed:
+        """A solution as a plan: on nodes, paid, and topped up."""
         assert solution.values is not None
         problem = self.problem
         starts = read_starts(master, solution.values)

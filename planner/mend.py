@@ -20,7 +20,7 @@ from planner.solver import Floats, Settings, Solution, only_integer
 from policies import demand, recall_rights
 from policies.places import kinds
 
-FAR: Final = 0.3
+DEAR: Final = 0.3
 """Columns stay as they are in the relaxation where one more or less costs this part of what a draft lacks of it."""
 _WHOLE: Final = 1e-6
 
@@ -69,7 +69,7 @@ def solve_again(first: First, room: Room, settings: Settings, *, unfunded: bool)
     point, value = relaxed.best()
     if point is None or value <= first.worth:
         return None
-    free = np.abs(relaxed.reduced()) <= FAR * (value - first.worth)
+    free = np.abs(relaxed.reduced()) <= DEAR * (value - first.worth)
     free[[*fixed, *(column for column, (count, _) in lies.items() if abs(point[column] - count) < _WHOLE)]] = False
     whole = np.asarray(model.integer, dtype=np.bool_)
     if master.held.stays:  # payment sees to money, as after rounding (planner.dive)

@@ -28,6 +28,8 @@ PHRASES: Final = (
     "more than {bands.FAR:word} times `solver.gap`",
     "to {SHARE:word} times the gap",
     "Up to {large.WHOLE} integer columns, where the model tells types apart",
+    "ends more than {stages.CLOSE:word} `solver.gap` from the bound, a master of up to {AGAIN} integer columns",
+    "more than {DEAR:word} of what the plan lacks. It has {rest.NODES} nodes at most",
     "small MIP of the rest, to {rest.NODES} nodes",
     "to {rins.NODES} nodes and keeping {rins.CUTS} cuts",
     "than {stages.STEPS} steps of simplex",
@@ -54,7 +56,7 @@ PHRASES: Final = (
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
 OTHERS: Final = {"allot.COLUMNS", "deadline.START_TIMEOUT", "settling.STEPS"}
 """Constants that the page does not speak of, and that happen to be the number of something that it does."""
-_WORDS: Final = {3: "three", 10: "ten", 0.25: "quarter", 0.01: "hundredth"}
+_WORDS: Final = {2: "twice", 3: "three", 10: "ten", 0.3: "three tenths", 0.25: "quarter", 0.01: "hundredth"}
 
 
 class Number(float):

@@ -117,6 +117,7 @@ def _baselines(source: Path) -> list[Baseline]:
 def _child(argv: list[str], name: str) -> bytes:
     """The output of a module run in a fresh process, its numerical libraries on one thread as the planner's are."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured is not the compiling of modules
     done = subprocess.run([sys.executable, "-m", *argv], check=False, capture_output=True, env=env)
     if done.returncode:
         said = done.stderr.decode().strip().rpartition("\n")[2]

@@ -9,6 +9,7 @@ from jobtree.world.plan import Plan, Prices
 from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.assemble import assemble
+from planner.certificates import Outcome
 from planner.derive import State, state_of
 from planner.incumbent import Incumbent
 from planner.lower import Waiting
@@ -62,7 +63,7 @@ class Planning:
             yield Incumbent.of(outcome)
             _ = self.prices  # the first one does not wait for them
 
-    def outcomes(self) -> Iterator[stages.Outcome]:
+    def outcomes(self) -> Iterator[Outcome]:
         """The same as the search has them."""
         solver = self.state.policy.solver
         return stages.incumbents(self.problem, self.state.room, float(solver.gap), solver.seed)

@@ -7,11 +7,11 @@ words are made of the last one alone (`planner.cycle.Planning.finish`).
 import msgspec
 
 from jobtree.world.plan import Solver, Stage
+from planner.certificates import Outcome
 from planner.draft import Draft
 from planner.place import Piece, Start, pieces_of
 from planner.room import Chunk
 from planner.solver import identity
-from planner.stages import Outcome
 from policies.problem import Problem
 
 

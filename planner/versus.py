@@ -14,6 +14,7 @@ from jobtree.world.after import after
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner import stages
+from planner.certificates import Certified
 from planner.contenders import idle, weighed
 from planner.cycle import plan as plan_of
 from planner.derive import State, state_of
@@ -21,7 +22,6 @@ from planner.edits import suspended
 from planner.lower import few
 from planner.meeting import Meeting, meeting
 from planner.reached import START_STAGES, value_of
-from planner.stages import Certified
 from policies.claims import RunKey
 from policies.problem import Problem
 

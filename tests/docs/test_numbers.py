@@ -32,7 +32,7 @@ PHRASES: Final = (
     "more than {DEAR:word} of what the plan lacks. It has {rest.NODES} nodes at most",
     "small MIP of the rest, to {rest.NODES} nodes",
     "to {rins.NODES} nodes and keeping {rins.CUTS} cuts",
-    "than {stages.STEPS} steps of simplex",
+    "than {certificates.STEPS} steps of simplex",
     "a master of up to {stages.AGAIN} integer columns is solved once more",
     "in up to {apart.ROUNDS} rounds",
     "up to {settling.MANY} at once",

@@ -10,10 +10,10 @@ from hypothesis.strategies import SearchStrategy
 
 from jobtree.check import check
 from planner import Planning, pay
+from planner.certificates import Outcome
 from planner.draft import Draft
 from planner.incumbent import Incumbent
 from planner.reached import recalled
-from planner.stages import Outcome
 from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World

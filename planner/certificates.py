@@ -1,0 +1,169 @@
+"""Certificates of the stages, in each stage's own integers: what a draft reaches, and what no plan can beat (spec §4).
+
+A bound comes from a relaxation of every plan, so it holds whatever placement makes of the solution; that of a later
+stage holds for plans that reach as much in those before it. A value is that of the draft as placed on slots and paid in
+whole GPUs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from planner.draft import Draft
+from planner.master import Master
+from planner.reached import START_STAGES, nearness, value_of
+from planner.room import Room
+from planner.solver import Relaxation, Settings, Solution, integer_bound
+from policies import compact, demand, payers
+from policies.model import INF
+from policies.problem import Problem
+
+STEPS: Final = 4_000
+"""Most steps of simplex for the bound of a later stage of a large problem; beyond, it is that of `unsolved`."""
+NOISE: Final = 1e-7
+"""Relative noise of the solver's arithmetic."""
+Sense = Literal["max", "min"]
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A stage's value (of the draft as placed) and bound, in the stage's own integers.
+
+    ``proven`` is False where there is no bound but the value, or one for these starts on these nodes only.
+    """
+
+    name: str
+    unit: str
+    sense: Sense
+    value: int
+    bound: int
+    proven: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A draft that is finished, with the room that it leaves, and the certificates of its stages.
+
+    ``recalled``: GPUs of running claims that lose their payer to its starts (stage 4); ``nearest``: what stage 7 cannot
+    go below for these starts on these nodes; ``master``: the one that was solved last.
+    """
+
+    draft: Draft
+    room: Room
+    settings: Settings
+    recalled: int
+    stages: tuple[Certified, ...] = ()
+    nearest: int = 0
+    master: Master | None = None
+
+
+@dataclass
+class Solved:
+    """A master solved stage by stage. ``bounds``: by stage; ``kept``: (stage, row, what the row holds it at)."""
+
+    master: Master
+    solution: Solution
+    bounds: dict[str, int]
+    kept: list[tuple[str, int, float]]
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Of the plans of one problem."""
+
+    problem: Problem
+    settings: Settings
+
+    @property
+    def order(self) -> list[str]:
+        """The stages of starting that the Policy has on, in its order."""
+        return [stage for stage in self.problem.book.money.policy.stages if stage in START_STAGES]
+
+    @property
+    def unit(self) -> int:
+        """What one unit of the model's objective is in the stages' GPU-seconds of weight."""
+        return int(self.problem.book.money.policy.age.unit)
+
+    def unsolved(self) -> dict[str, int]:
+        """The bounds without a solver: everything starts at full width."""
+        return {name: self._everything(name) for name in self.order}
+
+    def objectives(self, master: Master) -> Iterator[tuple[str, dict[int, float]]]:
+        """Stages and their costs to maximise; recall and payers where the master knows claims and payers one by one."""
+        for name in self.order:
+            yield name, demand.objective(self.problem, master.starts, unfunded=START_STAGES[name])
+            if name == "starts" and master.held.stays:
+                yield "recalled", master.held.objective()
+        if self.problem.exact:
+            yield "payers", payers.objective(self.problem, master.purses, master.pay)
+
+    def given(self, solved: Solved, outcome: Outcome) -> dict[str, int]:
+        """Bounds of stages given what the outcome reaches in those before: its placement may have lost some of it."""
+        reached = {
+            name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self.unit
+            for name, unfunded in START_STAGES.items()
+        }
+        reached["recalled"] = solved.master.held.most - outcome.recalled
+        reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
+        model = solved.master.model
+        rows = {name: (row, held) for name, row, held in solved.kept}
+        for row, _ in rows.values():
+            model.row_lower[row] = -INF
+        bounds: dict[str, int] = {}
+        intact = True
+        relaxation = Relaxation(model, self.settings)
+        objectives = list(self.objectives(solved.master))
+        later = any(costs for _, costs in objectives[1:])
+        for name, costs in objectives:
+            if intact and name in solved.bounds:
+                bounds[name] = solved.bounds[name]
+                if costs and later and not self.problem.exact and len(bounds) == 1:
+                    relaxation.best(costs)  # the others begin at its optimum
+            else:
+                bound = relaxation.best(costs, steps=None if self.problem.exact else STEPS).bound if costs else 0.0
+                bounds[name] = self.bound(solved.master, name, bound)
+            if name in rows:
+                row, held = rows[name]
+                half = 0.5 / {"payers": 1000, "recalled": 1}.get(name, self.unit)  # of what its integers can differ by
+                intact = intact and reached[name] >= held - max(half, NOISE * abs(held))
+                relaxation.raise_row(row, reached[name] - NOISE * max(1.0, abs(reached[name])))
+        return bounds
+
+    def bound(self, master: Master, name: str, bound: float) -> int:
+        """A bound of the model as an integer of the stage."""
+        if name == "recalled":
+            return 0 if bound == INF else max(0, master.held.most - integer_bound(bound))
+        if name == "payers":
+            return 0 if bound == INF else integer_bound(1000 * bound, least=True)
+        return self._everything(name) if bound == INF else integer_bound(self.unit * bound)
+
+    def of(self, outcome: Outcome, bounds: dict[str, int]) -> Outcome:
+        """The outcome with the certificates of its stages, given their bounds."""
+        problem, draft = self.problem, outcome.draft
+        found = []
+        for name in self.order:
+            value = value_of(problem, draft, unfunded=START_STAGES[name])
+            found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
+            if name == "starts":
+                found.append(Certified("recalled", "GPUs", "min", outcome.recalled, bounds.get("recalled", 0)))
+        near = bounds.get("payers")
+        least = outcome.nearest if near is None else near
+        value = nearness(problem, draft)
+        found.append(Certified("payers", "milli-GPUs × rank", "min", value, least, proven=near is not None))
+        for stage in found:
+            wrong = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
+            if wrong:
+                raise ArithmeticError(f"stage {stage.name} reaches {stage.value}, beyond its bound {stage.bound}")
+        domains = compact.domains_used((p.candidate, p.domain) for p in draft.pieces)
+        found.append(Certified("domains", "domains of runs", "min", domains, domains, proven=False))
+        holes = compact.holes(outcome.room.domain_free())
+        found.append(Certified("holes", "squared free GPUs of domains", "max", holes, holes, proven=False))
+        return replace(outcome, stages=tuple(found))
+
+    def _everything(self, stage: str) -> int:
+        return sum(
+            (kind.base_gpus + kind.lowered.steps * kind.step_gpus) * self.problem.candidates[c].weight
+            for kind in self.problem.types
+            if kind.unfunded == (stage == "opportunistic")
+            for c in kind.members
+        )

@@ -31,7 +31,7 @@ def _without_recall(master: Master, settings: Settings) -> Solution:
     whole = NOTHING
     if master.integers <= MIDDLE:
         whole = solve(master.model, settings | LEAN)
-        if whole.values is not None and whole.objective >= whole.bound * (1 - settings["mip_rel_gap"]):
+        if whole.values is not None and whole.within(settings["mip_rel_gap"]):
             return whole
     return best_of(whole, bands.solve_large(master, settings))
 

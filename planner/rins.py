@@ -31,11 +31,11 @@ def improve(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
     Rounding may leave money in parts. HiGHS completes such a point where it can.
     """
     limits = settings | LEAN | {"mip_max_nodes": NODES, "mip_pool_soft_limit": CUTS}
-    if found.values is None or not _within(found, POOR):
+    if found.values is None or not found.within(POOR):
         best = best_of(found, solve(model, limits))
     else:
         best = _around(model, found, relaxed, settings)
-        if best.values is None or _within(best, settings["mip_rel_gap"]):
+        if best.values is None or best.within(settings["mip_rel_gap"]):
             return best
         best = best_of(best, solve(model, limits | FOUND, start=best.values.tolist()))
     return _around(model, best, relaxed, settings)
@@ -46,7 +46,7 @@ def _around(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
 
     What is close enough is not solved again.
     """
-    if found.values is None or _within(found, settings["mip_rel_gap"]):
+    if found.values is None or found.within(settings["mip_rel_gap"]):
         return found
     off = fractional(model, found.values)
     same = np.asarray(model.integer, np.bool_) & ~off & (np.abs(found.values - relaxed) < _WHOLE)
@@ -54,7 +54,3 @@ def _around(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
     if around.values is None or (around.objective < found.objective and not off.any()):
         return found
     return replace(around, bound=found.bound, optimal=False)
-
-
-def _within(found: Solution, gap: float) -> bool:
-    return found.objective >= found.bound * (1 - gap)

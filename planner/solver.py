@@ -63,6 +63,10 @@ class Solution:
     duals: Floats | None = None
     infeasible: bool = False
 
+    def within(self, gap: float) -> bool:
+        """Does it end within this part of its bound?"""
+        return self.objective >= self.bound * (1 - gap)
+
 
 def options(seed: int, gap: float, nodes: int) -> Settings:
     """The solver's options: one thread, a fixed seed, and no clock, so that equal input gives equal output.

@@ -41,7 +41,10 @@ def solve_large(master: Master, settings: Settings) -> Solution:
 
 
 class Rounding:
-    """How a large master's relaxation becomes whole. ``leaf``: where branching ended, if it did."""
+    """How a large master's relaxation becomes whole.
+
+    ``leaf``: where branching ended, if it did; ``parts``: of a master that does not tell types apart.
+    """
 
     def __init__(self, master: Master, settings: Settings) -> None:
         self.master, self.settings = master, settings
@@ -52,12 +55,12 @@ class Rounding:
 
     def run(self) -> Solution:
         """A whole point, and what no plan is worth more than."""
-        search = Branching(self.relaxed, self.master, self.whole)
+        search = Branching(self.relaxed, self.master, self._whole)
         found = search.run()
         self.leaf = search.leaf
-        return found if found.values is not None else self.after_gangs(found.bound)
+        return found if found.values is not None else self._after_gangs(found.bound)
 
-    def whole(self, node: Node) -> Solution:
+    def _whole(self, node: Node) -> Solution:
         """A whole point of a node, and its bound. Where no claim can give way one that is close enough, or none."""
         bound = self._settled(node)
         if bound is None:
@@ -66,7 +69,7 @@ class Rounding:
         point, value = Dive(self.relaxed, self.master, self.columns).run(BANDS, bound, least)
         return Solution(point, value, bound, optimal=False)
 
-    def after_gangs(self, bound: float) -> Solution:
+    def _after_gangs(self, bound: float) -> Solution:
         """A whole point with the big gangs of a MIP of their own.
 
         That MIP's bound is not used: where only some of the columns that rows make whole are integer, HiGHS 1.15 may

@@ -119,6 +119,7 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse],
     network, merged = _network(model, problem, ports, held)
     if not held.stays:
         return Flows(merged, None)
+    types = {purse.index: purse.types for purse in purses}
     doors = {
         (kind, region): frozenset(ports.doors[purse.index, region])
         for purse in purses
@@ -126,16 +127,9 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse],
         for region in sorted(set(problem.book.money.region))
         if (purse.index, region) in ports.doors
     }
-    lent = {
-        (kind, region): terms
-        for purse in purses
-        for kind in purse.types
-        for (number, region), terms in sorted(ports.lent.items())
-        if number == purse.index
-    }
-    return Flows(
-        merged, recall_flows.rows(model, problem, kinds, starts, network._replace(doors=doors, lent=lent), held)
-    )
+    lent = {(kind, region): terms for (purse, region), terms in ports.lent.items() for kind in types[purse]}
+    network = network._replace(doors=doors, lent=lent)
+    return Flows(merged, recall_flows.rows(model, problem, kinds, starts, network, held))
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:

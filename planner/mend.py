@@ -7,6 +7,7 @@ has as many, the groups that lie there; and what its reduced costs say is far fr
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -55,28 +56,34 @@ def solve_again(first: First, room: Room, settings: Settings, *, unfunded: bool)
     problem = first.master.problem
     places = kinds(problem.fleet, room.free, first.failed & first.left)
     master = build(problem, places, room.capacity)
-    model, near = master.model, master.flows.near
+    near = master.flows.near
     fixed = _decided(first, master)
     if near is not None and near.network.fine:
         idle = master.held.idle(fixed)
         fixed |= dict.fromkeys(idle, 0.0)
-        recall_rights.rows(model, problem, places, master.starts, near, frozenset(idle))
-    model.maximise(demand.objective(problem, master.starts, unfunded=unfunded))
-    lies = _lies(first, master)
-    fixed |= {column: count for column, (count, full) in lies.items() if full}
+        recall_rights.rows(master.model, problem, places, master.starts, near, frozenset(idle))
+    master.model.maximise(demand.objective(problem, master.starts, unfunded=unfunded))
+    found = _solve(first, master, fixed, settings)
+    return None if found is None else Again(master, found)
+
+
+def _solve(first: First, master: Master, fixed: Mapping[int, float], settings: Settings) -> Solution | None:
+    """The best whole point near the relaxation's and the draft's; ``fixed``: columns, and what they stay at."""
+    model = master.model
+    full, others = _lies(first, master)
     relaxed = Relaxed(model, settings)
-    relaxed.only({column: (value, value) for column, value in fixed.items()})
+    relaxed.only({column: (value, value) for column, value in (*fixed.items(), *full.items())})
     point, value = relaxed.best()
     if point is None or value <= first.worth:
         return None
     free = np.abs(relaxed.reduced()) <= DEAR * (value - first.worth)
-    free[[*fixed, *(column for column, (count, _) in lies.items() if abs(point[column] - count) < _WHOLE)]] = False
+    free[[*fixed, *full, *(column for column, count in others.items() if abs(point[column] - count) < _WHOLE)]] = False
     whole = np.asarray(model.integer, dtype=np.bool_)
     if master.held.stays:  # payment sees to money, as after rounding (planner.dive)
         whole &= np.asarray([what != "wallet" for what, *_ in model.column_keys], dtype=np.bool_)
     with only_integer(model, whole):
         found = solve_rest(model, point, free, settings)
-    return None if found.values is None else Again(master, found)
+    return None if found.values is None else found
 
 
 def _decided(first: First, master: Master) -> dict[int, float]:
@@ -88,17 +95,19 @@ def _decided(first: First, master: Master) -> dict[int, float]:
     return {column: float(round(known[keys[column]])) for column in (*held.stays.values(), *full, *held.admits)}
 
 
-def _lies(first: First, master: Master) -> dict[int, tuple[float, bool]]:
-    """Columns of groups in kinds that the first master had: how many the draft has there; are they to stay for sure?
+def _lies(first: First, master: Master) -> tuple[dict[int, float], dict[int, float]]:
+    """Columns of groups in kinds that the first master had → how many the draft has there: where the domains were full,
+    so that they stay for sure, and elsewhere.
 
     Without runs that lie in one domain at any width: their groups are counted in another way there.
     """
     problem = master.problem
     of = {domain: kind.index for kind in master.kinds for domain in kind.domains}
     there = Counter((problem.candidates[p.candidate].type, p.shape, of[p.domain]) for p in first.draft.pieces)
-    found: dict[int, tuple[float, bool]] = {}
+    full: dict[int, float] = {}
+    others: dict[int, float] = {}
     for (kind, shape, place), column in master.starts.groups.items():
         lowered, domains = problem.types[kind].lowered, first.failed.intersection(master.kinds[place].domains)
         if not (lowered.together and lowered.steps) and domains.isdisjoint(first.left):
-            found[column] = float(there[kind, shape, place]), bool(domains)
-    return found
+            (full if domains else others)[column] = float(there[kind, shape, place])
+    return full, others

@@ -16,10 +16,16 @@ from policies.model import Model
 
 NODES = 30
 """Most branch-and-bound nodes of the whole master."""
-CUTS = 500
-"""Cuts that HiGHS keeps: with its thousands it finds less in the same time."""
-FOUND: Settings = {"mip_heuristic_run_rens": False, "mip_heuristic_run_root_reduced_cost": False}
-"""What HiGHS leaves out of a whole master of which a good point is known: half of its time."""
+CUTS = 2_000
+"""Cuts that HiGHS keeps of a whole master of which a good point is known."""
+FEW = 500
+"""Cuts that it keeps elsewhere: with its thousands it finds less in the same time."""
+FOUND: Settings = {
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_pool_soft_limit": CUTS,
+}
+"""How HiGHS solves a whole master of which a good point is known: in half of its time."""
 POOR = 0.02
 """Part of the bound by which a rounding may miss it: a poorer one leads HiGHS astray, which begins with none then."""
 _WHOLE = 1e-6
@@ -30,7 +36,7 @@ def improve(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
 
     Rounding may leave money in parts. HiGHS completes such a point where it can.
     """
-    limits = settings | LEAN | {"mip_max_nodes": NODES, "mip_pool_soft_limit": CUTS}
+    limits = settings | LEAN | {"mip_max_nodes": NODES, "mip_pool_soft_limit": FEW}
     if found.values is None or not found.within(POOR):
         best = best_of(found, solve(model, limits))
     else:
@@ -50,7 +56,7 @@ def _around(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
         return found
     off = fractional(model, found.values)
     same = np.asarray(model.integer, np.bool_) & ~off & (np.abs(found.values - relaxed) < _WHOLE)
-    around = solve_rest(model, found.values, ~same, settings | {"mip_pool_soft_limit": CUTS}, begin=True)
+    around = solve_rest(model, found.values, ~same, settings | {"mip_pool_soft_limit": FEW}, begin=True)
     if around.values is None or (around.objective < found.objective and not off.any()):
         return found
     return replace(around, bound=found.bound, optimal=False)

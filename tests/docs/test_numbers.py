@@ -32,6 +32,7 @@ PHRASES: Final = (
     "more than {DEAR:word} of what the plan lacks. It has {rest.NODES} nodes at most",
     "small MIP of the rest, to {rest.NODES} nodes",
     "to {rins.NODES} nodes and keeping {rins.CUTS} cuts",
+    "begins without one, and keeps {rins.FEW}",
     "than {certificates.STEPS} steps of simplex",
     "a master of up to {stages.AGAIN} integer columns is solved once more",
     "in up to {apart.ROUNDS} rounds",

@@ -80,6 +80,12 @@ class Certificates:
         return [stage for stage in self.problem.book.money.policy.stages if stage in START_STAGES]
 
     @property
+    def leading(self) -> str:
+        """The first stage that something waits for, if any: a large master is solved for that one."""
+        sorts = {self.problem.types[candidate.type].unfunded for candidate in self.problem.candidates}
+        return next((name for name in self.order if START_STAGES[name] in sorts), self.order[0])
+
+    @property
     def unit(self) -> int:
         """What one unit of the model's objective is in the stages' GPU-seconds of weight."""
         return int(self.problem.book.money.policy.age.unit)

@@ -146,8 +146,8 @@ class Search:
         return None if failed <= split else (split | failed, [])
 
     def _near(self, best: Outcome, solution: Solution) -> bool:
-        """Is a large problem's first stage so near to its bound, or to the master's, that solving again is idle?"""
-        first = best.stages[0]
+        """Is a large problem's leading stage so near to its bound, or to the master's, that solving again is idle?"""
+        first = next(stage for stage in best.stages if stage.name == self.certificates.leading)
         near = first.bound * (1 - NEAR * self.settings["mip_rel_gap"])
         return not self.problem.exact and first.value >= min(near, self.certificates.unit * solution.objective - HALF)
 
@@ -160,7 +160,7 @@ class Search:
         return (*values, -nearness(self.problem, outcome.draft))
 
     def _stages(self, master: Master) -> Solved:
-        """Solve the master's stages in order, each held at what it reached; of a large master only the first."""
+        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""
         is_large = self._is_large(master)
         solved = Solved(master, NOTHING, {}, [])
         for name, costs in self.certificates.objectives(master):
@@ -191,7 +191,7 @@ class Search:
         if not self._is_large(solved.master) or solved.master.integers > AGAIN:
             return
         assert solved.solution.values is not None
-        unfunded = START_STAGES[self.certificates.order[0]]
+        unfunded = START_STAGES[self.certificates.leading]
         worth = value_of(self.problem, placed.outcome.draft, unfunded=unfunded) / self.certificates.unit
         if worth >= solved.solution.bound * (1 - CLOSE * self.settings["mip_rel_gap"]):
             return
@@ -226,8 +226,8 @@ class Search:
         return _Placed(outcome, frozenset(domains), left)
 
     def _worth(self) -> list[int]:
-        """What the start of each candidate adds to the first stage, at its least width."""
-        unfunded = START_STAGES[self.certificates.order[0]]
+        """What the start of each candidate adds to the leading stage, at its least width."""
+        unfunded = START_STAGES[self.certificates.leading]
         found = []
         for candidate in self.problem.candidates:
             kind = self.problem.types[candidate.type]

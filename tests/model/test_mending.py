@@ -119,3 +119,13 @@ def test_a_large_problem_is_solved_again_where_its_plan_is_far_from_its_bound(mo
     values = [planner.plan(world.snapshot(), AT).stages[0].value for world in (ODD, WHOLE)]
 
     assert (values, again) == ([810_000, 990_000], [810_000 / 86_400])
+
+
+def test_a_stage_that_nothing_waits_for_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_as_large(monkeypatch)
+    world = World([*ODD.documents, doc.policy(stages=["opportunistic", "growth", "starts"])])
+
+    idle, starts, *_ = planner.plan(world.snapshot(), AT).stages
+
+    assert (idle.name, idle.value, idle.bound) == ("opportunistic", 0, 0)
+    assert (starts.name, starts.value, starts.bound) == ("starts", _optimum(ODD), _worth(_master(ODD)))

@@ -31,12 +31,13 @@ def _hold(world: World) -> None:
         for sites in {kind.sites, *(frozenset((site,)) for site in kind.sites)}
         for load in (kind.load, NO_LOAD)
     ]
-    for index in sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order):
-        free = [vacancies.of(*need).tolist() for need in needs]
+    for number, index in enumerate(sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)):
+        asked = needs[: number + 1]  # one more each time, when something is taken already
+        free = [vacancies.of(*need).tolist() for need in asked]
         loose = [purses.loose(*asked) for asked in _asked(problem)]
         before = [*room.free]
 
-        assert free == [[room.capacity(d, *need) for d in range(len(problem.fleet.domains))] for need in needs]
+        assert free == [[room.capacity(d, *need) for d in range(len(problem.fleet.domains))] for need in asked]
         assert loose == [_loose(purses, *asked) for asked in _asked(problem)]
 
         greedy.fill(problem, room, purses, draft, [index])

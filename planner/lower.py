@@ -225,7 +225,10 @@ class Waiting:
 def _forms(
     runs: list[RunRow], lists: list[PayerList], *, exact: bool, limits: bool, tied: frozenset[RunKey]
 ) -> list[int]:
-    """``limits``: do time limits matter to where a run may lie? What is ``tied`` to others has its own form."""
+    """The same number for runs of which `_Lowering.type` reads the same.
+
+    ``limits``: do time limits matter to where a run may lie? What is ``tied`` to others has its own form.
+    """
     numbers: dict[tuple[object, ...], int] = {}
     found = []
     for run, purse in zip(runs, lists, strict=True):

@@ -40,9 +40,7 @@ class PayerLists:
         who = (run.owner, run.flavor, run.sponsors, run.allow_borrow)
         asked = (*who, self._weighed_limit(run))
         if asked not in self._lists:
-            if (
-                self._strict[run.flavor] or who not in self._found
-            ):  # else a limit changes nothing but the payers' limits
+            if self._strict[run.flavor] or who not in self._found:  # else only the payers' limits differ
                 self._found[who] = self._asked(run)
             found, refused, timed = self._found[who]
             for place in timed:

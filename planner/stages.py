@@ -213,8 +213,7 @@ class Search:
             failed, lost = lay(problem, room, master.kinds, draft, self._worth(), self.settings)
         _drop(problem, room, draft, lost)
         went = [i for i, column in master.held.stays.items() if solution.values[column] < HALF]
-        unpaid, _ = pay(problem, room, draft, self.settings, self._may_go(went))
-        _drop(problem, room, draft, set(unpaid))
+        self._pay(room, draft, self._may_go(went))
         left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
         stays = self._top_up(room, draft).stays
         went = [i for i, stay in enumerate(stays) if not stay]
@@ -224,6 +223,18 @@ class Search:
         outcome = Outcome(draft, room, self.settings, recalled(problem, draft), nearest=nearest)
         domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)
         return _Placed(outcome, frozenset(domains), left)
+
+    def _pay(self, room: Room, draft: Draft, goes: Set[int] | None) -> None:
+        """Payers for all starts but those that cannot be paid.
+
+        A gang that goes with such a one recalls nothing any more: what leant on that is paid anew.
+        """
+        intact = False
+        while not intact:
+            unpaid, _ = pay(self.problem, room, draft, self.settings, goes)
+            lost = set(unpaid)
+            _drop(self.problem, room, draft, lost)
+            intact = len(lost) == len(unpaid) or Purses.after(self.problem, draft).hold()
 
     def _worth(self) -> list[int]:
         """What the start of each candidate adds to the leading stage, at its least width."""
@@ -265,7 +276,10 @@ def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:
 
 
 def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
-    """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it."""
+    """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it.
+
+    What goes is in ``candidates`` afterwards.
+    """
     lost = {problem.candidates[c].run.key for c in candidates}
     for key in gangs.too_few_left(problem.gangs, draft.started(problem), lost):
         candidates |= {*problem.ways.get(key, ())}

@@ -39,6 +39,8 @@ PARTS: Final = 10_000
 for by branch and bound."""
 MUCH: Final = 0.01
 """Part of what all starts are worth that this may lose before the model is solved as it is."""
+DECIDED: Final = 300_000
+"""Columns of all relaxations in which it is decided who gives way: a fifth of a master's, whose answer is at hand."""
 LIGHT: Final = 12
 """Starts on each cap, the lightest, that may make way in a large model for those that the relaxation pays in part."""
 
@@ -276,7 +278,7 @@ def _decided(built: _PayModel, begun: _Begun) -> Floats | None:
     point = begun.found.values
     if point is None or not built.held.columns:
         return point
-    found, _ = settle(begun.relaxed, built.held, point, begun.found.objective)
+    found, _ = settle(begun.relaxed, built.held, point, begun.found.objective, DECIDED)
     if found is not None:
         _fix(built.model, {column: round(float(found[column])) for column in built.held.columns})
     return found

@@ -21,7 +21,7 @@ ALONE: Final = 1e-5
 MANY: Final = 16
 """Most parts decided at once."""
 STEPS: Final = 1_500_000
-"""Columns of all relaxations in which parts are decided."""
+"""Columns of all relaxations of a master in which parts are decided."""
 HALF: Final = 0.5
 _WHOLE: Final = 1e-6
 
@@ -49,8 +49,11 @@ def _leader(held: Held, i: int) -> int | None:
     return held.stays.get(i - 1) if held.problem.running.parts[i].follows else None
 
 
-def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float) -> Found:
-    """Fix all columns of recall, from the relaxation's best ``point``."""
+def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float, steps: int = STEPS) -> Found:
+    """Fix all columns of recall, from the relaxation's best ``point``.
+
+    ``steps``: columns of all relaxations in which parts are decided.
+    """
     kept = {column for column in held.stays.values() if point[column] > 1 - _WHOLE}
     best: Floats | None = point
     if in_parts(held, point):
@@ -62,7 +65,7 @@ def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float) -> Found:
         else:
             relaxed.undo()
         if best is not None:
-            best = _decide(relaxed, held, best, value, ALONE * bound, STEPS // len(best))
+            best = _decide(relaxed, held, best, value, ALONE * bound, steps // len(best))
             kept = {column for column in held.stays.values() if best[column] > 1 - _WHOLE}
     found = _by_pass(relaxed, held, best, kept)
     if found[0] is None:

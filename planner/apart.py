@@ -5,14 +5,13 @@ from typing import Final
 import numpy as np
 
 from planner.relaxed import Found, Relaxed
-from planner.solver import Floats
+from planner.solver import NOISE, Floats
 from policies.recall_types import Parts
 
 ROUNDS: Final = 3
 """Most relaxations after which what they newly make use of is told apart."""
 LITTLE: Final = 1e-5
 """Part of the bound that it may cost to do without all others."""
-_NOISE: Final = 1e-6
 
 
 def tell_apart(relaxed: Relaxed, parts: Parts, point: Floats, bound: float) -> Found:
@@ -21,7 +20,7 @@ def tell_apart(relaxed: Relaxed, parts: Parts, point: Floats, bound: float) -> F
     What is told apart stays so. What is not is fixed at 0 if that costs next to nothing, until bounds are reset.
     """
     for _ in range(ROUNDS):
-        more = parts.of([column for column in parts.together if point[column] > _NOISE])
+        more = parts.of([column for column in parts.together if point[column] > NOISE])
         if not more.rows:
             break
         relaxed.add(more)

@@ -14,14 +14,13 @@ import numpy as np
 from planner.basis import Basis
 from planner.master import Master
 from planner.relaxed import Relaxed
-from planner.solver import NOTHING, Floats, Solution
+from planner.solver import NOISE, NOTHING, Floats, Solution
 from policies.model import INF
 
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on."""
 GANGS: Final = 32
 """Most LPs of a search."""
-_WHOLE: Final = 1e-6
 
 Fixings = Mapping[int, tuple[float, float]]
 """Column → least and most."""
@@ -87,7 +86,7 @@ class Branching:
         """Both sides of the most valuable big count that is not whole."""
         for column in self.big:
             value = float(node.point[column])
-            if abs(value - round(value)) > _WHOLE:
+            if abs(value - round(value)) > NOISE:
                 least, most = node.fixings.get(column, (self.relaxed.least[column], self.relaxed.most[column]))
                 return [{column: (float(np.ceil(value)), most)}, {column: (least, float(np.floor(value)))}]
         return []

@@ -23,7 +23,7 @@ import numpy as np
 
 from planner.master import Master
 from planner.parts import Split, split
-from planner.solver import Floats, Settings, Solution, solve
+from planner.solver import NOISE, Floats, Settings, Solution, solve
 from policies.model import INF, Model
 
 ROUNDS: Final = 10
@@ -40,7 +40,6 @@ REST: Final = 0.1
 """Of what the prices say that parts could still gain, what the last pass does not look for."""
 WORKERS: Final = 4
 """Threads that solve parts side by side. No answer depends on them."""
-_NOISE: Final = 1e-6
 
 
 def solve_components(master: Master, settings: Settings) -> Solution | None:
@@ -89,7 +88,7 @@ def _idle(master: Master) -> frozenset[int]:
 
 def _prices(duals: Floats) -> Floats:
     """Duals of rows with an upper limit as prices: never negative, and nothing where they are noise."""
-    return np.where(duals > _NOISE, duals, 0.0)
+    return np.where(duals > NOISE, duals, 0.0)
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class _Search:
         mixed = solve(self._mixture(proposals, whole=True), self.settings | CHOICE)
         chosen: dict[int, _Proposal] = {}
         if mixed.values is not None:
-            chosen = {p.part: p for p, weight in zip(proposals, mixed.values, strict=True) if weight > 1 - _NOISE}
+            chosen = {p.part: p for p, weight in zip(proposals, mixed.values, strict=True) if weight > 1 - NOISE}
         left = self.parted.limits.copy()
         for proposal in chosen.values():
             left[self.parted.parts[proposal.part].rooms] -= proposal.use

@@ -15,7 +15,7 @@ import numpy as np
 from jobtree.world.values import Bools, Ints
 from planner.master import Master
 from planner.relaxed import Relaxed
-from planner.solver import Floats
+from planner.solver import NOISE, Floats
 from policies.model import INF
 
 BATCH: Final = 0.45
@@ -28,7 +28,6 @@ RESETS: Final = 20
 """Most times that a single type is made to start less; then all may."""
 STARTS: Final = ("start", "starts", "starts-by-rights")
 """What columns count starts."""
-_WHOLE: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,14 @@ class Dive:
 
     def _leave_out(self, point: Floats, bound: float) -> None:
         lower, upper = self.relaxed.lower, self.relaxed.upper
-        unlikely = (self.of.size >= 0) & (point < _WHOLE) & (self.relaxed.reduced() < -UNLIKELY * bound) & (lower <= 0)
+        unlikely = (self.of.size >= 0) & (point < NOISE) & (self.relaxed.reduced() < -UNLIKELY * bound) & (lower <= 0)
         columns = np.flatnonzero(unlikely & (upper > 0))
         self.relaxed.put(columns, lower[columns], np.zeros(len(columns)))
 
     def _open(self, band: Bools, point: Floats) -> Ints:
         """What is not whole yet, starts before groups, the nearest to a whole number first."""
         off = np.abs(point - np.round(point))
-        columns = np.flatnonzero(band & (off > _WHOLE))
+        columns = np.flatnonzero(band & (off > NOISE))
         starts = columns[self.of.counts[columns]]
         columns = starts if len(starts) else columns
         return np.asarray(columns[np.lexsort((columns, -self.of.size[columns], off[columns]))], dtype=np.int64)
@@ -134,7 +133,7 @@ class Dive:
         recall = self.held.columns
         self.relaxed.reset(recall)  # a claim that gives way asks for starts: none has to
         everything = np.flatnonzero(self.whole)
-        highest = np.minimum(self.relaxed.upper[everything], np.floor(point[everything] + _WHOLE))
+        highest = np.minimum(self.relaxed.upper[everything], np.floor(point[everything] + NOISE))
         return self.relaxed.within(everything, highest, self.relaxed.least[everything])
 
 

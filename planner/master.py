@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from policies import capacity, demand, flows, gangs, payments, recall_held, seats, trees
 from policies.demand import Starts
@@ -13,8 +12,6 @@ from policies.places import Capacity, Kind, usable
 from policies.problem import Problem
 from policies.recall_held import Held, PayKey
 from policies.seats import Seat, Seating
-
-_NOISE: Final = 1e-6
 
 
 @dataclass

@@ -17,13 +17,12 @@ from planner.master import Master, build
 from planner.relaxed import Relaxed
 from planner.rest import solve_rest
 from planner.room import Room
-from planner.solver import Floats, Settings, Solution, only_integer
+from planner.solver import NOISE, Floats, Settings, Solution, only_integer
 from policies import demand, recall_rights
 from policies.places import kinds
 
 DEAR: Final = 0.3
 """Columns stay as they are in the relaxation where one more or less costs this part of what a draft lacks of it."""
-_WHOLE: Final = 1e-6
 
 
 class Again(NamedTuple):
@@ -77,7 +76,7 @@ def _solve(first: First, master: Master, fixed: Mapping[int, float], settings: S
     if point is None or value <= first.worth:
         return None
     free = np.abs(relaxed.reduced()) <= DEAR * (value - first.worth)
-    free[[*fixed, *full, *(column for column, count in others.items() if abs(point[column] - count) < _WHOLE)]] = False
+    free[[*fixed, *full, *(column for column, count in others.items() if abs(point[column] - count) < NOISE)]] = False
     whole = np.asarray(model.integer, dtype=np.bool_)
     if master.held.stays:  # payment sees to money, as after rounding (planner.dive)
         whole &= np.asarray([what != "wallet" for what, *_ in model.column_keys], dtype=np.bool_)

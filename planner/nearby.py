@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from planner.master import Master
-from planner.solver import LEAN, Floats, Settings, solve
+from planner.solver import LEAN, NOISE, Floats, Settings, solve
 from policies.model import INF, Model
 from policies.payments import Terms
 from policies.places import usable
@@ -24,7 +24,6 @@ from policies.shapes import Shape
 
 NODES: Final = 100
 """Most branch-and-bound nodes."""
-_NOISE: Final = 1e-6
 
 
 class Alike(NamedTuple):
@@ -92,7 +91,7 @@ def _needs(master: Master, values: Floats) -> dict[tuple[int, Cell], float]:
     for cell, by_rights in near.columns.items() if near is not None else ():
         for rights, terms in by_rights.items():
             gpus = sum(unit * float(values[column]) for column, unit in terms)
-            if gpus > _NOISE:
+            if gpus > NOISE:
                 found[rights, cell] = gpus
     return found
 

@@ -2,16 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Set
-from typing import Final
 
 from planner.master import Master
 from planner.nearby import Alike, nearby
 from planner.place import Piece, Start, pieces_of
-from planner.solver import Floats, Settings
+from planner.solver import NOISE, Floats, Settings
 from policies.claims import RunKey
 from policies.problem import Problem, RunType
-
-_NOISE: Final = 1e-6
 
 
 def read_starts(master: Master, values: Floats) -> list[Start]:
@@ -38,7 +35,7 @@ def _chosen(problem: Problem, kind: RunType, values: Floats, started: Set[RunKey
     for candidate, value in zip(kind.members, values.tolist(), strict=True):
         rights = problem.candidates[candidate].rights
         shares[rights] = shares.get(rights, 0.0) + value
-    counts = {rights: int(share + _NOISE) for rights, share in shares.items()}
+    counts = {rights: int(share + NOISE) for rights, share in shares.items()}
     missing = round(sum(shares.values())) - sum(counts.values())
     for rights in sorted(shares, key=lambda r: (counts[r] - shares[r], r))[:missing]:
         counts[rights] += 1

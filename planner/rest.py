@@ -9,12 +9,11 @@ from typing import Final
 import numpy as np
 
 from jobtree.world.values import Bools
-from planner.solver import LEAN, Floats, Settings, Solution, solve
+from planner.solver import LEAN, NOISE, Floats, Settings, Solution, solve
 from policies.model import INF, Model
 
 NODES: Final = 100
 """Most branch-and-bound nodes of what is left."""
-_WHOLE: Final = 1e-6
 
 
 def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
@@ -41,7 +40,7 @@ def tight(model: Model, columns: Bools) -> Iterator[Bools]:
 
 def fractional(model: Model, point: Floats) -> Bools:
     """Integer columns that are not whole at ``point``."""
-    return np.asarray(model.integer, dtype=np.bool_) & (np.abs(point - np.round(point)) > _WHOLE)
+    return np.asarray(model.integer, dtype=np.bool_) & (np.abs(point - np.round(point)) > NOISE)
 
 
 def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings, *, begin: bool = False) -> Solution:

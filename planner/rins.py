@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.rest import fractional, solve_rest
-from planner.solver import LEAN, Floats, Settings, Solution, best_of, solve
+from planner.solver import LEAN, NOISE, Floats, Settings, Solution, best_of, solve
 from policies.model import Model
 
 NODES = 30
@@ -28,7 +28,6 @@ FOUND: Settings = {
 """How HiGHS solves a whole master of which a good point is known: in half of its time."""
 POOR = 0.02
 """Part of the bound by which a rounding may miss it: a poorer one leads HiGHS astray, which begins with none then."""
-_WHOLE = 1e-6
 
 
 def improve(model: Model, found: Solution, relaxed: Floats, settings: Settings) -> Solution:
@@ -55,7 +54,7 @@ def _around(model: Model, found: Solution, relaxed: Floats, settings: Settings) 
     if found.values is None or found.within(settings["mip_rel_gap"]):
         return found
     off = fractional(model, found.values)
-    same = np.asarray(model.integer, np.bool_) & ~off & (np.abs(found.values - relaxed) < _WHOLE)
+    same = np.asarray(model.integer, np.bool_) & ~off & (np.abs(found.values - relaxed) < NOISE)
     around = solve_rest(model, found.values, ~same, settings | {"mip_pool_soft_limit": FEW}, begin=True)
     if around.values is None or (around.objective < found.objective and not off.any()):
         return found

@@ -8,7 +8,7 @@ of spec §3.5 says of the rest who goes beside what nearer starts pay.
 from typing import Final
 
 from planner.relaxed import Found, Relaxed
-from planner.solver import Floats
+from planner.solver import NOISE, Floats
 from policies.model import INF
 from policies.recall_held import Held
 
@@ -23,7 +23,6 @@ MANY: Final = 16
 STEPS: Final = 1_500_000
 """Columns of all relaxations of a master in which parts are decided."""
 HALF: Final = 0.5
-_WHOLE: Final = 1e-6
 
 
 def in_parts(held: Held, point: Floats) -> dict[int, float]:
@@ -34,12 +33,12 @@ def in_parts(held: Held, point: Floats) -> dict[int, float]:
     found: dict[int, float] = {}
     for i, column in held.stays.items():
         stays = float(point[column])
-        if _WHOLE < stays < 1 - _WHOLE:
+        if NOISE < stays < 1 - NOISE:
             found[i] = min(stays, 1 - stays)
-        elif stays <= _WHOLE and (reasons := held.reasons.get(i)):
+        elif stays <= NOISE and (reasons := held.reasons.get(i)):
             leader = _leader(held, i)
             fullest = max(float(point[reason.full]) for reason in reasons)
-            if fullest < 1 - _WHOLE and (leader is None or point[leader] > _WHOLE):
+            if fullest < 1 - NOISE and (leader is None or point[leader] > NOISE):
                 found[i] = min(HALF, 1 - fullest)
     return found
 
@@ -54,7 +53,7 @@ def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float, steps: int
 
     ``steps``: columns of all relaxations in which parts are decided.
     """
-    kept = {column for column in held.stays.values() if point[column] > 1 - _WHOLE}
+    kept = {column for column in held.stays.values() if point[column] > 1 - NOISE}
     best: Floats | None = point
     if in_parts(held, point):
         best, value = relaxed.fix(dict.fromkeys(sorted(kept), 1.0))
@@ -66,7 +65,7 @@ def settle(relaxed: Relaxed, held: Held, point: Floats, bound: float, steps: int
             relaxed.undo()
         if best is not None:
             best = _decide(relaxed, held, best, value, ALONE * bound, steps // len(best))
-            kept = {column for column in held.stays.values() if best[column] > 1 - _WHOLE}
+            kept = {column for column in held.stays.values() if best[column] > 1 - NOISE}
     found = _by_pass(relaxed, held, best, kept)
     if found[0] is None:
         relaxed.reset(held.columns)
@@ -155,6 +154,6 @@ def _side(held: Held, point: Floats, i: int, stays: bool) -> dict[int, float]:
     if stays:
         return {held.stays[i]: 1.0} | dict.fromkeys((reason.full for reason in reasons), 0.0)
     leader = _leader(held, i)
-    follows = leader is not None and point[leader] <= _WHOLE
+    follows = leader is not None and point[leader] <= NOISE
     fullest = None if follows else max(reasons, key=lambda reason: (point[reason.full], -reason.full), default=None)
     return {held.stays[i]: 0.0} | ({fullest.full: 1.0} if fullest else {})

@@ -16,12 +16,10 @@ from planner.missing import (
     over_run_limit,
 )
 from planner.purses import Demand, Purses
-from planner.solver import LEAN, options, solve
+from planner.solver import LEAN, NOISE, options, solve
 from policies.caps import amount
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem, RunType
-
-_NOISE = 1e-6
 
 
 class Shortages:
@@ -122,7 +120,7 @@ class _Rises:
             terms = [*((c, 1.0) for c in loans), (column, -1.0)]
             self.model.row(("borrow",), terms, -INF, float(kind.max_borrow))
             limit = kind.max_borrow
-            self._found.append((column, lambda rise: over_borrow_limit(math.ceil(rise - _NOISE), limit)))
+            self._found.append((column, lambda rise: over_borrow_limit(math.ceil(rise - NOISE), limit)))
         discount = self.problem.milli(active=False) / 1000
         for payer in kind.sources:
             if payer.run_gpus is None:
@@ -136,12 +134,12 @@ class _Rises:
 
     def read(self, values: list[float]) -> list[Missing]:
         """Rises as shortages, largest first."""
-        found = [missing(values[column]) for column, missing in self._found if values[column] > _NOISE]
+        found = [missing(values[column]) for column, missing in self._found if values[column] > NOISE]
         return sorted(found, key=Missing.order)
 
 
 def _over_run(label: str, limit: int, rise: float) -> Missing:
-    return over_run_limit(math.ceil(rise - _NOISE), label, limit)
+    return over_run_limit(math.ceil(rise - NOISE), label, limit)
 
 
 def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missing]:

@@ -23,6 +23,8 @@ LEAN: Final[Settings] = {
 """What of HiGHS costs more than it gives where few columns are integer."""
 FEW_CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
 """HiGHS finds thousands of cuts in models of money and uses some dozen: keeping the others takes most of its time."""
+NOISE: Final = 1e-6
+"""What a solver finds differs from what it means by less than this: a value as near to a whole number counts as it."""
 _PRIMAL: Final = 4
 """HiGHS' number for primal simplex."""
 
@@ -65,7 +67,7 @@ class Solution:
 
     def within(self, gap: float) -> bool:
         """Does it end within this part of its bound?"""
-        return self.objective >= self.bound * (1 - gap)
+        return within(self.objective, self.bound, gap)
 
 
 def options(seed: int, gap: float, nodes: int) -> Settings:
@@ -124,6 +126,11 @@ def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Seq
     else:
         bound = info.mip_dual_bound if optimal or feasible else INF
     return Solution(values, info.objective_function_value if feasible else -INF, bound, optimal, duals)
+
+
+def within(value: float, bound: float, gap: float) -> bool:
+    """Does a value end within this part of a bound?"""
+    return value >= bound * (1 - gap)
 
 
 def best_of(one: Solution, other: Solution) -> Solution:

@@ -8,7 +8,6 @@ their later stages are filled greedily and certified by one LP each (planner.cer
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
 
 from planner import greedy, large, seating
 from planner.certificates import Certificates, Outcome, Solved
@@ -22,7 +21,7 @@ from planner.purses import Purses
 from planner.reached import START_STAGES, nearness, recalled, value_of
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
-from planner.solver import NOTHING, Settings, Solution, options, solve
+from planner.solver import NOISE, NOTHING, Settings, Solution, options, solve, within
 from policies import gangs, seats
 from policies.places import kinds
 from policies.problem import Problem
@@ -44,7 +43,6 @@ EXACT_NODES = 50_000
 HALF = 0.5
 NEAR = 10
 """How often Policy ``solver.gap`` a large problem may end away from its bound and not be solved again."""
-_WHOLE: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -148,8 +146,9 @@ class Search:
     def _near(self, best: Outcome, solution: Solution) -> bool:
         """Is a large problem's leading stage so near to its bound, or to the master's, that solving again is idle?"""
         first = next(stage for stage in best.stages if stage.name == self.certificates.leading)
-        near = first.bound * (1 - NEAR * self.settings["mip_rel_gap"])
-        return not self.problem.exact and first.value >= min(near, self.certificates.unit * solution.objective - HALF)
+        near = within(first.value, first.bound, NEAR * self.settings["mip_rel_gap"])
+        as_solved = first.value >= self.certificates.unit * solution.objective - HALF
+        return not self.problem.exact and (near or as_solved)
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
         values: list[int] = []
@@ -193,7 +192,7 @@ class Search:
         assert solved.solution.values is not None
         unfunded = START_STAGES[self.certificates.leading]
         worth = value_of(self.problem, placed.outcome.draft, unfunded=unfunded) / self.certificates.unit
-        if worth >= solved.solution.bound * (1 - CLOSE * self.settings["mip_rel_gap"]):
+        if within(worth, solved.solution.bound, CLOSE * self.settings["mip_rel_gap"]):
             return
         first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
         again = solve_again(first, self._room(), self.settings, unfunded=unfunded)
@@ -266,7 +265,7 @@ def _in_parts(master: Master, found: Solution) -> list[int]:
         return []
     columns = [*master.starts.start.values(), *master.starts.steps.values()]
     values = found.values[columns]
-    return columns if bool((abs(values - values.round()) > _WHOLE).any()) else []
+    return columns if bool((abs(values - values.round()) > NOISE).any()) else []
 
 
 def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:

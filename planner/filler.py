@@ -30,9 +30,12 @@ class Settled(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """What asks for payers in one region beside its Active GPUs: whose money, how much of it lent, spare GPUs."""
+    """What asks for payers in one region beside its Active GPUs: whose money, what it may recall, how much may be lent,
+    spare GPUs.
+    """
 
     purse: int
+    rights: int
     max_borrow: int | None
     spares: int
     region: int
@@ -42,16 +45,22 @@ class _Need(NamedTuple):
 class Learnt:
     """What tries have shown; it holds while room and money only ever get less.
 
-    ``unpaid``: the least Active GPUs that found no payers; ``cramped``: types and steps whose largest piece no domain
-    has room for.
+    ``unpaid``: the least Active GPUs that found no payers; ``unreached``: nor would if all claims gave way that might
+    give way to such a start; ``cramped``: types and steps whose largest piece no domain has room for.
     """
 
     unpaid: dict[_Need, int] = field(default_factory=dict)
+    unreached: dict[_Need, int] = field(default_factory=dict)
     cramped: set[tuple[int, int]] = field(default_factory=set)
 
     def copy(self) -> "Learnt":
         """The same, to be added to apart."""
-        return Learnt(dict(self.unpaid), set(self.cramped))
+        return Learnt(dict(self.unpaid), dict(self.unreached), set(self.cramped))
+
+    def forget_money(self) -> None:
+        """Who gave way may have left more than was needed."""
+        self.unpaid.clear()
+        self.unreached.clear()
 
 
 class Filler:
@@ -81,13 +90,15 @@ class Filler:
         if not self.purses.trees_allow(start) or not self._has_room(kind, start):
             return None
         region = self.problem.book.money.region
+        gpus = kind.base_gpus + start.steps * kind.step_gpus
         crowded: list[frozenset[int]] = []
         unpaid: list[set[int]] = []
         for parts in self._ways(kind, start):
             together = frozenset(site for sites, _ in parts for site in sites)
             if any(together <= other for other in crowded):
                 continue  # less of the fleet will not hold it either
-            if {region[site] for site in together} in unpaid:
+            where = {region[site] for site in together}
+            if where in unpaid or (len(where) == 1 and self._is_unreached(start, min(where), gpus)):
                 continue  # wherever it lies in a single region, it asks for the same payers there
             placed = self._settle(start, parts)
             if not placed:
@@ -151,9 +162,10 @@ class Filler:
             yield [(self._sites(kind, [r]), ceilings[r]) for r in order if ceilings[r]]
             if self._mixes(kind.sites):
                 yield [(kind.sites, gpus)]
-        if self.purses.could_recall(self.problem.candidates[start.candidate], kind.sites, gpus):
+        if self._could_recall(start, kind.sites, gpus):
             yield [(kind.sites, gpus)]
-            yield from ([(self._sites(kind, [r]), gpus)] for r in ceilings)
+            alone = (self._sites(kind, [r]) for r in ceilings)
+            yield from ([(sites, gpus)] for sites in alone if self._could_recall(start, sites, gpus))
 
     def _sites(self, kind: RunType, regions: list[int]) -> frozenset[int]:
         region = self.problem.book.money.region
@@ -233,27 +245,44 @@ class Filler:
         if self.problem.types[candidate.type].unfunded:
             return {}
         paid = self.purses.pay(candidate, needed)
+        if paid is None:
+            self._learn(self.learnt.unpaid, start, needed)
+        return self._recall(start, needed) if paid is None and candidate.rights else paid
+
+    def _recall(self, start: Start, needed: Demand) -> Paid | None:
+        bill = self.purses.draw(self.problem.candidates[start.candidate], needed)
+        if bill is None:
+            self._learn(self.learnt.unreached, start, needed)
+            return None
+        paid = self.purses.recall(bill)
         if paid is not None:
-            return paid
+            self.learnt.forget_money()
+            self.recalled = True
+        return paid
+
+    def _learn(self, failed: dict[_Need, int], start: Start, needed: Demand) -> None:
+        """What ``needed`` is did not find payers; of several regions nothing is learnt."""
         regions = {region for _, region in needed}
         if len(regions) == 1:
             key = self._need(start, *regions)
-            self.learnt.unpaid[key] = min(needed[True, key.region], self.learnt.unpaid.get(key, MANY))
-        paid = self.purses.recall(candidate, needed)
-        if paid is not None:
-            self.learnt.unpaid.clear()  # who gave way may have left more than was needed
-            self.recalled = True
-        return paid
+            failed[key] = min(needed[True, key.region], failed.get(key, MANY))
 
     def _is_unpaid(self, start: Start, region: int, gpus: int) -> bool:
         """Did so many GPUs, or fewer, of a run like this find no payers there before? Money only ever gets less."""
         return gpus >= self.learnt.unpaid.get(self._need(start, region), MANY)
 
+    def _could_recall(self, start: Start, sites: frozenset[int], gpus: int) -> bool:
+        return self.purses.could_recall(self.problem.candidates[start.candidate], sites, gpus)
+
+    def _is_unreached(self, start: Start, region: int, gpus: int) -> bool:
+        """The same, if all claims gave way that might."""
+        return gpus >= self.learnt.unreached.get(self._need(start, region), MANY)
+
     def _need(self, start: Start, region: int) -> _Need:
         candidate = self.problem.candidates[start.candidate]
         lowered = self.problem.types[candidate.type].lowered
         spares = lowered.spares * (lowered.pod or 1) * len(lowered.groups(start.steps))
-        return _Need(candidate.purse, candidate.run.max_borrow, spares, region)
+        return _Need(candidate.purse, candidate.rights, candidate.run.max_borrow, spares, region)
 
 
 def demand(problem: Problem, room: Room, pieces: Iterable[Piece]) -> Demand:

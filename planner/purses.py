@@ -156,23 +156,26 @@ class Purses:
 
     def pay(self, candidate: Candidate, demand: Demand) -> Paid | None:
         """Nearest payers first for every role and region; all of it is counted, or nothing and None."""
-        paid = self._pay(_Bill(self, candidate), demand)
-        if paid is not None:
-            self.beside.add((candidate, paid))
-        return paid
+        bill = self._filled(Bill(self, candidate), demand)
+        if bill is None:
+            return None
+        self.beside.add((candidate, bill.paid))
+        return bill.paid
 
-    def recall(self, candidate: Candidate, demand: Demand) -> Paid | None:
-        """The same from quota that farther claims hold, where the pass lets them go for it (spec §3.8)."""
-        if not candidate.rights:
-            return None
-        bill = _Bill(self, candidate, recalls=True)
-        paid = self._pay(bill, demand)
-        if paid is None:
-            return None
-        self._settle(self.beside.add((candidate, paid)))
+    def draw(self, candidate: Candidate, demand: Demand) -> "Bill | None":
+        """The same with all that farther claims might leave; None, with nothing counted, where that is not enough.
+
+        It is to be followed by `recall`.
+        """
+        return self._filled(Bill(self, candidate, recalls=True), demand)
+
+    def recall(self, bill: "Bill") -> Paid | None:
+        """What was drawn, where the pass lets farther claims go for it (spec §3.8); else None, with nothing counted."""
+        start = (bill.candidate, bill.paid)
+        self._settle(self.beside.add(start))
         if self.hold():
-            return paid
-        self._settle(self.beside.take_back((candidate, paid)))
+            return bill.paid
+        self._settle(self.beside.take_back(start))
         bill.cancel()
         return None
 
@@ -187,15 +190,15 @@ class Purses:
         for cap, weight in self.beside.settle(limits).items():
             self.count(cap, weight)
 
-    def _pay(self, bill: "_Bill", demand: Demand) -> Paid | None:
+    def _filled(self, bill: "Bill", demand: Demand) -> "Bill | None":
         for (active, region), gpus in sorted(demand.items(), key=lambda d: (not d[0][0], d[0][1])):
             if not bill.add(active, region, gpus):
                 bill.cancel()
                 return None
-        return bill.paid
+        return bill
 
 
-class _Bill:
+class Bill:
     """One run's payments while they are put together."""
 
     def __init__(self, purses: Purses, candidate: Candidate, *, recalls: bool = False) -> None:

@@ -120,7 +120,7 @@ class Together:
                 filler.take_back([one])
                 found[n] = self._wider(kind, one)
         if filler.recalled:
-            learnt.unpaid.clear()  # who gave way may have left more than was needed
+            learnt.forget_money()
         filler.learnt = learnt
 
     def _wider(self, kind: RunType, one: Settled) -> Settled:

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 
 from planner import Planning, greedy, lower
 from planner.draft import Draft
+from planner.filler import Filler
 from planner.purses import Purses
 from planner.vacancy import Need, Vacancies
 from policies.problem import Problem
@@ -45,6 +46,27 @@ def _hold(world: World) -> None:
             vacancies.changed(int(problem.fleet.domain[node]))
 
     assert _left(purses) == _left(Purses.after(problem, draft))
+
+
+@pytest.mark.parametrize("kind", ["recall", "all"])
+def test_what_once_found_no_payers_would_find_none_again(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hold(world: World) -> None:
+        remembering = _filled(world)
+        with monkeypatch.context() as patch:
+            patch.setattr(Filler, "_learn", lambda *_: None)
+            forgetful = _filled(world)
+        assert remembering == forgetful
+
+    monkeypatch.setattr(lower, "EXACT", 0)  # nor are purses compared one by one
+    settings(max_examples=60)(given(worlds.worlds(kind))(hold))()
+
+
+def _filled(world: World) -> Draft:
+    planning = Planning(world.snapshot(), AT)
+    problem, draft = planning.problem, Draft()
+    order = sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)
+    greedy.fill(problem, planning.state.room(), Purses.after(problem, draft), draft, order)
+    return draft
 
 
 def _left(purses: Purses) -> tuple[list[int], list[int], list[bool], bool]:

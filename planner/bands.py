@@ -6,6 +6,8 @@ each fixed before the next. Where that finds nothing, or nothing close enough, a
 follows, all smaller work staying continuous.
 """
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -35,15 +37,10 @@ SEARCH: Final[Settings] = {
 """Gangs alone are soon whole by branching."""
 
 
-def solve_large(master: Master, settings: Settings) -> Solution:
-    """Maximise the master's objective; the bound is valid for the whole model."""
-    return Rounding(master, settings).run()
-
-
 class Rounding:
-    """How a large master's relaxation becomes whole.
+    """How a large master's relaxation becomes whole, for the objective that the master has.
 
-    ``leaf``: where branching ended, if it did; ``parts``: of a master that does not tell types apart.
+    ``parts``: of a master that does not tell types apart.
     """
 
     def __init__(self, master: Master, settings: Settings) -> None:
@@ -51,14 +48,20 @@ class Rounding:
         self.relaxed = Relaxed(master.model, settings)
         self.columns = columns_of(master)
         self.parts = Parts.after(master.model, master.flows.near)
-        self.leaf: Node | None = None
+
+    @cached_property
+    def search(self) -> Branching:
+        """The branching, done: its leaf, and its bound."""
+        search = Branching(self.relaxed, self.master)
+        search.run()
+        return search
 
     def run(self) -> Solution:
         """A whole point, and what no plan is worth more than."""
-        search = Branching(self.relaxed, self.master, self._whole)
-        found = search.run()
-        self.leaf = search.leaf
-        return found if found.values is not None else self._after_gangs(found.bound)
+        search = self.search
+        found = NOTHING if search.leaf is None else self._whole(search.leaf)
+        bound = min(search.bound, max(search.beside, found.bound))  # of the leaf's plans more may be known
+        return replace(found, bound=bound) if found.values is not None else self._after_gangs(bound)
 
     def _whole(self, node: Node) -> Solution:
         """A whole point of a node, and its bound. Where no claim can give way one that is close enough, or none."""
@@ -96,8 +99,3 @@ class Rounding:
         if point is not None and held.stays:
             point, _ = settle(self.relaxed, held, point, bound)
         return None if point is None else bound
-
-
-def certify(master: Master, settings: Settings) -> float:
-    """The bound of the branching alone."""
-    return Branching(Relaxed(master.model, settings), master, lambda _: NOTHING).run().bound

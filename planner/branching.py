@@ -5,8 +5,8 @@ bound first, with warm dual simplex. The best bound that is open in the end is o
 """
 
 import heapq
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from planner.basis import Basis
 from planner.master import Master
 from planner.relaxed import Relaxed
-from planner.solver import NOISE, NOTHING, Floats, Solution
+from planner.solver import NOISE, Floats
 from policies.model import INF
 
 BIG: Final = 0.005
@@ -40,43 +40,45 @@ class Node:
 class Branching:
     """One search, for the best node at which no big gang starts in part: the leaf.
 
-    ``whole``: makes a leaf whole, and says what no plan there is worth more than; ``closed``: the bound of the leaf,
-    and of what got no answer.
+    ``leaf``: None where not even the root has a point; ``closed``: the bound of what got no answer.
     """
 
     relaxed: Relaxed
     master: Master
-    whole: Callable[[Node], Solution]
     big: list[int] = field(default_factory=list)
-    best: Solution = NOTHING
     leaf: Node | None = None
     open: list[tuple[float, int, Node]] = field(default_factory=list)
     closed: float = -INF
     pushed: int = 0
     solved: int = 0
 
-    def run(self) -> Solution:
-        """The leaf made whole, and what no plan is worth more than."""
+    @property
+    def beside(self) -> float:
+        """What no plan outside the leaf is worth more than."""
+        return max([self.closed, *(node.bound for *_, node in self.open[:1])])
+
+    @property
+    def bound(self) -> float:
+        """What no plan is worth more than."""
+        return self.beside if self.leaf is None else max(self.beside, self.leaf.bound)
+
+    def run(self) -> None:
+        """Find the leaf."""
         root = self._node({}, None)
         if root is None:
-            return NOTHING
+            self.closed = INF
+            return
         self.big = _big(self.master, root.bound)
         self._push(root)
         while self.open and self.leaf is None:
             node = heapq.heappop(self.open)[2]
             sides = self._gang(node) if self.solved < GANGS else []
             if not sides:
-                self._leaf(node)
+                self.leaf = node
             for side in sides:
                 child = self._node({**node.fixings, **side}, node)
                 if child is not None:
                     self._push(child)
-        bound = max([self.closed, *(node.bound for *_, node in self.open[:1])])
-        return replace(self.best, bound=bound)
-
-    def _leaf(self, node: Node) -> None:
-        self.best, self.leaf = self.whole(node), node
-        self.closed = max(self.closed, min(node.bound, self.best.bound))
 
     def _push(self, node: Node) -> None:
         self.pushed += 1

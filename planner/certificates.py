@@ -94,10 +94,20 @@ class Certificates:
         """The bounds without a solver: everything starts at full width."""
         return {name: self._everything(name) for name in self.order}
 
+    def worth(self) -> list[int]:
+        """What the start of each candidate adds to the leading stage, at its least width."""
+        unfunded, types = START_STAGES[self.leading], self.problem.types
+        kinds = ((types[candidate.type], candidate) for candidate in self.problem.candidates)
+        return [kind.base_gpus * one.weight if kind.unfunded == unfunded else 0 for kind, one in kinds]
+
+    def costs(self, master: Master, stage: str) -> dict[int, float]:
+        """A stage of starting as an objective of the master."""
+        return demand.objective(self.problem, master.starts, unfunded=START_STAGES[stage])
+
     def objectives(self, master: Master) -> Iterator[tuple[str, dict[int, float]]]:
         """Stages and their costs to maximise; recall and payers where the master knows claims and payers one by one."""
         for name in self.order:
-            yield name, demand.objective(self.problem, master.starts, unfunded=START_STAGES[name])
+            yield name, self.costs(master, name)
             if name == "starts" and master.held.stays:
                 yield "recalled", master.held.objective()
         if self.problem.exact:

@@ -1,18 +1,20 @@
 """The stages of the objective, solved in the Policy's order, each with its certificate (spec §4).
 
 Small masters are solved whole, stage by stage, and solved again with the kinds of domains split where placement could
-not follow. Large ones are solved in components, whole or in bands, and once more near their solution (planner.mend);
-their later stages are filled greedily and certified by one LP each (planner.certificates).
+not follow. Large ones are solved in components, whole or in bands, and once more near their solution (planner.mend), or
+filled where they are too large (planner.fills); their later stages are filled greedily and certified by one LP each
+(planner.certificates).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from planner import greedy, large, seating
+from planner import large, seating
+from planner.bands import Rounding
 from planner.certificates import Certificates, Outcome, Solved
 from planner.draft import Draft
-from planner.large import solve_large
+from planner.fills import Fills
 from planner.lay import lay
 from planner.master import Master, build
 from planner.mend import First, solve_again
@@ -69,34 +71,17 @@ class Search:
         """Of its plans."""
         return Certificates(self.problem, self.settings)
 
+    @cached_property
+    def fills(self) -> Fills:
+        """Plans that need no whole numbers from a solver."""
+        return Fills(self.problem, self.new_room, self.certificates)
+
     def incumbents(self) -> Iterator[Outcome]:
         """Better and better outcomes: the greedy one, then solved ones; the last is the best."""
-        room = self._room()
-        draft = Draft()
-        self._top_up(room, draft)
-        first = Outcome(draft, room, self.settings, recalled(self.problem, draft))
-        first = self.certificates.of(first, self.certificates.unsolved())
+        first = self.certificates.of(self.fills.by_age(), self.certificates.unsolved())
         yield first
         if self.problem.candidates:
             yield from self._solved(first)
-
-    def _room(self) -> Room:
-        """A fresh room that knows which sites are wanted by how many types."""
-        room = self.new_room()
-        for runs in self.problem.types:
-            for site in runs.sites:
-                room.wanted[site] += 1
-        return room
-
-    def _top_up(self, room: Room, draft: Draft) -> Purses:
-        """Add what still fits, so that the plan is maximal, in the order of the stages; what is left then."""
-        purses = Purses.after(self.problem, draft)
-        before: list[int] = []
-        for stage in self.certificates.order:
-            order = _by_age(self.problem, unfunded=START_STAGES[stage])
-            greedy.fill(self.problem, room, purses, draft, order, before)
-            before += order
-        return purses
 
     def _solved(self, first: Outcome) -> Iterator[Outcome]:
         problem = self.problem
@@ -106,12 +91,18 @@ class Search:
         ceiling = {name: everything[name] for name in self.certificates.order[:1]}
         nodes: list[Seating] = []
         for _ in range(ROUNDS):
-            room = self._room()
+            room = self.fills.room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, seatings=nodes)
             if split and not problem.exact and master.integers > large.MIDDLE:
                 break  # it would only be rounded
-            solved = self._stages(master)
+            rounding = self._rounding(master)
+            if rounding is not None:
+                best = self._rough(master, rounding, best)
+                yield best  # whole numbers may take longer than there is time
+                if large.is_too_large(master):
+                    return
+            solved = self._stages(master, rounding)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
                 best = self.certificates.of(best, everything | solved.bounds | ceiling)
@@ -129,6 +120,21 @@ class Search:
             split, nodes = finer
         yield best
 
+    def _rounding(self, master: Master) -> Rounding | None:
+        """Where the leading stage's bound is known long before its whole numbers: how they are found."""
+        if not self._is_large(master):
+            return None
+        master.model.maximise(self.certificates.costs(master, self.certificates.leading))
+        return large.begin(master, self.settings)
+
+    def _rough(self, master: Master, rounding: Rounding, best: Outcome) -> Outcome:
+        """The best so far with the bound that branching certifies. Where no more is to come, also what is filled."""
+        search, name = rounding.search, self.certificates.leading
+        if large.is_too_large(master) and search.leaf is not None:
+            best = max(best, *self.fills.by_relaxation(master, search.leaf.point), key=self._rank)
+        bound = self.certificates.bound(master, name, search.bound)
+        return self.certificates.of(best, self.certificates.unsolved() | {name: bound})
+
     def _finer(
         self, best: Outcome, solved: Solved, split: frozenset[int], failed: frozenset[int]
     ) -> tuple[frozenset[int], list[Seating]] | None:
@@ -138,7 +144,7 @@ class Search:
         if all(stage.value == stage.bound for stage in best.stages) or self._near(best, solved.solution):
             return None
         if self.problem.exact and (split or not failed):
-            nodes = seating.seatings(self._room())
+            nodes = seating.seatings(self.fills.room())
             if seats.count(self.problem, nodes) <= SEATS:
                 return frozenset(node.domain for node in nodes), nodes
         return None if failed <= split else (split | failed, [])
@@ -158,7 +164,7 @@ class Search:
                 values.append(-outcome.recalled)
         return (*values, -nearness(self.problem, outcome.draft))
 
-    def _stages(self, master: Master) -> Solved:
+    def _stages(self, master: Master, rounding: Rounding | None) -> Solved:
         """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""
         is_large = self._is_large(master)
         solved = Solved(master, NOTHING, {}, [])
@@ -169,7 +175,9 @@ class Search:
             master.model.maximise(costs)
             if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
+            found = (
+                large.solve_large(master, self.settings, rounding) if is_large else solve(master.model, self.settings)
+            )
             if self.problem.exact and (parts := _in_parts(master, found)):
                 for column in parts:
                     master.model.integer[column] = True
@@ -195,9 +203,9 @@ class Search:
         if within(worth, solved.solution.bound, CLOSE * self.settings["mip_rel_gap"]):
             return
         first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
-        again = solve_again(first, self._room(), self.settings, unfunded=unfunded)
+        again = solve_again(first, self.fills.room(), self.settings, unfunded=unfunded)
         if again is not None and again.solution.objective > worth:
-            yield self._place(again.master, again.solution, self._room()).outcome
+            yield self._place(again.master, again.solution, self.fills.room()).outcome
 
     def _place(self, master: Master, solution: Solution, room: Room) -> _Placed:
         """A solution as a plan: on nodes, paid, and topped up."""
@@ -209,12 +217,12 @@ class Search:
             failed = seating.seat(room, master, solution.values, draft.pieces)
             lost = {piece.candidate for piece in failed}
         else:
-            failed, lost = lay(problem, room, master.kinds, draft, self._worth(), self.settings)
+            failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
         _drop(problem, room, draft, lost)
         went = [i for i, column in master.held.stays.items() if solution.values[column] < HALF]
         self._pay(room, draft, self._may_go(went))
         left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
-        stays = self._top_up(room, draft).stays
+        stays = self.fills.top_up(room, draft).stays
         went = [i for i, stay in enumerate(stays) if not stay]
         _, nearest = pay(problem, room, draft, self.settings, self._may_go(went), settled=True)
         tight = {piece.kind for piece in failed}
@@ -234,15 +242,6 @@ class Search:
             lost = set(unpaid)
             _drop(self.problem, room, draft, lost)
             intact = len(lost) == len(unpaid) or Purses.after(self.problem, draft).hold()
-
-    def _worth(self) -> list[int]:
-        """What the start of each candidate adds to the leading stage, at its least width."""
-        unfunded = START_STAGES[self.certificates.leading]
-        found = []
-        for candidate in self.problem.candidates:
-            kind = self.problem.types[candidate.type]
-            found.append(kind.base_gpus * candidate.weight if kind.unfunded == unfunded else 0)
-        return found
 
     def _may_go(self, went: Iterable[int]) -> Set[int] | None:
         """What the payers may recall: on large problems only what the starts were found to recall."""
@@ -266,12 +265,6 @@ def _in_parts(master: Master, found: Solution) -> list[int]:
     columns = [*master.starts.start.values(), *master.starts.steps.values()]
     values = found.values[columns]
     return columns if bool((abs(values - values.round()) > NOISE).any()) else []
-
-
-def _by_age(problem: Problem, *, unfunded: bool) -> list[int]:
-    """Candidates, heaviest first, then by creation and name."""
-    mine = [i for i, c in enumerate(problem.candidates) if problem.types[c.type].unfunded == unfunded]
-    return sorted(mine, key=lambda i: problem.candidates[i].order)
 
 
 def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:

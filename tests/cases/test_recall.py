@@ -3,8 +3,9 @@
 import pytest
 
 import planner
+from jobtree.check import check
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import take
+from jobtree.world.snapshot import Snapshot, take
 from planner import large
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT
@@ -168,11 +169,43 @@ def test_what_a_recall_leaves_over_starts_what_was_passed_over(monkeypatch: pyte
     for number, (name, gpus, owner) in enumerate((("cou", 1, "org:a:z"), ("own", 5, "org:a"), ("late", 1, "org:a:z"))):
         world.run(name, gpus, owner=owner, created=f"-{9 - number}m")
     plan_as_large(monkeypatch)
-    monkeypatch.setattr(large, "TERMS", 0)  # the order by age alone
+    monkeypatch.setattr(large, "TERMS", 0)  # nothing is made whole
 
     plan = planner.plan(take(StateFile(world.save(), AT).read()), AT)
 
     assert sorted(lease.spec.run_ref.name for lease in plan.leases) == ["cou", "own"]
+
+
+def contended(monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+    """8 GPUs of quota, 6 of which a farther claim holds, for runs of 5, 4 and 4; as a large problem."""
+    world = World().node("n1").node("n2").budget("org:a", 8).policy().run("kid", 6, owner="org:a:x")
+    world.cycle("-1h")
+    for name, gpus in (("five", 5), ("four", 4), ("four-more", 4)):
+        world.run(name, gpus, owner="org:a", created="-9m")
+    plan_as_large(monkeypatch)
+    monkeypatch.setattr(large, "WHOLE", 0)
+    return take(StateFile(world.save(), AT).read())
+
+
+def leading(snapshot: Snapshot) -> list[tuple[int, int]]:
+    """Value and bound of stage 3 in each incumbent, in GPUs, all that start being equally old."""
+    found = [outcome.stages[0] for outcome in planner.Planning(snapshot, AT).outcomes()]
+    weight = found[0].bound // 13
+    return [(stage.value // weight, stage.bound // weight) for stage in found]
+
+
+def test_the_bound_of_a_large_master_is_known_before_its_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert leading(contended(monkeypatch))[:3] == [(5, 13), (5, 8), (8, 8)]
+
+
+def test_beside_a_master_too_large_to_be_made_whole_its_relaxation_says_what_is_tried_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    snapshot = contended(monkeypatch)
+    monkeypatch.setattr(large, "TERMS", 0)
+
+    assert leading(snapshot) == [(5, 13), (8, 8)]
+    assert check(snapshot, planner.plan(snapshot, AT)) == []
 
 
 @pytest.mark.parametrize("more", [[], [("big", 9)]], ids=["alone", "beside another"])

@@ -39,6 +39,7 @@ PHRASES: Final = (
     "up to {settling.MANY} at once",
     "A master of more than {large.TERMS} terms",
     "where the master has more than {large.TERMS} terms",
+    "Beyond {large.WHOLE} integer columns the bound of step 2 is handed out",
     "within {stages.NEAR:word} times `solver.gap`",
     "more than a {LARGEST:word} of the integer columns",
     "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",

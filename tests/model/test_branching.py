@@ -10,11 +10,11 @@ import pytest
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.snapshot import take
 from planner import Planning, lower
-from planner.bands import solve_large
-from planner.branching import Branching, Node
+from planner.bands import Rounding
+from planner.branching import Branching
 from planner.master import Master, build
 from planner.relaxed import Relaxed
-from planner.solver import Floats, Solution, only_integer, options, solve
+from planner.solver import Floats, only_integer, options, solve
 from policies import demand, recall_rows
 from policies.places import kinds
 from tests.support.worlds import World
@@ -84,23 +84,20 @@ def optimum_from(master: Master, decided: Sequence[int], start: Floats) -> float
 def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) -> None:
     master = crowded(seed)
 
-    def as_it_is(node: Node) -> Solution:
-        return Solution(node.point, node.bound, node.bound, optimal=False)
-
-    search = Branching(Relaxed(master.model, SETTINGS), master, as_it_is)
-    found = search.run()
-    assert found.values is not None
-    best = optimum_from(master, search.big, found.values)
+    search = Branching(Relaxed(master.model, SETTINGS), master)
+    search.run()
+    assert search.leaf is not None
+    best = optimum_from(master, search.big, search.leaf.point)
 
     assert search.big != []
-    assert [found.objective, found.bound] == pytest.approx([best, best])
+    assert [search.leaf.bound, search.bound] == pytest.approx([best, best])
 
 
 @pytest.mark.parametrize("seed", CROWDED)
 def test_a_master_ends_whole_below_a_bound_of_its_optimum(seed: int) -> None:
     master = crowded(seed)
 
-    found = solve_large(master, SETTINGS)
+    found = Rounding(master, SETTINGS).run()
 
     assert found.values is not None
     assert found.objective - NOISE <= found.bound

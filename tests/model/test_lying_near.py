@@ -43,7 +43,7 @@ def test_the_run_that_recalls_lies_where_it_does(monkeypatch: pytest.MonkeyPatch
     plan_as_large(monkeypatch)
     world = World([*BEFORE, _run("of-x", "org:a:x", x), _run("of-y", "org:a:y", y)], BEFORE)
     master = planner.master_of(world.snapshot(), AT, last=False)
-    values = bands.solve_large(master, SETTINGS).values
+    values = bands.Rounding(master, SETTINGS).run().values
     assert values is not None
     west, east = (kind.index for kind in master.kinds)
 
@@ -57,7 +57,7 @@ def test_runs_without_a_group_lie_anywhere(monkeypatch: pytest.MonkeyPatch) -> N
     plan_as_large(monkeypatch)
     world = World([*BEFORE, _run("of-x", "org:a:x", 1), _run("of-y", "org:a:y", 2)], BEFORE)
     master = planner.master_of(world.snapshot(), AT, last=False)
-    values = bands.solve_large(master, SETTINGS).values
+    values = bands.Rounding(master, SETTINGS).run().values
     assert values is not None
     starts = read_starts(master, values)
     for column in master.starts.groups.values():
@@ -73,7 +73,7 @@ def _name(master: Master, piece: Piece) -> str:
 def _hold_to_the_solution(world: World) -> None:
     """Where groups lie for themselves, each that the solution has is some start's, and no start has another."""
     master = planner.master_of(world.snapshot(), AT, last=False)
-    values = bands.solve_large(master, SETTINGS).values
+    values = bands.Rounding(master, SETTINGS).run().values
     if values is None:
         return
     types, candidates = master.problem.types, master.problem.candidates

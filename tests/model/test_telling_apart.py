@@ -59,7 +59,7 @@ def test_what_lies_elsewhere_has_nothing_back(monkeypatch: pytest.MonkeyPatch) -
     snapshot = APART.snapshot()
     master = planner.master_of(snapshot, AT, last=False)
     optimum = Reference(read(snapshot, AT)).optimum()["starts"]
-    found = bands.solve_large(master, SETTINGS)
+    found = bands.Rounding(master, SETTINGS).run()
 
     assert _worth(Relaxed(master.model, SETTINGS).best()[1]) == optimum + 72_000  # kin starts, and not own
     assert _worth(found.objective) == optimum

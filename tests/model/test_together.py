@@ -256,6 +256,7 @@ def recalling(*waiting: Document) -> World:
 
 def test_where_a_master_is_too_large_to_be_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "SMALL", 0)
+    monkeypatch.setattr(large, "WHOLE", 0)
     monkeypatch.setattr(large, "TERMS", 0)
     starting = recalling(run("left", 4, "g", age="-1m"), run("right", 4, "g", age="-1m")).snapshot()
     waiting = recalling(run("left", 4, "g", age="-1m"), run("right", 5, "g", age="-1m")).snapshot()

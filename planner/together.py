@@ -98,7 +98,7 @@ class Together:
                     filler.learnt = learnt.copy()  # what is learnt beside this member may not hold without it
                 found.append(one)
         if len(found) >= least:
-            self._widen(found)
+            self._widen(found, learnt)
             return found
         filler.take_back(found)
         filler.learnt, filler.recalled = learnt, recalled
@@ -108,8 +108,11 @@ class Together:
         found = (self._filler.try_start(self._type(c), Start(c, 0)) for c in self._ways[key])
         return next((each for each in found if each is not None), None)
 
-    def _widen(self, found: list[Settled]) -> None:
-        """Let what has started grow, the heaviest first, each as far as the others leave room and money."""
+    def _widen(self, found: list[Settled], before: Learnt) -> None:
+        """Let what has started grow, the heaviest first, each as far as the others leave room and money.
+
+        ``before``: what had been learnt before any of it started; all that holds once one lies elsewhere.
+        """
         filler, candidates = self._filler, self._problem.candidates
         learnt = filler.learnt
         for n in sorted(range(len(found)), key=lambda n: candidates[found[n].start.candidate].order):
@@ -119,6 +122,7 @@ class Together:
                 filler.learnt = Learnt()
                 filler.take_back([one])
                 found[n] = self._wider(kind, one)
+                learnt = learnt if found[n] is one else before
         if filler.recalled:
             learnt.forget_money()
         filler.learnt = learnt

@@ -19,6 +19,7 @@ from planner.filler import Filler, Settled
 from planner.place import Start
 from planner.purses import Purses
 from planner.room import Room
+from planner.together import Together
 from policies.gangs import Gang, too_few_left
 from policies.problem import Problem
 from tests.reference import worlds
@@ -161,6 +162,28 @@ def test_what_is_taken_back_was_never_there(kind: str) -> None:
     holds()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gang_that_does_not_start_was_never_tried(kind: str) -> None:
+    @settings(max_examples=max(1, WORLDS))
+    @given(ganged(kind), st.integers(0, 20))
+    def holds(world: World, first: int) -> None:
+        planning = Planning(world.snapshot(), AT)
+        problem, room = planning.problem, planning.state.room()
+        purses = Purses.after(problem, Draft())
+        filler = Filler(problem, room, purses)
+        for index, candidate in list(enumerate(problem.candidates))[:first]:
+            filler.try_start(problem.types[candidate.type], Start(index, 0))
+        together = Together(problem, filler, range(len(problem.candidates)), ())
+        for gang in problem.gangs:
+            before = _copied(problem, room, purses), purses.beside.touched.copy(), filler.recalled
+            if not together.try_start(gang):
+                after = _copied(problem, room, purses), purses.beside.touched, filler.recalled
+                assert after == before
+            assert purses.hold()
+
+    holds()
+
+
 def _copied(problem: Problem, room: Room, purses: Purses) -> tuple[list[int], ...]:
     return tuple([*each] for each in whole(problem, room, purses))
 
@@ -197,6 +220,18 @@ def test_members_grow_once_all_have_started() -> None:
     assert filled([doc.node("n", 8), budget(40), *pair]) == {"wide": 4, "fixed": 3}
     assert filled([doc.node("n", 6), budget(40), *pair]) == {"wide": 2, "fixed": 3}
     assert filled([doc.node("n", 4), budget(40), *pair]) == {}
+
+
+def test_what_a_member_that_grows_leaves_is_there_for_others() -> None:
+    wide = {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4}
+    fleet = [doc.node(f"n{gpus}", gpus, domain=f"d{gpus}") for gpus in (4, 8, 1)]
+    members = [
+        run("wide", 8, "g", age="-30h", malleable=wide, locality={"allowCrossGroupSpread": False}),
+        run("there", 4, "g", age="-20h", locality={"selector": {"fabric.domain": "d4"}}),
+        run("one", 1, "g", age="-1h"),
+    ]
+
+    assert filled([*fleet, budget(40), *members]) == {"wide": 8, "one": 1, "there": 4}
 
 
 def test_those_with_least_choice_of_payers_and_places_come_first() -> None:

@@ -20,7 +20,7 @@ from policies.problem import Problem
 
 STEPS: Final = 4_000
 """Most steps of simplex for the bound of a later stage of a large problem; beyond, it is that of `unsolved`."""
-NOISE: Final = 1e-7
+RELATIVE: Final = 1e-7
 """Relative noise of the solver's arithmetic."""
 Sense = Literal["max", "min"]
 
@@ -141,8 +141,8 @@ class Certificates:
             if name in rows:
                 row, held = rows[name]
                 half = 0.5 / {"payers": 1000, "recalled": 1}.get(name, self.unit)  # of what its integers can differ by
-                intact = intact and reached[name] >= held - max(half, NOISE * abs(held))
-                relaxation.raise_row(row, reached[name] - NOISE * max(1.0, abs(reached[name])))
+                intact = intact and reached[name] >= held - max(half, RELATIVE * abs(held))
+                relaxation.raise_row(row, reached[name] - RELATIVE * max(1.0, abs(reached[name])))
         return bounds
 
     def bound(self, master: Master, name: str, bound: float) -> int:

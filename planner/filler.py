@@ -30,12 +30,9 @@ class Settled(NamedTuple):
 
 
 class _Need(NamedTuple):
-    """What asks for payers in one region beside its Active GPUs: whose money, what it may recall, how much may be lent,
-    spare GPUs.
-    """
+    """What asks for payers in one region beside its Active GPUs: whose money, how much of it lent, spare GPUs."""
 
     purse: int
-    rights: int
     max_borrow: int | None
     spares: int
     region: int
@@ -98,7 +95,8 @@ class Filler:
             if any(together <= other for other in crowded):
                 continue  # less of the fleet will not hold it either
             where = {region[site] for site in together}
-            if where in unpaid or (len(where) == 1 and self._is_unreached(start, min(where), gpus)):
+            alone = len(where) == 1 and not kind.unfunded
+            if where in unpaid or (alone and self._is_unreached(start, min(where), gpus)):
                 continue  # wherever it lies in a single region, it asks for the same payers there
             placed = self._settle(start, parts)
             if not placed:
@@ -282,7 +280,7 @@ class Filler:
         candidate = self.problem.candidates[start.candidate]
         lowered = self.problem.types[candidate.type].lowered
         spares = lowered.spares * (lowered.pod or 1) * len(lowered.groups(start.steps))
-        return _Need(candidate.purse, candidate.rights, candidate.run.max_borrow, spares, region)
+        return _Need(candidate.purse, candidate.run.max_borrow, spares, region)
 
 
 def demand(problem: Problem, room: Room, pieces: Iterable[Piece]) -> Demand:

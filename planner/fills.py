@@ -34,7 +34,7 @@ class Fills:
 
     def by_relaxation(self, master: Master, point: Floats) -> Iterator[Outcome]:
         """What starts at a point of the master's relaxation first, by age and by worth."""
-        begun = [c for c in self._by_age(self.certificates.leading) if point[master.starts.start[c]] > HALF]
+        begun = [c for c in self._by_age(self.certificates.leading) if _begins(master, point, c)]
         worth = self.certificates.worth()
         yield self._in_order(begun)
         yield self._in_order(sorted(begun, key=lambda candidate: -worth[candidate]))
@@ -70,3 +70,9 @@ class Fills:
         candidates, types = self.problem.candidates, self.problem.types
         mine = [i for i, c in enumerate(candidates) if types[c.type].unfunded == START_STAGES[stage]]
         return sorted(mine, key=lambda i: candidates[i].order)
+
+
+def _begins(master: Master, point: Floats, candidate: int) -> bool:
+    """Does more than half of it start? What has no place has no column."""
+    column = master.starts.start.get(candidate)
+    return column is not None and float(point[column]) > HALF

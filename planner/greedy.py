@@ -26,7 +26,7 @@ from policies.problem import Problem
 def fill(
     problem: Problem, room: Room, purses: Purses, draft: Draft, order: Sequence[int], before: Sequence[int] = ()
 ) -> None:
-    """Add to ``draft`` whatever still fits, candidates in ``order``, heaviest first.
+    """Add to ``draft`` whatever still fits, candidates in ``order``, a gang before the first that weighs less than it.
 
     ``before``: candidates of stages that have been filled; members of a gang may start as one of these beside others in
     ``order``. Who gives way may leave more than was needed, so where somebody did, all that waits is tried once more.

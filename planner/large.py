@@ -9,14 +9,16 @@ from planner.solver import LEAN, NOTHING, Settings, Solution, best_of, solve
 MIDDLE = 3_000
 """Most integer columns of a master that is solved whole first, before its bands."""
 WHOLE = 4_000
-"""Most integer columns of a master with claims that may give way whose rounding is made better by HiGHS."""
+"""Most integer columns of a master with claims that may give way whose rounding is made better by HiGHS, and whose
+bound is not handed out before that."""
 TERMS = 180_000
 """Most terms of a master in which claims may give way that is made whole: beyond, that takes a minute."""
 
 
 def begin(master: Master, settings: Settings) -> Rounding | None:
     """How the master is rounded, where that may take so long that its bound should be known before; else None."""
-    if not master.starts.start or not master.held.stays or master.integers <= WHOLE:
+    small = master.integers <= WHOLE and not is_too_large(master)
+    if small or not master.starts.start or not master.held.stays or components.is_parted(master):
         return None
     return Rounding(master, settings)
 
@@ -33,7 +35,7 @@ def solve_large(master: Master, settings: Settings, rounding: Rounding | None = 
     """
     if not master.starts.start:
         return solve(master.model, settings | LEAN)
-    parted = components.solve_components(master, settings)
+    parted = None if rounding else components.solve_components(master, settings)
     if parted is not None:
         return parted
     rounding = rounding or Rounding(master, settings)

@@ -122,9 +122,10 @@ class Search:
 
     def _rounding(self, master: Master) -> Rounding | None:
         """Where the leading stage's bound is known long before its whole numbers: how they are found."""
-        if not self._is_large(master):
+        costs = self.certificates.costs(master, self.certificates.leading)
+        if not costs or not self._is_large(master):
             return None
-        master.model.maximise(self.certificates.costs(master, self.certificates.leading))
+        master.model.maximise(costs)
         return large.begin(master, self.settings)
 
     def _rough(self, master: Master, rounding: Rounding, best: Outcome) -> Outcome:
@@ -165,7 +166,10 @@ class Search:
         return (*values, -nearness(self.problem, outcome.draft))
 
     def _stages(self, master: Master, rounding: Rounding | None) -> Solved:
-        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""
+        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one.
+
+        ``rounding``: of the leading one, if it has begun.
+        """
         is_large = self._is_large(master)
         solved = Solved(master, NOTHING, {}, [])
         for name, costs in self.certificates.objectives(master):
@@ -175,9 +179,11 @@ class Search:
             master.model.maximise(costs)
             if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = (
-                large.solve_large(master, self.settings, rounding) if is_large else solve(master.model, self.settings)
-            )
+            if is_large:
+                begun = rounding if name == self.certificates.leading else None
+                found = large.solve_large(master, self.settings, begun)
+            else:
+                found = solve(master.model, self.settings)
             if self.problem.exact and (parts := _in_parts(master, found)):
                 for column in parts:
                     master.model.integer[column] = True

@@ -182,6 +182,11 @@ def contended(monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     world.cycle("-1h")
     for name, gpus in (("five", 5), ("four", 4), ("four-more", 4)):
         world.run(name, gpus, owner="org:a", created="-9m")
+    return as_large(world, monkeypatch)
+
+
+def as_large(world: World, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+    """A world as a problem whose bound is handed out before its whole numbers."""
     plan_as_large(monkeypatch)
     monkeypatch.setattr(large, "WHOLE", 0)
     return take(StateFile(world.save(), AT).read())
@@ -206,6 +211,27 @@ def test_beside_a_master_too_large_to_be_made_whole_its_relaxation_says_what_is_
 
     assert leading(snapshot) == [(5, 13), (8, 8)]
     assert check(snapshot, planner.plan(snapshot, AT)) == []
+
+
+@pytest.mark.parametrize("terms", [0, 1 << 30], ids=["too large", "made whole"])
+@pytest.mark.parametrize("own", [[], ["own"]], ids=["nothing funded", "beside another"])
+def test_what_has_no_place_does_not_keep_others_away(
+    own: list[str], terms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = {"selector": {"fabric.domain": "nowhere"}}
+    world = World().node("n1").node("n2").budget("org:a", 8).policy().run("kid", 6, owner="org:a:x")
+    world.cycle("-1h")
+    world.run("lost", 2, owner="org:a", locality=lost)
+    world.run("nobody-pays", 3, owner="org:b", funding={"opportunistic": True})
+    for name in own:
+        world.run(name, 4, owner="org:a")
+    snapshot = as_large(world, monkeypatch)
+    monkeypatch.setattr(large, "TERMS", terms)
+
+    plan = planner.plan(snapshot, AT)
+
+    assert sorted({lease.spec.run_ref.name for lease in plan.leases}) == ["nobody-pays", *own]
+    assert check(snapshot, plan) == []
 
 
 @pytest.mark.parametrize("more", [[], [("big", 9)]], ids=["alone", "beside another"])

@@ -178,7 +178,7 @@ class Certificates:
 
     def _everything(self, stage: str) -> int:
         return sum(
-            (kind.base_gpus + kind.lowered.steps * kind.step_gpus) * self.problem.candidates[c].weight
+            kind.gpus(kind.lowered.steps) * self.problem.candidates[c].weight
             for kind in self.problem.types
             if kind.unfunded == (stage == "opportunistic")
             for c in kind.members

@@ -87,7 +87,7 @@ class Filler:
         if not self.purses.trees_allow(start) or not self._has_room(kind, start):
             return None
         region = self.problem.book.money.region
-        gpus = kind.base_gpus + start.steps * kind.step_gpus
+        gpus = kind.gpus(start.steps)
         crowded: list[frozenset[int]] = []
         unpaid: list[set[int]] = []
         for parts in self._ways(kind, start):
@@ -145,7 +145,7 @@ class Filler:
         pays. Then region by region, richest first, each as far as its money may go. Last where farther claims may give
         way.
         """
-        gpus = kind.base_gpus + start.steps * kind.step_gpus
+        gpus = kind.gpus(start.steps)
         if kind.unfunded:
             yield [(kind.sites, gpus)]
             return

@@ -91,7 +91,7 @@ class Purses:
         if not above:
             return []
         kind = self.problem.types[candidate.type]
-        gpus = kind.base_gpus + start.steps * kind.step_gpus
+        gpus = kind.gpus(start.steps)
         period = int(self.problem.book.money.policy.accounting_period)
         return [(i, self.problem.trees[i].weight(candidate.run, period) * gpus) for i in above]
 

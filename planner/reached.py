@@ -18,7 +18,7 @@ def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
         candidate = problem.candidates[start.candidate]
         kind = problem.types[candidate.type]
         if kind.unfunded == unfunded:
-            total += (kind.base_gpus + start.steps * kind.step_gpus) * candidate.weight
+            total += kind.gpus(start.steps) * candidate.weight
     return total
 
 

@@ -161,7 +161,7 @@ def _scenario(state: State, forced: RunKey | None) -> Scenario:
 def _favoured(problem: Problem, forced: RunKey) -> Problem:
     """The problem with one run worth more than everything else together."""
     total = sum(
-        candidate.weight * (kind.base_gpus + kind.lowered.steps * kind.step_gpus)
+        candidate.weight * kind.gpus(kind.lowered.steps)
         for candidate in problem.candidates
         for kind in [problem.types[candidate.type]]
     )

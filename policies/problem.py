@@ -67,6 +67,10 @@ class RunType:
         """Active GPUs of one step."""
         return sum(self.lowered.step)
 
+    def gpus(self, steps: int) -> int:
+        """Active GPUs so many steps above the least width."""
+        return self.base_gpus + steps * self.step_gpus
+
     @cached_property
     def pieces(self) -> tuple[tuple[Shape, int], ...]:
         """Shapes of the base, with how many of each a run has."""

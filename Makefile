@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env browser demo test nightly lint format bench wheel lock clean
+.PHONY: help env browser demo test nightly golden lint format bench wheel lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,11 +30,20 @@ browser: ## Debian's Chromium for the tests of the reports' pages (as root; else
 	elif [ "$$CI" = true ]; then echo "CI needs chromium and chromedriver on PATH, or root and apt-get to install them"; exit 1; \
 	else echo "==> no Chromium: the pages of reports are not tested; install chromium and chromium-driver to test them"; fi
 
-test: lint browser ## lint, then all tests in random order (ARGS="tests/cycle -k replay": lint, then a part of them)
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+# Slow tests are CI's; `make test ARGS="-m ''"` runs them here (the last -m counts).
+QUICK := $(if $(filter true,$(CI)),,-m "not slow")
 
-nightly: $(STAMP) ## the planner and the ledger against slow readings on a hundred thousand random worlds (hours)
-	@JOBTREE_WORLDS=$${JOBTREE_WORLDS:-100000} $(BIN)/python -m pytest -n 2 tests/reference tests/history $(ARGS)
+test: $(STAMP) browser ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
+	@mkdir -p .cache; $(MAKE) --no-print-directory lint >.cache/lint.log 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -n 2 $(QUICK) $(ARGS); tests=$$?; \
+	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.log; echo "==> lint failed"; }; \
+	test $$tests = 0 && test $$lint = 0
+
+nightly: $(STAMP) ## every test, each property on a hundred times as many random examples as in CI (a night)
+	@JOBTREE_EFFORT=$${JOBTREE_EFFORT:-100} $(BIN)/python -m pytest -n 2 $(ARGS)
+
+golden: $(STAMP) ## write tests/golden/plans.json anew: the digests of plans that a refactoring must keep (minutes)
+	@JOBTREE_GOLDEN=rewrite $(BIN)/python -m pytest -q -n 0 -p no:randomly tests/golden tests/cases
 
 lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

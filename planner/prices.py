@@ -42,6 +42,12 @@ TRIES: Final = 2
 """How often MOST bounds at most are raised to find them."""
 _NOISE: Final = 1e-6
 """Of a GPU of a run just created: less is the solver's arithmetic."""
+_ABOVE: Final = 0.094179
+"""How far above an integer a price counts as that integer: more than the arithmetic of a day's GPU-seconds (`_NOISE`).
+
+Prices are fractions of small denominators, which all lie away from this number (it is a noble one): at 0.1 the last
+bits of a float would say whether a price of so many and a tenth is rounded up or down.
+"""
 _EXACT: Final = 1e-9
 """What a basis may be outside of its limits and still count as feasible: less than the solver lets pass."""
 
@@ -138,7 +144,7 @@ def _tried(relaxation: "_Relaxation", hopes: list[_Hope], unit: int) -> tuple[di
 
 def _up(value: float) -> int:
     """A bound in GPU-seconds as an integer, never below it but for the solver's arithmetic."""
-    return math.ceil(value - 0.1)
+    return math.ceil(value - _ABOVE)
 
 
 def _bounds(master: Master) -> Iterator[_Bound]:

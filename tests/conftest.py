@@ -1,15 +1,17 @@
 """What holds for every test: reproducible examples, and no skipped test in CI."""
 
-import os
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-IN_CI = os.environ.get("CI") == "true"
+from tests.support import golden
+from tests.support.effort import DEFAULT, IN_CI, share
 
 # Machines are shared, so a slow example says nothing about the code: no deadline, no complaint about slow generation.
-settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "dev", max_examples=share(DEFAULT), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if IN_CI else "dev")
 
@@ -34,3 +36,9 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _refuse_skip(report)
     return report
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """`make golden` writes its file where everything has run."""
+    if golden.REWRITES and exitstatus == pytest.ExitCode.OK:
+        golden.rewrite()

@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import KINDS, KindObject, Refusal, decode
 from jobtree.api.rules import check_object, set_problems
 from jobtree.api.words import type_of
 from tests.api.test_round_trips import values
+from tests.support.effort import examples
 
 KEYS = (
     st.text(max_size=5)
@@ -48,7 +49,7 @@ def spoilt(document: Any, data: st.DataObject) -> Any:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-@settings(max_examples=20)  # each document is a large one
+@examples(20)  # each document is a large one
 @given(data=st.data())
 def test_any_document_is_an_object_or_one_sentence(kind: str, data: st.DataObject) -> None:
     document = spoilt(data.draw(values(type_of(KINDS[kind]))), data)
@@ -66,14 +67,14 @@ def answer(kind: str, raw: Any) -> str:
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "Node", "Pod"])
-@settings(max_examples=30)
+@examples(30)
 @given(value=ANYTHING)
 def test_any_value_is_an_object_or_one_sentence(kind: str, value: Any) -> None:
     assert answer(kind, value).startswith(kind)
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "Node", "Pod"])
-@settings(max_examples=30)
+@examples(30)
 @given(raw=st.binary(max_size=60) | st.text('{}[]:,"0 a', max_size=20).map(str.encode))
 def test_any_bytes_are_an_object_or_one_sentence(kind: str, raw: bytes) -> None:
     assert answer(kind, raw).startswith(kind)

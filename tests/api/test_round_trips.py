@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
 from jobtree.api import KINDS, Duration, KindObject, OwnerPath, Time, decode, encode
 from jobtree.api.scalars import DAY, Cpu, Memory
 from jobtree.api.words import type_of
+from tests.support.effort import examples
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=12)
 SCALARS: dict[type, st.SearchStrategy[Any]] = {
@@ -71,7 +72,7 @@ def plain(kind: inspect.Type) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-@settings(max_examples=25)  # each document of them is a large one
+@examples(25)  # each document of them is a large one
 @given(data=st.data())
 def test_encode_and_decode_are_inverse(kind: str, data: st.DataObject) -> None:
     document = data.draw(values(type_of(KINDS[kind])))

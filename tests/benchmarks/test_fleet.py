@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import fleet
@@ -18,6 +18,7 @@ from jobtree.cluster.statefile import StateFile
 from jobtree.world.snapshot import take
 from tests.support import invariants
 from tests.support.documents import Document
+from tests.support.effort import examples
 
 BASE = Recipe(gpus=400, pending=40, owners=20, running=0.85)
 
@@ -33,7 +34,7 @@ def test_one_recipe_gives_one_fleet() -> None:
     assert first != other
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(
     gpus=st.sampled_from([64, 260, 1000]),
     budgets=st.sampled_from(["family", "private"]),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 
 from jobtree.check import Before, check
 from jobtree.check.caps import Caps
@@ -14,11 +14,12 @@ from jobtree.world.plan import Closure, Plan
 from jobtree.world.snapshot import Snapshot
 from tests.history.histories import histories
 from tests.history.play import Step, play
+from tests.support.effort import examples
 
 Key = TypeVar("Key")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(histories())
 def test_charges_are_those_of_a_ledger_that_knows_the_plan_from_the_start(steps: list[Step]) -> None:
     for cycle in play(steps):
@@ -34,7 +35,7 @@ def test_charges_are_those_of_a_ledger_that_knows_the_plan_from_the_start(steps:
         assert told(begun.paid_credits) == told(whole.paid_credits)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(histories())
 def test_one_plan_leaves_nothing_behind_for_the_check_of_another(steps: list[Step]) -> None:
     for cycle in play(steps):
@@ -46,7 +47,7 @@ def test_one_plan_leaves_nothing_behind_for_the_check_of_another(steps: list[Ste
         ]
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(histories())
 def test_work_for_another_second_is_done_anew(steps: list[Step]) -> None:
     for cycle in play(steps):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import planner
 from jobtree.check import Before
@@ -16,11 +16,12 @@ from jobtree.check.ledger import Ledger
 from jobtree.check.rows import LeaseKey
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
+from tests.support.effort import examples
 
 
 @pytest.mark.parametrize("kind", ["recall", "running"])
 def test_a_cluster_alone_has_the_classes_that_it_has_among_all(kind: str) -> None:
-    @settings(max_examples=10)
+    @examples(10)
     @given(worlds.worlds(kind))
     def holds(world: World) -> None:
         snapshot = world.snapshot()

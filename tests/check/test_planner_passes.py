@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import enc_hook
@@ -14,6 +14,7 @@ from jobtree.world.plan import Plan
 from planner import plan as make
 from tests.check.scene import Scene
 from tests.support.documents import Document, envelope, merge
+from tests.support.effort import examples
 from tests.support.times import moment
 
 HOUR = 3600
@@ -116,7 +117,7 @@ def carry_out(scene: Scene, plan: Plan) -> Scene:
     return scene
 
 
-@settings(max_examples=12, derandomize=True)  # a world takes the solver half a dozen times
+@examples(12)  # a world takes the solver half a dozen times
 @given(worlds())
 def test_every_plan_of_a_row_of_cycles_passes(scene: Scene) -> None:
     for hours in (0, 1, 5):

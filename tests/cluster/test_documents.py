@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
@@ -17,6 +17,7 @@ from jobtree.cluster.statefile import StateFile
 from jobtree.cluster.yamltext import dump
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.effort import examples
 
 AT = 1767225600
 STAMP = {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -239,7 +240,7 @@ FORMS = {
 }
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     forms=st.lists(st.sampled_from(sorted(FORMS)), min_size=1, max_size=6),
     touched=st.sets(st.integers(0, 5)),
@@ -308,7 +309,7 @@ def test_files_that_are_no_state_files_are_refused_with_one_sentence(tmp_path: P
     assert path.read_text(encoding="utf-8") == text
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(form=st.sampled_from(sorted(FILES)), data=st.data())
 def test_a_file_with_anything_in_it_is_read_or_refused(form: str, data: st.DataObject) -> None:
     text = FILES[form]()

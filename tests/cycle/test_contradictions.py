@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from jobtree.api import ANNOTATION_COMPLETED
 from tests.cycle import hands, specs
 from tests.cycle.played import NOTHING, cycle, held_twice, lacking
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.effort import examples
 from tests.support.times import moment, unix
 from tests.support.worlds import World
 
@@ -24,7 +25,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hands") / "cluster.json"
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(case=hands.mutilated())
 def test_a_hand_stops_no_cycle(path: Path, case: hands.Case) -> None:
     path.write_text(doc.as_json(case.documents), encoding="utf-8")
@@ -46,7 +47,7 @@ def sound(path: Path) -> Mapping[tuple[str, str], int | float]:
     return cycle(path, AT, write=False).charged
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(case=hands.mutilated(kinds=("Lease",), most=1))
 def test_what_a_lease_was_charged_stays(
     path: Path, sound: Mapping[tuple[str, str], int | float], case: hands.Case
@@ -59,7 +60,7 @@ def test_what_a_lease_was_charged_stays(
         assert lacking(found.charged, sound) == {}
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(case=specs.edited())
 def test_an_edited_lease_stops_no_cycle(path: Path, case: hands.Case) -> None:
     path.write_text(doc.as_json(case.documents), encoding="utf-8")

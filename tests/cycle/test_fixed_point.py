@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.check import check
@@ -16,6 +16,7 @@ from planner.edits import Cell, Edit, edited
 from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
 
@@ -26,7 +27,7 @@ def more_writes(now: Snapshot) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["running", "all"])
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data())
 def test_what_a_cycle_left_needs_no_more_writes(kind: str, data: st.DataObject) -> None:
     assert more_writes(data.draw(worlds.worlds(kind)).snapshot()) == []
@@ -48,7 +49,7 @@ def changes(left: Snapshot) -> list[Edit]:
 
 
 @pytest.mark.parametrize("kind", ["recall", "all"])
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_nor_does_what_the_next_one_left_once_something_has_changed(kind: str, data: st.DataObject) -> None:
     now = data.draw(worlds.worlds(kind)).snapshot()
@@ -67,7 +68,7 @@ def test_nor_does_what_the_next_one_left_once_something_has_changed(kind: str, d
 members = st.tuples(st.integers(1, 4), st.sampled_from(["g", "h"]), st.integers(2, 3), st.sampled_from(["one", "two"]))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(runs=st.lists(members, min_size=4, max_size=8), gpus=st.integers(4, 12))
 def test_nor_what_it_left_of_gangs_with_more_runs_than_their_size(
     runs: list[tuple[int, str, int, str]], gpus: int

@@ -1,7 +1,7 @@
 """Incumbents: whoever finishes one makes the same plan of it, so one that is cut off loses nothing but better ones."""
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 
 from exporters import planjson
 from jobtree.check import check
@@ -9,10 +9,11 @@ from planner import Planning, plan
 from planner.incumbent import Incumbent
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
+from tests.support.effort import examples
 
 
 @given(worlds.worlds("all"))
-@settings(max_examples=60)
+@examples(60)
 def test_every_incumbent_is_a_whole_plan_wherever_it_is_finished(world: World) -> None:
     snapshot = world.snapshot()
     search = Planning(snapshot, AT)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters import planjson
@@ -24,6 +24,7 @@ from policies import retention
 from tests.history.play import Cluster, Step
 from tests.support import documents as doc
 from tests.support.documents import Document, merge
+from tests.support.effort import examples
 from tests.support.times import moment, unix
 from tests.support.worlds import Cycle, World
 
@@ -223,7 +224,7 @@ def left(cluster: Cluster) -> tuple[list[str], list[str], Any]:
     return [each["metadata"]["name"] for each in documents if each["kind"] == "Lease"], kept, usage
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(st.data())
 def test_a_crash_after_any_write_counts_nothing_twice_and_loses_nothing(data: st.DataObject) -> None:
     crashes(data, closed)
@@ -239,7 +240,7 @@ def parted() -> Cluster:
     return cluster
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(st.data())
 def test_nor_does_one_when_another_part_of_the_balances_begins(data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:

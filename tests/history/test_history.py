@@ -1,6 +1,5 @@
 """Money is exact to the second (spec §3.5, §3.6): on random histories ledgers are what a slow reading makes."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Final
 import duckdb
 import msgspec
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from jobtree.check import Before, check
@@ -19,14 +18,13 @@ from tests.history.facts import history, leases
 from tests.history.histories import histories
 from tests.history.play import Played, Step, play, snapshot_of
 from tests.support.documents import merge
+from tests.support.effort import examples
 from tests.support.times import unix
 
-HISTORIES: Final = int(os.environ.get("JOBTREE_WORLDS", "540")) // 9
-"""How many in all; `make nightly` asks for eleven thousand."""
 CHARGES: Final = (Path(__file__).parent / "charges.sql").read_text(encoding="utf-8")
 
 
-@settings(max_examples=max(1, HISTORIES))
+@examples(60)
 @given(histories())
 def test_every_second_is_as_a_slow_reading_has_it(steps: list[Step]) -> None:
     cycles = play(steps)
@@ -38,7 +36,7 @@ def test_every_second_is_as_a_slow_reading_has_it(steps: list[Step]) -> None:
     assert usage(cycles[-1]) == counted(cycles[-1])
 
 
-@settings(max_examples=max(1, HISTORIES // 4))
+@examples(15)
 @given(histories())
 def test_the_checker_misses_no_second(steps: list[Step]) -> None:
     for cycle in play(steps):
@@ -47,7 +45,7 @@ def test_the_checker_misses_no_second(steps: list[Step]) -> None:
             assert check(cycle.snapshot, spoilt, before) != []
 
 
-@settings(max_examples=max(1, HISTORIES // 3))
+@examples(20)
 @given(histories(), st.integers(0, 60))
 def test_pruned_leases_change_nothing_but_that_they_are_gone(steps: list[Step], retention: int) -> None:
     kept, pruned = play(steps), play(keeping(steps, f"{retention}s"))
@@ -57,7 +55,7 @@ def test_pruned_leases_change_nothing_but_that_they_are_gone(steps: list[Step], 
         assert counted(other) == counted(one)
 
 
-@settings(max_examples=max(1, HISTORIES // 12))
+@examples(5)
 @given(histories())
 def test_nor_where_their_balances_need_many_objects(steps: list[Step]) -> None:
     with pytest.MonkeyPatch.context() as patch:

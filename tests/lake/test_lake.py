@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters import planjson
@@ -18,6 +18,7 @@ from jobtree.world.plan import Plan, Solver
 from jobtree.world.schema import TABLES
 from jobtree.world.snapshot import Snapshot
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.world.test_snapshot import snapshot_of, world
 
 AT = 1767225600
@@ -88,7 +89,7 @@ def test_an_empty_snapshot_comes_back_too(lake: Lake) -> None:
     assert same(read_snapshot(store(lake, snapshot, AT + 60))[0], snapshot)
 
 
-@settings(max_examples=5)
+@examples(5)
 @given(names=st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=4), gpus=st.integers(0, 16))
 def test_whatever_labels_say_comes_back(tmp_path_factory: pytest.TempPathFactory, names: list[str], gpus: int) -> None:
     nodes = [

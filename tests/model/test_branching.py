@@ -32,8 +32,8 @@ def _as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall_rows, "SUMMED", 0)
 
 
-def crowded(seed: int) -> Master:
-    """Two families whose children hold what nearer runs now ask for; the first stage for an objective."""
+def crowd(seed: int) -> World:
+    """Two families whose children hold what nearer runs now ask for."""
     draw = random.Random(seed)
     world = World()
     for name in "ABC":
@@ -57,7 +57,12 @@ def crowded(seed: int) -> Master:
             created=f"-{50 - number}m",
             spares=draw.choice((0, 0, 1)),
         )
-    planning = Planning(take(StateFile(world.save(), AT).read()), AT)
+    return world
+
+
+def crowded(seed: int) -> Master:
+    """The master of a `crowd`, with the first stage for an objective."""
+    planning = Planning(take(StateFile(crowd(seed).save(), AT).read()), AT)
     problem, room = planning.problem, planning.state.room()
     master = build(problem, kinds(problem.fleet, room.free, frozenset()), room.capacity)
     master.model.maximise(demand.objective(problem, master.starts, unfunded=False))

@@ -1,7 +1,7 @@
 """The fill, run by run: what it remembers is what adding everything up anew would find."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from planner import Planning, greedy, lower
 from planner.draft import Draft
@@ -12,13 +12,14 @@ from policies.problem import Problem
 from policies.shapes import NO_LOAD
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
+from tests.support.effort import examples
 
 
 @pytest.mark.parametrize("few", [0, lower.EXACT], ids=["large", "exact"])
 @pytest.mark.parametrize("kind", ["recall", "all"])
 def test_what_is_remembered_is_what_everything_adds_up_to(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "EXACT", few)
-    settings(max_examples=25)(given(worlds.worlds(kind))(_hold))()
+    examples(25)(given(worlds.worlds(kind))(_hold))()
 
 
 def _hold(world: World) -> None:
@@ -58,7 +59,7 @@ def test_what_once_found_no_payers_would_find_none_again(kind: str, monkeypatch:
         assert remembering == forgetful
 
     monkeypatch.setattr(lower, "EXACT", 0)  # nor are purses compared one by one
-    settings(max_examples=60)(given(worlds.worlds(kind))(hold))()
+    examples(60)(given(worlds.worlds(kind))(hold))()
 
 
 def _filled(world: World) -> Draft:

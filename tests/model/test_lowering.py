@@ -4,7 +4,7 @@ from itertools import product
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from planner import Planning, lower
 from policies.payers import Payers, payers
@@ -13,6 +13,7 @@ from policies.runs import RunRow
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
 WORLDS: Final = 25
@@ -137,7 +138,7 @@ def test_runs_are_of_one_type_where_they_ask_the_same(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("few", [0, lower.EXACT], ids=["large", "exact"])
 def test_types_are_those_that_each_run_has_alone(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "EXACT", few)
-    settings(max_examples=WORLDS)(given(worlds.worlds("all"))(_hold))()
+    examples(WORLDS)(given(worlds.worlds("all"))(_hold))()
 
 
 def test_payers_are_those_that_each_run_has_alone() -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import planner
 from planner import bands
@@ -16,6 +16,7 @@ from tests.model.test_telling_apart import mixed
 from tests.reference.large import hold_between, plan_as_large
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
 WORLDS: Final = 20
@@ -88,4 +89,4 @@ def _hold_to_the_solution(world: World) -> None:
 
 def test_each_group_of_a_solution_is_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch)
-    settings(max_examples=WORLDS)(given(mixed())(_hold_to_the_solution))()
+    examples(WORLDS)(given(mixed())(_hold_to_the_solution))()

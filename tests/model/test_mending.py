@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import planner
 from planner import mend, stages
@@ -16,6 +16,7 @@ from tests.reference.large import hold_between, plan_as_large
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
 WORLDS: Final = 20
@@ -105,7 +106,7 @@ def _hold_for_the_optimum(world: World) -> None:
 
 def test_every_plan_has_groups_that_are_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch)
-    settings(max_examples=WORLDS)(given(mixed())(_hold_for_the_optimum))()
+    examples(WORLDS)(given(mixed())(_hold_for_the_optimum))()
 
 
 def test_a_large_problem_is_solved_again_where_its_plan_is_far_from_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
@@ -18,6 +18,7 @@ from tests.model import solvers
 from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.support.commands import jobtree
+from tests.support.effort import examples
 from tests.support.times import T0
 from tests.support.worlds import World
 
@@ -180,7 +181,7 @@ def test_a_file_is_its_model(made: tuple[Model, Names]) -> None:
 @pytest.mark.parametrize("fine", [True, False])
 def test_every_row_of_a_large_model_has_a_name(fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch, fine=fine)
-    settings(max_examples=12)(given(worlds.worlds("recall"))(_named))()
+    examples(12)(given(worlds.worlds("recall"))(_named))()
 
 
 def _named(world: worlds.World) -> None:

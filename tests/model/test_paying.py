@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -19,6 +19,7 @@ from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
 BEFORE: Final = [doc.node("n0"), doc.budget("org:a", [doc.envelope(8)]), doc.run("child", 8, "org:a:x")]
@@ -100,7 +101,7 @@ def crowded(draw: worlds.Draw) -> World:
 def test_what_is_paid_in_parts_is_no_more_than_can_be_and_where_it_is_much_less_all_is_weighed(
     some: SearchStrategy[World], many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @settings(max_examples=many)
+    @examples(many)
     @given(some)
     def holds(world: World) -> None:
         wanted = next(Planning(rich(world).snapshot(), AT).outcomes())

@@ -1,10 +1,9 @@
 """Prices: what one more GPU or GPU-hour of a bound would be worth, and that no plan beats them."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
@@ -16,9 +15,9 @@ from tests.reference.model import Reference
 from tests.reference.worlds import AT, World, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.effort import examples
 from tests.support.times import moment
 
-WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540"))
 Found = dict[tuple[str, ...], tuple[float, float]]
 """(rule, subjects or domains) → what one more is worth in GPUs of a run just created, GPUs that it starts."""
 
@@ -154,11 +153,19 @@ def test_the_largest_are_listed_and_the_others_counted(monkeypatch: pytest.Monke
     assert found.more == 2
 
 
+def test_no_fraction_is_rounded_by_the_last_bits_of_a_float() -> None:
+    noise = 1e-7
+    fractions = [77_768 + part / of for of in range(1, 400) for part in range(of)]
+
+    assert [value for value in fractions if prices._up(value - noise) != prices._up(value + noise)] == []
+    assert [prices._up(value) for value in (7.0, 7.0001, 7.1, 7.5)] == [7, 7, 8, 8]
+
+
 @pytest.mark.parametrize("kind", ["payers", "time", "recall"])
 def test_a_basis_that_stays_says_what_solving_again_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "EXACT", 0)
 
-    @settings(max_examples=max(1, WORLDS // 54))
+    @examples(10)
     @given(worlds.worlds(kind))
     def holds(world: World) -> None:
         planning = planner.Planning(world.snapshot(), AT)
@@ -213,7 +220,7 @@ def test_no_plan_is_worth_more_than_prices_say(kind: str, few: bool, monkeypatch
     def optimum(documents: list[Document]) -> int:
         return Reference(read(snapshot(documents), AT)).optimum()["starts"]
 
-    @settings(max_examples=max(1, WORLDS // 135))
+    @examples(4)
     @given(worlds.worlds(kind), st.data())
     def holds(world: World, data: st.DataObject) -> None:
         documents = world.current()

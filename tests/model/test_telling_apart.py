@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
@@ -18,6 +18,7 @@ from tests.reference.large import plan_as_large
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
 WORLDS: Final = 20
@@ -102,4 +103,4 @@ def test_with_all_told_apart_it_is_the_model_that_tells_types_apart(monkeypatch:
     plan_as_large(monkeypatch)
     _same(APART)
     for some in (mixed(), worlds.worlds("recall")):
-        settings(max_examples=WORLDS)(given(some)(_same))()
+        examples(WORLDS)(given(some)(_same))()

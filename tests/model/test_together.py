@@ -1,11 +1,10 @@
 """The fill starts gangs too, whole or not at all: what waits could not be added to a plan (spec §1 gang, §4)."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
@@ -28,11 +27,12 @@ from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.effort import examples
 from tests.support.times import moment
 from tests.support.unchanged import unchanged
 
 KINDS = ("payers", "room", "time", "ties", "recall", "all")
-WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540")) // 90
+WORLDS = 6
 """How many worlds of each kind."""
 
 
@@ -88,7 +88,7 @@ def in_another_order(world: World) -> set[str]:
 def test_nothing_that_waits_could_be_added(kind: str) -> None:
     """Without a recall: a start that recalls may need a mixture of payers that only the master finds."""
 
-    @settings(max_examples=max(1, WORLDS))
+    @examples(WORLDS)
     @given(ganged(kind))
     def holds(world: World) -> None:
         now = world.snapshot()
@@ -115,7 +115,7 @@ def test_what_is_left_is_what_was_started_leaves(kind: str, few: int, monkeypatc
     """Whatever was tried in vain has left no trace."""
     monkeypatch.setattr(lower, "EXACT", few)
 
-    @settings(max_examples=max(1, WORLDS))
+    @examples(WORLDS)
     @given(ganged(kind))
     def holds(world: World) -> None:
         planning = Planning(world.snapshot(), AT)
@@ -136,7 +136,7 @@ def test_what_is_left_is_what_was_started_leaves(kind: str, few: int, monkeypatc
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_taken_back_was_never_there(kind: str) -> None:
-    @settings(max_examples=max(1, WORLDS))
+    @examples(WORLDS)
     @given(worlds.worlds(kind), st.integers(0, 20))
     def holds(world: World, kept: int) -> None:
         planning = Planning(world.snapshot(), AT)
@@ -164,7 +164,7 @@ def test_what_is_taken_back_was_never_there(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_gang_that_does_not_start_was_never_tried(kind: str) -> None:
-    @settings(max_examples=max(1, WORLDS))
+    @examples(WORLDS)
     @given(ganged(kind), st.integers(0, 20))
     def holds(world: World, first: int) -> None:
         planning = Planning(world.snapshot(), AT)

@@ -1,11 +1,10 @@
 """Masters taken apart into payer components: bounds that hold, plans that the checker passes, whatever threads do."""
 
-import os
 from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import planner
 from benchmarks import fleet
@@ -20,9 +19,8 @@ from planner.cycle import master_of
 from planner.solver import options, solve
 from tests.reference import worlds
 from tests.reference.large import hold_between, plan_as_large
+from tests.support.effort import examples
 
-WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540")) // 12
-"""How many worlds in all."""
 TIGHT = Recipe(gpus=1_000, pending=300, owners=24, running=0.0, budgets="private", ages=DAYS)
 
 
@@ -40,7 +38,7 @@ def gap(plan: Plan) -> float:
 def test_the_optimum_lies_between_value_and_bound(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch)
     monkeypatch.setattr(parts, "LARGEST", 1.0)
-    settings(max_examples=max(1, WORLDS // len(worlds.KINDS)))(given(worlds.worlds(kind))(hold_between))()
+    examples(6)(given(worlds.worlds(kind))(hold_between))()
 
 
 def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) -> None:

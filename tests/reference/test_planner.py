@@ -1,10 +1,9 @@
 """The fast planner against the reference: on every small world, stage by stage, the same optimum (spec §4)."""
 
-import os
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
@@ -15,16 +14,15 @@ from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.effort import examples
 from tests.support.times import moment
 
-WORLDS = int(os.environ.get("JOBTREE_WORLDS", "540"))
-"""How many worlds in all; `make nightly` asks for a hundred thousand."""
 STAGES = ("starts", "recalled", "opportunistic", "payers")
 
 
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_small_worlds_are_planned_to_the_optimum(kind: str) -> None:
-    @settings(max_examples=max(1, WORLDS // len(worlds.KINDS)))
+    @examples(77)
     @given(worlds.worlds(kind))
     def holds(world: World) -> None:
         snapshot = world.snapshot()
@@ -61,7 +59,7 @@ def test_of_runs_worth_nearly_the_same_none_starts_in_part() -> None:
 
 
 @given(worlds.worlds("all"), st.randoms(use_true_random=False))
-@settings(max_examples=max(1, WORLDS // 10))
+@examples(54)
 def test_the_order_of_documents_is_of_no_account(world: World, random: Random) -> None:
     order = list(range(len(world.documents)))
     random.shuffle(order)

@@ -1,7 +1,7 @@
 """In any small world every remedy does what it says: made on the tables or on the manifests, it starts the run."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.world.after import after
@@ -12,6 +12,7 @@ from planner.remedies import remedies
 from tests.reference import worlds
 from tests.reference.worlds import AT, World, snapshot
 from tests.remedies.asking import carried_out
+from tests.support.effort import examples
 
 
 def started(found: Snapshot) -> set[str]:
@@ -20,7 +21,7 @@ def started(found: Snapshot) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", worlds.KINDS)
-@settings(max_examples=4)
+@examples(4)
 @given(data=st.data())
 def test_every_remedy_starts_the_run(kind: str, data: st.DataObject) -> None:
     world: World = data.draw(worlds.worlds(kind, tiny=True))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.world import values
@@ -14,6 +14,7 @@ from planner.remedies import remedies
 from planner.remedies.bench import Bench
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
+from tests.support.effort import examples
 
 
 def raised(world: Snapshot, rise: int) -> Iterator[Cell]:
@@ -27,7 +28,7 @@ def raised(world: Snapshot, rise: int) -> Iterator[Cell]:
 
 
 @pytest.mark.parametrize("kind", ["payers", "ties"])
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data())
 def test_no_smaller_rise_of_one_cap_starts_the_run(kind: str, data: st.DataObject) -> None:
     world: World = data.draw(worlds.worlds(kind, tiny=True))

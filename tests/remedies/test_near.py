@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from jobtree.world import values
@@ -19,6 +19,7 @@ from tests.reference.worlds import AT, snapshot
 from tests.remedies.asking import ask, documents
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.effort import examples
 from tests.support.worlds import World
 
 OTHER = "A100-80GB"
@@ -115,7 +116,7 @@ def of(flavors: set[str], world: Snapshot, table: str, *key: str) -> list[tuple[
 
 
 @pytest.mark.parametrize("kind", ["payers", "ties", "running", "all"])
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data())
 def test_the_rest_makes_no_difference(kind: str, data: st.DataObject) -> None:
     now = data.draw(mixed(kind))

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.foldtables import FOLDS
@@ -25,6 +25,7 @@ from tests.reports.worlds import lease, record
 from tests.support import documents as doc
 from tests.support.commands import jobtree
 from tests.support.documents import Document
+from tests.support.effort import examples
 from tests.support.times import rfc3339, unix
 
 NODES = [doc.node("a01"), doc.node("a02")]
@@ -212,7 +213,7 @@ def reference(leases: list[Document], since: int, until: int) -> dict[tuple[str,
     return found
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(leases=LEASES, since=st.integers(BEGIN, NOW), length=st.integers(1, 120 * 86_400))
 def test_sums_in_sql_are_those_of_plain_python(leases: list[Lease], since: int, length: int) -> None:
     documents = [document(number, each) for number, each in enumerate(leases)]

@@ -5,12 +5,13 @@ from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.foldtables import FOLDS
 from reports.database import last_forms, open_database, terms_for
 from reports.source import Source
+from tests.support.effort import examples
 
 SPAN, STEP = 600, 60  # seconds of the period, and of the steps that a chart of it has
 AMOUNTS = ("active", "standby", "foreign", "stopped", "free", "broken")
@@ -31,7 +32,7 @@ HELD = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(held=HELD, stopped=st.integers(0, SPAN), foreign=st.integers(0, 2))
 def test_room_is_that_of_a_count(held: list[tuple[str, int, int, int, int]], stopped: int, foreign: int) -> None:
     slots: Slots = defaultdict(set)

@@ -29,7 +29,7 @@ from exporters import planjson
 from exporters.lake import Lake, plan_path
 from jobtree.world.plan import Plan, Wait
 from tests.support import documents as doc
-from tests.support import invariants
+from tests.support import golden, invariants
 from tests.support.commands import Output, jobtree, kubectl_runs
 from tests.support.documents import Document
 from tests.support.times import T0, moment, rfc3339, unix
@@ -286,6 +286,7 @@ class World:
         after = doc.read(self.path)
         invariants.check(before, after, unix(at))
         stored = self._stored_plan(at)
+        golden.planned(stored)
         cycle = Cycle(after, output, planjson.decode(stored), stored)
         assert cycle.plan.truncated == truncated, output.err
         return cycle

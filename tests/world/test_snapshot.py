@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
@@ -15,6 +15,7 @@ from jobtree.world.schema import KEYS, TABLES
 from jobtree.world.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.effort import examples
 from tests.world.test_intake import budget, intake_of, run
 
 T0 = 1767225600  # 2026-01-01T00:00:00Z
@@ -384,7 +385,7 @@ def test_what_was_set_aside_is_in_the_snapshot() -> None:
     assert found == [("Budget", "", "org-y"), ("Budget", "", "org-z"), ("Run", "default", "broken")]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_documents_and_fields_changes_nothing(chance: random.Random) -> None:
     def shuffled(value: Any) -> Any:
@@ -469,7 +470,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [found for key, part in inner for found in [(*path, key), *places(part, (*path, key))]]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_no_single_field_of_one_object_stops_the_rest(data: st.DataObject) -> None:
     documents = rich_world()

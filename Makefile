@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env browser demo test nightly golden lint format bench wheel lock clean
+.PHONY: help env browser kube demo test test-kube nightly golden lint format bench wheel lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
 env: $(STAMP) ## make the environment in .venv: a download of 250 MB, one to two minutes (the other targets do it by themselves)
 
@@ -30,10 +30,16 @@ browser: ## Debian's Chromium for the tests of the reports' pages (as root; else
 	elif [ "$$CI" = true ]; then echo "CI needs chromium and chromedriver on PATH, or root and apt-get to install them"; exit 1; \
 	else echo "==> no Chromium: the pages of reports are not tested; install chromium and chromium-driver to test them"; fi
 
+kube: $(STAMP) ## the tests' Kubernetes (etcd, apiserver, ..., kwok), built from Go modules once: 5 to 10 minutes, 0.4 GB
+	@$(BIN)/python -m tests.kube.bench.build
+
+test-kube: kube ## the tests against a real Kubernetes alone (ARGS="-k pods": a part of them)
+	@$(BIN)/python -m pytest -n 2 tests/kube $(ARGS)
+
 # Slow tests are CI's; `make test ARGS="-m ''"` runs them here (the last -m counts).
 QUICK := $(if $(filter true,$(CI)),,-m "not slow")
 
-test: $(STAMP) browser ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
+test: $(STAMP) browser $(if $(filter true,$(CI)),kube) ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
 	@mkdir -p .cache; $(MAKE) --no-print-directory lint >.cache/lint.log 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -n 2 $(QUICK) $(ARGS); tests=$$?; \
 	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.log; echo "==> lint failed"; }; \

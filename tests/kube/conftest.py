@@ -1,0 +1,61 @@
+"""A real Kubernetes for these tests: one per test process, empty again after each test.
+
+``kube`` is the whole (etcd, apiserver, controller manager, scheduler, kwok's kubelets), ``thin_kube`` only etcd and an
+apiserver, for what needs many objects and no pods. The commands are built once by ``make kube``
+(`tests.kube.bench.build`); where they are missing, the tests are skipped, and in CI fail.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.kube.bench import build, processes
+from tests.kube.bench.kube import Kube
+
+
+@contextmanager
+def _bench(*, thin: bool) -> Iterator[Kube]:
+    found = build.find()
+    if missing := [name for name in build.COMMANDS if name not in found]:
+        pytest.skip(f"no {', '.join(missing)}: `make kube` builds the tests' Kubernetes once, in 5 to 10 minutes")
+    with processes.running(found, thin=thin) as running:
+        yield Kube(running)
+
+
+@pytest.fixture(scope="session")
+def kube_session() -> Iterator[Kube]:
+    """The bench of this test process, started when the first test asks for it. Tests ask for `kube`."""
+    with _bench(thin=False) as kube:
+        yield kube
+
+
+@pytest.fixture(scope="session")
+def thin_kube_session() -> Iterator[Kube]:
+    """The bench without controllers, scheduler and kubelets. Tests ask for `thin_kube`."""
+    with _bench(thin=True) as kube:
+        yield kube
+
+
+@pytest.fixture
+def kube(kube_session: Kube) -> Iterator[Kube]:
+    """A running Kubernetes with our CRDs and no objects of ours, no nodes and no pods; swept after the test.
+
+    ``kube.admin`` is a client that may do everything, ``kube.client(token)`` one of anybody else: `alice` and `bob` are
+    users without rights, ``kube.account(namespace, name)`` makes a ServiceAccount and returns its token, and
+    ``kube.kubeconfig(token)`` is a file for commands. ``kube.create(*documents)``, ``kube.load(yaml)`` and
+    ``kube.nodes(n)`` make objects, ``kube.ours(kind)``, ``kube.objects``, ``kube.get`` read them,
+    ``kube.until(condition)`` waits.
+    Pods end as their annotations ``bench/succeed-after``, ``bench/fail-after``, ``bench/exit-after`` say, nodes turn
+    NotReady with ``bench/not-ready`` (see bench/stages.yaml). ``kube.processes.audit()`` are the calls that accounts of
+    the namespace jobtree-system have made.
+    """
+    yield kube_session
+    kube_session.reset()
+
+
+@pytest.fixture
+def thin_kube(thin_kube_session: Kube) -> Iterator[Kube]:
+    """As `kube`, without controllers, scheduler and kubelets: nodes stay as they were written, pods are never bound."""
+    yield thin_kube_session
+    thin_kube_session.reset()

@@ -122,6 +122,7 @@ def _row(state: State, lease: Lease) -> LeaseRow:
         flavor=lease.spec.flavor,
         group=lease.spec.group,
         node=lease.spec.node,
+        node_uid=lease.spec.slice.node_uid,
         ordinals=lease.spec.ordinals,
         active=lease.spec.slice.role == "Active",
         start=int(lease.spec.interval.start),

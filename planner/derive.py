@@ -16,7 +16,7 @@ from planner.lower import Waiting, few
 from planner.past import past_of
 from planner.replay import Fates, Turn, replay, turned
 from planner.room import Foreign, Room
-from policies import endings, failures, follow, gangs, tenancy, trees, unweighed
+from policies import endings, failures, follow, gangs, pods, tenancy, trees, unweighed
 from policies.book import book_of
 from policies.caps import CapBook
 from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
@@ -165,10 +165,11 @@ def state_of(snapshot: Snapshot, at: int) -> State:
     leases = [lease.of(uids) for lease in read_leases(tables["leases"], book.money)]
     held = _held(leases, {})
     unread = unread_of(tables["quarantine"], tables["unread"])
-    own_pods, foreign = _pods(tables["pods"], runs, held, unread)
-    nodes = {lease.node for mine in held.values() for lease in mine}
-    lost, doubt = failures.failed(tables["nodes"], nodes, _quarantined_nodes(tables["quarantine"]), policy, at)
-    ended = endings.endings(runs, held, own_pods, lost, unread, snapshot.since, at)
+    found = pods.read_pods(tables["pods"])
+    lives, serving = pods.serving(found, runs, held)
+    places = {lease.place for mine in held.values() for lease in mine}
+    lost, doubt = failures.failed(tables["nodes"], places, _quarantined_nodes(tables["quarantine"]), policy, at)
+    ended = endings.endings(runs, held, _reports(lives, serving, runs, unread), lost, unread, snapshot.since, at)
     closures = _closures(leases, ended, lost, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
@@ -197,7 +198,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         spent=charged,
         taken=taken,
         funded=_funded(book, limits, staying, malleable, taken, node_site),
-        foreign=foreign,
+        foreign=_foreign(found, serving, held, unread),
         turns=turns,
         given=given_of(snapshot, at, ends) if ends else given,
         changed=last_changed(tables["seen_world"], given, bool(closures) or _any_is_over(ended), at),
@@ -234,12 +235,14 @@ def _funded(
     return derive(book, open_claims(open_leases, book.money, limits, malleable), open_leases, taken, node_site)
 
 
-def _closures(leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[str], at: int) -> list[Closure]:
+def _closures(
+    leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[tuple[str, str]], at: int
+) -> list[Closure]:
     """Open leases of runs that end, and spares on failed nodes, in (namespace, name) order."""
     found = []
     for lease in leases:
         ending = ended.get(lease.run_key)
-        if lease.closed or (ending is None and (lease.active or lease.node not in lost)):
+        if lease.closed or (ending is None and (lease.active or lease.place not in lost)):
             continue
         end, reason = (at, "NodeFailure") if ending is None else (ending.ended, ending.reason)
         found.append(
@@ -272,47 +275,54 @@ def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy
     return Fleet.read(tables["nodes"], wanted, accesses)
 
 
-def _pods(
-    pods: pa.Table, runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]], unread: Unread
-) -> tuple[dict[RunKey, list[str]], dict[str, Foreign]]:
-    """Phases of runs' own pods, and what pods without a lease use per node (spec §2: they use up capacity).
+def _reports(
+    lives: Mapping[RunKey, pods.Life],
+    serving: Mapping[RunKey, list[pods.PodRow]],
+    runs: Mapping[RunKey, RunRow],
+    unread: Unread,
+) -> dict[RunKey, pods.Report]:
+    """What their pods say of runs that have some."""
+    return {key: lives[key].report(mine, whole=unread.lease_of(runs[key]) is None) for key, mine in serving.items()}
 
-    Those are foreign pods, and GPUs of a run's own pods beyond what its leases on that node cover; and slots of Leases
-    that cannot be read.
+
+def _foreign(
+    found: Iterable[pods.PodRow],
+    serving: Mapping[RunKey, list[pods.PodRow]],
+    held: Mapping[RunKey, list[LeaseRow]],
+    unread: Unread,
+) -> dict[str, Foreign]:
+    """What pods without a lease use per node (spec §2: they use up capacity).
+
+    Those are foreign pods, pods of lives that are over, and GPUs of a run's own pods beyond what its leases on that
+    node cover; and slots of Leases that cannot be read. Where a Run or a Lease cannot be read, nobody knows its life.
     """
-    own: dict[RunKey, list[str]] = {}
     foreign: dict[str, Foreign] = {}
     covered: dict[tuple[RunKey, str], int] = {}
-    for key, leases in held.items():
-        for lease in leases:
+    unsure = {(key, lease.node) for key in unread.runs for lease in held.get(key, ())}
+    for key in {*serving, *unread.runs}:
+        for lease in held.get(key, ()):
             covered[key, lease.node] = covered.get((key, lease.node), 0) + (lease.gpus if lease.active else 0)
     for run_key, (node, _) in unread.covering():
         covered[run_key, node] = covered.get((run_key, node), 0) + 1
+        unsure.add((run_key, node))
     for node, ordinal in (slot for each in unread.leases for slot in each.slots):
         foreign.setdefault(node, Foreign()).slots.add(ordinal)
-    for namespace, node, run, phase, gpus, cpu, memory in zip(
-        col.texts(pods, "namespace"),
-        col.texts(pods, "node"),
-        col.texts(pods, "run"),
-        col.texts(pods, "phase"),
-        col.ints(pods, "gpus").tolist(),
-        col.ints(pods, "cpu_milli").tolist(),
-        col.ints(pods, "memory").tolist(),
-        strict=True,
-    ):
-        if run and (namespace, run) in runs:
-            own.setdefault((namespace, run), []).append(phase)
-            if node and phase not in ("Succeeded", "Failed"):
-                left = covered.get(((namespace, run), node), 0)
-                covered[(namespace, run), node] = max(0, left - gpus)
-                foreign.setdefault(node, Foreign()).gpus += max(0, gpus - left)
-        elif node and phase not in ("Succeeded", "Failed"):
-            other = foreign.setdefault(node, Foreign())
-            other.gpus += gpus
-            other.cpu_milli += cpu
-            other.memory += memory
+    ours = {id(pod) for mine in serving.values() for pod in mine}
+    for pod in found:
+        if not pod.node or pod.phase in pods.ENDED:
+            continue
+        other = foreign.setdefault(pod.node, Foreign())
+        there = (pod.run_key, pod.node)
+        if id(pod) in ours or there in unsure:
+            left = covered.get(there, 0)
+            covered[there] = max(0, left - pod.gpus)
+            other.gpus += max(0, pod.gpus - left)
+        else:
+            other.gpus += pod.gpus
+            other.cpu_milli += pod.cpu_milli
+            other.memory += pod.memory
             other.pods += 1
-    return own, foreign
+    return foreign
 
 
 def _block(state: State) -> None:

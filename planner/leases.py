@@ -93,7 +93,11 @@ def _lease(
             run_owner=OwnerPath(run.owner),
             flavor=run.flavor,
             group=part.group,
-            slice=Slice(nodes=tuple(f"{node}#{slot}" for slot in slots), role="Active" if part.active else "Spare"),
+            slice=Slice(
+                nodes=tuple(f"{node}#{slot}" for slot in slots),
+                node_uid=room.fleet.uids[part.node],
+                role="Active" if part.active else "Spare",
+            ),
             interval=Interval(start=at),
             reason="Start",
             cycle=cycle,

@@ -41,6 +41,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
     flavor: str
     group: int
     node: str
+    node_uid: str
     ordinals: tuple[int, ...]
     active: bool
     start: int
@@ -72,6 +73,11 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> LeaseKey:
         """What identifies it."""
         return self.namespace, self.name
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The node that it lies on, and its uid: another node may bear its name by now."""
+        return self.node, self.node_uid
 
     @property
     def gpus(self) -> int:

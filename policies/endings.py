@@ -11,7 +11,9 @@ from typing import Final, get_args
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
 from policies.claims import LeaseRow, RunKey
+from policies.failures import Place
 from policies.incomplete import lack_of
+from policies.pods import Report
 from policies.runs import RunRow
 from policies.unread import Unread
 
@@ -36,24 +38,24 @@ class Ending:
 def endings(
     runs: Mapping[RunKey, RunRow],
     held: Mapping[RunKey, list[LeaseRow]],
-    pods: Mapping[RunKey, list[str]],
-    lost: frozenset[str],
+    pods: Mapping[RunKey, Report],
+    lost: frozenset[Place],
     unread: Unread,
     since: int | None,
     at: int,
 ) -> dict[RunKey, Ending]:
     """Runs that end now.
 
-    ``held``: open leases by run (also of runs that are gone); ``pods``: phases of own pods; ``lost``: failed nodes;
+    ``held``: open leases by run (also of runs that are gone); ``pods``: what the pods that serve them say;
+    ``lost``: failed nodes;
     ``unread``: what cannot be read keeps what it holds; ``since``: when the last cycle was.
     """
     found: dict[RunKey, Ending] = {}
     for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - unread.runs):
         run = runs.get(key)
         leases = held.get(key, [])
-        ending = _gone(at) if run is None else _ending(run, leases, pods.get(key, []), since, at)
-        if ending is None and run is not None and lost:
-            ending = _node_failure(run, {lease.node for lease in leases if lease.active} & lost, at)
+        gone = {lease.node for lease in leases if lease.active and lease.place in lost} if lost else set()
+        ending = _gone(at) if run is None else _ending(run, leases, pods.get(key), gone, since, at)
         if ending is None and run is not None and unread.lease_of(run) is None:
             ending = _incomplete(run, leases, at)
         if ending is not None:
@@ -88,7 +90,9 @@ def _gone(at: int) -> Ending:
     return Ending("", "RunDeleted", at, "The run is gone.")
 
 
-def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | None, at: int) -> Ending | None:
+def _ending(
+    run: RunRow, leases: list[LeaseRow], pods: Report | None, lost: set[str], since: int | None, at: int
+) -> Ending | None:
     start = started(run, leases)
     settled = _settled(leases, since)
     limit_at = limit_end(start, run.limit)
@@ -104,10 +108,19 @@ def _ending(run: RunRow, leases: list[LeaseRow], pods: list[str], since: int | N
         return Ending("Failed", "Cancelled", at, "Cancelled by its owner.")
     if run.deleting:
         return _gone(at)
-    if start is not None and pods and (reported := _reported(pods, at)):
-        return reported
-    if run.state == "Suspended" and leases:
+    return _told(run, bool(leases), pods, lost, at)
+
+
+def _told(run: RunRow, holds: bool, pods: Report | None, lost: set[str], at: int) -> Ending | None:
+    """What pods, the owner and failed nodes make of a run: a pod that failed with its node did not fail by itself."""
+    if pods is not None and pods.succeeded:
+        return Ending("Completed", "Completed", at, f"All {pods.pods} pods succeeded.")
+    if run.state == "Suspended" and holds and (lost or pods is None or not pods.failed):
         return Ending("", "Suspended", at, "Suspended by its owner.")
+    if lost:
+        return _node_failure(run, lost, at)
+    if pods is not None and pods.failed:
+        return Ending("Failed", "Failed", at, f"{pods.failed} of {pods.pods} pods failed.")
     return None
 
 
@@ -134,19 +147,8 @@ def _over_already(run: RunRow, limit_at: int | None, settled: int, at: int) -> E
     return Ending(run.outcome, reason, limit_at, "")
 
 
-def _reported(pods: list[str], at: int) -> Ending | None:
-    """What a run's own pods say: one Failed fails it, all Succeeded complete it."""
-    if "Failed" in pods:
-        return Ending("Failed", "Failed", at, f"{pods.count('Failed')} of {len(pods)} pods failed.")
-    if all(phase == "Succeeded" for phase in pods):
-        return Ending("Completed", "Completed", at, f"All {len(pods)} pods succeeded.")
-    return None
-
-
-def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending | None:
+def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending:
     """A gang that lost a node stops: it waits again when ``requeue`` holds, else it has failed."""
-    if not lost:
-        return None
     words = f"Node {', '.join(sorted(lost))} failed under it."
     return Ending("" if run.requeue else "Failed", "NodeFailure", at, words)
 

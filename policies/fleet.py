@@ -96,6 +96,7 @@ class Fleet:
     """
 
     names: list[str]
+    uids: list[str]
     index: dict[str, int]
     flavor: list[str]
     gpus: Ints
@@ -137,6 +138,7 @@ class Fleet:
         ready = col.bools(nodes, "ready") & ~col.bools(nodes, "unschedulable") & ~col.bools(nodes, "deleting")
         return cls(
             names=names,
+            uids=col.texts(nodes, "uid"),
             index={name: i for i, name in enumerate(names)},
             flavor=flavor,
             gpus=col.ints(nodes, "gpus"),

@@ -105,6 +105,7 @@ class PodStatus(Tolerant, frozen=True, kw_only=True):
     """What became of a pod."""
 
     phase: str = "Pending"
+    start_time: Time | None = None
     conditions: tuple[PodCondition, ...] = ()
 
 

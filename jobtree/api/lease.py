@@ -48,6 +48,9 @@ class Slice(Strict, frozen=True, kw_only=True):
             description="Slots `node#ordinal`, all of one node, each once.",
         ),
     ]
+    node_uid: Annotated[
+        str, Meta(max_length=64, description="UID of that node: one made again under its name is another node.")
+    ] = ""
     role: Annotated[Role, Meta(description="`Spare` is a standby: held slots without a pod.")] = shown("Active")
 
 

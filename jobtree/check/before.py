@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from jobtree.check import pods
 from jobtree.check.caps import Caps
 from jobtree.check.closures import over
 from jobtree.check.ledger import Ledger
@@ -36,9 +37,11 @@ class Before:
             case = Unplanned(snapshot, rows, at)
             caps = Caps(case)
             rest()
-            over_ = {key: over(case, key) for key in case.open_by}
+            speaking = pods.speaking(case)
+            said = pods.said(case, speaking)
+            over_ = {key: over(case, key, said.get(key)) for key in case.open_by}
             lacking = {key: lacks(case, key) for key in case.open_by}
-            told = Told(snapshot, rows, at, given_of(snapshot, at), over_, lacking)
+            told = Told(snapshot, rows, at, given_of(snapshot, at), over_, lacking, said, speaking)
             rest()
             return cls(told, caps, Ledger(case, caps))
 

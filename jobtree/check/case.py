@@ -34,6 +34,16 @@ class Case(Unplanned):
         self.appended = appended
         self._time_left: dict[RunKey, int | None] = {}
 
+    def pods_failed(self, key: RunKey) -> bool:
+        """Whether some pod of a run failed, or found no place for long."""
+        said = self.told.said.get(key)
+        return said is not None and (said.failed or said.stuck)
+
+    def pods_succeeded(self, key: RunKey) -> bool:
+        """Whether all pods of a run did."""
+        said = self.told.said.get(key)
+        return said is not None and said.succeeded
+
     def stands(self, run: Run) -> bool:
         """Whether a run that holds nothing runs on in what cannot be read: the plan leaves its status as it was."""
         if not self.may_be_unread(run) or run.key in self.updates:
@@ -142,6 +152,7 @@ def as_held(lease: Lease) -> Held:
         flavor=spec.flavor,
         group=spec.group,
         node=slots[0][0] if slots else "",
+        node_uid=spec.slice.node_uid or None,
         ordinals=tuple(ordinal for _, ordinal in slots),
         role=spec.slice.role,
         start=int(spec.interval.start),

@@ -7,7 +7,7 @@ from jobtree.check.case import Case
 from jobtree.check.failures import Failures
 from jobtree.check.reasons import is_justified, limit_end, own_shrink, settled
 from jobtree.check.rows import Held, RunKey
-from jobtree.check.unplanned import Unplanned
+from jobtree.check.unplanned import Said, Unplanned
 from jobtree.check.violation import Violation
 from jobtree.world.plan import Closure
 
@@ -60,7 +60,7 @@ def _end(case: Case, lease: Held, reason: str) -> int | None:
     return None if reason in ("Completed", "Failed") else case.at
 
 
-def over(case: Unplanned, key: RunKey) -> str:
+def over(case: Unplanned, key: RunKey, said: Said | None) -> str:
     """Why what a run holds must not stay open; empty where it may."""
     run = case.run_of(key)
     if run is None:
@@ -71,7 +71,9 @@ def over(case: Unplanned, key: RunKey) -> str:
         return "is being deleted"
     if run.completed_at is not None and run.completed_at <= case.at:
         return "is marked complete"
-    if case.pod_phases.get(run.key) == {"Succeeded"}:
+    if said is not None and said.succeeded:
         return "has only pods that succeeded"
+    if said is not None and said.failed:
+        return "has a pod that failed"
     ends = limit_end(case, key)
     return f"reached its time limit at {ends}" if ends is not None and ends <= case.at else ""

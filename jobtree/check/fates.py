@@ -49,7 +49,8 @@ def _cpu_fate(case: Case, run: Run, started: int, phase: str | None) -> Iterator
     """A CPU run that runs holds no lease whose end would tell: it ends by a mark, its limit, its owner or its pods."""
     limit = case.limit(run.key)
     timed_out = limit is not None and started + limit <= case.at
-    failed = timed_out or run.state == "Cancelled" or "Failed" in case.pod_phases.get(run.key, set())
+    said = case.told.said.get(run.key)
+    failed = timed_out or run.state == "Cancelled" or (said is not None and said.failed)
     ends = [name for name, is_so in (("Completed", _may_complete(case, run)), ("Failed", failed)) if is_so]
     if phase in FINAL.values() and phase not in ends:
         yield _of(run.key, f"it would be {phase}, and nothing says that it is")
@@ -59,7 +60,7 @@ def _cpu_fate(case: Case, run: Run, started: int, phase: str | None) -> Iterator
 
 def _may_complete(case: Case, run: Run) -> bool:
     marked = run.completed_at is not None and run.completed_at <= case.at
-    return marked or case.pod_phases.get(run.key) == {"Succeeded"}
+    return marked or case.pods_succeeded(run.key)
 
 
 def _of(key: RunKey, message: str) -> Violation:

@@ -34,7 +34,7 @@ def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bo
         return reason == "RunDeleted"
     run = case.run_of(lease.run_key)
     if run is None:
-        return reason == "NodeFailure" and lease.node in failures.perhaps
+        return reason == "NodeFailure" and failures.may_be(lease)
     if run.outcome is not None and reason in {run.outcome, run.outcome_reason} & _MAY_END[run.outcome]:
         return True
     rule = REASONS.get(reason)
@@ -62,12 +62,14 @@ def _completed(ending: Ending) -> bool:
     """Marked complete before any time limit, or all pods succeeded."""
     done, last = ending.run.completed_at, limit_end(ending.case, ending.lease.run_key)
     marked = done is not None and done <= ending.case.at and (last is None or done <= last)
-    return marked or ending.case.pod_phases.get(ending.run.key) == {"Succeeded"}
+    return marked or ending.case.pods_succeeded(ending.run.key)
 
 
 def _failed(ending: Ending) -> bool:
-    """Some pod failed, or found no place for long; or the gang is whole no more."""
+    """Some pod failed, or found no place for long, and not with its node; or the gang is whole no more."""
     case, key = ending.case, ending.lease.run_key
+    if any(each.active and ending.failures.is_sure(each) for each in case.open_by[key]):
+        return False
     return case.pods_failed(key) or case.told.lacking[key]
 
 
@@ -78,7 +80,7 @@ def _timed_out(ending: Ending) -> bool:
 
 def _node_failed(ending: Ending) -> bool:
     """Some node of the run has failed: it loses that part, or all of it."""
-    return any(each.node in ending.failures.perhaps for each in ending.case.open_by[ending.lease.run_key])
+    return any(ending.failures.may_be(each) for each in ending.case.open_by[ending.lease.run_key])
 
 
 def _swapped(ending: Ending) -> bool:
@@ -93,7 +95,7 @@ def _swap_declined(ending: Ending) -> bool:
     """A standby of a group that lost a node, with somebody's funded work on its slots."""
     lease = ending.lease
     return not lease.active and any(
-        each.active and each.group == lease.group and each.node in ending.failures.perhaps
+        each.active and each.group == lease.group and ending.failures.may_be(each)
         for each in ending.case.open_by[lease.run_key]
     )
 

@@ -38,6 +38,7 @@ class Node(NamedTuple):
     """
 
     name: str
+    uid: str | None
     region: str | None
     cluster: str | None
     domain: str | None
@@ -63,14 +64,17 @@ class Node(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A row of ``pods``. ``node``: None while unbound; ``run``: whose it is, None for a foreign one; ``gpus``,
-    ``cpu_milli``, ``memory``: requested.
+    """A row of ``pods``. ``node``: None while unbound; ``run``: whose it says it is, None for a foreign one;
+    ``controller``: uid of what made it, None where it does not say; ``begun``: Unix second; ``gpus``, ``cpu_milli``,
+    ``memory``: requested.
     """
 
     namespace: str
     name: str
     node: str | None
     run: str | None
+    controller: str | None
+    begun: int | None
     phase: str | None
     deleting: bool
     gpus: int
@@ -152,7 +156,8 @@ class Aggregate(NamedTuple):
 class Run(NamedTuple):
     """A row of ``runs``.
 
-    GPUs: ``total`` (0 for a CPU run), ``pod`` of one pod (0: a pod is what lies on a node), ``group`` (0: not given),
+    GPUs: ``total`` (0 for a CPU run), ``pod`` of one pod (0: a pod is what lies on a node), ``cpu_pods`` that a
+    CPU run asks for, ``group`` (0: not given),
     ``min_total``, ``max_total``, ``step`` and ``desired`` (None for a fixed run), ``spares`` per group, ``max_borrow``,
     ``quota_gpus``. Seconds: ``time_limit``, ``enforced_limit``. Unix seconds: ``created``, ``completed_at``.
     ``tolerations``: (key, operator, value, effect) each; ``status``: the whole of it as JSON.
@@ -168,6 +173,7 @@ class Run(NamedTuple):
     flavor: str | None
     total: int
     pod: int
+    cpu_pods: int | None
     group: int
     spread: bool
     selector: Labels
@@ -229,6 +235,7 @@ class Held:
     flavor: str
     group: int
     node: str
+    node_uid: str | None
     ordinals: tuple[int, ...]
     role: str
     start: int
@@ -306,8 +313,8 @@ class Seen(NamedTuple):
 class Rows:
     """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one.
 
-    ``node``, ``run``, ``lease``: the same rows by name; ``open_by``: open leases by run; ``pod_phases``: those of each
-    run's own pods; ``statuses``: those that Runs have.
+    ``node``, ``run``, ``lease``: the same rows by name; ``open_by``: open leases by run; ``statuses``: those that
+    Runs have.
     """
 
     nodes: list[Node]
@@ -325,7 +332,6 @@ class Rows:
     run: Mapping[RunKey, Run]
     lease: Mapping[LeaseKey, Held]
     open_by: Mapping[RunKey, list[Held]]
-    pod_phases: Mapping[RunKey, set[str | None]]
     statuses: Mapping[RunKey, RunStatus]
     _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
 
@@ -334,10 +340,9 @@ class Rows:
         """The rows of a snapshot, each list in the order of its table."""
         tables = snapshot.tables
         nodes, runs, leases = read(tables["nodes"], Node), read(tables["runs"], Run), read(tables["leases"], Held)
-        pods = read(tables["pods"], Pod)
         rows = cls(
             nodes=nodes,
-            pods=pods,
+            pods=read(tables["pods"], Pod),
             budgets=read(tables["budgets"], Budget),
             envelopes=_envelopes(tables["envelopes"], tables["budgets"]),
             aggregates=read(tables["aggregates"], Aggregate),
@@ -358,7 +363,6 @@ class Rows:
             run={run.key: run for run in runs},
             lease={lease.key: lease for lease in leases},
             open_by=by_run(lease for lease in leases if not lease.closed),
-            pod_phases=_phases(pods),
             statuses=_statuses(runs),
         )
         rows.sites(rows.envelopes)
@@ -390,14 +394,6 @@ def by_run(leases: Iterable[Held]) -> dict[RunKey, list[Held]]:
     found: dict[RunKey, list[Held]] = defaultdict(list)
     for lease in leases:
         found[lease.run_key].append(lease)
-    return dict(found)
-
-
-def _phases(pods: Iterable[Pod]) -> dict[RunKey, set[str | None]]:
-    found: dict[RunKey, set[str | None]] = defaultdict(set)
-    for pod in pods:
-        if pod.run is not None:
-            found[pod.namespace, pod.run].add(pod.phase)
     return dict(found)
 
 

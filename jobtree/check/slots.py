@@ -37,6 +37,10 @@ def _form(case: Case) -> Iterator[Violation]:
             if slot is None or node is None or slot[1] >= node.gpus:
                 there = f"{node.name} has {node.gpus} GPUs" if node else "there is no such node"
                 yield Violation("slot-exists", subject, f"slot {text} does not exist: {there}")
+            elif lease.spec.slice.node_uid != (node.uid or ""):
+                told = f"it names uid {lease.spec.slice.node_uid or '(none)'}, and that of {node.name} is {node.uid}"
+                yield Violation("slot-exists", subject, told)
+                break
 
 
 def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
@@ -106,24 +110,31 @@ def _room(case: Case) -> Iterator[Violation]:
 
 
 def _without_lease(case: Case) -> dict[str, int]:
-    """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending."""
+    """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending.
+
+    Of a life that is over no lease covers any; where a Run or Lease cannot be read, nobody knows whose life it is.
+    """
     leased: dict[tuple[str, str, str], int] = defaultdict(int)
     for lease in case.open:
         if lease.active:
             leased[lease.namespace, lease.run, lease.node] += lease.gpus
+    unknown = {key for key in leased if ("Run", *key[:2]) in case.quarantined}
     for each in case.rows.unread:
         for run in each.runs:
             for node, _ in each.slots:
                 leased[each.namespace, run, node] += 1
+                unknown.add((each.namespace, run, node))
+    serving = {(pod.namespace, pod.name) for pods in case.told.speaking.values() for pod in pods}
     ours: dict[tuple[str, str, str], int] = defaultdict(int)
     found: dict[str, int] = defaultdict(int)
     for pod in case.pods:
         if pod.node is None or pod.ended:
             continue
-        if pod.run is None:
-            found[pod.node] += pod.gpus
+        key = (pod.namespace, pod.run or "", pod.node)
+        if key in unknown or (pod.namespace, pod.name) in serving:
+            ours[key] += pod.gpus
         else:
-            ours[pod.namespace, pod.run, pod.node] += pod.gpus
+            found[pod.node] += pod.gpus
     for key, gpus in ours.items():
         found[key[2]] += max(0, gpus - leased[key])
     return found

@@ -5,12 +5,21 @@ Everything here is bookkeeping; rules are in the other modules.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobtree.api.run import RunStatus, derived_phase
 from jobtree.api.scalars import milli
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Held, Rows, Run, RunKey
+from jobtree.check.rows import Held, Pod, Rows, Run, RunKey
 from jobtree.world.snapshot import Snapshot
+
+
+class Said(NamedTuple):
+    """``failed``: some pod did, ``stuck``: or waits for a node; ``succeeded``: all that the run has did."""
+
+    failed: bool
+    stuck: bool
+    succeeded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,7 @@ class Told:
 
     ``given``: digest of what the cycle is given, all that none writes. Of each run that holds open leases: ``over``,
     why these must not stay open, empty where they may (`closures.over`), and ``lacking``, whether they are less than
-    the run needs (`shape.lacks`).
+    the run needs (`shape.lacks`). ``said``: what pods say, of runs for which any speak; ``speaking``: these pods.
     """
 
     snapshot: Snapshot
@@ -28,6 +37,8 @@ class Told:
     given: str
     over: Mapping[RunKey, str]
     lacking: Mapping[RunKey, bool]
+    said: Mapping[RunKey, Said]
+    speaking: Mapping[RunKey, list[Pod]]
 
 
 class Unplanned(Moment):
@@ -75,15 +86,6 @@ class Unplanned(Moment):
     def open_by(self) -> Mapping[RunKey, list[Held]]:
         """Open leases of the snapshot, by run."""
         return self.rows.open_by
-
-    @property
-    def pod_phases(self) -> Mapping[RunKey, set[str | None]]:
-        """Phases of each run's own pods."""
-        return self.rows.pod_phases
-
-    def pods_failed(self, run: RunKey) -> bool:
-        """Whether some pod of a run failed, or found no place for long."""
-        return not {"Failed", "Pending"}.isdisjoint(self.pod_phases.get(run, ()))
 
     def stored(self, key: RunKey) -> RunStatus | None:
         """The status that a Run has in the snapshot; None where it has none yet."""

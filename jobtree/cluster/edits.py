@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jobtree.api import GROUP, KINDS, KindObject, Refusal, Time, decode
+from jobtree.api import GROUP, KINDS, LABEL_RUN, KindObject, Refusal, Time, decode
 from jobtree.api.core import Node, Pod
 from jobtree.api.decode import is_status
 from jobtree.api.rules import check_object, check_update
@@ -44,10 +44,10 @@ def uid_of(key: Key, created: Time) -> str:
 def seen(document: Document, at: Time) -> dict[str, Any] | None:
     """The object with the uid and creation time that its first sight at ``at`` gives it.
 
-    None where it has both, is of no kind of ours, or has metadata that cannot be read (which reading it says).
+    None where it has both, is of no kind that needs them, or has metadata that cannot be read (which reading it says).
     """
     key, metadata = document.key, document.head.metadata
-    if key.group != GROUP or metadata is None or (metadata.uid and metadata.creationTimestamp):
+    if metadata is None or (metadata.uid and metadata.creationTimestamp) or not _has_lives(document):
         return None
     try:
         created = Time.parse(metadata.creationTimestamp) if metadata.creationTimestamp else at
@@ -58,8 +58,19 @@ def seen(document: Document, at: Time) -> dict[str, Any] | None:
     return value | {"metadata": value["metadata"] | given}
 
 
+def _has_lives(document: Document) -> bool:
+    """Does it matter whether an object was made again: one of ours, a Node, and a pod of a run of ours?"""
+    key = document.key
+    if key.group == GROUP or (key.group, key.kind) == ("", "Node"):
+        return True
+    if (key.group, key.kind) != ("", "Pod"):
+        return False
+    labels = document.value()["metadata"].get("labels")
+    return isinstance(labels, dict) and LABEL_RUN in labels
+
+
 def first_sight(text: StateText, at: Time) -> None:
-    """Gives every object of our kinds its uid and creation time for good; one that cannot be used stays as it is."""
+    """Gives objects their uid and creation time for good; one that cannot be used stays as it is."""
     for document in list(text.documents()):
         value = seen(document, at)
         if value is not None and _usable(document.key, value):
@@ -68,7 +79,7 @@ def first_sight(text: StateText, at: Time) -> None:
 
 def _usable(key: Key, value: dict[str, Any]) -> bool:
     try:
-        return key.kind in KINDS and bool(decode(key.kind, value))
+        return key.kind in (*KINDS, "Node", "Pod") and bool(decode(key.kind, value))
     except Refusal:
         return False
 

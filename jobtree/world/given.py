@@ -35,7 +35,7 @@ def given_of(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]] =
     parts = {
         **{name: snapshot.table_digest(name) for name in WHOLE},
         "runs": digest.of_table(tables["runs"].drop_columns(list(WRITTEN)), SCHEMA_VERSION),
-        "pods": digest.of_table(_others(tables["pods"]), SCHEMA_VERSION),
+        "pods": digest.of_table(_others(tables["pods"], tables["runs"]), SCHEMA_VERSION),
         "policy": snapshot.policy_digest,
         "windows": hashlib.sha256(bytes(_passed(snapshot, at))).hexdigest(),
         "loans": hashlib.sha256(msgspec.json.encode(_old_loans(snapshot, at, closing))).hexdigest(),
@@ -43,10 +43,22 @@ def given_of(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]] =
     return digest.of_tables(parts, SCHEMA_VERSION)
 
 
-def _others(pods: pa.Table) -> pa.Table:
+def is_own(controller: str, uid: str) -> bool:
+    """Is a pod that names a run of ``uid`` its own? A controller reference that it has is believed (spec §10)."""
+    return controller in ("", uid)
+
+
+def _others(pods: pa.Table, runs: pa.Table) -> pa.Table:
     """Pods that no run of ours has, or that are about to free what they hold; not how far each has come."""
-    found = pods.filter(pc.or_(pc.is_null(pods.column("run")), pods.column("deleting")))
-    return found.drop_columns(["phase"])
+    keys = zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
+    uids = dict(zip(keys, values.texts(runs, "uid"), strict=True))
+    named = zip(*(values.texts(pods, name) for name in ("namespace", "run", "controller")), strict=True)
+    own = [
+        (uid := uids.get((namespace, run))) is not None and is_own(controller, uid)
+        for namespace, run, controller in named
+    ]
+    found = pods.filter(pc.or_(pc.invert(pa.array(own, pa.bool_())), pods.column("deleting")))
+    return found.drop_columns(["phase", "begun"])
 
 
 def _passed(snapshot: Snapshot, at: int) -> list[bool]:

@@ -2,6 +2,7 @@
 
     reason       nothing depends on it: Start
     runUid       none: it is of the Run of that name
+    slice.nodeUid  none: it is on the node of that name
     group        as in its name, where a cycle named it
     slice.role   as written, but for case
     interval     when the cycle that opened it was
@@ -59,6 +60,7 @@ def _interval(_: Any, spec: dict[str, Any]) -> dict[str, str] | None:
 _WAYS: Final[dict[str, Callable[[Any, dict[str, Any]], Any]]] = {
     "reason": lambda *_: "Start",
     "runUid": lambda *_: "",
+    "slice.nodeUid": lambda *_: "",
     "group": _group,
     "slice.role": _role,
     "interval": _interval,

@@ -41,6 +41,7 @@ def nodes(found: Sequence[Node], policy: PolicySpec) -> pa.Table:
         schema.NODES,
         {
             "name": [node.metadata.name for node in found],
+            "uid": [node.metadata.uid or None for node in found],
             "region": [each.get(names.region) for each in labels],
             "cluster": [each.get(names.cluster) for each in labels],
             "domain": [each.get(names.domain) for each in labels],
@@ -82,6 +83,8 @@ def pods(found: Sequence[Pod], policy: PolicySpec) -> pa.Table:
             "name": [pod.metadata.name for pod in kept],
             "node": [pod.spec.node_name or None for pod in kept],
             "run": [pod.metadata.labels.get(LABEL_RUN) for pod in kept],
+            "controller": [_controller(pod) for pod in kept],
+            "begun": [pod.status.start_time or pod.metadata.creation_timestamp for pod in kept],
             "phase": [pod.status.phase for pod in kept],
             "deleting": [pod.metadata.deletion_timestamp is not None for pod in kept],
             "gpus": [need.gpus for need in asked],
@@ -89,6 +92,11 @@ def pods(found: Sequence[Pod], policy: PolicySpec) -> pa.Table:
             "memory": [need.memory for need in asked],
         },
     )
+
+
+def _controller(pod: Pod) -> str | None:
+    """The uid of the object that its controller reference names."""
+    return next((each.uid for each in pod.metadata.owner_references if each.controller), None)
 
 
 def budgets(found: Sequence[Budget]) -> pa.Table:
@@ -177,6 +185,7 @@ def leases(found: Sequence[Lease]) -> pa.Table:
             "flavor": [spec.flavor for spec in specs],
             "group": [spec.group for spec in specs],
             "node": [spec.node for spec in specs],
+            "node_uid": [spec.slice.node_uid or None for spec in specs],
             "ordinals": [sorted(spec.ordinals) for spec in specs],
             "role": [spec.slice.role for spec in specs],
             "start": [spec.interval.start for spec in specs],

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 """Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
 
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -24,6 +24,7 @@ _texts = pa.list_(pa.string())
 NODES: Final = pa.schema(
     [
         ("name", _text),
+        ("uid", _text),  # another one under the same name is another node
         ("region", _code),  # through Policy topology.labels; null = no such label
         ("cluster", _code),
         ("domain", _code),  # the domain label; null = the node is a domain of its own
@@ -50,6 +51,8 @@ PODS: Final = pa.schema(
         ("name", _text),
         ("node", _text),  # null while unbound
         ("run", _text),  # label rq.davidlangworthy.io/run; null = a foreign pod
+        ("controller", _text),  # uid in its controller reference; null = it has none
+        ("begun", _time),  # status.startTime, else its creation
         ("phase", _code),
         ("deleting", pa.bool_()),
         ("gpus", _count),
@@ -176,6 +179,7 @@ LEASES: Final = pa.schema(
         ("flavor", _code),
         ("group", _count),
         ("node", _text),
+        ("node_uid", _text),  # of the node as the lease began
         ("ordinals", pa.list_(pa.int32())),
         ("role", _code),  # Active | Spare
         ("start", _time),

@@ -209,6 +209,15 @@ class Scene:
         self.new[index] = msgspec.structs.replace(lease, status=msgspec.structs.replace(lease.status, **changes))
         return self
 
+    def on(self, lease: str, uid: str) -> Self:
+        """A lease of the snapshot or the plan says that this was its node's uid."""
+        for each in (self.old, self.new):
+            for place, found in enumerate(each):
+                if found.name == lease:
+                    where = msgspec.structs.replace(found.spec.slice, node_uid=uid)
+                    each[place] = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, slice=where))
+        return self
+
     def drop(self, *indices: int) -> Self:
         """The plan without those of its leases; without any number, without all of them."""
         self.new = [lease for index, lease in enumerate(self.new) if indices and index not in indices]

@@ -80,12 +80,17 @@ def limit(span: str | None) -> Document:
     return {"spec": {"runtime": {"timeLimit": span}}}
 
 
-def own_pod(run: str, node: str, gpus: int, phase: str = "Running") -> Document:
-    """A pod of one of our runs."""
+def own_pod(run: str, node: str, gpus: int, phase: str = "Running", begun: str = "") -> Document:
+    """A pod of one of our runs, begun then (as from `moment`), where that is told."""
     pod = foreign_pod(f"{run}-pod", node, gpus)
     pod["metadata"] |= {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": run}}
-    pod["status"] = {"phase": phase}
+    pod["status"] = {"phase": phase, **({"startTime": moment(begun)} if begun else {})}
     return pod
+
+
+def controlled(uid: str) -> Document:
+    """A patch by which the object of that uid controls another one."""
+    return {"metadata": {"ownerReferences": [{"kind": "Run", "name": "r", "uid": uid, "controller": True}]}}
 
 
 def finishing(change: Callable[[Plan], Plan]) -> Callable[[Scene], object]:

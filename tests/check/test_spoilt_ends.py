@@ -7,6 +7,7 @@ from tests.check.spoils import (
     FAILED,
     Spoil,
     conditions,
+    controlled,
     failed,
     own_pod,
     reclosed,
@@ -15,6 +16,7 @@ from tests.check.spoils import (
     taint,
     without,
 )
+from tests.support.documents import merge
 from tests.support.times import moment
 
 
@@ -63,6 +65,58 @@ SPOILS = [
         "a run whose pods all succeeded",
         lambda s: s.add(own_pod("v", "a01", 4, "Succeeded")),
         "terminal-holds-nothing",
+    ),
+    Spoil(
+        "hours",
+        "a run of which a pod failed",
+        lambda s: s.add(own_pod("v", "a01", 4, "Failed", "-30m")),
+        "terminal-holds-nothing",
+    ),
+    Spoil(
+        "hours",
+        "a completion by a pod of a life before",
+        lambda s: s.add(own_pod("v", "a01", 4, "Succeeded", "-2h")).closes("v-0", "Completed"),
+        "closure-justified",
+    ),
+    Spoil(
+        "hours",
+        "a failure by a pod that somebody else controls",
+        lambda s: s.add(merge(own_pod("v", "a01", 4, "Failed", "-30m"), controlled("other"))).closes("v-0", "Failed"),
+        "closure-justified",
+    ),
+    Spoil(
+        "hours",
+        "a failure by a pod on another node",
+        lambda s: s.add(own_pod("v", "a02", 0, "Failed", "-30m")).closes("v-0", "Failed"),
+        "closure-justified",
+    ),
+    Spoil(
+        "hours",
+        "a completion by one of two pods",
+        lambda s: (
+            s.edit("Run", "v", {"spec": {"resources": {"gpusPerPod": 2}}})
+            .add(own_pod("v", "a01", 2, "Succeeded", "-30m"))
+            .closes("v-0", "Completed")
+        ),
+        "closure-justified",
+    ),
+    Spoil(
+        "failure",
+        "a failure by a pod that failed with its node",
+        lambda s: reclosed(s.add(own_pod("f", "a01", 2, "Failed", "-30m")), "f-0", "Failed"),
+        "closure-justified",
+    ),
+    Spoil(
+        "hours",
+        "a lease that stays on a node that was made again",
+        lambda s: s.edit("Node", "a01", {"metadata": {"uid": "new"}}).on("v-0", "old"),
+        "node-failure",
+    ),
+    Spoil(
+        "hours",
+        "a lease of the plan on another node of that name",
+        lambda s: s.edit("Node", "a02", {"metadata": {"uid": "new"}}),
+        "slot-exists",
     ),
     Spoil(
         "hours",

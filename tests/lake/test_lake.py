@@ -143,7 +143,7 @@ def test_a_table_is_written_once(lake: Lake) -> None:
 def test_parquet_files_tell_their_schema_version(lake: Lake) -> None:
     (path,) = lake.root.glob("tables/nodes/*.parquet")
     found = pq.ParquetFile(path)
-    assert found.schema_arrow.metadata[b"jobtree.schema_version"] == b"4"
+    assert found.schema_arrow.metadata[b"jobtree.schema_version"] == b"5"
     assert {found.metadata.row_group(0).column(number).compression for number in range(3)} == {"ZSTD"}
 
 

@@ -90,6 +90,7 @@ def test_a_node_in_columns() -> None:
     assert rows([node], "nodes") == [
         {
             "name": "n1",
+            "uid": None,
             "region": "us-west",
             "cluster": "c1",
             "domain": "d1",
@@ -351,6 +352,7 @@ def test_a_lease_in_columns() -> None:
             "flavor": doc.FLAVOR,
             "group": 0,
             "node": "n1",
+            "node_uid": None,
             "ordinals": [2, 3],
             "role": "Active",
             "start": T0,

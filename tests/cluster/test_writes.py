@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.api import Refusal
+from jobtree.api import LABEL_RUN, Refusal
 from jobtree.cluster.edits import merge_patch
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile
@@ -153,9 +153,10 @@ def test_writes_build_on_each_other(tmp_path: Path) -> None:
 
 
 def test_objects_of_kubernetes_are_patched_too(tmp_path: Path) -> None:
-    world = World(tmp_path, doc.node("n1"))
+    node = doc.merge(doc.node("n1"), {"metadata": {"uid": "u1", "creationTimestamp": NOW}})
+    world = World(tmp_path, node)
     world.write(Write("patch", Ref("Node", "", "n1"), {"spec": {"unschedulable": True}}))
-    assert world.get("Node", "n1") == {**doc.node("n1"), "spec": {"unschedulable": True}}
+    assert world.get("Node", "n1") == {**node, "spec": {"unschedulable": True}}
 
 
 def test_a_created_object_has_uid_time_and_namespace(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_creating_another_object_of_that_name_is_refused(tmp_path: Path) -> None
 
 
 def test_deleting_what_is_gone_is_no_error(tmp_path: Path) -> None:
-    world = World(tmp_path, doc.node("n"))
+    world = World(tmp_path, doc.merge(doc.node("n"), {"metadata": {"uid": "u1", "creationTimestamp": NOW}}))
     before = world.path.read_bytes()
     world.write(Write("delete", RUN))
     assert world.path.read_bytes() == before
@@ -271,7 +272,9 @@ def test_a_revision_that_has_moved_on_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_first_sight_is_told_by_reading_and_kept_by_the_next_write(tmp_path: Path) -> None:
-    world = World(tmp_path, doc.run("r", 8), doc.node("n"), doc.run("broken", 0))
+    own = doc.merge(doc.foreign_pod("own", "n", 0), {"metadata": {"labels": {LABEL_RUN: "r"}}})
+    foreign = doc.foreign_pod("foreign", "n", 1)
+    world = World(tmp_path, doc.run("r", 8), doc.node("n"), doc.run("broken", 0), own, foreign)
     before = world.path.read_bytes()
     (seen,) = world.state.read().runs
     assert (seen.metadata.uid, seen.metadata.creation_timestamp) == (uid("Run/default/r/" + NOW), AT)
@@ -280,7 +283,9 @@ def test_the_first_sight_is_told_by_reading_and_kept_by_the_next_write(tmp_path:
     world.write(Write("patch", Ref("Node", "", "n"), {"spec": {"unschedulable": True}}))
     (later,) = StateFile(world.path, AT + 3600).read().runs
     assert later.metadata == seen.metadata
-    assert "uid" not in world.get("Node", "n")["metadata"]
+    assert world.get("Node", "n")["metadata"]["uid"] == uid("Node//n/" + NOW)
+    assert world.get("Pod", "own")["metadata"]["creationTimestamp"] == NOW
+    assert world.get("Pod", "foreign") == foreign
     assert world.get("Run", "broken") == doc.run("broken", 0)
 
 

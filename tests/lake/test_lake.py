@@ -116,7 +116,7 @@ def test_the_manifest_says_what_the_cycle_was_made_from(manifest: Path) -> None:
     policy = found.pop("policy")
     plan = found.pop("plan")
     assert found == {
-        "schemaVersion": 4,
+        "schemaVersion": 5,
         "jobtree": "0.1.0",
         "at": "2026-01-01T00:00:00Z",
         "since": None,
@@ -188,7 +188,7 @@ def test_a_missing_table_is_named(lake: Lake, manifest: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("schemaVersion", 0, "it was written with schema version 0, and this is version 4; read it with jobtree 0.1.0"),
+        ("schemaVersion", 0, "it was written with schema version 0, and this is version 5; read it with jobtree 0.1.0"),
         ("snapshot", "0" * 64, "its digests do not belong to its tables and Policy: it was changed"),
         ("policy", {"mode": "observe"}, "its digests do not belong to its tables and Policy: it was changed"),
         ("policy", {"mode": 1}, "its Policy cannot be read: Expected `str`, got `int` - at `$.mode`"),

@@ -49,14 +49,14 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
             found.append(_wait(run, reason, sentence(words)))
             continue
         ways = problem.ways.get(run.key, [])
-        funded = [c for c in ways if not problem.types[problem.candidates[c].type].unfunded]
-        if not ways or (not funded and not run.opportunistic):
+        if not ways:
             refused = problem.refused.get(run.key, [])
             case: object = (id(refused), run.owner, run.sponsors, run.flavor, run.width_min)
             if case not in told:
                 told[case] = _unfundable(run, refused, state.money.quarantined)
         else:
-            candidate = problem.candidates[(funded or ways)[0]]
+            unfunded = [c for c in ways if problem.types[problem.candidates[c].type].unfunded]
+            candidate = problem.candidates[(unfunded or ways)[0]]  # who needs no money lacks none
             quotas = tree_shortages(problem, purses, candidate)
             nowhere = not problem.types[candidate.type].sites
             asked = run.access(state.policy.maintenance, state.at) if nowhere else run.selector

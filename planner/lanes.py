@@ -69,10 +69,10 @@ class Lanes:
         self.starts: Ints = np.cumsum([0, *(len(lane) for lane in number)], dtype=np.int64)[:-1]
 
     def rooms(self, left: Ints) -> Ints:
-        """GPUs that each lane could carry alone, and lane -1. ``left``: by cap, 0 to MOST."""
+        """GPUs that each lane could carry alone, and lane -1. ``left``: by cap, see `left_of`."""
         if not len(self.caps):
             return np.zeros(1, dtype=np.int64)
-        gpus = left[self.caps] // 1000 // self.weights  # floors twice as it would once
+        gpus = np.maximum(left, 0)[self.caps] // 1000 // self.weights  # floors twice as it would once
         return np.append(np.minimum.reduceat(np.minimum(gpus, MANY), self.starts), np.int64(0))
 
     def rows(self, filler: int) -> tuple[Ints, Floats]:
@@ -96,6 +96,6 @@ def _lane(problem: Problem, source: Source, region: int, number: dict[Touches, i
 
 
 def left_of(problem: Problem, used: list[int]) -> Ints:
-    """What each cap still leaves, 0 to MOST."""
-    left = [max(0, min(cap.limit - taken, MOST)) for cap, taken in zip(problem.book.caps, used, strict=True)]
+    """What each cap still leaves, -MOST to MOST: negative where it is overdrawn."""
+    left = [max(-MOST, min(cap.limit - taken, MOST)) for cap, taken in zip(problem.book.caps, used, strict=True)]
     return np.asarray(left, dtype=np.int64)

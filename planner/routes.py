@@ -3,7 +3,8 @@
 In a region, what the run's payers can still give is counted nearest first; the rest, D milli-GPUs, would come over one
 payer:
 
-    rise(cap) = max(0, weight × D − what the cap has left)     for every cap that the payer touches
+    rise(cap) = max(0, weight × D − what the cap has left)     for every cap that the payer touches; less than nothing
+                                                               is left of one that is overdrawn
 
 and the payer with the least Σ rises is named, the nearest of equal ones. That is the optimum of the model in
 ``planner.shortage`` wherever one payer carries the rest; the model also mixes payers, and is solved where runs are few.
@@ -125,7 +126,7 @@ class Routes:
         self._first: dict[tuple[bytes, frozenset[int]], int] = {}
         self._same: dict[_Asked, _Asked] = {}
         left = left_of(problem, purses.used)
-        self._whole: list[int] = left.tolist()
+        self._whole = [cap.limit - taken for cap, taken in zip(problem.book.caps, purses.used, strict=True)]
         self._rooms = self._lanes.rooms(left)
         self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
         self._caps, self._weights = self._lanes.rows(len(left))

@@ -1,8 +1,12 @@
 """Money that is missing: the smallest rises of bounds that would admit a run, all else as planned (spec §3.9)."""
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from jobtree.world.plan import Short
 from planner.missing import (
@@ -16,7 +20,7 @@ from planner.missing import (
     over_run_limit,
 )
 from planner.purses import Demand, Purses
-from planner.solver import LEAN, NOISE, options, solve
+from planner.solver import LEAN, options, solve
 from policies.caps import amount
 from policies.model import INF, Model
 from policies.problem import Candidate, Problem, RunType
@@ -59,9 +63,9 @@ class Shortages:
         kind = problem.types[candidate.type]
         near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
         model = Model()
-        rises = _Rises(problem, self._purses, model)
+        rises = _Rises(problem, self._purses, model, sum(demand.values()))
         recalls = {payer.envelope: payer.standing for payer in candidate.payers}
-        caps: dict[int, dict[int | None, list[tuple[int, float]]]] = {}
+        caps: dict[int, dict[int | None, list[tuple[int, int]]]] = {}
         pays: dict[tuple[bool, int], list[int]] = {}
         for (active, region), gpus in sorted(demand.items(), reverse=True):
             columns = []
@@ -73,7 +77,7 @@ class Shortages:
                 pays.setdefault((active, payer.envelope), []).append(column)
                 for cap, weight in problem.book.touches(problem.lane(payer, region)):
                     mine = caps.setdefault(cap, {}).setdefault(recalls[payer.envelope], [])
-                    mine.append((column, float(weight * problem.milli(active))))
+                    mine.append((column, weight * problem.milli(active)))
             model.row(("paid", active, region), columns, float(gpus), float(gpus))
         for cap, terms in sorted(caps.items()):
             rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
@@ -81,65 +85,96 @@ class Shortages:
         solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000) | LEAN)
         if solution.values is None:
             return Gap(math.inf, [])
-        return Gap(max(0.0, -solution.objective), rises.read(solution.values.tolist()))
+        return Gap(max(0.0, -solution.objective), rises.read(np.rint(solution.values).astype(np.int64).tolist()))
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """What payments may weigh: Σ weight × column over ``terms`` ≤ ``left`` where any of them is made, in one unit."""
+
+    terms: list[tuple[int, int]]
+    left: int
+
+    def over(self, paid: Sequence[int]) -> int:
+        """By how much they weigh more; what is overdrawn already is to be made good too."""
+        weight = sum(weight * paid[column] for column, weight in self.terms)
+        return max(0, weight - self.left) if weight else 0
 
 
 class _Rises:
-    """Rows with a column that lifts them, at a price."""
+    """Rows with a column that lifts them, at a price.
 
-    def __init__(self, problem: Problem, purses: Purses, model: Model) -> None:
+    ``gpus``: that are to be paid. A row that is overdrawn asks for its debt as soon as anything is paid there.
+    """
+
+    def __init__(self, problem: Problem, purses: Purses, model: Model, gpus: int) -> None:
         self.problem = problem
         self.purses = purses
         self.model = model
-        self._found: list[tuple[int, Callable[[float], Missing]]] = []
+        self._gpus = gpus
+        self._found: list[tuple[list[_Bound], Callable[[int], Missing]]] = []
 
-    def cap(self, index: int, terms: dict[int | None, list[tuple[int, float]]], near: int) -> None:
-        """Σ weight × pay − rise ≤ what is left, in the unit that people read. ``near``: place of its nearest payer.
+    def cap(self, index: int, terms: dict[int | None, list[tuple[int, int]]], near: int) -> None:
+        """Σ weight × pay − rise ≤ what is left. ``near``: place of its nearest payer.
 
         ``terms``: by what they recall, None for loans; those that stand so far or farther have what is left to them.
         """
         cap = self.problem.book.caps[index]
-        scale = cap.measure.scale
         used = self.purses.used[index]
         period = int(self.problem.book.money.policy.accounting_period) / 3600
         price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
-        far: list[tuple[int, float]] = []
+        far: list[tuple[int, int]] = []
+        bounds = []
         for recalls in sorted(terms, key=lambda r: (r is not None, 0 if r is None else -r)):  # the farthest first
-            far += [(pay, weight / scale) for pay, weight in terms[recalls]]
+            far += terms[recalls]
             loose = 0 if cap.ahead else self.purses.loose(index, recalls)  # nobody gives way for want of look-ahead
-            left = max(0, cap.limit - used + loose) / scale
-            self.model.row(("cap", index, recalls), [*far, (column, -1.0)], -INF, left)
-        self._found.append((column, lambda rise: missing_at(cap, round(rise * scale), used)))
+            bounds.append(_Bound([*far], cap.limit - used + loose))
+            self._row(("cap", index, recalls), bounds[-1], cap.measure.scale, column)
+        self._found.append((bounds, lambda rise: missing_at(cap, rise, used)))
+
+    def _row(self, key: tuple[Any, ...], bound: _Bound, scale: int, rise: int) -> None:
+        """The bound in the unit that people read, with the column that lifts it."""
+        terms = [(column, weight / scale) for column, weight in bound.terms]
+        left = bound.left / scale
+        lifts = [(rise, -1.0)]
+        if left < 0:
+            opened = self.model.column(("opened", *key), upper=1.0, integer=True)
+            most = self._gpus * max(weight for _, weight in terms)
+            self.model.row(("opened", *key), [*terms, (opened, -most)], -INF, 0.0)
+            lifts.append((opened, -left))
+        self.model.row(key, [*terms, *lifts], -INF, max(0.0, left))
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:
         """The run's own borrow limit, and perRun limits of envelopes."""
-        loans = [c for p in kind.sources if p.loan for c in pays.get((True, p.envelope), ())]
+        loans = [(c, 1) for p in kind.sources if p.loan for c in pays.get((True, p.envelope), ())]
         if kind.max_borrow is not None and loans:
-            column = self.model.column(("rise", "borrow"), cost=-BORROW_PRICE)
-            terms = [*((c, 1.0) for c in loans), (column, -1.0)]
-            self.model.row(("borrow",), terms, -INF, float(kind.max_borrow))
             limit = kind.max_borrow
-            self._found.append((column, lambda rise: over_borrow_limit(math.ceil(rise - NOISE), limit)))
-        discount = self.problem.milli(active=False) / 1000
+            self._limit(("borrow",), _Bound(loans, limit), 1, BORROW_PRICE, lambda over: over_borrow_limit(over, limit))
         for payer in kind.sources:
             if payer.run_gpus is None:
                 continue
-            label, most = self.problem.book.money.envelopes[payer.envelope].label, payer.run_gpus
-            column = self.model.column(("rise", "per-run", payer.envelope), cost=-RUN_PRICE)
-            active = [(c, 1.0) for c in pays.get((True, payer.envelope), ())]
-            spare = [(c, discount) for c in pays.get((False, payer.envelope), ())]
-            self.model.row(("per-run", label), [*active, *spare, (column, -1.0)], -INF, float(payer.run_gpus))
-            self._found.append((column, partial(_over_run, label, most)))
+            label = self.problem.book.money.envelopes[payer.envelope].label
+            milli = [
+                (c, self.problem.milli(role)) for role in (True, False) for c in pays.get((role, payer.envelope), ())
+            ]
+            bound = _Bound(milli, 1000 * payer.run_gpus)
+            self._limit(("per-run", label), bound, 1000, RUN_PRICE, partial(_over_run, label, payer.run_gpus))
 
-    def read(self, values: list[float]) -> list[Missing]:
-        """Rises as shortages, largest first."""
-        found = [missing(values[column]) for column, missing in self._found if values[column] > NOISE]
-        return sorted(found, key=Missing.order)
+    def _limit(
+        self, key: tuple[Any, ...], bound: _Bound, scale: int, price: float, missing: Callable[[int], Missing]
+    ) -> None:
+        self._row(key, bound, scale, self.model.column(("rise", *key), cost=-price))
+        self._found.append(([bound], missing))
+
+    def read(self, paid: Sequence[int]) -> list[Missing]:
+        """Shortages where so much is paid, by column; largest first."""
+        rises = ((max(bound.over(paid) for bound in bounds), missing) for bounds, missing in self._found)
+        return sorted((missing(rise) for rise, missing in rises if rise), key=Missing.order)
 
 
-def _over_run(label: str, limit: int, rise: float) -> Missing:
-    return over_run_limit(math.ceil(rise - NOISE), label, limit)
+def _over_run(label: str, limit: int, milli: int) -> Missing:
+    return over_run_limit(-(-milli // 1000), label, limit)
 
 
 def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> list[Missing]:

@@ -73,7 +73,8 @@ class Cap:
         place = POOL_WORDS[self.rule].format(self.subject)
         whole = counted(-(-short // scale), unit)
         if self.ahead:  # what is spent grows with the clock, and a condition must not
-            return f"{whole} short at {place} (the rest of {amount(self.limit, scale)} is {self.measure.taken})"
+            rest = "overdrawn: more than its" if used > self.limit else "the rest of"
+            return f"{whole} short at {place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
         return f"{whole} short at {place} ({amount(used, scale)} of {amount(self.limit, scale)} {self.measure.taken})"
 
 

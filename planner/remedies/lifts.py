@@ -38,13 +38,12 @@ class Lift(NamedTuple):
 
 @dataclass(frozen=True)
 class _Lever:
-    """``column``: how much; ``used``: whether, 0 or 1; ``most``: upper bound; ``debt``: to be added to any rise."""
+    """``column``: how much; ``used``: whether, 0 or 1; ``most``: upper bound."""
 
     column: int
     used: int
     price: float
     most: float
-    debt: int = 0
 
 
 class Lifts:
@@ -74,11 +73,9 @@ class Lifts:
     def read(self, found: Floats) -> dict[Lift, int]:
         """The lifts that a solution uses, with their numbers."""
         numbers = {lift: round(float(found[lever.column])) for lift, lever in self._levers.items()}
-        return {lift: number + self._levers[lift].debt for lift, number in numbers.items() if number}
+        return {lift: number for lift, number in numbers.items() if number}
 
-    def _add(
-        self, lift: Lift, price: float, most: float, rows: Mapping[int, float], *, debt: int = 0, choice: bool = False
-    ) -> None:
+    def _add(self, lift: Lift, price: float, most: float, rows: Mapping[int, float], *, choice: bool = False) -> None:
         """A lift that takes ``rows`` (row → per unit) up; ``choice``: it is 0 or 1 already."""
         model = self._master.model
         column = model.column(("lift", *lift), upper=most, integer=True)
@@ -86,7 +83,7 @@ class Lifts:
         if not choice:
             used = model.column(("lifted", *lift), upper=1.0, integer=True)
             model.row(("lifted", *lift), [(column, 1.0), (used, -most)], -INF, 0.0)
-        self._levers[lift] = _Lever(column, used, price, most, debt)
+        self._levers[lift] = _Lever(column, used, price, most)
         for row, amount in rows.items():
             self._terms.setdefault(row, []).append((column, -amount))
 
@@ -97,6 +94,7 @@ class Lifts:
         near = _places(problem.candidates[c].payers for c in problem.ways.get(self._bench.key, ()))
         gpus = sum(sum(s.size for s in problem.types[c.type].lowered.pieces()) for c in problem.candidates)
         per_run: dict[int, dict[int, float]] = {}
+        left = {(*tree.root, tree.hours): tree.left for tree in problem.trees}
         for key, row in list(self._rows.items()):
             weights = [abs(w) for w in model.values[model.starts[row] : model.starts[row + 1]]]
             most = float(math.ceil(gpus * max(weights, default=0.0)))
@@ -105,11 +103,13 @@ class Lifts:
                 price = LENDING_PRICE if cap.rule == "lending" else 1.0
                 price += TIES * min((near[e] for e in cap.pool.envelopes if e in near), default=1.0)
                 per_gpu = max(weights, default=1.0) if cap.ahead else 1.0
-                debt = max(0, math.ceil(-problem.room_of(key[1]) / cap.measure.scale))
-                most = min(most, self._window(key[1]))
-                self._add(Lift("cap", key[1]), price / per_gpu, most, {row: 1.0}, debt=debt)
+                most += self._owed(row, -problem.room_of(key[1]) / cap.measure.scale, most)
+                self._add(Lift("cap", key[1]), price / per_gpu, min(most, self._window(key[1])), {row: 1.0})
+                if ("admits", key[1]) in self._rows:  # its last term is what lets anything in
+                    model.values[model.starts[self._rows["admits", key[1]] + 1] - 1] -= most
             elif key[0] == "tree":
-                price = 1 / period if key[3] else 1.0
+                price, scale = (1 / period, HOUR_MILLI) if key[3] else (1.0, 1)
+                most += self._owed(row, -left[key[1:]] / scale, most)
                 self._add(Lift("tree", key[1:]), price, most, {row: 1.0})
             elif key[0] == "per-run":
                 per_run.setdefault(key[2], {})[row] = 1.0
@@ -118,6 +118,22 @@ class Lifts:
         borrow = {self._rows["borrow", number]: 1.0 for number in self._own() if ("borrow", number) in self._rows}
         if borrow:
             self._add(Lift("borrow", self._bench.key), BORROW_PRICE, float(gpus), borrow)
+
+    def _owed(self, row: int, debt: float, most: float) -> float:
+        """Make a row that is overdrawn ask for its debt, too, as soon as anything counts in it; that debt, rounded up.
+
+        ``most``: that what counts in it may come to.
+        """
+        model = self._master.model
+        if debt <= 0 or model.row_upper[row] > 0:
+            return 0.0
+        span = slice(model.starts[row], model.starts[row + 1])
+        terms = [(column, abs(value)) for column, value in zip(model.indices[span], model.values[span], strict=True)]
+        most = min(most, sum(value * model.upper[column] for column, value in terms))
+        opened = model.column(("opened", row), upper=1.0, integer=True)
+        model.row(("opened", row), [*terms, (opened, -most)], -INF, 0.0)
+        self._terms.setdefault(row, []).append((opened, debt))
+        return math.ceil(debt)
 
     def _own(self) -> list[int]:
         """Purses of the run itself, not of others that start with it."""

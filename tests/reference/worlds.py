@@ -309,9 +309,15 @@ def _policy(draw: Draw, odd: dict[str, bool]) -> Document:
 
 
 def _edited(draw: Draw, budget: Document) -> Document:
-    """The Budget with other caps: lower ones leave running work unfunded."""
+    """The Budget with other caps: lower ones leave running work unfunded, or are overdrawn."""
     envelopes = [
         {**each, "concurrency": draw(st.integers(1, 24))} if _chance(draw, 1, 3) else each
         for each in budget["spec"]["envelopes"]
+    ]
+    envelopes = [
+        {**each, **{cap: draw(st.integers(1, 24)) for cap in ("maxGPUHours", "maxCredits") if cap in each}}
+        if _chance(draw, 1, 3)
+        else each
+        for each in envelopes
     ]
     return doc.merge(budget, {"spec": {"envelopes": envelopes}})

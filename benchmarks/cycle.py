@@ -50,12 +50,12 @@ def _command(state: str, at: int) -> int:
 def _hanging(state: Path, at: int) -> int:
     from cronjobs.cycle import run_cycle
     from cronjobs.deadline import Planner
-    from exporters.lake import Lake
+    from exporters.lake import Lake, beside
     from jobtree.cluster.statefile import StateFile
 
     planner = Planner((sys.executable, "-m", "benchmarks.hang"))
     planner.start()
-    run_cycle(StateFile(state, at), at, Lake(state.parent / "lake"), planner)
+    run_cycle(StateFile(state, at), at, Lake(beside(state)), planner)
     planner.close()
     return 0
 

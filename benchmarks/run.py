@@ -16,7 +16,7 @@ from benchmarks.catalogue import Case
 from benchmarks.cycle import Usage, Used
 from benchmarks.load import world
 from exporters import planjson
-from exporters.lake import Lake, read_manifest, read_plan, read_snapshot
+from exporters.lake import Lake, beside, read_manifest, read_plan, read_snapshot
 from jobtree.world.plan import Plan, Stage
 from jobtree.world.snapshot import Snapshot
 
@@ -74,7 +74,7 @@ def measure(case: Case) -> Measured:
     with tempfile.TemporaryDirectory() as folder:
         state = Path(shutil.copy(source, folder))
         cycles = [_cycle(state, fleet.AT, case)]
-        snapshot, _ = read_snapshot(Lake(state.parent / "lake").manifest_path(fleet.AT))
+        snapshot, _ = read_snapshot(Lake(beside(state)).manifest_path(fleet.AT))
         if case.what == "pair":
             cycles.append(_cycle(state, fleet.AT + LATER, case))
     return Measured(
@@ -90,7 +90,7 @@ def _cycle(state: Path, at: int, case: Case) -> Cycle:
     began = time.perf_counter()
     used = msgspec.json.decode(_child(argv, case.name).splitlines()[-1], type=Used)
     wall = time.perf_counter() - began
-    manifest = Lake(state.parent / "lake").manifest_path(at)
+    manifest = Lake(beside(state)).manifest_path(at)
     snapshot, _ = read_snapshot(manifest)
     plan = planjson.decode(read_plan(manifest))
     runs, gpus, value = reached(snapshot, plan)

@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from exporters import planjson, summary
-from exporters.lake import read_plan, read_snapshot
+from exporters.lake import beside, read_plan, read_snapshot
 from exporters.nodelist import compress
 from jobtree.api import Lease, Time
 from jobtree.cli import operator
@@ -62,7 +62,7 @@ def main(output: Path = OUTPUT, console: Console | None = None) -> int:
 
 def tell(out: Console, state: Path) -> None:
     """The whole story."""
-    lake = state.parent / "lake"
+    lake = beside(state)
     before = StateFile(state, NOW).read()
     sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
     tell_fleet(out, before, sizes)

@@ -153,6 +153,11 @@ class Lake:
         return self.root / "cycles" / f"date={time[:10]}" / f"{stamp}.json"
 
 
+def beside(state: Path) -> Path:
+    """The lake of a state file where none is named: the file's whole name with `.lake`, in its folder."""
+    return state.with_name(f"{state.name}.lake")
+
+
 def plan_path(manifest: Path) -> Path:
     """The plan beside a manifest."""
     return manifest.with_suffix("") / "plan.json"

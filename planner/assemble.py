@@ -146,9 +146,10 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
             strict=True,
         )
     ]
-    for node, flavor in zip(state.fleet.names, state.fleet.flavor, strict=True):
-        if not flavor:
-            found.append(PlanWarning(object=f"Node {node}", message="it has no flavor label and is left out"))
+    label = snapshot.policy.spec.topology.labels.flavor
+    for node, flavor, gpus in zip(state.fleet.names, state.fleet.flavor, state.fleet.gpus, strict=True):
+        if gpus and not flavor:
+            found.append(PlanWarning(object=f"Node {node}", message=f"it has no {label} label and is left out"))
     for key, ending in state.endings.items():
         if ending.lack:
             rest = "what it holds closes, and it waits again" if not ending.outcome else "what it holds closes"

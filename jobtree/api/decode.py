@@ -116,10 +116,10 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
     parts = _resolve(kind, raw, path)
     subject = subject_of(kind, raw)
     if unknown := _UNKNOWN.fullmatch(what):
-        return _unknown_field(kind, parts, unknown[1]).about(subject)
+        return _at(_unknown_field(kind, parts, unknown[1]).about(subject), (*parts, unknown[1]))
     if absent := _MISSING.fullmatch(what):
         parts = (*parts, absent[1])
-        return missing(_dotted(parts), _allowed(kind, parts)).about(subject)
+        return _at(missing(_dotted(parts), _allowed(kind, parts)).about(subject), parts)
     given = _value(raw, parts)
     if match and match["key"]:
         given = next(key for key in given if not isinstance(key, str))
@@ -128,7 +128,12 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
     permitted = cause.allowed if isinstance(cause, Unreadable) else _allowed(kind, parts)
     if permitted.startswith("a text") and " or " not in permitted and not isinstance(given, str):
         permitted += " (in quotes)"
-    return wrong(_dotted(parts) or f"the {kind}", given, permitted).about(subject)
+    return _at(wrong(_dotted(parts) or f"the {kind}", given, permitted).about(subject), parts)
+
+
+def _at(refusal: Refusal, path: tuple[words.PathPart, ...]) -> Refusal:
+    refusal.path = path
+    return refusal
 
 
 def _allowed(kind: str, parts: tuple[words.PathPart, ...]) -> str:

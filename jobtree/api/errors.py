@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 #: Longest excerpt of a given value in a sentence.
@@ -22,8 +23,11 @@ class Refusal(Exception):  # noqa: N818 the word that users read
 
     `subject` is the object (`Run default/train-32`), `field` its path (`spec.resources.totalGPUs`), `given` the value
     as a sentence shows it and `allowed` what would be accepted; each is empty where it does not apply. `members` are
-    the subjects of all objects that a rule over several of them finds at fault.
+    the subjects of all objects that a rule over several of them finds at fault. `path`: the same as `field`, part by
+    part, where reading found the fault.
     """
+
+    path: tuple[str | int, ...] = ()
 
     def __init__(
         self, problem: str, *, subject: str = "", field: str = "", given: str = "", allowed: str = "",
@@ -40,6 +44,14 @@ class Refusal(Exception):  # noqa: N818 the word that users read
     def about(self, subject: str) -> Refusal:
         """The same refusal with its object named."""
         return Refusal(self.problem, subject=subject, field=self.field, given=self.given, allowed=self.allowed)
+
+
+class Refusals(Refusal):
+    """Several refusals at once; each is a sentence of its own."""
+
+    def __init__(self, each: Sequence[Refusal]) -> None:
+        super().__init__("; ".join(map(str, each)))
+        self.each = tuple(each)
 
 
 def wrong(field: str, given: object, allowed: str) -> Refusal:

@@ -1,13 +1,13 @@
 """The rules between fields and between objects, for every kind.
 
-`check_object` needs one object, `check_set` all of a file or cluster, `check_update` an object before and after an
-edit.
+`check_object` (and `problems`, which finds all) needs one object, `check_set` all of a file or cluster,
+`check_update` an object before and after an edit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from jobtree.api.budget import Budget
@@ -17,22 +17,22 @@ from jobtree.api.lease import Lease
 from jobtree.api.plan import Plan
 from jobtree.api.policy import Policy
 from jobtree.api.reservation import Reservation
-from jobtree.api.rules_budget import check_budget
-from jobtree.api.rules_other import check_lease, check_policy, check_reservation
-from jobtree.api.rules_run import check_run
+from jobtree.api.rules_budget import budget_problems, budget_warnings
+from jobtree.api.rules_other import lease_problems, policy_problems, reservation_problems
+from jobtree.api.rules_run import run_problems, run_warnings
 from jobtree.api.rules_set import set_problems
 from jobtree.api.rules_update import check_update
 from jobtree.api.run import Run
 
-__all__ = ["check_object", "check_set", "check_update", "set_problems"]
+__all__ = ["check_object", "check_set", "check_update", "problems", "set_problems"]
 
-_CHECKS: Final[dict[type, Callable[[Any], list[str]]]] = {
-    Run: check_run,
-    Budget: check_budget,
-    Lease: check_lease,
-    Reservation: check_reservation,
-    Policy: check_policy,
-    Plan: lambda _: [],
+_PROBLEMS: Final[dict[type, Callable[[Any], Iterable[Refusal]]]] = {
+    Run: run_problems,
+    Budget: budget_problems,
+    Lease: lease_problems,
+    Reservation: reservation_problems,
+    Policy: policy_problems,
+    Plan: lambda _: (),
 }
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _DOTTED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
@@ -42,17 +42,23 @@ _NAME: Final = (_DOTTED, "a name of lower-case letters, digits, - and ., such as
 
 
 def check_object(item: KindObject) -> list[str]:
-    """Checks what one object alone can tell. Returns warnings, one sentence each; raises Refusal."""
-    try:
-        metadata = item.metadata
-        pattern, allowed = _RUN_NAME if isinstance(item, Run) else _NAME
-        if not pattern.fullmatch(metadata.name):
-            raise wrong("metadata.name", metadata.name, allowed)
-        if metadata.namespace and not _LABEL.fullmatch(metadata.namespace):
-            raise wrong("metadata.namespace", metadata.namespace, "lower-case letters, digits and -")
-        return [f"{item.subject}: {warning}" for warning in _CHECKS[type(item)](item)]
-    except Refusal as refusal:
-        raise refusal.about(item.subject) from None
+    """Checks what one object alone can tell. Returns warnings, one sentence each; raises the first Refusal."""
+    for problem in problems(item):
+        raise problem
+    warnings = run_warnings(item) if isinstance(item, Run) else []
+    warnings += budget_warnings(item) if isinstance(item, Budget) else []
+    return [f"{item.subject}: {warning}" for warning in warnings]
+
+
+def problems(item: KindObject) -> Iterator[Refusal]:
+    """Every fault that one object alone can tell, in a fixed order."""
+    metadata = item.metadata
+    pattern, allowed = _RUN_NAME if isinstance(item, Run) else _NAME
+    if not pattern.fullmatch(metadata.name):
+        yield wrong("metadata.name", metadata.name, allowed).about(item.subject)
+    if metadata.namespace and not _LABEL.fullmatch(metadata.namespace):
+        yield wrong("metadata.namespace", metadata.namespace, "lower-case letters, digits and -").about(item.subject)
+    yield from (problem.about(item.subject) for problem in _PROBLEMS[type(item)](item))
 
 
 def check_set(items: Iterable[KindObject]) -> None:

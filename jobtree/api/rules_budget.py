@@ -2,68 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jobtree.api.budget import AggregateCap, Budget, Envelope
-from jobtree.api.errors import wrong
+from jobtree.api.errors import Refusal, wrong
 from jobtree.api.scalars import HOUR, exact
 
 
-def check_budget(budget: Budget) -> list[str]:
-    """Checks one Budget. Returns warnings; raises Refusal."""
+def budget_problems(budget: Budget) -> Iterator[Refusal]:
+    """Every fault of one Budget, in a fixed order."""
     spec = budget.spec
     first: dict[str, int] = {}
     for index, envelope in enumerate(spec.envelopes):
         where = f"spec.envelopes[{index}]"
         if envelope.name in first:
-            raise wrong(
+            yield wrong(
                 f"{where}.name", envelope.name, f"a name that spec.envelopes[{first[envelope.name]}] has not taken"
             )
         first[envelope.name] = index
-        _check_envelope(envelope, where)
+        yield from _envelope_problems(envelope, where)
     for index, parent in enumerate(spec.parents or ()):
         if parent == spec.owner:
-            raise wrong(f"spec.parents[{index}]", parent, "another owner: nothing descends from itself")
+            yield wrong(f"spec.parents[{index}]", parent, "another owner: nothing descends from itself")
     names: set[str] = set()
     for index, cap in enumerate(spec.aggregate_caps):
         where = f"spec.aggregateCaps[{index}]"
         if cap.name in names:
-            raise wrong(f"{where}.name", cap.name, "a name that no other aggregate cap has")
+            yield wrong(f"{where}.name", cap.name, "a name that no other aggregate cap has")
         names.add(cap.name)
-        _check_aggregate(cap, where, {envelope.name: envelope for envelope in spec.envelopes})
+        yield from _aggregate_problems(cap, where, {envelope.name: envelope for envelope in spec.envelopes})
+
+
+def budget_warnings(budget: Budget) -> list[str]:
+    """What is odd in one Budget, and no fault."""
     return [
         f"spec.aggregateCaps[{index}] bounds nothing: it has no maxConcurrency, maxGPUHours or maxCredits"
-        for index, cap in enumerate(spec.aggregate_caps)
+        for index, cap in enumerate(budget.spec.aggregate_caps)
         if cap.max_concurrency is None and cap.max_gpu_hours is None and cap.max_credits is None
     ]
 
 
-def _check_envelope(envelope: Envelope, where: str) -> None:
+def _envelope_problems(envelope: Envelope, where: str) -> Iterator[Refusal]:
     start, end, hours = envelope.start, envelope.end, envelope.max_gpu_hours
     if start is not None and end is not None:
         if end <= start:
-            raise wrong(f"{where}.end", end, f"a time after {where}.start, {start}")
-        most = envelope.concurrency * (end - start)
-        if hours is not None and exact(hours) * HOUR > most:
+            yield wrong(f"{where}.end", end, f"a time after {where}.start, {start}")
+        elif hours is not None and exact(hours) * HOUR > (most := envelope.concurrency * (end - start)):
             whole = f"{most / HOUR:.6f}".rstrip("0").rstrip(".")
-            raise wrong(f"{where}.maxGPUHours", hours, f"at most concurrency × window, {whole} GPU-hours")
+            yield wrong(f"{where}.maxGPUHours", hours, f"at most concurrency × window, {whole} GPU-hours")
     limits = envelope.per_run
     if limits is None:
         return
     for field, value in (("maxTime", limits.max_time), ("defaultTime", limits.default_time)):
         if value is not None and value == 0:
-            raise wrong(f"{where}.perRun.{field}", value, "a duration above 0s, or leave it out")
+            yield wrong(f"{where}.perRun.{field}", value, "a duration above 0s, or leave it out")
     if limits.max_time is not None and limits.default_time is not None and limits.default_time > limits.max_time:
-        raise wrong(f"{where}.perRun.defaultTime", limits.default_time, f"at most perRun.maxTime, {limits.max_time}")
+        yield wrong(f"{where}.perRun.defaultTime", limits.default_time, f"at most perRun.maxTime, {limits.max_time}")
 
 
-def _check_aggregate(cap: AggregateCap, where: str, envelopes: dict[str, Envelope]) -> None:
+def _aggregate_problems(cap: AggregateCap, where: str, envelopes: dict[str, Envelope]) -> Iterator[Refusal]:
     seen: set[str] = set()
     for index, name in enumerate(cap.envelopes):
         field = f"{where}.envelopes[{index}]"
         if name not in envelopes:
-            raise wrong(field, name, f"an envelope of this Budget: {', '.join(envelopes)}")
+            yield wrong(field, name, f"an envelope of this Budget: {', '.join(envelopes)}")
+            continue
         if name in seen:
-            raise wrong(field, name, "each envelope once, and it is listed twice")
+            yield wrong(field, name, "each envelope once, and it is listed twice")
         seen.add(name)
         flavor = envelopes[name].flavor
         if cap.flavor is not None and flavor != cap.flavor:
-            raise wrong(field, name, f"an envelope of flavor {cap.flavor}, and this one has {flavor}")
+            yield wrong(field, name, f"an envelope of flavor {cap.flavor}, and this one has {flavor}")

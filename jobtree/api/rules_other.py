@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from jobtree.api.base import MAX_AMOUNT
@@ -16,16 +17,15 @@ from jobtree.api.scalars import exact
 _SLOTS: Final = re.compile(r"([^#,]+)#(?:0|[1-9][0-9]{0,2})(?:,\1#(?:0|[1-9][0-9]{0,2}))*", re.ASCII)
 
 
-def check_lease(lease: Lease) -> list[str]:
-    """Checks one Lease: slots of one node, each once; its end and its ledger. Raises Refusal."""
+def lease_problems(lease: Lease) -> Iterator[Refusal]:
+    """Faults of one Lease: slots of one node, each once; its end and its ledger."""
     spec = lease.spec
     slots = spec.slice.nodes
     if not _SLOTS.fullmatch(",".join(slots)) or len(set(slots)) != len(slots):
-        raise _slot_problem(slots)
+        yield _slot_problem(slots)
     if spec.paid_by is None and spec.owner != spec.run_owner:
-        raise wrong("spec.owner", spec.owner, f"spec.runOwner, {spec.run_owner}, where nobody pays")
-    _check_end(lease.status, spec.interval.start)
-    return []
+        yield wrong("spec.owner", spec.owner, f"spec.runOwner, {spec.run_owner}, where nobody pays")
+    yield from _end_problems(lease.status, spec.interval.start)
 
 
 def _slot_problem(slots: tuple[str, ...]) -> Refusal:
@@ -42,47 +42,46 @@ def _slot_problem(slots: tuple[str, ...]) -> Refusal:
     raise AssertionError(f"nothing is wrong with {slots}")
 
 
-def _check_end(status: LeaseStatus, start: int) -> None:
+def _end_problems(status: LeaseStatus, start: int) -> Iterator[Refusal]:
     if status.closed:
         if status.ended is None:
-            raise missing("status.ended", "a time, since the lease is closed")
-        if status.ended < start:
-            raise wrong("status.ended", status.ended, "a time at or after spec.interval.start")
+            yield missing("status.ended", "a time, since the lease is closed")
+        elif status.ended < start:
+            yield wrong("status.ended", status.ended, "a time at or after spec.interval.start")
         if status.closure_reason is None:
-            raise missing("status.closureReason", "a reason, since the lease is closed")
+            yield missing("status.closureReason", "a reason, since the lease is closed")
     elif status.ended is not None:
-        raise wrong("status.ended", status.ended, "nothing while the lease is open")
+        yield wrong("status.ended", status.ended, "nothing while the lease is open")
     elif status.closure_reason is not None:
-        raise wrong("status.closureReason", status.closure_reason, "nothing while the lease is open")
+        yield wrong("status.closureReason", status.closure_reason, "nothing while the lease is open")
     last = start
     for index, segment in enumerate(status.funding):
         if segment.from_ < last:
-            raise wrong(f"status.funding[{index}].from", segment.from_, "a time at or after what comes before it")
+            yield wrong(f"status.funding[{index}].from", segment.from_, "a time at or after what comes before it")
         if segment.to is None and index < len(status.funding) - 1:
-            raise missing(f"status.funding[{index}].to", "a time, since another segment follows")
+            yield missing(f"status.funding[{index}].to", "a time, since another segment follows")
         if segment.rate is not None and not 0 <= segment.rate <= MAX_AMOUNT:
-            raise wrong(f"status.funding[{index}].rate", segment.rate, f"a number from 0 to {MAX_AMOUNT}")
+            yield wrong(f"status.funding[{index}].rate", segment.rate, f"a number from 0 to {MAX_AMOUNT}")
         last = segment.from_ if segment.to is None else segment.to
         if last < segment.from_:
-            raise wrong(f"status.funding[{index}].to", segment.to, "a time at or after its from")
+            yield wrong(f"status.funding[{index}].to", segment.to, "a time at or after its from")
 
 
-def check_reservation(reservation: Reservation) -> list[str]:
-    """Checks one Reservation. Raises Refusal."""
+def reservation_problems(reservation: Reservation) -> Iterator[Refusal]:
+    """Every fault of one Reservation."""
     intended = reservation.spec.intended_slice
     if not intended.domain and not intended.nodes:
-        raise missing("spec.intendedSlice.domain", "domain, nodes or both")
-    return []
+        yield missing("spec.intendedSlice.domain", "domain, nodes or both")
 
 
-def check_policy(policy: Policy) -> list[str]:
-    """Checks one Policy. Raises Refusal."""
+def policy_problems(policy: Policy) -> Iterator[Refusal]:
+    """Every fault of one Policy, in a fixed order."""
     spec = policy.spec
     if policy.metadata.name != POLICY_NAME:
-        raise wrong("metadata.name", policy.metadata.name, f"{POLICY_NAME}, the one Policy that is read")
+        yield wrong("metadata.name", policy.metadata.name, f"{POLICY_NAME}, the one Policy that is read")
     if (exact(spec.spares.discount) * 1000).denominator != 1:
-        raise wrong("spec.spares.discount", spec.spares.discount, "a number from 0 to 1 with at most 3 decimals")
-    _check_stages(spec)
+        yield wrong("spec.spares.discount", spec.spares.discount, "a number from 0 to 1 with at most 3 decimals")
+    yield from _stage_problems(spec)
     for field, value in (
         ("accountingPeriod", spec.accounting_period),
         ("reservations.bucket", spec.reservations.bucket),
@@ -90,21 +89,20 @@ def check_policy(policy: Policy) -> list[str]:
         ("solver.deadline", spec.solver.deadline),
     ):
         if value == 0:
-            raise wrong(f"spec.{field}", value, "a duration above 0s")
+            yield wrong(f"spec.{field}", value, "a duration above 0s")
     for index, outage in enumerate(spec.maintenance):
         if outage.end <= outage.start:
-            raise wrong(f"spec.maintenance[{index}].end", outage.end, f"a time after its start, {outage.start}")
+            yield wrong(f"spec.maintenance[{index}].end", outage.end, f"a time after its start, {outage.start}")
     for index, name in enumerate(spec.resource_names):
         if name in spec.resource_names[:index]:
-            raise wrong(f"spec.resourceNames[{index}]", name, "each resource once, and it is listed twice")
-    return []
+            yield wrong(f"spec.resourceNames[{index}]", name, "each resource once, and it is listed twice")
 
 
-def _check_stages(spec: PolicySpec) -> None:
+def _stage_problems(spec: PolicySpec) -> Iterator[Refusal]:
     for index, stage in enumerate(spec.stages):
         if stage in spec.stages[:index]:
-            raise wrong(f"spec.stages[{index}]", stage, "each stage once, and it is listed twice")
+            yield wrong(f"spec.stages[{index}]", stage, "each stage once, and it is listed twice")
     if "starts" not in spec.stages:
-        raise wrong(
+        yield wrong(
             "spec.stages", list(spec.stages), "a list with starts; only growth and opportunistic may be dropped"
         )

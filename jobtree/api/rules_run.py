@@ -6,35 +6,41 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobtree.api.base import MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
-from jobtree.api.errors import missing, wrong
+from jobtree.api.errors import Refusal, missing, wrong
 from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
 from jobtree.api.run import Resources, Run, RunSpec
 from jobtree.api.scalars import parse_count
 from jobtree.api.template import FORBIDDEN
 
 
-def check_run(run: Run) -> list[str]:
-    """Checks one Run. Returns warnings; raises Refusal."""
+def run_problems(run: Run) -> Iterator[Refusal]:
+    """Every fault of one Run, in a fixed order; what follows from another one is passed over."""
     spec = run.spec
-    _check_name(run)
-    if not _is_plain_gpu_run(spec.resources):
-        _check_resources(spec)
-    if spec.malleable is not None:
-        _check_widths(spec)
-    if spec.resources.gpus_per_pod is not None:
-        _check_pods(spec)
-    _check_groups(spec)
-    _check_times(spec)
+    yield from _name_problems(run)
+    resources = [] if _is_plain_gpu_run(spec.resources) else list(_resource_problems(spec))
+    yield from resources
+    if not resources:
+        if spec.malleable is not None:
+            yield from _width_problems(spec)
+        if spec.resources.gpus_per_pod is not None:
+            yield from _pod_problems(spec)
+        yield from _group_problems(spec)
+    yield from _time_problems(spec)
     if spec.spares_per_group is not None and spec.spares_given not in {None, spec.spares_per_group}:
-        raise wrong(
+        yield wrong(
             "spec.sparesPerGroup", spec.spares_per_group, f"what spec.spares says, {spec.spares_given}, or only one"
         )
     if spec.follow is not None or spec.parent is not None:
-        _check_upstreams(run)
+        yield from _upstream_problems(run)
     if spec.array is not None:
-        _check_array(spec)
+        yield from _array_problems(spec)
     if spec.template is not None:
-        _check_template(spec, spec.template)
+        yield from _template_problems(spec, spec.template)
+
+
+def run_warnings(run: Run) -> list[str]:
+    """What is odd in one Run, and no fault."""
+    spec = run.spec
     return _warnings(spec) if spec.funding.sponsors or spec.funding.max_borrow_gpus is not None else []
 
 
@@ -49,12 +55,12 @@ def group_sizes(spec: RunSpec) -> tuple[int, ...]:
     return (*((group,) if whole else ()), *((rest,) if rest else ()))
 
 
-def _check_name(run: Run) -> None:
+def _name_problems(run: Run) -> Iterator[Refusal]:
     name = run.metadata.name
     longest = MAX_RUN_NAME if run.spec.array is None else MAX_ARRAY_NAME
     if len(name) > longest:
         what = "a Run" if run.spec.array is None else "a Run with an array"
-        raise wrong("metadata.name", name, f"at most {longest} characters for {what}, and it has {len(name)}")
+        yield wrong("metadata.name", name, f"at most {longest} characters for {what}, and it has {len(name)}")
 
 
 def _is_plain_gpu_run(resources: Resources) -> bool:
@@ -62,7 +68,7 @@ def _is_plain_gpu_run(resources: Resources) -> bool:
     return resources.gpu_type is not None and resources.total_gpus is not None and not stray
 
 
-def _check_resources(spec: RunSpec) -> None:
+def _resource_problems(spec: RunSpec) -> Iterator[Refusal]:
     """A run states either GPUs or pods of CPU, that wholly, and nothing of the other."""
     resources = spec.resources
     gpu = {"gpuType": resources.gpu_type, "totalGPUs": resources.total_gpus}
@@ -70,35 +76,38 @@ def _check_resources(spec: RunSpec) -> None:
     if any(value is not None for value in (*gpu.values(), resources.gpus_per_pod)):
         for name, value in cpu.items():
             if value is not None:
-                raise wrong(f"spec.resources.{name}", value, "nothing here: a run of GPUs says that in its template")
+                yield wrong(f"spec.resources.{name}", value, "nothing here: a run of GPUs says that in its template")
         wanted: dict[str, Any] = gpu
     else:
         wanted = cpu
     for name, value in wanted.items():
         if value is None:
-            raise missing(f"spec.resources.{name}", "gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod")
+            yield missing(f"spec.resources.{name}", "gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod")
         if value == 0:
-            raise wrong(f"spec.resources.{name}", value, "a quantity above 0")
+            yield wrong(f"spec.resources.{name}", value, "a quantity above 0")
     no_gpus = "nothing here: a run with pods of CPU has no GPUs"
     if spec.locality.group_gpus is not None:
-        raise wrong("spec.locality.groupGPUs", spec.locality.group_gpus, no_gpus)
+        yield wrong("spec.locality.groupGPUs", spec.locality.group_gpus, no_gpus)
     if spec.malleable is not None:
-        raise wrong("spec.malleable.minTotalGPUs", spec.min_gpus, no_gpus)
+        yield wrong("spec.malleable.minTotalGPUs", spec.min_gpus, no_gpus)
     if spec.spares:
-        raise wrong("spec.spares", spec.spares, no_gpus)
+        yield wrong("spec.spares", spec.spares, no_gpus)
 
 
-def _check_widths(spec: RunSpec) -> None:
+def _width_problems(spec: RunSpec) -> Iterator[Refusal]:
     assert spec.malleable is not None
     low, high, step = spec.min_gpus, spec.max_gpus, spec.step_gpus
     total, desired = spec.total_gpus, spec.malleable.desired_total_gpus
     group = spec.locality.group_gpus
     if low > total:
-        raise wrong("spec.malleable.minTotalGPUs", low, f"at most spec.resources.totalGPUs, {total}")
+        yield wrong("spec.malleable.minTotalGPUs", low, f"at most spec.resources.totalGPUs, {total}")
+        return  # what is not between the two is no multiple of steps from them either
     if high < total:
-        raise wrong("spec.malleable.maxTotalGPUs", high, f"at least spec.resources.totalGPUs, {total}")
+        yield wrong("spec.malleable.maxTotalGPUs", high, f"at least spec.resources.totalGPUs, {total}")
+        return
     if desired is not None and not low <= desired <= high:
-        raise wrong("spec.malleable.desiredTotalGPUs", desired, f"{low} to {high}, the run's min and max")
+        yield wrong("spec.malleable.desiredTotalGPUs", desired, f"{low} to {high}, the run's min and max")
+        return
     for field, width in (
         ("spec.resources.totalGPUs", total),
         ("spec.malleable.maxTotalGPUs", high),
@@ -106,37 +115,37 @@ def _check_widths(spec: RunSpec) -> None:
     ):
         if width is not None and (width - low) % step:
             below = width - (width - low) % step
-            raise wrong(
+            yield wrong(
                 field, width, f"minTotalGPUs, {low}, plus a multiple of stepGPUs, {step}: {below} or {below + step}"
             )
     if group:
         for field, width in (("minTotalGPUs", low), ("stepGPUs", step)):
             if width % group:
-                raise wrong(f"spec.malleable.{field}", width, f"a multiple of spec.locality.groupGPUs, {group}")
+                yield wrong(f"spec.malleable.{field}", width, f"a multiple of spec.locality.groupGPUs, {group}")
 
 
-def _check_pods(spec: RunSpec) -> None:
+def _pod_problems(spec: RunSpec) -> Iterator[Refusal]:
     pod = spec.resources.gpus_per_pod or 1
     sizes = group_sizes(spec)
     if any(size % pod for size in sizes):
         groups = " and ".join(map(str, sizes))
-        raise wrong("spec.resources.gpusPerPod", pod, f"a divisor of every group, here of {groups} GPUs")
+        yield wrong("spec.resources.gpusPerPod", pod, f"a divisor of every group, here of {groups} GPUs")
 
 
-def _check_groups(spec: RunSpec) -> None:
+def _group_problems(spec: RunSpec) -> Iterator[Refusal]:
     """So that one run cannot take the time of all others: groups as in spec §2, lowering."""
     group = spec.locality.group_gpus
     if group and -(-spec.max_gpus // group) > MAX_GROUPS:
         least = -(-spec.max_gpus // MAX_GROUPS)
-        raise wrong("spec.locality.groupGPUs", group, f"at least {least}: a run has at most {MAX_GROUPS} groups")
+        yield wrong("spec.locality.groupGPUs", group, f"at least {least}: a run has at most {MAX_GROUPS} groups")
     steps = 0 if group or spec.malleable is None else (spec.max_gpus - spec.min_gpus) // spec.step_gpus
     if steps >= MAX_GROUPS:
         least = -(-(spec.max_gpus - spec.min_gpus) // (MAX_GROUPS - 1))
         allowed = f"at least {least}: each step is a group, and a run has at most {MAX_GROUPS} groups"
-        raise wrong("spec.malleable.stepGPUs", spec.step_gpus, allowed)
+        yield wrong("spec.malleable.stepGPUs", spec.step_gpus, allowed)
 
 
-def _check_times(spec: RunSpec) -> None:
+def _time_problems(spec: RunSpec) -> Iterator[Refusal]:
     runtime = spec.runtime
     for field, value in (
         ("checkpoint", runtime.checkpoint),
@@ -144,55 +153,61 @@ def _check_times(spec: RunSpec) -> None:
         ("timeLimit", runtime.time_limit),
     ):
         if value == 0:
-            raise wrong(f"spec.runtime.{field}", value, "a duration above 0s, or leave it out")
+            yield wrong(f"spec.runtime.{field}", value, "a duration above 0s, or leave it out")
 
 
-def _check_upstreams(run: Run) -> None:
+def _upstream_problems(run: Run) -> Iterator[Refusal]:
     name, follow = run.metadata.name, run.spec.follow
     if run.spec.parent == name:
-        raise wrong("spec.parent", name, "another Run: nothing is its own parent")
+        yield wrong("spec.parent", name, "another Run: nothing is its own parent")
     seen: set[str] = set()
     for index, upstream in enumerate(follow.after if follow else ()):
         if upstream == name:
-            raise wrong(f"spec.follow.after[{index}]", upstream, "another Run: nothing follows itself")
+            yield wrong(f"spec.follow.after[{index}]", upstream, "another Run: nothing follows itself")
         if upstream in seen:
-            raise wrong(f"spec.follow.after[{index}]", upstream, "each Run once, and it is listed twice")
+            yield wrong(f"spec.follow.after[{index}]", upstream, "each Run once, and it is listed twice")
         seen.add(upstream)
 
 
-def _check_array(spec: RunSpec) -> None:
+def _array_problems(spec: RunSpec) -> Iterator[Refusal]:
     array = spec.array
     assert array is not None
     if array.count is None and array.indices is None:
-        raise missing("spec.array.count", "either count or indices")
+        yield missing("spec.array.count", "either count or indices")
     if array.count is not None and array.indices is not None:
-        raise wrong("spec.array.indices", array.indices, "either count or indices, not both")
+        yield wrong("spec.array.indices", array.indices, "either count or indices, not both")
     seen: set[int] = set()
     for position, index in enumerate(array.indices or ()):
         if index in seen:
-            raise wrong(f"spec.array.indices[{position}]", index, "each index once, and it is listed twice")
+            yield wrong(f"spec.array.indices[{position}]", index, "each index once, and it is listed twice")
         seen.add(index)
     if spec.gang is not None:
-        raise wrong("spec.gang.name", spec.gang.name, "nothing beside an array: each index of an array starts alone")
+        yield wrong("spec.gang.name", spec.gang.name, "nothing beside an array: each index of an array starts alone")
 
 
-def _check_template(spec: RunSpec, template: Mapping[str, Any]) -> None:
+def _template_problems(spec: RunSpec, template: Mapping[str, Any]) -> Iterator[Refusal]:
     pod = template.get("spec")
     if not isinstance(pod, Mapping):
-        raise wrong("spec.template.spec", pod, "a pod spec: a mapping with containers")
+        yield wrong("spec.template.spec", pod, "a pod spec: a mapping with containers")
+        return
     containers = pod.get("containers")
     if not isinstance(containers, list) or not containers or not all(isinstance(each, Mapping) for each in containers):
-        raise wrong("spec.template.spec.containers", containers, "a list of at least one container")
+        yield wrong("spec.template.spec.containers", containers, "a list of at least one container")
+        return
     for field, why in FORBIDDEN.items():
         if pod.get(field):
-            raise wrong(f"spec.template.spec.{field}", pod[field], f"to leave it out: {why}")
+            yield wrong(f"spec.template.spec.{field}", pod[field], f"to leave it out: {why}")
     sizes = (spec.resources.gpus_per_pod,) if spec.resources.gpus_per_pod else group_sizes(spec)
     for need in ("limits", "requests"):
-        stated = list(_gpus(containers, need))
+        try:
+            stated = list(_gpus(containers, need))
+        except Refusal as refusal:
+            yield refusal
+            continue
         total = sum(count for _, count in stated)
         if stated and sizes != (total,):
             given = total if len(stated) == 1 else [count for _, count in stated]
-            raise wrong(stated[0][0], given, _limits_allowed(spec, sizes))
+            yield wrong(stated[0][0], given, _limits_allowed(spec, sizes))
 
 
 def _limits_allowed(spec: RunSpec, sizes: tuple[int, ...]) -> str:

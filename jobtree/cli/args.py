@@ -6,14 +6,14 @@ Exit codes (spec §10): 0 ok; 1 refused or failed, with one sentence on stderr; 
 from __future__ import annotations
 
 import argparse
-import re
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jobtree import __version__
-from jobtree.api.errors import Refusal
+from jobtree.api.errors import Refusal, Refusals
 from jobtree.cli import show
 
 if TYPE_CHECKING:
@@ -48,8 +48,10 @@ class Options:
         With ``create`` a missing file is an empty cluster.
         """
         if self.state is None:
+            variable = f"{self.program.upper().replace(' ', '_')}_STATE"
             raise Refusal(
-                f"no cluster is named: this version works on state files only, so say `{self.program} --state FILE ...`"
+                "no cluster is named: this version works on state files only, so say "
+                f"`{self.program} --state FILE ...`, or set {variable}=FILE"
             )
         from jobtree.cluster.statefile import StateFile
 
@@ -60,7 +62,18 @@ def program(name: str, description: str, *, takes: Sequence[str]) -> tuple[argpa
     """The parser of a whole command line, and where its subcommands are declared; ``takes``: its global options."""
     parser = argparse.ArgumentParser(prog=name, parents=[_shared(takes)], description=description, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"{name} {__version__}", help="print the version")
-    return parser, parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    return parser, choice(parser)
+
+
+def choice(parser: argparse.ArgumentParser) -> Commands:
+    """Where the commands below a parser are declared; without one of them it lists them, as misuse."""
+    parser.set_defaults(handler=None, command="", takes=(), parser=parser)
+    return parser.add_subparsers(title="commands", metavar="COMMAND")
+
+
+def group(commands: Commands, name: str, summary: str) -> Commands:
+    """Declares a command of two words, such as `budgets usage`, and where its second words are declared."""
+    return choice(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."))
 
 
 def _shared(takes: Sequence[str]) -> argparse.ArgumentParser:
@@ -74,15 +87,10 @@ def _shared(takes: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def moment(text: str) -> int:
-    """argparse type: a time such as 2026-01-01T00:00:00Z, as Unix seconds."""
-    from jobtree.api.scalars import Time
+    """argparse type: a time such as 2026-01-01T00:00:00Z, a day, or a local time with its zone, as Unix seconds."""
+    from jobtree.cli import moments
 
-    return int(_scalar(Time.parse, text))
-
-
-def day(text: str) -> int:
-    """argparse type: a day such as 2026-01-01, which is its first second (UTC), or a time, as Unix seconds."""
-    return moment(f"{text}T00:00:00Z" if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
+    return _scalar(moments.moment, text)
 
 
 def span(text: str) -> int:
@@ -102,17 +110,22 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _scalar(parse: Callable[[object], int], text: str) -> int:
+def _scalar(parse: Callable[[str], int], text: str) -> int:
     try:
         return parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-LAKE: Final = "the lake: a folder, or an fsspec URL such as s3://BUCKET/PATH (default: lake beside the state file)"
+VARIABLES: Final = ("KUBECTL_RUNS_STATE", "JOBTREE_STATE")
+"""Environment variables that name the state file where ``--state`` does not; the first that says something holds."""
+LAKE: Final = "the lake: a folder, or an fsspec URL such as s3://BUCKET/PATH (default: FILE.lake beside the state file)"
 """The help of ``--lake``."""
 GLOBAL: Final[dict[str, tuple[list[str], dict[str, Any]]]] = {
-    "state": (["--state"], {"type": Path, "metavar": "FILE", "help": "work on this state file"}),
+    "state": (
+        ["--state"],
+        {"type": Path, "metavar": "FILE", "help": f"work on this state file (default: ${VARIABLES[0]})"},
+    ),
     "namespace": (["-n", "--namespace"], {"metavar": "NAME", "help": "namespace (default: default)"}),
     "output": (
         ["-o", "--output"],
@@ -124,7 +137,11 @@ GLOBAL: Final[dict[str, tuple[list[str], dict[str, Any]]]] = {
     ),
     "at": (
         ["--at"],
-        {"type": moment, "metavar": "TIME", "help": "the time to answer for (default: now)"},
+        {
+            "type": moment,
+            "metavar": "TIME",
+            "help": "the time to answer for: 2026-01-01T00:00:00Z, a day, or with a zone (default: now)",
+        },
     ),
 }
 """The global options: by name, their flags and what argparse is to know of them."""
@@ -149,7 +166,7 @@ def command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(handler=handler, command=name, takes=takes)
+    parser.set_defaults(handler=handler, command=name, takes=takes, parser=parser)
     return parser
 
 
@@ -173,7 +190,8 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         finally:
             show.flush()  # what cannot be written is to be known here, not when Python ends
     except Refusal as refusal:
-        show.complain(f"error: {' '.join(str(refusal).split())}")
+        for each in refusal.each if isinstance(refusal, Refusals) else (refusal,):
+            show.complain(f"error: {' '.join(str(each).split())}")
         return 1
     except BrokenPipeError:
         show.discard()  # the reader went away (`| head`): that is no failure
@@ -182,13 +200,19 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
 
 
 def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
-    given = parser.parse_args(argv)
+    given, stray = parser.parse_known_args(argv)
+    own: argparse.ArgumentParser = given.parser
+    if stray:
+        own.error(f"unrecognized arguments: {' '.join(stray)}")
+    if given.handler is None:
+        show.complain(own.format_help().rstrip("\n"))
+        return 2
     for name in GLOBAL:
         if hasattr(given, name) and name not in given.takes:
-            parser.error(f"{GLOBAL[name][0][-1]} means nothing to `{given.command}`; leave it out")
+            own.error(f"{GLOBAL[name][0][-1]} means nothing to `{given.command}`; leave it out")
     options = Options(
         program=parser.prog,
-        state=getattr(given, "state", None),
+        state=getattr(given, "state", None if "state" not in given.takes else named_state()),
         namespace=getattr(given, "namespace", None),
         output=getattr(given, "output", "table"),
         at=getattr(given, "at", None),
@@ -196,4 +220,9 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     try:
         return int(given.handler(options, given))
     except UsageError as error:
-        parser.error(str(error))
+        own.error(str(error))
+
+
+def named_state() -> Path | None:
+    """The state file that the environment names, if it does."""
+    return next((Path(name) for each in VARIABLES if (name := os.environ.get(each))), None)

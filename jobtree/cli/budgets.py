@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
-from jobtree.cli import show
-from jobtree.cli.args import Commands, Options, command
+from jobtree.cli import owners, show
+from jobtree.cli.args import Commands, Options, command, group
 
 if TYPE_CHECKING:
     from jobtree.api.budget import BudgetStatus
     from jobtree.world.intake import Intake
     from planner.derive import State
 
-_COLUMNS = (
+_COLUMNS: Final = (
     ("OWNED", "ownedGPUs"),
     ("SHARED", "sharedGPUs"),
     ("BORROWED", "borrowedGPUs"),
@@ -22,17 +23,21 @@ _COLUMNS = (
     ("SPARE", "spareGPUs"),
     ("HEADROOM", "headroomGPUs"),
     ("GPU-HOURS", "gpuHoursConsumed"),
+    ("GPU-HOURS LEFT", "gpuHoursLeft"),
     ("COMMITTED", "gpuHoursCommitted"),
-    ("HOURS LEFT", "headroomGPUHours"),
+    ("UNCOMMITTED", "headroomGPUHours"),
     ("CREDITS", "creditsConsumed"),
-    ("CREDITS LEFT", "headroomCredits"),
+    ("CREDITS LEFT", "creditsLeft"),
+    ("CREDITS UNCOMMITTED", "headroomCredits"),
+    ("WINDOW ENDS", "end"),
 )
+_NO_SUMS: Final = frozenset({"headroomGPUs", "end"})
+"""Columns without a total: caps overlap, so that the headroom of two is not that of both."""
 
 
 def add(commands: Commands) -> None:
     """Declares the command group."""
-    budgets = commands.add_parser("budgets", help="what Budgets carry and have left")
-    kinds = budgets.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    kinds = group(commands, "budgets", "what Budgets carry and have left")
     usage = command(
         kinds,
         "usage",
@@ -40,35 +45,70 @@ def add(commands: Commands) -> None:
         "show the use of every envelope and aggregate cap",
         example="kubectl runs --state cluster.yaml budgets usage --owner org:ai:rai:sys",
     )
-    usage.add_argument("--owner", metavar="OWNER", help="only this owner's, and what its runs borrow, per lender")
+    usage.add_argument("--owner", metavar="OWNER", help=f"only of {owners.HELP}; also what their runs borrow")
 
 
 def _usage(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
     show.set_aside(intake)
     state = _state(intake, options.time)
-    records = [record for record in _records(intake, state) if given.owner in {None, record["owner"]}]
-    loans = _loans(state, given.owner) if given.owner is not None else []
+    is_meant = owners.meant(intake, given.owner)
+    records = [record for record in _records(intake, state) if is_meant(record["owner"])]
+    loans = _loans(state, is_meant) if given.owner is not None else []
     if options.output in {"json", "yaml"}:
         show.data([*records, *loans], options.output)
         return 0
     from exporters.summary import table
 
-    columns = [column for column in _COLUMNS if any(column[1] in record for record in records)]
-    header = ("OWNER", "BUDGET/ENVELOPE", *(title for title, _ in columns))
-    rows = [
-        (record["owner"], f"{record['budget']}/{record['name']}{_mark(record)}",
-         *(_number(record.get(field)) for _, field in columns))
-        for record in records
-    ]  # fmt: skip
-    show.say(*(table(header, rows) if rows else ["No budgets found."]))
+    show.say(*(_table(records, _caps(intake)) if records else ["No budgets found."]))
     if loans:
+        header = ("BORROWER", "LENDER", "BUDGET/ENVELOPE", "GPUS", "SPARE")
         rows = [
-            (loan["lender"], f"{loan['budget']}/{loan['name']}", str(loan["borrowedGPUs"]), str(loan["spareGPUs"]))
+            (loan["owner"], loan["lender"], f"{loan['budget']}/{loan['name']}",
+             str(loan["borrowedGPUs"]), str(loan["spareGPUs"]))
             for loan in loans
-        ]
-        show.say("", f"Borrowed by {given.owner}", *table(("LENDER", "BUDGET/ENVELOPE", "GPUS", "SPARE"), rows))
+        ]  # fmt: skip
+        show.say("", f"Borrowed by {given.owner}", *table(header, rows))
     return 0
+
+
+def _caps(intake: Intake) -> dict[tuple[str, str, str], tuple[Any, Any, Any]]:
+    """(budget, kind, name) → most GPU-hours, most credits and the window's end, each None where there is none."""
+    caps: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {}
+    for budget in intake.budgets:
+        for envelope in budget.spec.envelopes:
+            key = (budget.name, "Envelope", envelope.name)
+            caps[key] = (envelope.max_gpu_hours, envelope.max_credits, envelope.end)
+        for cap in budget.spec.aggregate_caps:
+            caps[budget.name, "AggregateCap", cap.name] = (cap.max_gpu_hours, cap.max_credits, None)
+    return caps
+
+
+def _table(records: list[dict[str, Any]], caps: dict[tuple[str, str, str], tuple[Any, Any, Any]]) -> list[str]:
+    """A row for each record, and their sums; a column that no row has a number for is left out."""
+    from exporters.summary import table
+
+    rows = []
+    for record in records:
+        hours, credit, end = caps[record["budget"], record["kind"], record["name"]]
+        left = {
+            "gpuHoursLeft": None if hours is None else max(0, hours - record["gpuHoursConsumed"]),
+            "creditsLeft": None if credit is None else max(0, credit - record["creditsConsumed"]),
+            "end": None if end is None else str(end),
+        }
+        rows.append(record | {key: value for key, value in left.items() if value is not None})
+    columns = [column for column in _COLUMNS if any(column[1] in row for row in rows)]
+    lines = [
+        (row["owner"], f"{row['budget']}/{row['name']}{_mark(row)}", *(_number(row.get(field)) for _, field in columns))
+        for row in rows
+    ]
+    counted = [row for row in rows if row["kind"] == "Envelope"]  # an aggregate cap counts the same GPUs once more
+    if len(counted) > 1:
+        sums = [
+            _number(None if field in _NO_SUMS else sum(row.get(field, 0) for row in counted)) for _, field in columns
+        ]
+        lines.append(("TOTAL", "", *sums))
+    return table(("OWNER", "BUDGET/ENVELOPE", *(title for title, _ in columns)), lines)
 
 
 def _state(intake: Intake, at: int) -> State:
@@ -104,14 +144,14 @@ def _statuses(state: State) -> dict[str, BudgetStatus]:
     return budget_statuses(state.book, leases, state.funded.classes, state.spent, state.taken, left, state.node_site)
 
 
-def _loans(state: State, owner: str) -> list[dict[str, Any]]:
-    """What the owner's runs hold on loan, per lender and envelope; spares apart, as in a Budget's status."""
+def _loans(state: State, is_meant: Callable[[str], bool]) -> list[dict[str, Any]]:
+    """What runs of these owners hold on loan, per borrower, lender and envelope; spares apart, as in a status."""
     from exporters.nodelist import by_names
 
-    gpus: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    gpus: dict[tuple[str, str, str, str], Counter[str]] = defaultdict(Counter)
     for lease in (lease for held in state.held.values() for lease in held):
-        if lease.run_owner == owner and state.funded.classes.get((lease.namespace, lease.name)) == "borrowed":
-            key = lease.owner, lease.budget, lease.envelope_name
+        if is_meant(lease.run_owner) and state.funded.classes.get((lease.namespace, lease.name)) == "borrowed":
+            key = lease.run_owner, lease.owner, lease.budget, lease.envelope_name
             gpus[key]["borrowedGPUs" if lease.active else "spareGPUs"] += lease.gpus
     return [
         {
@@ -123,7 +163,7 @@ def _loans(state: State, owner: str) -> list[dict[str, Any]]:
             "borrowedGPUs": count["borrowedGPUs"],
             "spareGPUs": count["spareGPUs"],
         }
-        for (lender, budget, envelope), count in sorted(gpus.items(), key=lambda item: by_names(item[0]))
+        for (owner, lender, budget, envelope), count in sorted(gpus.items(), key=lambda item: by_names(item[0]))
     ]
 
 
@@ -131,5 +171,5 @@ def _mark(record: dict[str, Any]) -> str:
     return " (aggregate)" if record["kind"] == "AggregateCap" else ""
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.2f}"
+def _number(value: float | str | None) -> str:
+    return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -1,9 +1,9 @@
-"""Commands that change one run: `cancel`, `complete`, `suspend`, `resume`, `shrink`."""
+"""Commands that change runs: `cancel`, `complete`, `suspend`, `resume` (several at once), `shrink`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobtree.api.errors import Refusal
@@ -17,19 +17,17 @@ if TYPE_CHECKING:
 Change = tuple[dict[str, Any] | None, str]
 """A merge patch of the run (None: nothing to do), and what it does to it."""
 
-_TERMINAL = {"Completed", "Failed"}
-
 
 def add(commands: Commands) -> None:
     """Declares the commands."""
     for name, handler, summary in (
-        ("cancel", _cancel, "end a run for good"),
-        ("suspend", _suspend, "take a run off its GPUs until it is resumed"),
-        ("resume", _resume, "let a suspended run wait for GPUs again"),
-        ("complete", _complete, "mark a run complete (state files only, where no pods can say so)"),
+        ("cancel", _cancel, "end runs for good, all that are named or none"),
+        ("suspend", _suspend, "take runs off their GPUs until they are resumed, all or none"),
+        ("resume", _resume, "let suspended runs wait for GPUs again, all or none"),
+        ("complete", _complete, "mark runs complete, all or none (state files only, where no pods can say so)"),
     ):
         parser = command(commands, name, handler, summary, example=f"kubectl runs --state cluster.yaml {name} train-32")
-        parser.add_argument("run", metavar="RUN")
+        parser.add_argument("run", nargs="+", metavar="RUN")
     shrink = command(
         commands,
         "shrink",
@@ -53,12 +51,12 @@ def _resume(options: Options, given: argparse.Namespace) -> int:
     return _set_state(options, given.run, "Active", "resumed")
 
 
-def _set_state(options: Options, name: str, state: str, word: str) -> int:
+def _set_state(options: Options, names: Sequence[str], state: str, word: str) -> int:
     def made(run: Run, _intake: Intake) -> Change:
         refuse_terminal(run)
         return (None if run.spec.state == state else {"spec": {"state": state}}), word
 
-    return change(options, name, made)
+    return change(options, names, made)
 
 
 def _complete(options: Options, given: argparse.Namespace) -> int:
@@ -91,30 +89,39 @@ def _shrink(options: Options, given: argparse.Namespace) -> int:
             "spec": {"malleable": {"desiredTotalGPUs": desired}}
         }, f"wants {desired} GPUs from now on, and keeps {width} until cycles shrink running work"
 
-    return change(options, given.run, made)
+    return change(options, [given.run], made)
 
 
-def change(options: Options, name: str, make: Callable[[Run, Intake], Change]) -> int:
-    """Reads, makes the patch of the run as it is now (None: nothing to do), writes it, and says so or prints it."""
+def change(options: Options, names: Sequence[str], make: Callable[[Run, Intake], Change]) -> int:
+    """Reads, makes the patch of each run as it is now, writes all of them or none, and says so or prints them.
+
+    ``make``: raises Refusal where the run cannot be changed so.
+    """
     from jobtree.cluster.protocol import Ref, Write
 
     cluster = options.cluster()
     with cluster.hold():
         intake = cluster.read()
-        run = lookup.find_run(intake, name, options.namespace)
-        patch, word = make(run, intake)
-        if patch is not None:
-            cluster.write([Write("patch", Ref("Run", run.namespace, run.name), patch)], intake.revision)
+        found = [lookup.find_run(intake, name, options.namespace) for name in names]
+        runs = list({run.subject: run for run in found}.values())
+        made = [(run, *make(run, intake)) for run in runs]
+        writes = [
+            Write("patch", Ref("Run", run.namespace, run.name), patch) for run, patch, _ in made if patch is not None
+        ]
+        if writes:
+            cluster.write(writes, intake.revision)
     if options.output in {"json", "yaml"}:
         from exporters.plain import document
 
-        show.data(document(lookup.find_run(cluster.read(), run.name, run.namespace)), options.output)
+        after = cluster.read()
+        shown = [document(lookup.find_run(after, run.name, run.namespace)) for run in runs]
+        show.data(shown[0] if len(names) == 1 else show.listing(shown), options.output)
         return 0
-    show.say(f"{run.subject} {word if patch is not None else 'unchanged'}")
+    show.say(*(f"{run.subject} {word if patch is not None else 'unchanged'}" for run, patch, word in made))
     return 0
 
 
 def refuse_terminal(run: Run) -> None:
     """Raises Refusal where the run has come to its end."""
-    if lookup.phase(run) in _TERMINAL:
+    if lookup.phase(run) in lookup.TERMINAL:
         raise Refusal(f"{run.subject} is {lookup.phase(run)} already; submit it again under another name")

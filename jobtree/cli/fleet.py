@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from jobtree.api.base import json_name
 from jobtree.api.errors import Refusal
 from jobtree.cli import show
 from jobtree.cli.args import Commands, Options, command
@@ -14,7 +15,7 @@ from jobtree.cli.args import Commands, Options, command
 if TYPE_CHECKING:
     from jobtree.world.intake import Intake
 
-_TITLES = {"largestGroup": "LARGEST GROUP"}
+_TITLES = {"largestGroup": "LARGEST GROUP", "leftOut": "LEFT OUT"}
 _ALL = ""
 
 
@@ -40,8 +41,9 @@ def add(commands: Commands) -> None:
 class Gpus:
     """GPUs of some nodes, each counted once: who holds it comes before the state of its node.
 
-    ``cordoned``: on nodes that take nothing new for now (cordoned, NotReady, going); ``failed``: on nodes out of
-    service, or NotReady for longer than Policy's `failure.notReadyAfter`.
+    ``left_out``: on nodes without a flavor, which no cycle plans with; ``cordoned``: on nodes that take nothing new for
+    now (cordoned, NotReady, going); ``failed``: on nodes out of service, or NotReady for longer than Policy's
+    `failure.notReadyAfter`.
     """
 
     total: int = 0
@@ -50,6 +52,7 @@ class Gpus:
     foreign: int = 0
     cordoned: int = 0
     failed: int = 0
+    left_out: int = 0
     free: int = 0
 
     def add(self, other: Gpus) -> None:
@@ -57,9 +60,14 @@ class Gpus:
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
+    def record(self) -> dict[str, int]:
+        """The counts as `-o json` names them."""
+        return {json_name(field.name): getattr(self, field.name) for field in fields(self)}
+
 
 def _fleet(options: Options, given: argparse.Namespace) -> int:
-    from exporters.nodelist import natural
+    from exporters.nodelist import compress, natural
+    from jobtree.api import Policy
 
     intake = options.cluster().read()
     show.set_aside(intake)
@@ -82,9 +90,14 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
         return 0
     from exporters.summary import table
 
+    if not any(record["leftOut"] for record in records):
+        records = [{key: value for key, value in record.items() if key != "leftOut"} for record in records]
     header = tuple(_TITLES.get(key, key.upper()) for key in records[0]) if records else ()
     lines = table(header, [[str(value) for value in record.values()] for record in records]) if records else []
     show.say(*lines or ["No nodes found."])
+    if left_out := [row["node"] for row in rows if row["flavor"] == "-" and row["gpus"].total]:
+        label = (intake.policy or Policy()).spec.topology.labels.flavor
+        show.say("", f"left out: no {label} label: {compress(left_out)}")
     return 0
 
 
@@ -113,7 +126,9 @@ def _rows(intake: Intake, at: int) -> list[dict[str, Any]]:
         last_ready = since[i]
         gone = last_ready is not None and at - last_ready > patience
         state = "failed" if gone or out_of_service[i] else "free" if fleet.takes_work[i] else "cordoned"
-        setattr(gpus, state, rest)
+        setattr(gpus, state if fleet.flavor[i] else "left_out", rest)
+        if not total and not fleet.flavor[i]:
+            continue  # a node without GPUs is none of the fleet
         rows.append({"flavor": fleet.flavor[i] or "-", "domain": domains[name], "node": name, "gpus": gpus})
     return rows
 
@@ -138,6 +153,6 @@ def _grouped(rows: list[dict[str, Any]], by: list[str]) -> list[dict[str, Any]]:
         sums[key].add(row["gpus"])
         free[key][row["domain"]] += row["gpus"].free
     return [
-        {**dict(zip(by, key, strict=True)), **vars(sums[key]), "largestGroup": max(free[key].values())}
+        {**dict(zip(by, key, strict=True)), **sums[key].record(), "largestGroup": max(free[key].values())}
         for key in sorted(sums, key=lambda key: [natural(part) for part in key])
     ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from exporters.nodelist import natural
+from jobtree.api.base import ANNOTATION_COMPLETED
 from jobtree.api.errors import Refusal
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from jobtree.world.intake import Intake
 
 RunKey = tuple[str, str]
+
+TERMINAL: Final = frozenset({"Completed", "Failed"})
+"""Phases that a run does not leave."""
 
 #: The condition that speaks for each phase.
 _SPEAKS = {
@@ -89,3 +93,22 @@ def speaker(run: Run) -> Condition | None:
 def wanted(run: Run) -> int:
     """The width that the run asks for now: what it grows towards once it runs, else what it may start with."""
     return run.spec.desired_gpus if phase(run) == "Running" else run.spec.total_gpus
+
+
+def underway(run: Run, leases: Sequence[Lease]) -> str:
+    """What the next cycle will do with the run because it was asked to, empty where that is done or nothing was asked.
+
+    ``leases``: the open ones that it holds.
+    """
+    said = speaker(run)
+    if phase(run) in TERMINAL:
+        asked = ""
+    elif ANNOTATION_COMPLETED in run.metadata.annotations:
+        asked = "completing"
+    elif run.spec.state == "Cancelled":
+        asked = "cancelling"
+    elif run.spec.state == "Suspended":
+        asked = "suspending" if leases or not said or said.reason != "Suspended" else ""
+    else:
+        asked = "resuming" if said and said.reason == "Suspended" else ""
+    return f"{asked} at the next cycle" if asked else ""

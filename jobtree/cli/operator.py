@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
-from jobtree.cli import args, files, progress, report, show
+from jobtree.cli import args, files, jump, progress, report, show
 from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def _add_cycle(commands: Commands) -> None:
     cycle = command(commands, "cycle", _cycle, "run planning cycles", takes=_TAKES, example=example)
     cycle.add_argument("--every", type=args.span, metavar="SPAN", help="a cycle each SPAN, such as 10s")
     cycle.add_argument("--for", dest="span", type=args.span, metavar="SPAN", help="for so long, such as 50s")
+    cycle.add_argument("--yes", action="store_true", help="do not ask before a cycle that jumps far and ends runs")
     _add_lake(cycle)
 
 
@@ -61,7 +62,7 @@ def _add_apply(commands: Commands) -> None:
 
 def _add_replay(commands: Commands) -> None:
     summary = "plan a stored snapshot again and compare with the stored plan, byte for byte"
-    example = "jobtree replay lake/cycles/date=2026-01-01/20260101T000000Z.json"
+    example = "jobtree replay cluster.yaml.lake/cycles/date=2026-01-01/20260101T000000Z.json"
     replay = command(commands, "replay", _replay, summary, takes=(), example=example)
     replay.add_argument("manifest", metavar="MANIFEST", help="the cycle's manifest in the lake")
 
@@ -94,6 +95,8 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     lake = _lake(options, given.lake)
     with collector_paused():  # to the end: it would begin with a walk over all that a cycle leaves behind
         cluster = options.cluster()
+        if options.at is None:
+            jump.agree(cluster.read(), int(cluster.at), yes=given.yes)
         for at in times(options.at, given.every, given.span):
             cluster.at = Time(at)
             with cluster.hold(), progress.shown() as on_phase:
@@ -213,12 +216,12 @@ def _compact(options: Options, given: argparse.Namespace) -> int:
 
 def _lake(options: Options, folder: str | None) -> Lake:
     """The lake: as given, else beside the state file, whose name is that of its cluster."""
-    from exporters.lake import Lake
+    from exporters.lake import Lake, beside
 
     if folder is None and options.state is None:
         options.cluster()  # says that no cluster is named
     state = options.state or Path()
-    return Lake(folder if folder is not None else str(state.parent / "lake"), state.name or None)
+    return Lake(folder if folder is not None else str(beside(state)), state.name or None)
 
 
 def _warn(plan: Plan) -> None:

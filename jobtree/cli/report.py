@@ -30,8 +30,8 @@ def add(commands: Commands) -> None:
         help="its name, or the file of your own SQL, as mine.sql (default: list them)",
     )
     report.add_argument("--lake", metavar="DIR", help=args.LAKE)
-    report.add_argument("--since", type=args.day, metavar="TIME", help="from this day or time on (default: all)")
-    report.add_argument("--until", type=args.day, metavar="TIME", help="up to this day or time, itself left out")
+    report.add_argument("--since", type=args.moment, metavar="TIME", help="from this day or time on (default: all)")
+    report.add_argument("--until", type=args.moment, metavar="TIME", help="up to this day or time, itself left out")
     report.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a setting of the report"
     )
@@ -70,7 +70,7 @@ def _report(options: Options, given: argparse.Namespace) -> int:
 
 def _lake(options: Options, folder: str | None) -> Path:
     """The lake: as given, else beside the state file. Raises Refusal where it is not that state file's."""
-    from exporters.lake import Lake
+    from exporters.lake import Lake, beside
 
     state = options.state
     if folder is None:
@@ -78,7 +78,7 @@ def _lake(options: Options, folder: str | None) -> Path:
             raise Refusal(
                 "no lake is named; say `jobtree report --lake DIR ...`, or --state FILE for the one beside it"
             )
-        folder = str(state.parent / "lake")
+        folder = str(beside(state))
     lake = Lake(folder, None if state is None else state.name)
     lake.refuse_stranger()
     return lake.root

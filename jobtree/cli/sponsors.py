@@ -9,7 +9,7 @@ import msgspec
 
 from jobtree.api.errors import Refusal
 from jobtree.cli import control, lookup, show
-from jobtree.cli.args import Commands, Options, command
+from jobtree.cli.args import Commands, Options, command, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def add(commands: Commands) -> None:
     """Declares the command group."""
-    sponsors = commands.add_parser("sponsors", help="list or add the owners that may lend to a run")
-    kinds = sponsors.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    kinds = group(commands, "sponsors", "list or add the owners that may lend to a run")
     listed = command(
         kinds,
         "list",
@@ -142,7 +141,7 @@ def _add(options: Options, given: argparse.Namespace) -> int:
         patch: dict[str, Any] = {"spec": {"funding": {"sponsors": [str(each) for each in (*sponsors, owner)]}}}
         return (None if owner in sponsors else patch), f"lists {owner} as a sponsor"
 
-    return control.change(options, given.run, made)
+    return control.change(options, [given.run], made)
 
 
 def _warn_of_own_rule(run: Run) -> None:

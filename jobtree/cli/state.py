@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
+from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
-from jobtree.api.scalars import Time
-from jobtree.cli import lookup, show
+from jobtree.api.run import Phase
+from jobtree.api.scalars import DAY, Time
+from jobtree.cli import lookup, owners, show
 from jobtree.cli.args import Commands, Options, command
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
+    from jobtree.world.intake import Intake
 
+KEPT: Final = DAY
+"""Seconds for which `state` lists a run that has ended."""
 _SLURM = {"Pending": "PD", "Waiting": "PD", "Running": "R", "Completed": "CD", "Failed": "F"}
 _SLURM_FAILURES = {"Cancelled": "CA", "TimeLimit": "TO"}
 
@@ -24,8 +30,12 @@ def add(commands: Commands) -> None:
         commands, "state", _state, "list runs", example="kubectl runs --state cluster.yaml state --all -o wide"
     )
     which = state.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="in every namespace")
-    which.add_argument("--owner", metavar="OWNER", help="of this owner, in every namespace")
+    which.add_argument("--all", action="store_true", help="in every namespace, and those that ended over a day ago")
+    which.add_argument("--owner", metavar="OWNER", help=f"in every namespace, of {owners.HELP}")
+    state.add_argument(
+        "--phase", action="append", choices=get_args(Phase), metavar="PHASE",
+        help=f"only those that are {', '.join(get_args(Phase))}, however long ago; may be given several times",
+    )  # fmt: skip
     leases = command(
         commands,
         "leases",
@@ -34,7 +44,7 @@ def add(commands: Commands) -> None:
         example="kubectl runs --state cluster.yaml leases --owner org:ai",
     )
     leases.add_argument("run", nargs="?", metavar="RUN", help="only of this run")
-    leases.add_argument("--owner", metavar="OWNER", help="only where the run or the payer is of this owner")
+    leases.add_argument("--owner", metavar="OWNER", help=f"only where the run or the payer is of {owners.HELP}")
     leases.add_argument("--envelope", metavar="BUDGET/ENVELOPE", help="only those that this envelope pays")
 
 
@@ -53,11 +63,19 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
     show.set_aside(intake)
     everywhere = given.all or given.owner is not None
+    is_meant = owners.meant(intake, given.owner)
     runs = [
         run
         for run in intake.runs
-        if (everywhere or run.namespace == (options.namespace or "default")) and given.owner in {None, run.spec.owner}
+        if (everywhere or run.namespace == (options.namespace or "default"))
+        and is_meant(run.spec.owner)
+        and (given.phase is None or lookup.phase(run) in given.phase)
     ]
+    whole = given.all or given.phase is not None
+    listed = runs if whole else [run for run in runs if not _is_long_over(run, options.time)]
+    if hidden := len(runs) - len(listed):
+        show.complain(f"{counted(hidden, 'run')} that ended over a day ago left out: --all or --phase lists them")
+    runs = listed
     runs.sort(key=lambda run: by_names((run.namespace, run.name)))
     if options.output in {"json", "yaml"}:
         show.data(show.listing([document(run) for run in runs]), options.output)
@@ -72,14 +90,32 @@ def _state(options: Options, given: argparse.Namespace) -> int:
         place = [run.namespace] if everywhere else []
         rows.append(
             (*place, run.name, run.spec.owner, run.spec.resources.gpu_type or "cpu", lookup.phase(run), *code,
-             _width(run, leases), _age(run, options.time), nodes or "-", (said and said.reason) or "-", _eta(run))
+             _width(run, leases), _age(run, options.time), nodes or "-",
+             lookup.underway(run, leases) or (said and said.reason) or "-", _eta(run))
         )  # fmt: skip
     code = ["ST"] if options.output == "wide" else []
     place = ["NAMESPACE"] if everywhere else []
     header = (*place, "NAME", "OWNER", "FLAVOR", "PHASE", *code, "WIDTH", "AGE", "NODES", "REASON", "ETA")
-    where = "" if everywhere else f" in namespace {options.namespace or 'default'}"
-    show.say(*(table(header, rows) if rows else [f"No runs found{where}."]))
+    show.say(*(table(header, rows) if rows else [_none(options, given, intake)]))
     return 0
+
+
+def _is_long_over(run: Run, at: int) -> bool:
+    ended = run.status.ended
+    return lookup.phase(run) in lookup.TERMINAL and ended is not None and at - ended > KEPT
+
+
+def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
+    """What to say where no run is listed, and where there are some."""
+    kind = f"{' or '.join(given.phase)} runs" if given.phase else "runs"
+    if given.owner is not None:
+        return f"No {kind} of {given.owner}."
+    here = options.namespace or "default"
+    elsewhere = Counter(run.namespace for run in intake.runs if run.namespace != here)
+    if given.all or not elsewhere:
+        return f"No {kind} found{'' if given.all else f' in namespace {here}'}."
+    others = counted(len(elsewhere), "other namespace")
+    return f"No {kind}: none in {here}; {elsewhere.total()} in {others}: --all or -n"
 
 
 def _width(run: Run, leases: list[Lease]) -> str:
@@ -112,7 +148,8 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     elif options.namespace is not None:
         leases = [lease for lease in leases if lease.namespace == options.namespace]
     if given.owner is not None:
-        leases = [lease for lease in leases if given.owner in {lease.spec.owner, lease.spec.run_owner}]
+        is_meant = owners.meant(intake, given.owner)
+        leases = [lease for lease in leases if is_meant(lease.spec.owner) or is_meant(lease.spec.run_owner)]
     if given.envelope is not None:
         known = {f"{budget.name}/{envelope.name}" for budget in intake.budgets for envelope in budget.spec.envelopes}
         if given.envelope not in known | {payer(lease) for lease in leases}:

@@ -1,28 +1,23 @@
-"""`submit`: Runs, Budgets and a Policy into the cluster, all or none."""
+"""`submit`: Runs, Budgets, a Policy and, for a state file, Nodes into the cluster, all or none."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobtree.api.core import Node
 from jobtree.api.errors import Refusal
-from jobtree.cli import files, lookup, show
+from jobtree.cli import lookup, manifests, nodes, show
 from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
     from jobtree.api import KindObject
+    from jobtree.cli.manifests import Manifest
     from jobtree.cluster.protocol import Write
     from jobtree.cluster.statefile import StateFile
-    from jobtree.world.intake import Intake, Key
-
-Manifest = tuple[dict[str, Any], "KindObject"]
-"""An object as it was written, and as it was understood."""
-
-_SUBMITTED = ("Run", "Budget", "Policy")
+    from jobtree.world.intake import Intake
 
 
 def add(commands: Commands) -> None:
@@ -31,7 +26,7 @@ def add(commands: Commands) -> None:
         commands,
         "submit",
         _submit,
-        "submit Runs, Budgets and a Policy: all of them or none",
+        "submit Runs, Budgets, a Policy and, to a file, Nodes: all of them or none",
         example="kubectl runs --state cluster.yaml submit -f resnet-small.yaml",
     )
     submit.add_argument(
@@ -45,42 +40,61 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Run
 
     cluster = options.cluster(create=True)
-    given_objects = [each for file in given.filenames for each in manifests(file, options.namespace, given.follow)]
-    items = [item for _, item in given_objects]
-    if not items:
-        raise Refusal(f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join(_SUBMITTED)}")
+    found = manifests.read(given.filenames, options.namespace, follow=given.follow, nodes=True)
+    if not found:
+        raise Refusal(
+            f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join((*manifests.KINDS, 'Node'))}"
+        )
+    items = [each.item for each in found if not isinstance(each.item, Node)]
     structured = options.output in {"json", "yaml"}
     if not structured:
         start_planner()
     with cluster.hold():
-        intake, broken = _read(cluster, items)
-        show.warn([*check(intake, items), *_strange_flavors(intake, items)])
+        intake, broken = _read(cluster, found)
+        fleet = nodes.joined(intake, found)
+        show.warn([*check(intake, found), *nodes.check(fleet, found), *_strange_flavors(fleet, items)])
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
+        there = {node.metadata.name: node for node in intake.nodes}
         outcomes = [
-            _replacement(value, item) if item.subject in broken else _outcome(stored.get(item.subject), value, item)
-            for value, item in given_objects
+            nodes.outcome(there.get(each.item.metadata.name), each, options.time)
+            if isinstance(each.item, Node)
+            else _replacement(each.value, each.item)
+            if each.subject in broken
+            else _outcome(stored.get(each.subject), each.value, each.item)
+            for each in found
         ]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
     if structured:
         from exporters.plain import document
 
         after = _objects(cluster.read())
-        show.data(show.listing([document(after.get(item.subject, item)) for item in items]), options.output)
+        show.data(
+            show.listing(
+                [
+                    each.value if isinstance(each.item, Node) else document(after.get(each.subject, each.item))
+                    for each in found
+                ]
+            ),
+            options.output,
+        )
         return 0
-    show.say(*(f"{item.subject} {word}" for item, (word, _) in zip(items, outcomes, strict=True)))
+    words = [(each, word) for each, (word, _) in zip(found, outcomes, strict=True)]
+    show.say(*nodes.said([(each.item.metadata.name, word) for each, word in words if isinstance(each.item, Node)]))
+    show.say(*(f"{each.subject} {word}" for each, word in words if not isinstance(each.item, Node)))
     _next_cycle(options, [item for item in items if isinstance(item, Run)])
     return 0
 
 
-def _read(cluster: StateFile, items: Sequence[KindObject]) -> tuple[Intake, set[str]]:
+def _read(cluster: StateFile, items: Sequence[Manifest]) -> tuple[Intake, set[str]]:
     """What is there, and the subjects of what is there and cannot be used: it is replaced where it is submitted.
 
     Raises Refusal for a broken Policy, unless another takes its place.
     """
+    from jobtree.api import Policy
     from jobtree.world.intake import POLICY
 
-    policy = next((item.subject for item in items if item.kind == "Policy"), None)
+    policy = next((each.subject for each in items if isinstance(each.item, Policy)), None)
     broken = set()
     try:
         intake = cluster.read()
@@ -92,67 +106,16 @@ def _read(cluster: StateFile, items: Sequence[KindObject]) -> tuple[Intake, set[
     return intake, broken | {notice.subject for notice in intake.quarantined}
 
 
-def manifests(file: str, namespace: str | None, follow: str | None = None) -> list[Manifest]:
-    """The objects of one file, in its order. Raises Refusal, naming the file, for what cannot be submitted."""
-    from jobtree.api import API_VERSION, GROUP, decode
-    from jobtree.api.core import Node, Pod
-    from jobtree.api.errors import missing, wrong
-    from jobtree.cluster.document import parse
-
-    data = sys.stdin.buffer.read() if file == "-" else files.read(Path(file))
-    try:
-        found = []
-        for document in parse(data).documents():
-            kind = document.key.kind
-            if kind not in _SUBMITTED:
-                raise Refusal(f"{document.key} cannot be submitted; allowed are {', '.join(_SUBMITTED)}")
-            value = document.value()
-            if document.key.group != GROUP:
-                said = value.get("apiVersion")
-                refusal = wrong("apiVersion", said, API_VERSION) if said else missing("apiVersion", API_VERSION)
-                raise refusal.about(str(document.key))
-            value = _placed(value, document.key, namespace)
-            if follow is not None and kind == "Run":
-                _add_follow(value, follow)
-            item = decode(kind, value)
-            assert not isinstance(item, Node | Pod), "only kinds of the group are submitted"
-            found.append((value, item))
-    except Refusal as refusal:
-        raise refusal if refusal.subject else refusal.about(file) from None
-    return found
-
-
-def _placed(value: dict[str, Any], key: Key, namespace: str | None) -> dict[str, Any]:
-    """The object without a status (cycles write that), a Run in its namespace: its own, else ``-n``'s, else default.
-
-    Raises Refusal where the two differ.
-    """
-    value.pop("status", None)
-    if key.kind != "Run" or not isinstance(value.get("metadata"), dict):
-        return value
-    own = value["metadata"].get("namespace")
-    if own and namespace and own != namespace:
-        raise Refusal(f"{key} says namespace {own}, and -n says {namespace}; say one of them")
-    return {**value, "metadata": {**value["metadata"], "namespace": own or namespace or "default"}}
-
-
-def _add_follow(value: dict[str, Any], upstream: str) -> None:
-    spec = value.get("spec")
-    if isinstance(spec, dict):
-        follow = spec.setdefault("follow", {})
-        if isinstance(follow, dict):
-            follow["after"] = [*(each for each in follow.get("after", []) if each != upstream), upstream]
-
-
-def check(intake: Intake, items: Sequence[KindObject]) -> list[str]:
+def check(intake: Intake, found: Sequence[Manifest]) -> list[str]:
     """Warnings. Raises Refusal where an object, or the set with what is there already, breaks a rule."""
     from jobtree.api import Budget, Run
     from jobtree.api.rules import check_object, check_set
 
-    subjects = [item.subject for item in items]
+    subjects = [each.subject for each in found]
     twice = next((subject for subject in subjects if subjects.count(subject) > 1), None)
     if twice is not None:
         raise Refusal(f"{twice} is submitted twice; remove one of the two")
+    items = [each.item for each in found if not isinstance(each.item, Node)]
     warnings = [warning for item in items for warning in check_object(item)]
     together: list[KindObject] = [item for item in items if isinstance(item, Budget | Run)]
     together += [budget for budget in intake.budgets if budget.subject not in subjects]

@@ -126,12 +126,14 @@ def _compare(intake: Intake, other: Intake, edits: Iterable[Edit], at: int) -> D
 def _with_files(intake: Intake, files: Sequence[str], options: Options) -> tuple[Intake, list[str]]:
     """The intake with the objects of files in place of those of their names; what they are, in words."""
     from jobtree.api import Budget, Policy, Run
-    from jobtree.cli import submit
+    from jobtree.api.core import Node
+    from jobtree.cli import manifests, submit
 
-    items = [item for file in files for _, item in submit.manifests(file, options.namespace)]
+    found = manifests.read(files, options.namespace)
+    items = [each.item for each in found if not isinstance(each.item, Node)]
     if not items:
         return intake, []
-    show.warn(submit.check(intake, items))
+    show.warn(submit.check(intake, found))
     runs = _placed(intake.runs, [item for item in items if isinstance(item, Run)], options.time)
     budgets = _placed(intake.budgets, [item for item in items if isinstance(item, Budget)], options.time)
     policy = next((item for item in items if isinstance(item, Policy)), intake.policy)

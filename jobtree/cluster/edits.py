@@ -135,10 +135,16 @@ def _named(key: Key, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace(text: StateText, key: Key, write: Write, at: Time) -> None:
-    """Puts an object in place of one that cannot be used; so what may not change otherwise may change here."""
+    """Puts an object in place of one that cannot be used; so what may not change otherwise may change here.
+
+    A Node, whose status is no cycle's, is replaced whole.
+    """
     there = text.by_key.get(key)
     if there is None:
         _create(text, key, write, at)
+        return
+    if key.group != GROUP:
+        text.replace(key, _named(key, write.body))
         return
     after = mending.kept(there[1], _named(key, write.body))
     _stamp(key, after["metadata"], at)

@@ -32,7 +32,8 @@ class Write(msgspec.Struct, frozen=True):
     ``patch``: ``body`` is a merge patch; with ``subresource="status"`` only its ``status`` counts, and
     without it has none.
     ``replace``: ``body`` is the whole object without a status, in place of one that cannot be used; what can be read of
-    that one's status, labels and annotations stays, as do its uid and creation time. Where none is, it is created.
+    that one's status, labels and annotations stays, as do its uid and creation time. Where none is, it is created. Of a
+    Node ``body`` is all of it.
     ``delete``: ``body`` is empty; it is no error if the object is gone.
     """
 

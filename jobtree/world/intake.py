@@ -285,7 +285,7 @@ class _Reading:
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
         for each, message in holdings.odd(*(self.found[kind].values() for kind in ("Lease", "Budget", "Run"))):
             self._warn(Key(GROUP, each.kind, each.namespace, each.name), [message])
-        if self.policy() is None:
+        if self.policy() is None and not self.found["Plan"]:  # said at the first cycle, which leaves a Plan
             self._warn(POLICY, ["there is none: the built-in defaults hold"])
         return Intake(
             revision=self.revision,

@@ -119,8 +119,6 @@ def test_what_is_not_ours_stays_as_it_was_written(world: World) -> None:
         ["shrink", "fixed", "--by", "two"],
         ["watch"],
         ["submit"],
-        ["budgets"],
-        ["sponsors"],
         ["state", "-o", "xml"],
         ["state", "--at", "yesterday"],
         ["completion", "tcsh"],

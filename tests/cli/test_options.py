@@ -33,8 +33,10 @@ def test_both_programs_say_their_version() -> None:
 def test_an_option_that_means_nothing_is_misuse(option: list[str], command: list[str]) -> None:
     before, after = jobtree(*option, *command), jobtree(*command, *option)
     assert (before.code, after.code) == (2, 2)
-    assert before.err.splitlines()[-1] == (f"jobtree: error: {option[0]} means nothing to `{command[0]}`; leave it out")
-    assert after.err.splitlines()[-1] == f"jobtree: error: unrecognized arguments: {' '.join(option)}"
+    assert before.err.splitlines()[-1] == (
+        f"jobtree {command[0]}: error: {option[0]} means nothing to `{command[0]}`; leave it out"
+    )
+    assert after.err.splitlines()[-1] == f"jobtree {command[0]}: error: unrecognized arguments: {' '.join(option)}"
 
 
 @pytest.mark.parametrize("option", [["-o", "json"], ["-n", "x"]])

@@ -123,7 +123,9 @@ def test_state_as_json_and_yaml_are_the_objects_themselves(world: World) -> None
 
 
 def test_an_empty_namespace_is_said(world: World) -> None:
-    assert world.runs("state", "-n", "nobody").ok().out == "No runs found in namespace nobody.\n"
+    assert world.runs("state", "-n", "nobody").ok().out == (
+        "No runs: none in nobody; 9 in 2 other namespaces: --all or -n\n"
+    )
     assert world.runs("leases", "-n", "nobody").ok().out == "No leases found.\n"
 
 
@@ -177,8 +179,8 @@ def test_every_gpu_of_the_fleet_is_counted_once(world: World) -> None:
         "H100-80GB   B        b02    4       0        0       2         0          0        2      2\n"
     )
     assert json.loads(world.runs("fleet", "--flavor", "T4", "-o", "json", at=T0).ok().out) == [
-        {"flavor": "T4", "total": 4, "leased": 0, "spare": 0, "foreign": 0, "cordoned": 0, "failed": 0, "free": 4,
-         "largestGroup": 4}
+        {"flavor": "T4", "total": 4, "leased": 0, "spare": 0, "foreign": 0, "cordoned": 0, "failed": 0, "leftOut": 0,
+         "free": 4, "largestGroup": 4}
     ]  # fmt: skip
     assert world.runs("fleet", "--domain", "Z").refused() == "error: there is no domain Z; allowed are A, B, d1, t1"
 
@@ -263,7 +265,8 @@ def test_a_deficit_of_one_gpu_is_one_gpu() -> None:
 
 def test_without_a_state_file_there_is_no_cluster_yet() -> None:
     assert kubectl_runs("state").refused() == (
-        "error: no cluster is named: this version works on state files only, so say `kubectl runs --state FILE ...`"
+        "error: no cluster is named: this version works on state files only, so say `kubectl runs --state FILE ...`, "
+        "or set KUBECTL_RUNS_STATE=FILE"
     )
 
 

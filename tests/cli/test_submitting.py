@@ -112,8 +112,11 @@ def test_all_or_none(world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("documents", "sentence"),
     [
-        ([], "{file} has no object in it; allowed are Run, Budget, Policy"),
-        ([doc.node("n")], "{file}: Node n cannot be submitted; allowed are Run, Budget, Policy"),
+        ([], "{file} has no object in it; allowed are Run, Budget, Policy, Node"),
+        (
+            [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}],
+            "{file}: Pod default/p cannot be submitted; allowed are Run, Budget, Policy, Node",
+        ),
         (
             [{**doc.run("r", 1), "apiVersion": "v1"}],
             'Run default/r: apiVersion is "v1"; allowed is rq.davidlangworthy.io/v1',
@@ -256,6 +259,7 @@ def test_usage_is_computed_at_the_time_that_is_asked_for(world: World) -> None:
         "OWNER   BUDGET/ENVELOPE   OWNED   SHARED   BORROWED   UNFUNDED   SPARE   HEADROOM   GPU-HOURS   COMMITTED\n"
         "org:a   org-a/gpus        4       0        0          0          0       20         6           96\n"
         "org:b   org-b/gpus        0       0        2          0          0       6          3           48\n"
+        "TOTAL                     4       0        2          0          0       -          9           144\n"
     )
     assert world.usage("org-a", at="+90m") == {
         "budget": "org-a", "owner": "org:a", "kind": "Envelope", "name": "gpus", "ownedGPUs": 4, "sharedGPUs": 0,
@@ -269,15 +273,15 @@ def test_usage_is_computed_at_the_time_that_is_asked_for(world: World) -> None:
         "No budgets found.\n"
         "\n"
         "Borrowed by org:c\n"
-        "LENDER   BUDGET/ENVELOPE   GPUS   SPARE\n"
-        "org:b    org-b/gpus        2      0\n"
+        "BORROWER   LENDER   BUDGET/ENVELOPE   GPUS   SPARE\n"
+        "org:c      org:b    org-b/gpus        2      0\n"
     )
 
 
 def test_large_whole_numbers_of_usage_are_printed_whole(world: World) -> None:
     world.budget("org:b", 1_000_000, maxGPUHours=23_456_789)
     assert world.runs("budgets", "usage", "--owner", "org:b", at=T0).ok().out.splitlines()[1].split()[7:] == [
-        "1000000", "0", "0", "23456789"
+        "1000000", "0", "23456789", "0", "23456789"
     ]  # fmt: skip
 
 

@@ -159,13 +159,13 @@ def test_a_lake_is_of_one_cluster(world: World) -> None:
     lake = sorted(world.lake.rglob("*"))
     for command in (
         ("cycle", "--at", LATER), ("snapshot", "--at", LATER), ("apply", other.path.with_name("plan.yaml")),
-        ("report", "usage"), ("report", "usage", "--lake", world.lake),
+        ("report", "usage"),
     ):  # fmt: skip
-        assert jobtree("--state", other.path, *command).refused() == sentence
+        assert jobtree("--state", other.path, *command, "--lake", world.lake).refused() == sentence
     assert (other.path.read_bytes(), sorted(world.lake.rglob("*"))) == (before, lake)
 
     (world.lake / "cluster.json").write_text('{"cluster": "other.yaml"}')
-    assert jobtree("--state", other.path, "cycle", "--at", LATER).ok().out.startswith("Plan ")
+    assert jobtree("--state", other.path, "cycle", "--at", LATER, "--lake", world.lake).ok().out.startswith("Plan ")
     assert jobtree("report", "usage", "--lake", world.lake).ok().out
 
 
@@ -234,7 +234,7 @@ def test_without_a_start_the_clock_gives_the_times() -> None:
 
 def test_the_lake_is_beside_the_state_file_unless_said_otherwise(world: World) -> None:
     jobtree("--state", world.save(), "cycle", "--at", T0).ok()
-    assert (world.path.parent / "lake" / "cycles").is_dir()
+    assert (world.path.with_name("cluster.yaml.lake") / "cycles").is_dir()
 
 
 def test_under_observe_a_cycle_plans_and_changes_nothing(world: World) -> None:
@@ -405,7 +405,8 @@ def test_a_file_that_cannot_be_read_stops_the_cycle(tmp_path: Path) -> None:
     said = jobtree("--state", broken, "cycle", "--at", T0).refused()
     assert said.startswith(f"error: {broken}: line ")
     assert jobtree("cycle", "--at", T0).refused() == (
-        "error: no cluster is named: this version works on state files only, so say `jobtree --state FILE ...`"
+        "error: no cluster is named: this version works on state files only, so say `jobtree --state FILE ...`, "
+        "or set JOBTREE_STATE=FILE"
     )
 
 

@@ -24,7 +24,7 @@ _CHUNK = "fleet"
 
 def shown_by_the_demo(output: Path) -> str:
     """SHA-256 of who holds each GPU after the demo's cycle, from the lake in its output folder."""
-    manifest = Lake(output / "lake").manifest_path(demo.NOW)
+    manifest = Lake(output / "cluster.yaml.lake").manifest_path(demo.NOW)
     snapshot, _ = read_snapshot(manifest)
     slots = fleet_slots(snapshot.tables, planjson.decode(read_plan(manifest)))
     return hashlib.sha256(repr(slots).encode()).hexdigest()

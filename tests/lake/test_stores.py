@@ -10,7 +10,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from exporters import planjson, storage
-from exporters.lake import Lake, read_manifest, read_plan, read_snapshot
+from exporters.lake import Lake, beside, read_manifest, read_plan, read_snapshot
 from jobtree.api import Refusal
 from tests.lake.test_lake import AT, WORLD, plan_of, same, store
 from tests.support.commands import jobtree
@@ -82,7 +82,7 @@ def test_cycles_replays_and_reports_work_on_a_store(url: str) -> None:
     jobtree("--state", state, "cycle", "--at", T0, "--lake", url).ok()
     said = jobtree("replay", f"{url}/cycles/date=2026-01-01/20260101T000000Z.json").ok()
     assert said.out == "Plan 20260101T000000Z is the same again, byte for byte\n"
-    assert not (state.parent / "lake").exists()
+    assert not beside(state).exists()
     assert jobtree("report", "--lake", url, "usage", "-o", "csv").ok().out.count("org:a") == 1
 
 

@@ -1,0 +1,121 @@
+"""Manifests: the objects of files that people submit, each with all that is wrong with it said at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from jobtree.api import API_VERSION, GROUP, KindObject
+from jobtree.api.core import Node, Pod
+from jobtree.api.errors import Refusal, Refusals
+from jobtree.cli import files
+
+if TYPE_CHECKING:
+    from jobtree.cluster.document import Document
+    from jobtree.world.intake import Key
+
+
+class Manifest(NamedTuple):
+    """An object as it is to be written, and as it was understood; ``subject``: how sentences name it."""
+
+    subject: str
+    value: dict[str, Any]
+    item: KindObject | Node
+
+
+KINDS: Final = ("Run", "Budget", "Policy")
+"""What can be submitted anywhere."""
+
+
+def read(
+    given: Sequence[str], namespace: str | None, *, follow: str | None = None, nodes: bool = False
+) -> list[Manifest]:
+    """The objects of the files, in their order; ``-`` is stdin. ``nodes``: whether Nodes may be among them.
+
+    Raises Refusal, naming the object or the file, for what cannot be submitted: all of it at once.
+    """
+    found: list[Manifest] = []
+    refusals: list[Refusal] = []
+    for file in given:
+        for made in _documents(file, namespace, follow, (*KINDS, "Node") if nodes else KINDS):
+            if isinstance(made, Refusal):
+                refusals.append(made if made.subject else made.about(file))
+            else:
+                found.append(made)
+    if refusals:
+        raise Refusals(refusals) if len(refusals) > 1 else refusals[0]
+    return found
+
+
+def _documents(
+    file: str, namespace: str | None, follow: str | None, kinds: Sequence[str]
+) -> Iterator[Manifest | Refusal]:
+    from jobtree.cluster.document import parse
+
+    data = sys.stdin.buffer.read() if file == "-" else files.read(Path(file))
+    try:
+        text = parse(data)
+    except Refusal as refusal:
+        yield refusal
+        return
+    for document in text.documents():
+        try:
+            value = _placed(document, namespace, follow, kinds)
+        except Refusal as refusal:
+            yield refusal
+        else:
+            yield from _understood(document.key, value)
+
+
+def _understood(key: Key, value: dict[str, Any]) -> Iterator[Manifest | Refusal]:
+    from jobtree.api import decode
+    from jobtree.api.faults import faults
+
+    wrong = faults(key.kind, value)
+    yield from wrong
+    if not wrong:
+        item = decode(key.kind, value)
+        assert not isinstance(item, Pod), "no Pod is submitted"
+        yield Manifest(f"Node {key.name}" if isinstance(item, Node) else item.subject, value, item)
+
+
+def _placed(document: Document, namespace: str | None, follow: str | None, kinds: Sequence[str]) -> dict[str, Any]:
+    """The object as it is to be written. Raises Refusal where it is none that can be submitted."""
+    from jobtree.api.errors import missing, wrong
+
+    key, value = document.key, document.value()
+    if key.kind not in kinds:
+        raise Refusal(f"{key} cannot be submitted; allowed are {', '.join(kinds)}")
+    api_version, group = ("v1", "") if key.kind == "Node" else (API_VERSION, GROUP)
+    if key.group != group:
+        said = value.get("apiVersion")
+        refusal = wrong("apiVersion", said, api_version) if said else missing("apiVersion", api_version)
+        raise refusal.about(str(key))
+    if key.kind == "Node":
+        return value
+    value.pop("status", None)  # cycles write that
+    if key.kind != "Run":
+        return value
+    if follow is not None:
+        _add_follow(value, follow)
+    return _in_namespace(value, key, namespace)
+
+
+def _in_namespace(value: dict[str, Any], key: Key, namespace: str | None) -> dict[str, Any]:
+    """A Run in its namespace: its own, else ``-n``'s, else default. Raises Refusal where the two differ."""
+    if not isinstance(value.get("metadata"), dict):
+        return value
+    own = value["metadata"].get("namespace")
+    if own and namespace and own != namespace:
+        raise Refusal(f"{key} says namespace {own}, and -n says {namespace}; say one of them")
+    return {**value, "metadata": {**value["metadata"], "namespace": own or namespace or "default"}}
+
+
+def _add_follow(value: dict[str, Any], upstream: str) -> None:
+    spec = value.get("spec")
+    if isinstance(spec, dict):
+        follow = spec.setdefault("follow", {})
+        if isinstance(follow, dict):
+            follow["after"] = [*(each for each in follow.get("after", []) if each != upstream), upstream]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from cronjobs.completing import complete
 from cronjobs.deadline import Planner
 from cronjobs.unbroken import unbroken
-from exporters import planjson
-from exporters.lake import Lake
+from exporters import planjson, planobject
+from exporters.lake import Lake, Unmarked, read_manifest
+from exporters.manifest import PlanName
 from exporters.planobject import name_of
 from exporters.writes import writes_for
 from jobtree.api import Refusal, Time
@@ -18,6 +20,7 @@ from jobtree.api.counted import counted
 from jobtree.check import Before, check
 from jobtree.cluster.protocol import Cluster
 from jobtree.world.collector import collector_paused
+from jobtree.world.given import given_of
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot, take
@@ -51,25 +54,39 @@ class Phases:
 
 @dataclass(frozen=True)
 class CycleResult:
-    """What a cycle did: its plan, how many writes carried it out, and seconds per phase."""
+    """What a cycle did: its plan, how many writes carried it out, seconds per phase, and what to say of the lake.
 
-    plan: Plan
+    ``plan``: None where nothing has changed since the plan of this very second, so that there was nothing to do.
+    """
+
+    plan: Plan | None
     writes: int
     seconds: dict[str, float]
+    notices: list[str]
 
 
 def run_cycle(
     cluster: Cluster, at: int, lake: Lake, planner: Planner, *, on_phase: OnPhase | None = None
 ) -> CycleResult:
-    """One cycle at Unix second ``at``. Raises Refusal with nothing written to the cluster where it cannot be done."""
+    """One cycle at Unix second ``at``; one before it that was begun and not ended is completed first.
+
+    Raises Refusal where it cannot be done, with nothing of it written to the cluster.
+    """
     phase = Phases(on_phase)
     with collector_paused():
         with phase("read"):
             intake = cluster.read()
-            refuse_past(intake, at)
+            notices = _greet(lake, intake, at)
+        with phase("complete"), unbroken():
+            completed = complete(cluster, intake, lake, at)
+            notices += completed.notices
+            if completed.wrote:
+                intake = cluster.read()
         with phase("snapshot"):
-            snapshot = take(intake)
-            lake.refuse_other(at, snapshot)
+            snapshot = take(intake, at)
+            if snapshot.number > 1 and is_unchanged(intake, snapshot, at, lake):
+                return CycleResult(None, 0, phase.seconds, notices)
+            snapshot = replace(snapshot, number=lake.number_for(at, snapshot))
         with phase("plan"):
             planner.ask(snapshot, at, deadline=_deadline(snapshot), on_news=phase.news)
             for name in snapshot.tables:  # so it is in the lake before anything is written to the cluster
@@ -80,12 +97,12 @@ def run_cycle(
         with phase("check"):
             refuse_violations(snapshot, plan, before)
             del before  # as large as the state that is written next
-        writes = _carry_out(cluster, intake, snapshot, plan, lake, phase)
-    return CycleResult(plan, writes, phase.seconds)
+        writes = _carry_out(cluster, intake, snapshot, plan, lake, phase, notices)
+    return CycleResult(plan, writes, phase.seconds, notices)
 
 
-def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | None = None) -> int:
-    """Carries out a plan that was made before, and records it as a cycle would; returns the number of writes.
+def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | None = None) -> CycleResult:
+    """Carries out a plan that was made before, and records it as a cycle would.
 
     Raises Refusal where it or a later one was carried out already, where the lake has another decision for its time, or
     where the checker does not pass it against the cluster as it is.
@@ -98,41 +115,86 @@ def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | 
             if record is not None and record.status.phase == "Applied":
                 again = "make a new one with `jobtree plan --out FILE`"
                 raise Refusal(f"the plan {record.name} was carried out already; {again}")
-            refuse_past(intake, plan.at)
+            notices = _greet(lake, intake, plan.at)
+        with phase("complete"), unbroken():
+            completed = complete(cluster, intake, lake, plan.at)
+            notices += completed.notices
+            if completed.wrote:
+                intake = cluster.read()
         with phase("snapshot"):
-            snapshot = take(intake)
-            lake.refuse_stranger()
+            snapshot = take(intake, plan.at)
         with phase("check"):
             refuse_violations(snapshot, plan)
         with phase("tables"):
             lake.write_tables(snapshot)
-        return _carry_out(cluster, intake, snapshot, plan, lake, phase)
+        writes = _carry_out(cluster, intake, snapshot, plan, lake, phase, notices)
+    return CycleResult(plan, writes, phase.seconds, notices)
 
 
-def _carry_out(cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases) -> int:
-    """Writes a plan that was checked, whose snapshot is in the lake, and then its record; returns how many writes.
+def _greet(lake: Lake, intake: Intake, at: int) -> list[str]:
+    """Refuses what is past, and another cluster's lake; says where it cannot be read whose lake it is."""
+    refuse_past(intake, at)
+    try:
+        lake.refuse_stranger()
+    except Unmarked as unmarked:
+        return [str(unmarked)]
+    return []
 
-    Neither without the other: a signal that comes in between ends the program after the record.
+
+def _carry_out(
+    cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases, notices: list[str]
+) -> int:
+    """Carries out a plan that was checked, whose snapshot is in the lake; returns how many writes that took.
+
+    The record comes first, marked planned: whatever happens after it, the next cycle completes the plan from there. A
+    signal that ends the program waits for the end.
     """
     with unbroken():
-        with phase("write"):
-            encoded = planjson.encode(plan)
-            lake.refuse_other(plan.at, snapshot, encoded)
-            writes = writes_for(intake, plan, encoded)
-            cluster.write(writes, intake.revision)
         with phase("record"):
-            lake.write_cycle(snapshot, plan, encoded, phase.seconds)
+            encoded = planjson.encode(plan)
+            lake.refuse_other(snapshot, plan, encoded)
+            money = planobject.record(intake, plan.at)
+            path = lake.write_cycle(
+                snapshot, plan, encoded, phase.seconds,
+                phase="planned", on=PlanName.newest(intake.plans), money=lake.write_seen(money),
+            )  # fmt: skip
+        with phase("write"):
+            writes = writes_for(intake, plan, encoded, money=money)
+            cluster.write(writes, intake.revision)
+        try:
+            lake.finish(path, "observed" if snapshot.policy.spec.mode == "observe" else "applied", (), phase.seconds)
+        except Refusal as refusal:
+            notices.append(f"{refusal}; the plan is carried out, and the next cycle says so in its record")
     return len(writes)
+
+
+def is_unchanged(intake: Intake, snapshot: Snapshot, at: int, lake: Lake) -> bool:
+    """Whether the cluster is what the last cycle left, which was in this very second.
+
+    What pods say of their runs is no cycle's own doing either: the lake has what that cycle saw of them.
+    """
+    last = intake.last_world
+    if last is None or last.given != given_of(snapshot, at):
+        return False
+    newest = lake.newest()
+    if newest is None or PlanName.newest(intake.plans) is None:
+        return True
+    try:
+        before = read_manifest(newest)
+    except Refusal:
+        return True
+    mine = PlanName(newest.stem.lower(), before.plan) == PlanName.newest(intake.plans)
+    return not mine or before.tables.get("pods") == snapshot.table_digest("pods")
 
 
 def dry_run(intake: Intake, at: int, planner: Planner, *, on_phase: OnPhase | None = None) -> Plan:
     """The plan that a cycle at ``at`` would make, checked; nothing is written anywhere.
 
-    ``at`` may be the very second of the last cycle, to look at what it left. Raises Refusal where it is earlier.
+    Raises Refusal where ``at`` is before the last cycle.
     """
-    refuse_past(intake, at, same=True)
+    refuse_past(intake, at)
     with Phases(on_phase)("snapshot"):
-        snapshot = take(intake)
+        snapshot = take(intake, at)
     return checked_plan(snapshot, at, planner, on_phase=on_phase)
 
 
@@ -151,16 +213,13 @@ def _deadline(snapshot: Snapshot) -> int:
     return int(snapshot.policy.spec.solver.deadline)
 
 
-def refuse_past(intake: Intake, at: int, *, same: bool = False) -> None:
-    """Raises Refusal where a plan for ``at`` or later was carried out already; with ``same`` only for a later one.
-
-    One decision stands for each second: another would take the place of the record that the first is replayed from.
-    """
+def refuse_past(intake: Intake, at: int) -> None:
+    """Raises Refusal where a plan for a later second was carried out already: time never goes back."""
     last = intake.last_cycle
-    if last is not None and (at < last or (at == last and not same)):
+    if last is not None and at < last:
         raise Refusal(
             f"a plan for {last} was carried out already, and this one is for {Time(at)}; "
-            "time only goes forward: say a later --at"
+            f"time only goes forward: say a later --at"
         )
 
 

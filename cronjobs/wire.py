@@ -15,12 +15,13 @@ unpack_plan = planjson.decode
 
 
 class Request(msgspec.Struct):
-    """A plan is wanted: ``tables`` as Arrow streams, ``at`` and ``since`` in Unix seconds; ``incumbent``: the one to
-    finish, as the process sent it, or empty where the best is to be searched for.
+    """A plan is wanted: ``tables`` as Arrow streams, ``at`` and ``since`` in Unix seconds, ``number`` as in `Snapshot`;
+    ``incumbent``: the one to finish, as the process sent it, or empty where the best is to be searched for.
     """
 
     at: int
     since: int | None
+    number: int
     policy: bytes
     tables: dict[str, bytes]
     incumbent: bytes = b""
@@ -29,13 +30,15 @@ class Request(msgspec.Struct):
     def of(cls, snapshot: Snapshot, at: int) -> "Request":
         """To search for the best plan."""
         tables = {name: _stream(table) for name, table in snapshot.tables.items()}
-        return cls(at, snapshot.since, msgspec.json.encode(snapshot.policy, enc_hook=enc_hook), tables)
+        policy = msgspec.json.encode(snapshot.policy, enc_hook=enc_hook)
+        return cls(at, snapshot.since, snapshot.number, policy, tables)
 
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot to plan for."""
         tables = {name: pa.ipc.open_stream(stream).read_all() for name, stream in self.tables.items()}
-        return Snapshot(tables, msgspec.json.decode(self.policy, type=Policy, dec_hook=dec_hook), self.since)
+        policy = msgspec.json.decode(self.policy, type=Policy, dec_hook=dec_hook)
+        return Snapshot(tables, policy, self.since, self.number)
 
 
 def _stream(table: pa.Table) -> bytes:

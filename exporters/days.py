@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from exporters import records, storage
+from exporters import jsonfile, manifest, records, storage
 from exporters.fold import Cycle, Fold, Trouble, fold, read_cycle
 from exporters.foldtables import FOLD_VERSION, FOLDS
-from exporters.lake import Lake, decode_manifest, plan_path, read_plan, read_table
+from exporters.lake import Lake, manifests_in, plan_path, read_plan, read_table
 from exporters.records import Record
 from jobtree.api import Refusal
 from jobtree.world.columns import full_names
@@ -45,7 +45,7 @@ def dates(root: Path) -> list[str]:
 
 def manifests(root: Path, date: str) -> list[Path]:
     """The manifests of a day that are files of their own, by time."""
-    return sorted(storage.glob(root, f"cycles/date={date}/*.json"), key=lambda path: path.name)
+    return manifests_in(root / "cycles" / f"date={date}")
 
 
 def is_done(root: Path, date: str) -> bool:
@@ -85,7 +85,7 @@ def cycles(root: Path, date: str) -> list[Cycle]:
     found = records.read(_folder(root, date) / "records.parquet", ["cycle", "manifest"]).to_pylist()
     place = root / "cycles" / f"date={date}"
     paths = [(place / f"{row['cycle']}.json", row["manifest"]) for row in found]
-    return [Cycle(path, decode_manifest(data, path)) for path, data in paths]
+    return [Cycle(path, manifest.decode(data, path)) for path, data in paths]
 
 
 def compact(lake: Lake, on_day: Callable[[str, int], None] | None = None) -> Iterator[Trouble]:
@@ -128,9 +128,9 @@ def store(lake: Lake, date: str, tables: Mapping[str, pa.Table], packed: Sequenc
     data = {f"{name}.parquet": _parquet(table) for name, table in tables.items()}
     data["records.parquet"] = records.encode(packed)
     for name, content in data.items():
-        storage.write(place / name, content)
+        lake.put(place / name, content)
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in data.items()}
-    storage.write(place / "done.json", msgspec.json.encode(Done(fold_version=FOLD_VERSION, files=digests)) + b"\n")
+    lake.put(place / "done.json", msgspec.json.encode(Done(fold_version=FOLD_VERSION, files=digests)) + b"\n")
 
 
 def _fresh(lake: Lake, found: Fold, before: str | None) -> pa.Table:
@@ -168,10 +168,7 @@ def _folder(root: Path, date: str) -> Path:
 
 
 def _done(path: Path) -> Done:
-    try:
-        found = msgspec.json.decode(storage.read(path), type=Done)
-    except msgspec.DecodeError as error:
-        raise Refusal(f"it is not the list of a compacted day: {error}", subject=str(path)) from None
+    found = jsonfile.decode(storage.read(path), Done, "it is not the list of a compacted day", str(path))
     if found.fold_version != FOLD_VERSION:
         raise Refusal(f"it has version {found.fold_version}, and this is version {FOLD_VERSION}", subject=str(path))
     return found

@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from exporters import jsonfile
 from exporters.foldtables import CYCLES, DISCOUNTS, FOLDS, FOREIGN, LEASES, OPENING, PRICES, RUNS, STANDING, WAITS
-from exporters.lake import Lake, Manifest, read_columns, read_manifest, read_plan, read_table
-from jobtree.api import Refusal, dec_hook
+from exporters.lake import Lake, policy_of, read_columns, read_manifest, read_plan, read_table
+from exporters.manifest import DONE, UNDONE, Manifest
+from jobtree.api import Refusal
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values
+from jobtree.world.cycles import moment_of
 from jobtree.world.plan import Prices, Pruned, Wait
 from jobtree.world.seen import Discount, discounts
 
@@ -51,11 +54,15 @@ class Cycle(NamedTuple):
 
 
 def read_cycle(path: Path) -> Cycle:
-    """A cycle by its manifest. Raises Refusal where it cannot be read, or its name is not that of its time."""
+    """A cycle by its manifest. Raises Refusal where it cannot be read, its name is not that of its time, or its plan
+    was not carried out.
+    """
     manifest = read_manifest(path)
-    time = str(manifest.at)
-    if (path.parent.name, path.stem) != (f"date={time[:10]}", time.replace("-", "").replace(":", "")):
+    moment = moment_of(path.stem)
+    if moment is None or (path.parent.name, moment.at) != (f"date={str(manifest.at)[:10]}", int(manifest.at)):
         raise Refusal(f"its name and its time, {manifest.at}, disagree", subject=str(path))
+    if manifest.phase not in DONE:
+        raise Refusal(UNDONE[manifest.phase], subject=str(path))
     return Cycle(path, manifest)
 
 
@@ -206,11 +213,9 @@ def _discounts(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
     table = reader.table("seen_discounts", last)
     before = [] if table is None else [Discount(**row) for row in table.to_pylist()]
     try:
-        found = discounts(
-            before, msgspec.json.decode(last.manifest.policy, type=PolicySpec, dec_hook=dec_hook), last.at
-        )
-    except msgspec.ValidationError as error:
-        message = f"its Policy cannot be read: {error}; spares are taken to weigh what they did before, or by default"
+        found = discounts(before, policy_of(last.manifest, last.path), last.at)
+    except Refusal as refusal:
+        message = f"{refusal.problem}; spares are taken to weigh what they did before, or by default"
         reader.troubles.append(Trouble(str(last.path), message))
         found = tuple(before) or discounts((), PolicySpec(), last.at)
     known = [{"since": each.since, "milli": each.milli} for each in found]
@@ -228,7 +233,7 @@ def _runs(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
     times = [cycle.at for cycle in cycles]
     parts = []
     for (at, table), end in zip(found, ends, strict=False):
-        last = max(time for time in times if time < end)
+        last = max((time for time in times if time < end), default=at)
         parts.append(table.append_column("first_seen", _same(at, table)).append_column("last_seen", _same(last, table)))
     if not parts:
         return RUNS.empty_table()
@@ -258,12 +263,10 @@ def _said(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[Cy
         if cycle.manifest.plan == before:
             continue
         try:
-            said = msgspec.json.decode(read_plan(cycle.path, cycle.manifest), type=_Said)
-        except (Refusal, msgspec.DecodeError) as error:
-            problem = error.problem if isinstance(error, Refusal) else f"it is no plan: {error}"
-            troubles.append(
-                Trouble(str(cycle.path), f"its plan cannot be read: {problem}; who waited then is not known")
-            )
+            said = jsonfile.decode(read_plan(cycle.path, cycle.manifest), _Said, "it is no plan")
+        except Refusal as refusal:
+            message = f"its plan cannot be read: {refusal.problem}; who waited then is not known"
+            troubles.append(Trouble(str(cycle.path), message))
             continue
         before = cycle.manifest.plan
         yield cycle, said

@@ -3,17 +3,20 @@
 ::
 
     tables/TABLE/DIGEST.parquet               a table's content, named by its digest and written once
-    cycles/date=YYYY-MM-DD/STAMP.json         a cycle's manifest: its time, Policy, tables by digest, version
+    cycles/date=YYYY-MM-DD/STAMP.json         a cycle's manifest: its time, Policy, tables by digest, version, phase
     cycles/date=YYYY-MM-DD/STAMP/plan.json    its plan, canonical bytes
+    seen/DIGEST.json                          Budgets and rates as cycles saw them (`jobtree.world.seen`)
     cluster.json                              the one cluster whose cycles these are, written with the first of them
+    writing/                                  files that are being written
 
 Days that have been compacted hold their manifests and plans elsewhere (`exporters.days`); they are found there.
 
-STAMP is the cycle's time as 20260101T000000Z. A record is never replaced by one of another decision.
+STAMP is the cycle's name: its time as 20260101T000000Z, a second one in that second 20260101T000000Z-2. A record is
+never replaced by one of another decision. It is there, marked planned, before anything is written to the cluster.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +24,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from exporters import planjson, records, storage
-from jobtree.api import Policy, Refusal, Time, dec_hook, enc_hook
+from exporters import jsonfile, planjson, records, storage
+from exporters import manifest as manifests
+from exporters.manifest import LeftOut, Manifest, Phase, PlanName
+from jobtree.api import Policy, Refusal, Time
 from jobtree.api.policy import PolicySpec
-from jobtree.world import columns, digest
+from jobtree.world import columns, digest, seen
+from jobtree.world.cycles import Moment, moment_of
 from jobtree.world.plan import Plan
 from jobtree.world.schema import SCHEMA_VERSION, TABLES
 from jobtree.world.snapshot import Snapshot, policy_json
@@ -32,21 +38,8 @@ from jobtree.world.snapshot import Snapshot, policy_json
 _VERSION_KEY: Final = "jobtree.schema_version"
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a cycle was made from. ``since``: the time of the cycle before it; digests are SHA-256 in hex, timings
-    seconds of wall time per phase.
-    """
-
-    schema_version: int
-    jobtree: str
-    at: Time
-    since: Time | None = None
-    snapshot: str
-    policy: msgspec.Raw
-    policy_digest: str
-    tables: dict[str, str]
-    plan: str
-    timings: dict[str, float] = {}
+class Unmarked(Refusal):
+    """It cannot be read whose lake this is."""
 
 
 class _Cluster(msgspec.Struct, frozen=True):
@@ -65,18 +58,17 @@ class Lake:
         self.root = storage.place(root)
         self.cluster = cluster
         self._mark = self.root / "cluster.json"
+        self._scratch = self.root / "writing"
 
     def refuse_stranger(self) -> None:
         """Raises Refusal where the lake is that of a cluster of another name: reports would add up both."""
         if self.cluster is None or not storage.exists(self._mark):
             return
         try:
-            there = msgspec.json.decode(storage.read(self._mark), type=_Cluster).cluster
-        except msgspec.DecodeError as error:
-            raise Refusal(
-                f'it does not say whose lake this is ({error}); it should read {{"cluster": "{self.cluster}"}}',
-                subject=str(self._mark),
-            ) from None
+            there = jsonfile.decode(storage.read(self._mark), _Cluster, "it does not say whose lake this is").cluster
+        except Refusal as refusal:
+            hint = f'it should read {{"cluster": "{self.cluster}"}}'
+            raise Unmarked(f"{refusal.problem}; {hint}", subject=str(self._mark)) from None
         if there != self.cluster:
             raise Refusal(
                 f"this lake has the cycles of {there}, not of {self.cluster}; say another --lake, or, where it is the "
@@ -93,37 +85,86 @@ class Lake:
         """Stores one of the tables where it is not there yet; raises like `write_tables`."""
         path = self.table_path(name, snapshot.table_digests[name])
         if not storage.exists(path):
-            storage.write(path, _parquet(snapshot.tables[name]))
+            self.put(path, _parquet(snapshot.tables[name]))
 
-    def refuse_other(self, at: int, snapshot: Snapshot, encoded: bytes | None = None) -> None:
-        """Raises Refusal where the lake is another cluster's, or where a record for ``at`` is there that was made from
-        another snapshot, or is another plan than the one with these canonical bytes.
+    def put(self, path: Path, data: bytes) -> None:
+        """Makes ``data`` the content of a file of the lake in one step. Raises Refusal naming it."""
+        storage.write(path, data, self._scratch)
+
+    def write_seen(self, record: Mapping[str, str]) -> str:
+        """Stores what a cycle saw of the money, where it is not there yet; returns its digest."""
+        name = seen.digest_of(record)
+        path = self._seen_path(name)
+        if not storage.exists(path):
+            self.put(path, seen.text_of(record))
+        return name
+
+    def read_seen(self, name: str) -> dict[str, str]:
+        """What a cycle saw of the money, by its digest. Raises Refusal where it is missing or was changed."""
+        path = self._seen_path(name)
+        record = jsonfile.decode(storage.read(path), dict[str, str], "it is no record of Budgets", str(path))
+        if seen.digest_of(record) != name:
+            raise Refusal("its content is not what its name says: it was changed", subject=str(path))
+        return record
+
+    def _seen_path(self, name: str) -> Path:
+        return self.root / "seen" / f"{name}.json"
+
+    def number_for(self, at: int, snapshot: Snapshot) -> int:
+        """The number in its second of the cycle that plans this snapshot: its own, or the next one that is not taken.
+
+        Taken are the records of other decisions, which another history of the cluster left (`refuse_other` says when).
+        Raises Refusal where a store does not answer.
         """
-        self.refuse_stranger()
-        path = self.manifest_path(at)
+        number = snapshot.number
+        while self._is_taken(self.manifest_path(at, number), snapshot):
+            number += 1
+        return number
+
+    def _is_taken(self, path: Path, snapshot: Snapshot) -> bool:
+        if not storage.exists(path) and records.find(path) is None:
+            return False
+        try:
+            there = read_manifest(path)
+        except Refusal:
+            return True  # whatever it is of
+        return (there.snapshot, there.policy_digest, there.since) != (
+            snapshot.digest, snapshot.policy_digest, None if snapshot.since is None else Time(snapshot.since)
+        )  # fmt: skip
+
+    def refuse_other(self, snapshot: Snapshot, plan: Plan, encoded: bytes) -> None:
+        """Raises Refusal where the record of the plan's name is that of another decision.
+
+        It was made from another snapshot, or is another plan than the one with these canonical bytes.
+        """
+        path = self.path_of(plan)
         if not storage.exists(path) and records.find(path) is None:
             return
-        there = read_manifest(path)
-        same = (there.snapshot, there.policy_digest, there.since) == (
-            snapshot.digest, snapshot.policy_digest, snapshot.since
-        )  # fmt: skip
-        if not same or (encoded is not None and there.plan != planjson.digest_of(encoded)):
+        if self._is_taken(path, snapshot) or read_manifest(path).plan != planjson.digest_of(encoded):
             raise Refusal(
-                f"it is the record of another decision for {Time(at)}, and stays; "
+                f"it is the record of another decision for {Time(plan.at)}, and stays; "
                 "time only goes forward: say a later --at, or another --lake",
                 subject=str(path),
             )
 
     def write_cycle(
-        self, snapshot: Snapshot, plan: Plan, encoded: bytes, timings: Mapping[str, float] | None = None
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        encoded: bytes,
+        timings: Mapping[str, float] | None = None,
+        *,
+        phase: Phase = "applied",
+        on: PlanName | None = None,
+        money: str = "",
     ) -> Path:
         """Stores a plan and, last, the manifest that completes the record; returns the manifest's path.
 
-        The snapshot's tables have been written before, and no record of another decision is there (`refuse_other`); one
-        of the same has its timings renewed. ``encoded``: the plan's canonical bytes. Raises Refusal naming the file
-        that cannot be written.
+        The snapshot's tables have been written before, and no record of another decision is there (`refuse_other`).
+        ``encoded``: the plan's canonical bytes; ``phase``, ``on`` and ``money``, which is its ``seen``: as `Manifest`
+        says. Raises Refusal naming the file that cannot be written.
         """
-        path = self.manifest_path(plan.at)
+        path = self.path_of(plan)
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
             jobtree=plan.jobtree,
@@ -135,22 +176,62 @@ class Lake:
             tables=dict(snapshot.table_digests),
             plan=planjson.digest_of(encoded),
             timings=dict(timings or {}),
+            phase=phase,
+            on=on,
+            seen=money,
         )
         if self.cluster is not None and not storage.exists(self._mark):
-            storage.write(self._mark, msgspec.json.encode(_Cluster(self.cluster)) + b"\n")
-        storage.write(plan_path(path), encoded)
-        storage.write(path, msgspec.json.format(msgspec.json.encode(manifest, enc_hook=enc_hook), indent=1) + b"\n")
+            self.put(self._mark, msgspec.json.encode(_Cluster(self.cluster)) + b"\n")
+        self.put(plan_path(path), encoded)
+        self.put(path, manifests.encode(manifest))
         return path
+
+    def finish(
+        self, path: Path, phase: Phase, left_out: Sequence[LeftOut] = (), timings: Mapping[str, float] | None = None
+    ) -> None:
+        """Says in a cycle's manifest how it ended. Raises Refusal where that cannot be read or written."""
+        before = read_manifest(path)
+        timings = before.timings | dict(timings or {})
+        after = msgspec.structs.replace(before, phase=phase, left_out=list(left_out), timings=timings)
+        self.put(path, manifests.encode(after))
+
+    def newest(self) -> Path | None:
+        """The manifest of the newest cycle, None where there is none. Raises Refusal where a store does not answer.
+
+        A day that was compacted is none of the newest: it has another one after it.
+        """
+        for day in sorted(storage.glob(self.root, "cycles/date=*"), key=lambda path: path.name, reverse=True):
+            found = manifests_in(day)
+            if found and moment_of(found[-1].stem):
+                return found[-1]
+        return None
+
+    def sweep(self) -> None:
+        """Takes away what killed writers left: files that did not become whole, and plans without a manifest."""
+        storage.sweep(self._scratch)
+        for day in sorted(storage.glob(self.root, "cycles/date=*"), key=lambda path: path.name)[-1:]:
+            for plan in storage.glob(day, f"*/{records.PLAN}"):
+                path = plan.parent.with_name(f"{plan.parent.name}.json")
+                if not storage.exists(path) and records.find(path) is None:
+                    storage.remove(plan)
 
     def table_path(self, name: str, table_digest: str) -> Path:
         """Where a table's content is."""
         return self.root / "tables" / name / f"{table_digest}.parquet"
 
-    def manifest_path(self, at: int) -> Path:
-        """Where the manifest of the cycle at Unix second ``at`` is."""
-        time = str(Time(at))
-        stamp = time.replace("-", "").replace(":", "")
-        return self.root / "cycles" / f"date={time[:10]}" / f"{stamp}.json"
+    def manifest_path(self, at: int, number: int = 1) -> Path:
+        """Where the manifest of the cycle at Unix second ``at`` is, by its number in that second."""
+        return self.root / "cycles" / f"date={str(Time(at))[:10]}" / f"{Moment(at, number).name}.json"
+
+    def path_of(self, plan: Plan) -> Path:
+        """Where the manifest of a plan's cycle is."""
+        moment = moment_of(plan.cycle)
+        return self.manifest_path(plan.at, moment.number if moment else 1)
+
+
+def manifests_in(day: Path) -> list[Path]:
+    """The manifests that are files of a day's folder, by time, those of odd names first. Raises Refusal."""
+    return sorted(storage.glob(day, "*.json"), key=lambda path: (moment_of(path.stem) or Moment(-1), path.name))
 
 
 def beside(state: Path) -> Path:
@@ -165,22 +246,7 @@ def plan_path(manifest: Path) -> Path:
 
 def read_manifest(path: Path) -> Manifest:
     """A cycle's manifest. Raises Refusal where it is missing, spoilt or of another schema."""
-    return decode_manifest(_get(path), path)
-
-
-def decode_manifest(data: bytes, path: Path) -> Manifest:
-    """The manifest in these bytes of the file ``path``. Raises Refusal where they are spoilt or of another schema."""
-    try:
-        found = msgspec.json.decode(data, type=Manifest, dec_hook=dec_hook)
-    except msgspec.DecodeError as error:
-        raise Refusal(f"it is not the manifest of a cycle: {error}", subject=str(path)) from None
-    if found.schema_version != SCHEMA_VERSION:
-        raise Refusal(
-            f"it was written with schema version {found.schema_version}, and this is version {SCHEMA_VERSION};"
-            f" read it with jobtree {found.jobtree}",
-            subject=str(path),
-        )
-    return found
+    return manifests.decode(_get(path), path)
 
 
 def read_snapshot(path: Path) -> tuple[Snapshot, int]:
@@ -195,17 +261,17 @@ def read_snapshot(path: Path) -> tuple[Snapshot, int]:
         raise Refusal(f"it names no table {min(missing)}", subject=str(path))
     tables = {name: read_table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
     since = None if manifest.since is None else int(manifest.since)
-    snapshot = Snapshot(tables, Policy(spec=_policy(manifest, path)), since)
+    moment = moment_of(path.stem)
+    number = 1 if moment is None else moment.number
+    snapshot = Snapshot(tables, Policy(spec=policy_of(manifest, path)), since, number)
     if (snapshot.digest, snapshot.policy_digest) != (manifest.snapshot, manifest.policy_digest):
         raise Refusal("its digests do not belong to its tables and Policy: it was changed", subject=str(path))
     return snapshot, int(manifest.at)
 
 
-def _policy(manifest: Manifest, path: Path) -> PolicySpec:
-    try:
-        return msgspec.json.decode(manifest.policy, type=PolicySpec, dec_hook=dec_hook)
-    except msgspec.ValidationError as error:
-        raise Refusal(f"its Policy cannot be read: {error}", subject=str(path)) from None
+def policy_of(manifest: Manifest, path: Path) -> PolicySpec:
+    """The Policy that a cycle read by. Raises Refusal where its manifest has none that can be read."""
+    return jsonfile.decode(manifest.policy, PolicySpec, "its Policy cannot be read", str(path))
 
 
 def read_plan(path: Path, manifest: Manifest | None = None) -> bytes:

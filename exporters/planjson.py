@@ -4,8 +4,8 @@ import hashlib
 
 import msgspec
 
-from jobtree.api import dec_hook, enc_hook
-from jobtree.api.errors import Refusal
+from exporters import jsonfile
+from jobtree.api import enc_hook
 from jobtree.world.plan import Plan
 
 
@@ -21,7 +21,4 @@ def digest_of(encoded: bytes) -> str:
 
 def decode(data: bytes) -> Plan:
     """The plan of such bytes. Raises Refusal where they are spoilt."""
-    try:
-        return msgspec.json.decode(data, type=Plan, dec_hook=dec_hook)
-    except msgspec.DecodeError as error:
-        raise Refusal(f"the stored plan is spoilt: {error}") from None
+    return jsonfile.decode(data, Plan, "the stored plan is spoilt")

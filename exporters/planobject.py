@@ -1,6 +1,7 @@
 """The Plan object: one cycle's record in the cluster, what ``kubectl get plans`` shows (spec §1)."""
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from exporters import planjson
@@ -26,10 +27,10 @@ def record(intake: Intake, at: int) -> dict[str, str]:
     return seen.record(intake.budgets, (intake.policy or Policy()).spec, intake.last_seen, at)
 
 
-def build(intake: Intake, plan: Plan, encoded: bytes) -> api.Plan:
+def build(intake: Intake, plan: Plan, encoded: bytes, money: Mapping[str, str]) -> api.Plan:
     """The object as it is written before anything else, in phase Planned.
 
-    ``encoded``: the plan's canonical bytes.
+    ``encoded``: the plan's canonical bytes; ``money``: what the cycle saw of it (`record`).
     """
     return api.Plan(
         metadata=ObjectMeta(name=name_of(plan), creation_timestamp=Time(plan.at)),
@@ -39,7 +40,7 @@ def build(intake: Intake, plan: Plan, encoded: bytes) -> api.Plan:
             policy=plan.policy,
             version=plan.jobtree,
             solver=api.Solver(name=plan.solver.name, version=plan.solver.version, options=plan.solver.options),
-            budgets=seen.digest_of(record(intake, plan.at)),
+            budgets=seen.digest_of(money),
             given=plan.given,
             changed=Time(plan.changed),
             details=(api.Detail(name="plan", sha256=planjson.digest_of(encoded)),),

@@ -4,6 +4,7 @@ A place is a path either way: what `pathlib` offers on paths, universal-pathlib 
 only once it is whole, as folders (see `cluster.disk`) and object stores do.
 """
 
+import contextlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,8 +60,11 @@ def read(path: Path) -> bytes:
         return data
 
 
-def write(path: Path, data: bytes) -> None:
-    """Makes ``data`` the file's content in one step, and its folder where there is none. Raises Refusal."""
+def write(path: Path, data: bytes, scratch: Path) -> None:
+    """Makes ``data`` the file's content in one step, and its folder where there is none. Raises Refusal.
+
+    ``scratch``: the folder on the same disk in which it becomes whole; a store has no need of one.
+    """
     url = _url(path)
     if url is not None:
         with _told(path, "it cannot be written"):
@@ -69,8 +73,24 @@ def write(path: Path, data: bytes) -> None:
         return
     with _told(path, "its folder cannot be made"):
         path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.mkdir(parents=True, exist_ok=True)
     with _told(path, "it cannot be written"):
-        disk.replace(path, data, alone=False)
+        disk.replace(path, data, scratch=scratch)
+
+
+def sweep(scratch: Path) -> None:
+    """Takes away what killed writers left in the scratch folder. Raises Refusal where it cannot be listed."""
+    if _url(scratch) is None:
+        with _told(scratch, "it cannot be listed"):
+            disk.sweep(scratch)
+
+
+def remove(path: Path) -> None:
+    """Takes a file away, if it is there, and its folder where nothing else is in it. Raises Refusal."""
+    with _told(path, "it cannot be taken away"):
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # something else lies there: it stays
+            path.parent.rmdir()
 
 
 def glob(root: Path, pattern: str) -> list[Path]:

@@ -1,22 +1,25 @@
 """The writes that carry out a plan, in the order of spec §8.
 
 Plan (Planned), closures, creations, statuses, balances and then the leases that are in them, Plan (Applied). Names are
-deterministic and patches hold only what changes, so the same plan on the same state gives the same writes, and on a
-state that has them already none. In a file all of them land at once, and the two states of the Plan are one.
+deterministic and patches hold only what changes, so the same plan on the same state gives the same writes, on one that
+has some of them already the others, and on one that has all of them none. In a file all of them land at once, and the
+two states of the Plan are one.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from exporters import plain, planobject
+from exporters.manifest import digest_in
 from jobtree.api import Budget, Lease, Policy, Time
 from jobtree.api import Plan as PlanObject
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.lease import LeaseStatus
 from jobtree.api.lease import Segment as LedgerSegment
+from jobtree.api.policy import PolicySpec
 from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world import balances, seen
@@ -38,43 +41,56 @@ _CLOCKED: Final = (
 Name = tuple[str, str]
 
 
-def writes_for(intake: Intake, plan: Plan, encoded: bytes) -> list[Write]:
+def writes_for(
+    intake: Intake,
+    plan: Plan,
+    encoded: bytes,
+    policy: PolicySpec | None = None,
+    money: Mapping[str, str] | None = None,
+) -> list[Write]:
     """What to write on top of the state that ``intake`` was read from. Under `mode: observe` only the Plan.
 
-    ``encoded``: the plan's canonical bytes.
+    ``encoded``: the canonical bytes of the whole plan; ``plan``: what of it is to be carried out (`exporters.forward`).
+    ``policy`` and ``money``: the Policy that it was made by, and what its cycle saw of the money; those of the intake
+    where they are not given.
     """
-    policy = intake.policy or Policy()
+    policy = policy or (intake.policy or Policy()).spec
+    money = money or planobject.record(intake, plan.at)
     stored = {each.name: each for each in intake.plans}
-    record = planobject.build(intake, plan, encoded)
-    if policy.spec.mode == "observe":  # the next cycle still goes on from the last one that was carried out
+    record = planobject.build(intake, plan, encoded, money)
+    if policy.mode == "observe":  # the next cycle still goes on from the last one that was carried out
         last = seen.last_plan(intake.plans)
-        return [*_record(stored, record), *_expired(intake, plan, policy.spec.retention.plans, last)]
+        return [*_record(stored, record), *_expired(intake, plan, policy.retention.plans, last)]
+    there = {(lease.namespace, lease.name) for lease in intake.leases}
+    created = [lease for lease in plan.leases if (lease.namespace, lease.name) not in there]
     return [
         *_record(stored, record),
         *_ledger(intake, plan),
-        *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in plan.leases),
+        *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in created),
         *_runs(intake, plan),
         *_budgets(intake, plan),
-        *_seen(intake, plan),
+        *_config_map(intake, seen.RECORD, money),
         *_pruned(intake, plan),
-        Write("patch", Ref("Plan", "", record.name), {"status": {"phase": "Applied"}}, "status"),
-        *_expired(intake, plan, policy.spec.retention.plans),
+        *_carried_out(stored, record),
+        *_expired(intake, plan, policy.retention.plans),
     ]
 
 
-def _record(stored: dict[str, Any], record: Any) -> Iterator[Write]:
-    """The Plan as it is before anything else is written; one of the same second that was not carried out goes."""
+def _record(stored: Mapping[str, PlanObject], record: PlanObject) -> Iterator[Write]:
+    """The Plan as it is before anything else is written; where it is there it stays, be it half carried out."""
     ref = Ref("Plan", "", record.name)
-    body = plain.document(record)
     before = stored.get(record.name)
-    if before is not None and before.spec == record.spec:
-        patch = plain.status_patch(before.status, record.status)
-        if patch:
-            yield Write("patch", ref, {"status": patch}, "status")
+    if before is not None and digest_in(before) == digest_in(record):
         return
     if before is not None:
         yield Write("delete", ref)
-    yield Write("create", ref, body)
+    yield Write("create", ref, plain.document(record))
+
+
+def _carried_out(stored: Mapping[str, PlanObject], record: PlanObject) -> Iterator[Write]:
+    before = stored.get(record.name)
+    if before is None or digest_in(before) != digest_in(record) or before.status.phase != "Applied":
+        yield Write("patch", Ref("Plan", "", record.name), {"status": {"phase": "Applied"}}, "status")
 
 
 def _ledger(intake: Intake, plan: Plan) -> Iterator[Write]:
@@ -93,12 +109,15 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None,
     """What continues or ends a lease's ledger. ``odd``: its status contradicts itself: it is written as it was read."""
     ref = Ref("Lease", lease.namespace, lease.name)
     funding = list(lease.status.funding)
-    for segment in segments:
-        _end_last(funding, segment.since)
-        rate = None if segment.rate_milli is None else plain_number(segment.rate_milli, 1000)
-        funding.append(LedgerSegment(class_=segment.funding_class, from_=Time(segment.since), rate=rate))
+    added = [_segment(each) for each in segments]
+    last = [msgspec.structs.replace(each, to=None) for each in funding[len(funding) - len(added) :]]
+    if last == added:
+        added = []  # written already, by a cycle that did not get any further
+    for segment in added if not lease.status.closed else ():
+        _end_last(funding, segment.from_)
+        funding.append(segment)
     status = msgspec.structs.replace(lease.status, funding=tuple(funding))
-    if closure is not None:
+    if closure is not None and not lease.status.closed:
         _end_last(funding, closure.ended)
         status = msgspec.structs.replace(
             status, closed=True, ended=Time(closure.ended), closure_reason=closure.reason, funding=tuple(funding)
@@ -110,6 +129,11 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None,
         yield Write("patch", ref, {"status": patch}, "status")
     if closure is not None and lease.metadata.finalizers:
         yield Write("patch", ref, {"metadata": {"finalizers": None}})
+
+
+def _segment(segment: Segment) -> LedgerSegment:
+    rate = None if segment.rate_milli is None else plain_number(segment.rate_milli, 1000)
+    return LedgerSegment(class_=segment.funding_class, from_=Time(segment.since), rate=rate)
 
 
 def _end_last(funding: list[LedgerSegment], at: int) -> None:
@@ -149,11 +173,6 @@ def _stamped(before: BudgetStatus, after: BudgetStatus, at: Time) -> BudgetStatu
         for each in after.conditions
     )
     return msgspec.structs.replace(after, conditions=conditions, updated=at)
-
-
-def _seen(intake: Intake, plan: Plan) -> Iterator[Write]:
-    """The Budgets and rates as this cycle saw them, where they are not those of the last one."""
-    yield from _config_map(intake, seen.RECORD, planobject.record(intake, plan.at))
 
 
 def _pruned(intake: Intake, plan: Plan) -> Iterator[Write]:
@@ -215,6 +234,6 @@ def _still(usage: EnvelopeUsage) -> EnvelopeUsage:
 def _expired(intake: Intake, plan: Plan, keep: int, needed: PlanObject | None = None) -> Iterator[Write]:
     """Plans beyond the newest ``keep``, this one among them, but never a ``needed`` one; the lake keeps them all."""
     others = [each for each in intake.plans if each.name != planobject.name_of(plan) and each is not needed]
-    others.sort(key=lambda each: (each.spec.at, each.name))
+    others.sort(key=seen.moment)
     for each in others[: max(0, len(others) - (keep - 1))]:
         yield Write("delete", Ref("Plan", "", each.name))

@@ -6,9 +6,10 @@ from concurrent.futures import Future
 from jobtree import __version__
 from jobtree.api.lease import Lease
 from jobtree.api.meta import name_of
-from jobtree.api.scalars import Time
 from jobtree.world import seen
 from jobtree.world import values as col
+from jobtree.world.cycles import Moment
+from jobtree.world.given import given_of
 from jobtree.world.named import NOBODY, payer_of
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Wait
 from jobtree.world.snapshot import Snapshot
@@ -29,16 +30,11 @@ from policies.problem import Problem
 from policies.usage import budget_statuses
 
 
-def cycle_name(at: int) -> str:
-    """The cycle's name: its time as ``20260101T000000Z``."""
-    return str(Time(at)).replace("-", "").replace(":", "")
-
-
 def assemble(
     snapshot: Snapshot, state: State, problem: Problem, incumbent: Incumbent, prices: Future[Prices | None]
 ) -> Plan:
     """The Plan of an incumbent; ``prices``: on their way."""
-    cycle = cycle_name(state.at)
+    cycle = Moment(state.at, snapshot.number).name
     draft = incumbent.draft(problem)
     state = state.asking(state.pending)
     back = held_back(problem.gangs, draft.started(problem))
@@ -61,7 +57,7 @@ def assemble(
         cycle=cycle,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
-        given=state.given,
+        given=given_of(snapshot, state.at, state.ends, [(lease.namespace, lease.name) for lease in created]),
         changed=state.changed,
         solver=incumbent.solver,
         stages=incumbent.stages,

@@ -38,9 +38,8 @@ class State:
 
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
-    ``rooms``: what is free, once it has been counted. ``given``: digest of what no cycle writes, as this one leaves it;
-    ``changed``: when a cycle last had another than the one before, or saw leases or runs end. ``standing``: runs whose
-    Leases cannot be read, which stand as they were.
+    ``rooms``: what is free, once it has been counted. ``changed``: when a cycle last was given another world than the
+    one before left, or saw leases or runs end. ``standing``: runs whose Leases cannot be read, which stand as before.
     """
 
     at: int
@@ -61,7 +60,6 @@ class State:
     standing: frozenset[RunKey]
     unread: Unread
     turns: dict[LeaseKey, list[Turn]]
-    given: str
     changed: int
     doubt: str = ""
     lost: str = ""
@@ -200,7 +198,6 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         funded=_funded(book, limits, staying, malleable, taken, node_site),
         foreign=_foreign(found, serving, held, unread),
         turns=turns,
-        given=given_of(snapshot, at, ends) if ends else given,
         changed=last_changed(tables["seen_world"], given, bool(closures) or _any_is_over(ended), at),
         doubt=doubt,
         lost=lost_record,

@@ -5,7 +5,7 @@ An edit is data, so it can be kept, combined and shown. Columns and units are th
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def edited(snapshot: Snapshot, edits: Iterable[Edit]) -> Snapshot:
         for column, found in columns.items():
             rows = {_row(places, table, key): value for key, value in found.items()}
             tables[table] = replaced(tables[table], column, rows)
-    return Snapshot(tables, snapshot.policy, snapshot.since)
+    return replace(snapshot, tables=tables)
 
 
 def suspended(snapshot: Snapshot, runs: Iterable[Key]) -> Snapshot:

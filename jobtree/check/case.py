@@ -76,7 +76,9 @@ class Case(Unplanned):
     @cached_property
     def given_on(self) -> str:
         """Digest of what it leaves for the next one, if nothing changes."""
-        return given_of(self.snapshot, self.at, self.closing) if self.closing else self.told.given
+        if not self.closing and not self.new:
+            return self.told.given
+        return given_of(self.snapshot, self.at, self.closing, [lease.key for lease in self.new])
 
     @cached_property
     def changed(self) -> int:

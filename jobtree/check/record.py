@@ -12,6 +12,7 @@ from jobtree.check.recall import Recall
 from jobtree.check.rows import RunKey
 from jobtree.check.shape import width
 from jobtree.check.violation import Violation
+from jobtree.world.cycles import Moment
 from jobtree.world.plan import PLAN_VERSION, Stage
 
 
@@ -27,6 +28,7 @@ def violations(case: Case, claims: Claims, recalls: Recall) -> Iterator[Violatio
 def _sources(case: Case) -> Iterator[Violation]:
     for name, given, true in (
         ("version", case.plan.version, PLAN_VERSION),
+        ("cycle", case.plan.cycle, Moment(case.at, case.snapshot.number).name),
         ("since", case.plan.since, case.snapshot.since),
         ("snapshot", case.plan.snapshot, case.snapshot.digest),
         ("policy", case.plan.policy, case.snapshot.policy_digest),

@@ -101,6 +101,10 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
             cluster.at = Time(at)
             with cluster.hold(), progress.shown() as on_phase:
                 result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
+            show.warn(result.notices)
+            if result.plan is None:
+                show.say(f"Nothing has changed since the plan for {Time(at)}: nothing is written")
+                continue
             _warn(result.plan)
             show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
         forget_circles()
@@ -121,21 +125,19 @@ def _snapshot(options: Options, given: argparse.Namespace) -> int:
 
 def _plan(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
-    from cronjobs.cycle import dry_run, refuse_past
+    from cronjobs.cycle import dry_run
     from exporters import planfile, summary
 
     with progress.shown() as on_phase:
         on_phase("read")
         intake = options.cluster().read()
-        if given.out is not None:
-            refuse_past(intake, options.time)  # it could not be carried out
         plan = dry_run(intake, options.time, planner, on_phase=on_phase)
     _warn(plan)
     if given.model is not None:
         from exporters import modelfile
         from jobtree.world.snapshot import take
 
-        files.write(given.model, modelfile.of_plan(take(intake), plan, given.model.name))
+        files.write(given.model, modelfile.of_plan(take(intake, plan.at), plan, given.model.name))
     if given.out is None:
         show.say(*summary.lines(plan))
         return 0
@@ -164,8 +166,9 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
         raise refusal.about(str(given.file)) from None
     cluster = options.cluster(at=plan.at)
     with cluster.hold(), progress.shown() as on_phase:
-        writes = apply_plan(cluster, plan, _lake(options, given.lake), on_phase=on_phase)
-    show.say(f"{summary.headline(plan)}; {counted(writes, 'write')}")
+        result = apply_plan(cluster, plan, _lake(options, given.lake), on_phase=on_phase)
+    show.warn(result.notices)
+    show.say(f"{summary.headline(plan)}; {counted(result.writes, 'write')}")
     return 0
 
 

@@ -220,6 +220,9 @@ def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:
     from jobtree.cli.explain import next_cycle
 
     intake = options.cluster().read()
+    last = intake.last_cycle
+    if last is not None and options.time < last:  # time never goes back: the next cycle is at the last one's at least
+        options = replace(options, at=int(last))
     try:
         found = [lookup.find_run(intake, run.name, run.namespace) for run in runs]
         fates = next_cycle(options, intake, found)

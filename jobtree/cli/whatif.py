@@ -116,8 +116,8 @@ def _compare(intake: Intake, other: Intake, edits: Iterable[Edit], at: int) -> D
     from planner.difference import difference
     from planner.edits import edited
 
-    refuse_past(intake, at, same=True)
-    worlds = (take(intake), edited(take(other), edits))
+    refuse_past(intake, at)
+    worlds = (take(intake, at), edited(take(other, at), edits))
     with progress.shown() as on_phase:
         now, then = ((world, checked_plan(world, at, start_planner(), on_phase=on_phase)) for world in worlds)
     return difference(now, then)

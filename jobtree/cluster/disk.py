@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -71,21 +71,21 @@ def _lock(directory: int, deadline: float, wait: float) -> None:
             return
 
 
-def replace(path: Path, data: bytes, *, alone: bool = True) -> None:
+def replace(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
     """Makes ``data`` the file's content in one step. Mode and owner of a file that is there stay as they were.
 
-    A crash at any moment leaves the old content or the new one. ``alone``: the caller holds the lock, so what an
-    earlier crash left behind is overwritten; otherwise several may write at once and the last one stands. Raises
-    Refusal, with the old content in place, when the new one cannot be written.
+    A crash at any moment leaves the old content or the new one. The caller holds the lock, so what an earlier crash
+    left behind is overwritten; with a ``scratch`` folder, on the same disk, several may write at once and the last one
+    stands: `sweep` takes away what a crash left there. Raises Refusal, with the old content in place, when the new one
+    cannot be written.
     """
-    new = path.with_name(f".{path.name}.new" if alone else f".{path.name}.{secrets.token_hex(8)}")
+    new = path.with_name(f".{path.name}.new") if scratch is None else scratch / secrets.token_hex(16)
     try:
         before = path.stat() if path.exists() else None
         if before and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         new.unlink(missing_ok=True)
-        _write(new, data, before)
-        os.replace(new, path)
+        _write(new, data, before, lambda: os.replace(new, path))
     except OSError as error:
         with contextlib.suppress(OSError):  # the reason why it could not be written is the one to tell
             new.unlink(missing_ok=True)
@@ -94,8 +94,32 @@ def replace(path: Path, data: bytes, *, alone: bool = True) -> None:
     _sync_directory(path.parent)
 
 
-def _write(new: Path, data: bytes, before: os.stat_result | None) -> None:
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+def sweep(scratch: Path) -> None:
+    """Takes away what writers left in the folder that are no more. What cannot be taken away stays: it does no harm."""
+    for path in scratch.iterdir() if scratch.is_dir() else ():
+        with contextlib.suppress(OSError):  # its writer is at work, or has just ended
+            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(file)
+
+
+def _own(new: Path) -> int:
+    """A new file, locked for as long as its writer lives: by that it is told from what a killed one left."""
+    while True:
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        with contextlib.suppress(OSError):  # a disk without locks: nobody can sweep there either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file).st_nlink:
+            return file
+        os.close(file)  # swept away before it was locked
+
+
+def _write(new: Path, data: bytes, before: os.stat_result | None, then: Callable[[], None]) -> None:
+    """Writes a new file for good, and calls ``then`` while it is still locked."""
+    file = _own(new)
     try:
         if before:
             made = os.fstat(file)
@@ -107,6 +131,7 @@ def _write(new: Path, data: bytes, before: os.stat_result | None) -> None:
         while rest:
             rest = rest[os.write(file, rest) :]
         os.fsync(file)
+        then()
     finally:
         os.close(file)
 

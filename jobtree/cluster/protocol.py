@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from jobtree.api import Time
 from jobtree.api.meta import name_of
 from jobtree.world.intake import Intake
 
@@ -44,7 +45,13 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Cluster(Protocol):
-    """State that can be read at one revision and written in order."""
+    """State that can be read at one revision and written in order.
+
+    ``at``: the time that objects are first seen at which state none, as in a file; where a server stamps them it does
+    nothing.
+    """
+
+    at: Time
 
     def read(self) -> Intake:
         """Everything a cycle needs, listed consistently. Raises Refusal when it cannot be read whole."""

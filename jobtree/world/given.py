@@ -1,9 +1,9 @@
 """What a cycle is given: all of a snapshot that no cycle writes, as one digest (spec §3.8, §4).
 
 Nodes, Budgets, the Policy, what people wrote of Runs, pods of others or such as leave, and what comes with the clock:
-which windows are open, and which loans are old. As long as that stays the same and nothing ends, the world is what the
-cycle before left. Leases, balances, the words about runs and the records of what a cycle saw are its own writes; so are
-pods that it starts.
+which windows are open, and which loans are old; and which leases are open, for what a hand closes or takes away no
+cycle did. As long as that stays the same and nothing ends, the world is what the cycle before left. All else of leases,
+balances, the words about runs and the records of what a cycle saw are its own writes; so are pods that it starts.
 """
 
 import hashlib
@@ -18,6 +18,8 @@ from jobtree.world import digest, values
 from jobtree.world.schema import SCHEMA_VERSION
 from jobtree.world.snapshot import Snapshot
 
+LeaseName = tuple[str, str]
+"""(namespace, name)."""
 Claim = tuple[tuple[str, str], tuple[str, str]]
 """((namespace, run), (Budget, envelope))."""
 WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates")
@@ -26,12 +28,17 @@ WRITTEN: Final = ("outcome", "outcome_reason", "enforced_limit", "status")
 """Columns of ``runs`` that cycles write."""
 
 
-def given_of(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]] = ()) -> str:
+def given_of(
+    snapshot: Snapshot, at: int, closing: Collection[LeaseName] = (), opening: Collection[LeaseName] = ()
+) -> str:
     """SHA-256, hex, of what the cycle at Unix second ``at`` is given.
 
-    Without the leases (namespace, name) that it is ``closing``, it is what the next one is given if nothing changes.
+    Without the leases that it is ``closing``, and with those that it is ``opening``, it is what the next one is given
+    if nothing changes. Under ``mode: observe`` it does neither.
     """
     tables = snapshot.tables
+    if snapshot.policy.spec.mode == "observe":
+        closing = opening = ()
     parts = {
         **{name: snapshot.table_digest(name) for name in WHOLE},
         "runs": digest.of_table(tables["runs"].drop_columns(list(WRITTEN)), SCHEMA_VERSION),
@@ -39,6 +46,7 @@ def given_of(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]] =
         "policy": snapshot.policy_digest,
         "windows": hashlib.sha256(bytes(_passed(snapshot, at))).hexdigest(),
         "loans": hashlib.sha256(msgspec.json.encode(_old_loans(snapshot, at, closing))).hexdigest(),
+        "open": hashlib.sha256(msgspec.json.encode(_open(tables["leases"], closing, opening))).hexdigest(),
     }
     return digest.of_tables(parts, SCHEMA_VERSION)
 
@@ -46,6 +54,12 @@ def given_of(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]] =
 def is_own(controller: str, uid: str) -> bool:
     """Is a pod that names a run of ``uid`` its own? A controller reference that it has is believed (spec §10)."""
     return controller in ("", uid)
+
+
+def _open(leases: pa.Table, closing: Collection[LeaseName], opening: Collection[LeaseName]) -> list[LeaseName]:
+    found = leases.filter(pc.invert(leases.column("closed")))
+    names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
+    return sorted({name for name in names if name not in closing}.union(opening))
 
 
 def _others(pods: pa.Table, runs: pa.Table) -> pa.Table:
@@ -69,7 +83,7 @@ def _passed(snapshot: Snapshot, at: int) -> list[bool]:
     return [time is not None and time <= at for time in times]
 
 
-def _old_loans(snapshot: Snapshot, at: int, closing: Collection[tuple[str, str]]) -> list[Claim]:
+def _old_loans(snapshot: Snapshot, at: int, closing: Collection[LeaseName]) -> list[Claim]:
     """Open loans past ``lending.maxDuration``: from then on they may be recalled.
 
     Only these, so that a new loan changes nothing; nor does one of no duration, which is old as it begins. A loan is

@@ -14,6 +14,7 @@ from jobtree.api import Lease, Refusal, Time
 from jobtree.api.base import MAX_AMOUNT
 from jobtree.api.errors import missing, wrong
 from jobtree.api.lease import FundingClass, Segment
+from jobtree.world.cycles import moment_of
 
 FOREVER: Final = 2**53
 """A Unix second after all times."""
@@ -57,8 +58,8 @@ def _beginning(lease: Lease, index: int, now: int) -> Refusal | None:
     since = lease.status.funding[index].from_
     if index == 0 and (since < start or (since > start and _is_begun(lease))):
         return wrong(field, since, f"spec.interval.start, {start}")
-    if index and since <= lease.status.funding[index - 1].from_:
-        return wrong(field, since, "a time after the segment before it")
+    if index and since < lease.status.funding[index - 1].from_:  # as late: two cycles in one second, nothing charged
+        return wrong(field, since, "a time that is not before the segment before it")
     return wrong(field, since, f"a time up to now, {Time(now)}") if since > now else None
 
 
@@ -132,7 +133,8 @@ def _is_begun(lease: Lease) -> bool:
 
 def opened_at(lease: Lease, at: Time) -> bool:
     """Whether the cycle that opened it, by its name, was at that second."""
-    return lease.spec.cycle == str(at).replace("-", "").replace(":", "")
+    told = moment_of(lease.spec.cycle)
+    return told is not None and told.at == at
 
 
 def _may_be(rate: Rate) -> bool:

@@ -14,10 +14,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, get_args
 
+from jobtree.api import Time
 from jobtree.api.lease import Role
+from jobtree.world.cycles import moment_of
 
-_NAME: Final = re.compile(r".+-\d{8}t\d{6}z-g(?P<group>\d{1,6})-\d+", re.ASCII)
-_CYCLE: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII)
+_NAME: Final = re.compile(r".+-\d{8}t\d{6}z(?:-\d+)?-g(?P<group>\d{1,6})-\d+", re.ASCII)
 
 
 def restored(document: Any, problem: str) -> tuple[Any, str] | None:
@@ -53,8 +54,8 @@ def _role(_: Any, spec: dict[str, Any]) -> str | None:
 
 def _interval(_: Any, spec: dict[str, Any]) -> dict[str, str] | None:
     cycle = spec.get("cycle")
-    told = _CYCLE.fullmatch(cycle) if isinstance(cycle, str) else None
-    return {"start": "{}-{}-{}T{}:{}:{}Z".format(*told.groups())} if told else None
+    told = moment_of(cycle) if isinstance(cycle, str) else None
+    return {"start": str(Time(told.at))} if told else None
 
 
 _WAYS: Final[dict[str, Callable[[Any, dict[str, Any]], Any]]] = {

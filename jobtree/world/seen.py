@@ -18,6 +18,7 @@ from jobtree.api import Budget, ObjectMeta, Plan, Time, dec_hook, enc_hook
 from jobtree.api.budget import BudgetSpec
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import exact
+from jobtree.world.cycles import moment_of
 
 NAMESPACE: Final = "jobtree-system"
 """The planner's namespace in a state file."""
@@ -76,13 +77,29 @@ def record(budgets: Iterable[Budget], policy: PolicySpec, before: "Seen | None",
 
 def digest_of(data: Mapping[str, str]) -> str:
     """SHA-256 of a record, hex: what the Plan names it by."""
-    return hashlib.sha256(_json(dict(data))).hexdigest()
+    return hashlib.sha256(text_of(data)).hexdigest()
+
+
+def text_of(data: Mapping[str, str]) -> bytes:
+    """A record as bytes, of which its digest is taken."""
+    return _json(dict(data))
+
+
+def newest(plans: Iterable[Plan]) -> Plan | None:
+    """The newest of them, by the time that they are for and their number in that second."""
+    return max(plans, key=moment, default=None)
+
+
+def moment(plan: Plan) -> tuple[int, int, str]:
+    """What Plans are ordered by."""
+    told = moment_of(plan.name)
+    return int(plan.spec.at), told.number if told else 0, plan.name
 
 
 def last_plan(plans: Iterable[Plan]) -> Plan | None:
     """The last Plan that was carried out."""
     carried_out = [plan for plan in plans if plan.status.phase == "Applied"]
-    return max(carried_out, key=lambda plan: (plan.spec.at, plan.name), default=None)
+    return newest(carried_out)
 
 
 class World(NamedTuple):
@@ -97,7 +114,7 @@ def last_world(plans: Iterable[Plan]) -> World | None:
 
     None where there was none, or by a version that did not say.
     """
-    plan = max(plans, key=lambda plan: (plan.spec.at, plan.name), default=None)
+    plan = newest(plans)
     if plan is None or plan.spec.given is None or plan.spec.changed is None:
         return None
     return World(plan.spec.given, int(plan.spec.changed))

@@ -13,6 +13,7 @@ from jobtree.api import Lease, Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
 from jobtree.world.balances import LeaseName, whole
 from jobtree.world.collector import collector_paused
+from jobtree.world.cycles import number_after
 from jobtree.world.intake import Intake
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
@@ -25,13 +26,15 @@ SEEN_MONEY: Final = ("seen_budgets", "seen_envelopes", "seen_aggregates", "seen_
 class Snapshot:
     """Tables of `schema.TABLES`, each sorted by its key, and the Policy they were read by, which has a spec only.
 
-    ``since``: the time of the last cycle that was carried out, Unix seconds. Like the cycle's own time it is an input
-    of its own, in manifest and Plan, and in no digest: it moves with the clock alone.
+    ``since``: the time of the last cycle that was carried out, Unix seconds; ``number``: the how-manieth cycle in its
+    second this one is. Like the cycle's own time they are inputs of their own, in manifest and Plan, and in no digest:
+    they move with the clock alone.
     """
 
     tables: Mapping[str, pa.Table]
     policy: Policy
     since: int | None = None
+    number: int = 1
     _digests: dict[str, str] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -67,12 +70,16 @@ def _spelled_out(value: Any) -> Any:
     return [_spelled_out(each) for each in value] if isinstance(value, tuple) else value
 
 
-def take(intake: Intake) -> Snapshot:
-    """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says."""
+def take(intake: Intake, at: int | None = None) -> Snapshot:
+    """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says.
+
+    ``at``: the second to plan for, where the plan is to be carried out: it may be the second of Plans that are there.
+    """
     policy = Policy(spec=intake.policy.spec) if intake.policy else Policy()  # its metadata and status rule nothing
     with collector_paused():
         since = intake.last_cycle
-        return Snapshot(_tables(intake, policy), policy, None if since is None else int(since))
+        number = 1 if at is None else number_after((plan.name for plan in intake.plans), at)
+        return Snapshot(_tables(intake, policy), policy, None if since is None else int(since), number)
 
 
 def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:

@@ -12,7 +12,7 @@ import msgspec
 from jobtree.api import Refusal
 from jobtree.api.counted import counted
 
-_OF_A_CYCLE: Final = re.compile(r"(?P<run>.+)-\d{8}t\d{6}z-g\d+-\d+")
+_OF_A_CYCLE: Final = re.compile(r"(?P<run>.+)-\d{8}t\d{6}z(?:-\d+)?-g\d+-\d+")
 _SLOT: Final = re.compile(r"(?P<node>.+)#(?P<ordinal>\d{1,6})", re.ASCII)
 _UNKNOWN: Final = "its slots are not known and count as free"
 

@@ -6,6 +6,7 @@ is left out of the snapshot, and a plan of the rest is what it was.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
         "runs": _only(runs, (name in mine for name in names(runs)), schema.RUNS),
         "leases": _only(leases, (flavor in flavors for flavor in values.texts(leases, "flavor")), schema.LEASES),
     }
-    return _as_old(Snapshot(tables, snapshot.policy, snapshot.since), state)
+    return _as_old(replace(snapshot, tables=tables), state)
 
 
 def without(snapshot: Snapshot, state: State, gone: Collection[RunKey]) -> Snapshot:
@@ -44,14 +45,14 @@ def without(snapshot: Snapshot, state: State, gone: Collection[RunKey]) -> Snaps
     roots = {key for key in gone if key in parents or runs[key].has_quota}
     table = snapshot.tables["runs"]
     mask = (name in roots or name not in gone for name in names(table))
-    kept = Snapshot({**snapshot.tables, "runs": _only(table, mask, schema.RUNS)}, snapshot.policy, snapshot.since)
+    kept = replace(snapshot, tables={**snapshot.tables, "runs": _only(table, mask, schema.RUNS)})
     return _as_old(suspended(kept, roots), state)
 
 
 def _as_old(part: Snapshot, whole: State) -> Snapshot:
     """``part`` of a snapshot, with the world no newer than in the ``whole``: what is left out has not changed it."""
     record = rows.seen_world(World(given_of(part, whole.at), whole.changed))
-    return Snapshot({**part.tables, "seen_world": record}, part.policy, part.since)
+    return replace(part, tables={**part.tables, "seen_world": record})
 
 
 def names(runs: pa.Table) -> Iterator[RunKey]:

@@ -12,6 +12,7 @@ from jobtree.api import Duration, Time, decode
 from jobtree.api.lease import Lease
 from jobtree.api.meta import Condition
 from jobtree.api.run import RUN_CONDITIONS, Run, RunFunding, RunStatus, Width
+from jobtree.world.cycles import Moment
 from jobtree.world.given import given_of
 from jobtree.world.plan import Plan, RunUpdate, Solver, Stage, Wait
 from jobtree.world.snapshot import Snapshot
@@ -34,10 +35,15 @@ def plan_of(scene: Scene, snapshot: Snapshot) -> Plan:
     plan = Plan(
         jobtree="0",
         at=scene.at,
-        cycle="c1",
+        cycle=Moment(scene.at).name,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
-        given=given_of(snapshot, scene.at, [(each.namespace, each.name) for each in scene.closures]),
+        given=given_of(
+            snapshot,
+            scene.at,
+            [(each.namespace, each.name) for each in scene.closures],
+            [(each.namespace, each.name) for each in scene.new],
+        ),
         changed=scene.at if scene.changed is None or scene.closures else scene.changed,
         solver=Solver(name="hand", version="0", options={}),
         stages=[_demand(scene, runs)],  # type: ignore[arg-type]

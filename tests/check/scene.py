@@ -18,6 +18,7 @@ from jobtree.api.lease import Interval, Lease, LeaseSpec, LeaseStatus, Slice
 from jobtree.api.lease import Segment as Entry
 from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.check import Violation, check
+from jobtree.world.cycles import Moment
 from jobtree.world.intake import Intake, Notice
 from jobtree.world.plan import Closure, Plan, Segment
 from jobtree.world.snapshot import Snapshot, take
@@ -161,7 +162,7 @@ class Scene:
                 slice=Slice(nodes=slots_of(slots), role=role),
                 interval=Interval(start=begun),
                 reason=reason,
-                cycle="c1" if start is None else "c0",
+                cycle=Moment(self.at).name if start is None else "c0",
                 paid_by=EnvelopeRef(budget=budget, envelope=envelope) if payer else None,
             ),
             status=LeaseStatus(

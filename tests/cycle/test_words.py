@@ -161,7 +161,7 @@ def test_a_gap_is_a_share_of_the_bound_and_a_number_where_no_share_says_anything
 ) -> None:
     stage = Stage(name="recalled", unit="GPUs", sense=sense, value=value, bound=bound)
     assert summary.gap(stage, number=",") == words
-    (recorded,) = planobject.build(Intake(revision=""), plan_of(stages=[stage]), b"").status.stages
+    (recorded,) = planobject.build(Intake(revision=""), plan_of(stages=[stage]), b"", {}).status.stages
     assert (recorded.value, recorded.bound, recorded.gap) == (value, bound, gap)
 
 

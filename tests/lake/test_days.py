@@ -13,6 +13,7 @@ from exporters.lake import Lake, plan_path, read_manifest, read_plan
 from jobtree.api import Refusal
 from jobtree.world.plan import Short, Wait
 from reports.definition import names
+from tests.lake.test_lake import plan_of
 from tests.reports.worlds import lease, record, snapshot
 from tests.support import documents as doc
 from tests.support.commands import jobtree
@@ -122,7 +123,7 @@ def test_a_decision_of_a_compacted_day_is_not_replaced(short: Path, tmp_path: Pa
     found = snapshot(tmp_path / "other.yaml", [doc.node("z")], unix("+2h"))
 
     with pytest.raises(Refusal, match=r"it is the record of another decision for 2026-01-01T02:00:00Z"):
-        Lake(short).refuse_other(unix("+2h"), found)
+        Lake(short).refuse_other(found, plan_of(found, unix("+2h")), b"")
 
 
 def test_without_a_lake_it_says_how_to_name_one() -> None:

@@ -124,6 +124,10 @@ def test_the_manifest_says_what_the_cycle_was_made_from(manifest: Path) -> None:
         "policyDigest": WORLD.policy_digest,
         "tables": dict(WORLD.table_digests),
         "timings": {"plan": 1.5},
+        "phase": "applied",
+        "on": None,
+        "seen": "",
+        "leftOut": [],
     }
     assert (policy["mode"], policy["lottery"]["term"], len(plan)) == ("noCuts", "12h", 64)
 
@@ -209,15 +213,15 @@ def test_a_manifest_that_is_none_is_named(manifest: Path, tmp_path: Path) -> Non
     assert refused(manifest).startswith(f"{manifest}: it is not the manifest of a cycle: ")
 
 
-@pytest.mark.parametrize("spoilt", [b"", b"{}", b'{"cluster": 1}', b"\xff"])
+@pytest.mark.parametrize("spoilt", [b"", b"{}", b'{"cluster": 1}', b"\xff", b'{"cluster": "\xff"}', b"[" * 100_000])
 def test_a_spoilt_word_on_whose_lake_it_is_is_named(lake: Lake, spoilt: bytes) -> None:
     mark = lake.root / "cluster.json"
     mark.write_bytes(spoilt)
     with pytest.raises(Refusal) as refusal:
         Lake(lake.root, "a.yaml").refuse_stranger()
     said = str(refusal.value)
-    assert said.startswith(f"{mark}: it does not say whose lake this is (")
-    assert said.endswith('); it should read {"cluster": "a.yaml"}')
+    assert said.startswith(f"{mark}: it does not say whose lake this is: ")
+    assert said.endswith('; it should read {"cluster": "a.yaml"}')
 
 
 def test_a_plan_that_was_changed_is_named(manifest: Path) -> None:

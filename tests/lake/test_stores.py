@@ -73,7 +73,7 @@ def test_a_url_of_a_folder_is_the_folder(tmp_path: Path) -> None:
 def test_a_store_keeps_its_record_of_another_decision(url: str) -> None:
     store(Lake(url), WORLD)
     with pytest.raises(Refusal, match=rf"^{url}/cycles/.*: it is the record of another decision"):
-        Lake(url).refuse_other(AT, snapshot_of([]))
+        Lake(url).refuse_other(snapshot_of([]), plan_of(snapshot_of([])), b"")
 
 
 def test_cycles_replays_and_reports_work_on_a_store(url: str) -> None:

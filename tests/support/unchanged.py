@@ -1,5 +1,7 @@
 """A snapshot whose world is the one that the last cycle left."""
 
+from dataclasses import replace
+
 from jobtree.world import rows
 from jobtree.world.given import given_of
 from jobtree.world.seen import World
@@ -11,4 +13,4 @@ def unchanged(snapshot: Snapshot, at: int, since: int | None) -> Snapshot:
     if since is None:
         return snapshot
     told = rows.seen_world(World(given_of(snapshot, at), since))
-    return Snapshot({**snapshot.tables, "seen_world": told}, snapshot.policy, snapshot.since)
+    return replace(snapshot, tables={**snapshot.tables, "seen_world": told})

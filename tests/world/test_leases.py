@@ -135,9 +135,9 @@ LEDGERS: dict[str, tuple[list[Document], Any, list[str]]] = {
         paid(("owned", 2, None), ("unfunded", 1, 2), ("owned", 0, 1)), TWICE,
         [f"status.funding[0].to is missing; allowed is {at(1)}, when the next segment begins: {UNKNOWN}"],
     ),
-    "says a second twice": (
-        paid(("unfunded", 0, 0), ("owned", 0, None)), OWNED,
-        [f"status.funding[1].from is {at(0)}; allowed is a time after the segment before it: {UNKNOWN}"],
+    "goes back": (
+        paid(("unfunded", 0, 1), ("unfunded", 1, 0), ("owned", 0, None)), OWNED,
+        [f"status.funding[2].from is {at(0)}; allowed is a time that is not before the segment before it: {UNKNOWN}"],
     ),
     "begins early": (
         [{"class": "owned", "from": EARLY}], OWNED,

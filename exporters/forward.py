@@ -72,9 +72,10 @@ def possible(
 
 
 class _Cluster(NamedTuple):
-    """Where there is room: by node its GPUs, those of foreign pods and of leases; who holds a (slot, role)."""
+    """Where there is room: by node its GPUs and uid, GPUs of foreign pods and of leases; who holds a (slot, role)."""
 
     gpus: Mapping[str, int]
+    uids: Mapping[str, str]
     foreign: Mapping[str, int]
     held: Mapping[tuple[str, str], Name]
     active: Mapping[str, int]
@@ -99,15 +100,13 @@ class _Cluster(NamedTuple):
                 held[slot, lease.spec.slice.role] = name
                 active[slot.rpartition("#")[0]] += lease.spec.slice.role == "Active"
         gpus = dict(zip(values.texts(nodes, "name"), values.ints(nodes, "gpus").tolist(), strict=True))
-        made = {node.metadata.name: node.metadata.creation_timestamp for node in intake.nodes}
-        again = {name for name, at in made.items() if at is not None and at > plan.at}
-        here = {str(name): count for name, count in gpus.items() if name not in again}
-        return cls(here, foreign, held, active)
+        uids = {node.metadata.name: node.metadata.uid for node in intake.nodes}
+        return cls({str(name): count for name, count in gpus.items()}, uids, foreign, held, active)
 
     def lacks(self, lease: Lease) -> str:
         """Why a lease has no place any more; empty where it has."""
         node = lease.spec.slice.nodes[0].rpartition("#")[0]
-        if node not in self.gpus:
+        if node not in self.gpus or lease.spec.slice.node_uid not in {"", self.uids.get(node, "")}:
             return f"the node {node} is not there any more"
         for slot in lease.spec.slice.nodes:
             other = self.held.get((slot, lease.spec.slice.role))

@@ -278,7 +278,7 @@ def test_v1_time_does_not_go_back_behind_a_cycle_that_was_begun(
     state, before = tmp_path / "f" / "cluster.yaml", moment("-1m")
     bytes_before = state.read_bytes()
     path = Lake(tmp_path / "f" / "lake").manifest_path(AT)
-    assert jobtree("--state", state, "cycle", "--at", before).refused() == (
+    assert jobtree("--state", state, "cycle", "--at", before, "--lake", tmp_path / "f" / "lake").refused() == (
         f"error: {path}: the cycle of {T0} was begun and is to be completed, and this one is for {before}; "
         "time only goes forward: say a later --at"
     )
@@ -321,7 +321,7 @@ def test_v1_a_full_disk_leaves_everything_as_it_was_or_the_next_cycle_completes_
         folder = shutil.copytree(started, tmp_path / f"f{limit}")
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
-            output = jobtree("--state", folder / "cluster.yaml", "cycle", "--at", T0)
+            output = jobtree("--state", folder / "cluster.yaml", "cycle", "--at", T0, "--lake", folder / "lake")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         said = output.refused()

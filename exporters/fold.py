@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from exporters import jsonfile
+from exporters import forward, jsonfile, planjson
 from exporters.foldtables import CYCLES, DISCOUNTS, FOLDS, FOREIGN, LEASES, OPENING, PRICES, RUNS, STANDING, WAITS
 from exporters.lake import Lake, policy_of, read_columns, read_manifest, read_plan, read_table
 from exporters.manifest import DONE, UNDONE, Manifest
 from jobtree.api import Refusal
 from jobtree.api.policy import PolicySpec
-from jobtree.world import values
+from jobtree.world import after, values
 from jobtree.world.cycles import moment_of
-from jobtree.world.plan import Prices, Pruned, Wait
+from jobtree.world.plan import Plan, Prices, Pruned, Wait
 from jobtree.world.seen import Discount, discounts
 
 Rows = Mapping[tuple[str, ...], dict[str, Any]]
@@ -83,10 +83,14 @@ class _Said(msgspec.Struct):
 
 
 def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
-    """Folds the records of ``cycles``, which are in the order of their time. What cannot be read is a trouble."""
+    """Folds the records of ``cycles``, which are in the order of their time. What cannot be read is a trouble.
+
+    Leases and runs are as the last cycle left them, not as it found them.
+    """
     reader = _Reader(lake)
     gone: Gone = []
-    tables = {"cycles": _cycles(cycles), "runs": _runs(reader, cycles), "opening": _opening(reader, cycles)}
+    ends = _carried_out(cycles)
+    tables = {"cycles": _cycles(cycles), "runs": _runs(reader, cycles, ends), "opening": _opening(reader, cycles)}
     for name, key in STANDING.items():
         columns = FOLDS[name].names[:-2]
         versions = ((at, _keyed(table.select(columns), key)) for at, table in reader.versions(name, cycles))
@@ -99,7 +103,7 @@ def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
         if said.pruned:
             gone.append((cycle, {(each.namespace, each.name) for each in said.pruned}))
     tables |= {"waits": waits.table(WAITS), "prices": prices.table(PRICES)}
-    tables["leases"] = _leases(reader, cycles, gone)
+    tables["leases"] = _leases(reader, cycles, gone, ends)
     tables["discounts"] = _discounts(reader, cycles)
     return Fold({name: tables[name] for name in FOLDS}, reader.troubles)
 
@@ -177,7 +181,31 @@ def _cycles(cycles: Sequence[Cycle]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(CYCLES.names, row, strict=True)) for row in rows], CYCLES)
 
 
-def _leases(reader: _Reader, cycles: Sequence[Cycle], gone: Gone) -> pa.Table:
+def _carried_out(cycles: Sequence[Cycle]) -> Plan | None:
+    """What was carried out of the last cycle's plan; None where that is nothing, or cannot be read, as `_said` says."""
+    if not cycles or cycles[-1].manifest.phase != "applied":
+        return None
+    last = cycles[-1]
+    try:
+        return forward.carried_out(planjson.decode(read_plan(last.path, last.manifest)), last.manifest.left_out)
+    except Refusal:
+        return None
+
+
+def _after(table: pa.Table, plan: Plan | None, then: Callable[[pa.Table, Plan], pa.Table]) -> pa.Table:
+    """A table of the last cycle as its plan left it, as far as the plan speaks of what is in it."""
+    if plan is None:
+        return table
+    there = set(zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True))
+    lists = {
+        name: [each for each in getattr(plan, name) if (each.namespace, each.name) in there]
+        for name in ("closures", "segments", "runs", "pruned")
+    }
+    added = [lease for lease in plan.leases if (lease.namespace, lease.name) not in there]
+    return then(table, msgspec.structs.replace(plan, leases=added, **lists))
+
+
+def _leases(reader: _Reader, cycles: Sequence[Cycle], gone: Gone, ends: Plan | None) -> pa.Table:
     """The last table that can be read: leases outlive their runs, so whatever held a GPU meanwhile is in it; or was
     pruned by one of the cycles, whose own table still has it.
     """
@@ -189,6 +217,8 @@ def _leases(reader: _Reader, cycles: Sequence[Cycle], gone: Gone) -> pa.Table:
     for cycle in reversed(cycles):
         table = reader.table("leases", cycle)
         if table is not None:
+            if cycle is cycles[-1]:
+                table = _after(table, ends, after.leases)
             found.append(_stamped(table, "seen", cycle.at, LEASES))
             break
     return pa.concat_tables([LEASES.empty_table(), *found])
@@ -226,13 +256,15 @@ def _stamped(table: pa.Table, column: str, at: int, schema: pa.Schema) -> pa.Tab
     return table.append_column(column, _same(at, table)).cast(schema)
 
 
-def _runs(reader: _Reader, cycles: Sequence[Cycle]) -> pa.Table:
+def _runs(reader: _Reader, cycles: Sequence[Cycle], ends: Plan | None) -> pa.Table:
     columns = RUNS.names[:-2]
     found = [(at, table.select(columns)) for at, table in reader.versions("runs", cycles, read_columns)]
-    ends = [at for at, _ in found[1:]] + [cycles[-1].at + 1] if cycles else []
+    if ends is not None and ends.runs and (newest := reader.table("runs", cycles[-1])) is not None:
+        found.append((cycles[-1].at, _after(newest, ends, after.runs).select(columns)))
+    nexts = [at for at, _ in found[1:]] + [cycles[-1].at + 1] if cycles else []
     times = [cycle.at for cycle in cycles]
     parts = []
-    for (at, table), end in zip(found, ends, strict=False):
+    for (at, table), end in zip(found, nexts, strict=False):
         last = max((time for time in times if time < end), default=at)
         parts.append(table.append_column("first_seen", _same(at, table)).append_column("last_seen", _same(last, table)))
     if not parts:

@@ -71,6 +71,20 @@ def possible(
     return Possible(kept, left)
 
 
+def carried_out(plan: Plan, left_out: Collection[LeftOut]) -> Plan:
+    """What of a plan's leases and runs was carried out, where so much was left out, as its manifest names it."""
+    out = {each.object for each in left_out}
+    if not out:
+        return plan
+    return msgspec.structs.replace(
+        plan,
+        closures=[each for each in plan.closures if name_of("Lease", each.namespace, each.name) not in out],
+        segments=[each for each in plan.segments if name_of("Lease", each.namespace, each.name) not in out],
+        leases=[each for each in plan.leases if _run(_run_of(each)) not in out],
+        runs=[each for each in plan.runs if _run((each.namespace, each.name)) not in out],
+    )
+
+
 class _Cluster(NamedTuple):
     """Where there is room: by node its GPUs and uid, GPUs of foreign pods and of leases; who holds a (slot, role)."""
 

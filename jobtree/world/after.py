@@ -28,9 +28,9 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
     with collector_paused():
         tables = {
             **snapshot.tables,
-            "leases": _leases(snapshot.tables["leases"], plan),
+            "leases": leases(snapshot.tables["leases"], plan),
             "balances": _balances(snapshot.tables, plan),
-            "runs": _runs(snapshot.tables["runs"], plan),
+            "runs": runs(snapshot.tables["runs"], plan),
             **_seen(snapshot, plan.at),
             "seen_world": rows.seen_world(seen.World(plan.given, plan.changed)),
         }
@@ -64,7 +64,8 @@ def _places(table: pa.Table) -> dict[Name, int]:
     return {name: place for place, name in enumerate(names)}
 
 
-def _leases(table: pa.Table, plan: Plan) -> pa.Table:
+def leases(table: pa.Table, plan: Plan) -> pa.Table:
+    """The table of leases once ``plan`` is carried out, which was made with it."""
     places = _places(table)
     closed = {places[closure.namespace, closure.name]: closure for closure in plan.closures}
     ledgers: dict[int, Ledger] = {}
@@ -103,7 +104,8 @@ def _merged(old: pa.Table, new: pa.Table) -> pa.Table:
     return canonical(both.take(pa.array(order, pa.int64())), schema.LEASES)
 
 
-def _runs(table: pa.Table, plan: Plan) -> pa.Table:
+def runs(table: pa.Table, plan: Plan) -> pa.Table:
+    """That of runs, likewise."""
     places = _places(table)
     found = {places[update.namespace, update.name]: update.status for update in plan.runs}
     outcomes = {place: outcome_of(status) for place, status in found.items()}

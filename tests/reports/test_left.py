@@ -1,0 +1,49 @@
+"""N6: a report is of the state that the last cycle left, not of the one that it found."""
+
+from typing import Any
+
+import pytest
+
+from exporters.days import compact
+from exporters.lake import Lake
+from reports.query import make
+from tests.support.worlds import World
+
+SETTINGS = {"currency": "USD", "credit_price": "2"}
+
+
+def rows(world: World, report: str) -> list[dict[str, Any]]:
+    made = make(world.lake, report, settings=SETTINGS)
+    assert [outcome.apart for outcome in made.outcomes] == [""] * len(made.outcomes)
+    found: list[dict[str, Any]] = made.rows.to_pylist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    path = tmp_path_factory.mktemp("n6") / "cluster.yaml"
+    made = World(path).domain("A", nodes=1).budget("org:a", 8).policy().run("r", 8, runtime={"timeLimit": "1h"})
+    made.cycle()
+    made.run("s", 4, created="-1s").cycle("+5h")
+    return made
+
+
+def test_n6_what_ended_since_the_last_cycle_has_ended_in_every_report(world: World) -> None:
+    usage = world.usage("org-a", at="+5h")
+    assert (usage["gpuHoursConsumed"], usage["ownedGPUs"]) == (8, 4)
+    (used,) = rows(world, "usage")
+    assert (used["gpu_hours"], used["owned_gpus"]) == (8, 4)
+    assert sum(row["gpu_hours"] for row in rows(world, "chargeback")) == 8
+    ends = {row["run"]: (row["ended"], row["reason"]) for row in rows(world, "leases")}
+    assert ends == {"default/r": ("2026-01-01T01:00:00Z", "TimeLimit"), "default/s": (None, "Start")}
+    assert sum(float(row["ConsumedQuantity"]) for row in rows(world, "focus")) == 8
+
+
+def test_n6_so_it_is_once_the_day_is_packed_and_another_cycle_follows(world: World) -> None:
+    before = rows(world, "leases")
+    world.cycle("+30h")
+    assert list(compact(Lake(world.lake))) == []
+    after = {row["run"]: (row["ended"], row["reason"]) for row in rows(world, "leases")}
+    assert after == {row["run"]: (row["ended"], row["reason"]) for row in before}
+    (used,) = rows(world, "usage")
+    assert used["gpu_hours"] == 8 + 4 * 25 == world.usage("org-a", at="+30h")["gpuHoursConsumed"]

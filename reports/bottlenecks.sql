@@ -10,7 +10,6 @@
 -- bound without hours of waiting has a price, but was never what some run lacked most. No plan can gain more than prices
 -- say over the plan's relaxation; gangs need all their GPUs at once (docs/planner.md, Prices).
 -- @check gpu_seconds = waited
--- @chart bars x=bound y=gpu_hours by=subject
 WITH stretches_of_free AS MATERIALIZED (
     SELECT flavor, began, began + seconds AS ended, free FROM room WHERE flavor IS NOT NULL AND free > 0
 ),
@@ -106,4 +105,58 @@ SELECT
     coalesce(w.gpu_seconds, 0) AS gpu_seconds
 FROM waited AS w
 FULL JOIN priced AS p ON p.rule = w.rule AND p.subject = w.subject
-ORDER BY gpu_hours DESC, p.price DESC NULLS LAST, bound, subject
+ORDER BY gpu_hours DESC, p.price DESC NULLS LAST, bound, subject;
+
+-- @lead
+WITH sums AS (
+    SELECT
+        sum(gpu_hours) AS hours,
+        sum(waiting_gpus) AS waiting,
+        arg_max(subject, gpu_hours) FILTER (gpu_hours > 0) AS first,
+        arg_max(bound, gpu_hours) FILTER (gpu_hours > 0) AS bound,
+        max(percent) AS percent
+    FROM report
+)
+SELECT CASE
+    WHEN coalesce(hours, 0) = 0 THEN 'No run waited in this period.'
+    ELSE 'Runs waited ' || number(hours) || ' GPU-hours, ' || share(percent, 100) || ' of them for '
+        || CASE bound
+            WHEN 'flavor' THEN 'more free GPUs of ' || first
+            WHEN 'domain' THEN 'room in ' || replace(first, 'domain=', '')
+            WHEN 'fragmentation' THEN 'free GPUs of ' || first || ' that lie together'
+            WHEN 'none' THEN 'what is no shortage (' || first || ')'
+            ELSE 'the ' || bound || ' of ' || first
+        END || '.'
+END
+FROM sums;
+
+-- @figures
+SELECT 'Waited' AS label, number(coalesce(sum(gpu_hours), 0)) || ' GPU-hours' AS value,
+    change(sum(gpu_hours), (SELECT sum(b.gpu_hours) FROM before AS b)) AS note
+FROM report
+UNION ALL
+SELECT 'Waiting now', counted_as(sum(waiting_gpus), 'GPU'), 'asked for by runs that hold nothing'
+FROM report HAVING sum(waiting_gpus) > 0
+UNION ALL
+SELECT 'Dearest bound', arg_max(subject, price_now), 'one more ' || arg_max(unit, price_now) || ' is worth '
+    || number(max(price_now)) || ' GPUs of new runs'
+FROM report HAVING max(price_now) > 0;
+
+-- @chart across: GPU-hours waited, by what was in the way
+SELECT subject AS label, gpu_hours AS y, bound AS series
+FROM report
+WHERE gpu_hours > 0
+ORDER BY gpu_hours DESC, label, bound;
+
+-- @table sum=GPU-hours waited, GPUs waiting now
+SELECT
+    bound AS "Bound",
+    subject AS "Of",
+    runs AS "Runs",
+    gpu_hours AS "GPU-hours waited",
+    percent AS "Share %",
+    waiting_gpus AS "GPUs waiting now",
+    unit AS "One more",
+    price_now AS "Is worth now",
+    admits_gpus AS "Starts GPUs"
+FROM report

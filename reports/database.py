@@ -16,6 +16,8 @@ from reports.source import Source
 STEPS: Final = (60, 300, 900, 3600, 14_400, 86_400, 604_800)
 """Lengths of a chart's step, in seconds; the first one is taken that gives at most `MOST_STEPS` of them."""
 MOST_STEPS: Final = 120
+MOST_BARS: Final = 62
+"""The same of a bar: two months have one a day."""
 ALWAYS: Final = frozenset({"cycles", "leases", "opening", "discounts", "budgets", "envelopes", "quarantine"})
 """Tables that every report needs: for its terms, its checks and what is odd."""
 BEHIND: Final = {"room": ("nodes", "foreign"), "domains": ("nodes",), "foreign_gpus": ("foreign",)}
@@ -50,23 +52,30 @@ def last_forms(forms: pa.Table) -> pa.Table:
 
 
 def open_database(
-    source: Source, leases: pa.Table, terms: Terms, settings: Mapping[str, str]
+    source: Source, leases: pa.Table, terms: Terms, settings: Mapping[str, str], owners: list[str] | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """A database in memory; ``settings`` are what a query gets by ``getvariable``. Close it, or use it in ``with``."""
+    """A database in memory; ``settings`` are what a query gets by ``getvariable``, ``owners`` whom `asked` is for.
+
+    Close it, or use it in ``with``.
+    """
     database = duckdb.connect()
     for name, table in source.tables.items():
         history = "until" in table.column_names
         database.register("lease_forms" if name == "leases" else f"{name}_history" if history else name, table)
     database.register("leases", leases)
-    values: dict[str, int | str] = {
+    length = terms.until - terms.since
+    values: dict[str, int | str | list[str] | None] = {
         **settings,
         "since": terms.since,
         "until": terms.until,
         "begin": source.begin,
         "known": source.last,
-        "bucket": next((s for s in STEPS if terms.until - terms.since <= s * MOST_STEPS), STEPS[-1]),
+        "bucket": next((s for s in STEPS if length <= s * MOST_STEPS), STEPS[-1]),
+        "bar": next((s for s in STEPS if length <= s * MOST_BARS), STEPS[-1]),
+        "owners": owners,
     }
     for name, value in values.items():
         database.execute(f'SET VARIABLE "{name}" = ?', [value])
-    database.execute(resources.files("reports").joinpath("views.sql").read_text(encoding="utf-8"))
+    for name in ("views.sql", "words.sql"):
+        database.execute(resources.files("reports").joinpath(name).read_text(encoding="utf-8"))
     return database

@@ -7,6 +7,7 @@
 -- are no discounts: list, contracted, effective and billed cost are one.
 -- @needs currency
 -- @needs credit_price
+-- @owner BillingAccountId
 -- @check x_MilliGpuSeconds = charges by x_Month:month, BillingAccountId:owner, SubAccountId:run_owner
 -- @check PricingCurrencyEffectiveCost = credits by x_Month:month, BillingAccountId:owner, SubAccountId:run_owner
 WITH lines AS (
@@ -81,4 +82,48 @@ SELECT
     month AS "x_Month",
     role AS "x_Role"
 FROM lines
-ORDER BY month, owner, budget, envelope, namespace, run, flavor, class, role, rate
+ORDER BY month, owner, budget, envelope, namespace, run, flavor, class, role, rate;
+
+-- @lead
+WITH sums AS (
+    SELECT sum("BilledCost") AS cost, count(DISTINCT "BillingAccountId") AS owners, any_value("BillingCurrency") AS currency
+    FROM report
+)
+SELECT CASE
+    WHEN cost IS NULL THEN 'Nothing was charged in this period.'
+    ELSE money(cost) || ' ' || currency || ' are billed to ' || counted_as(owners, 'owner') || ', at '
+        || getvariable('credit_price') || ' ' || currency || ' a credit.'
+END
+FROM sums;
+
+-- @figures
+SELECT 'Billed' AS label, money(coalesce(sum("BilledCost"), 0)) || ' ' || getvariable('currency') AS value,
+    change(sum("BilledCost"), (SELECT sum(b."BilledCost") FROM before AS b)) AS note
+FROM report
+UNION ALL
+SELECT 'For', number(coalesce(sum("ConsumedQuantity"), 0)) || ' GPU-hours',
+    change(sum("ConsumedQuantity"), (SELECT sum(b."ConsumedQuantity") FROM before AS b))
+FROM report
+UNION ALL
+SELECT 'Most by', arg_max(owner, cost), money(max(cost)) || ' ' || getvariable('currency')
+FROM (SELECT "BillingAccountId" AS owner, sum("BilledCost") AS cost FROM report GROUP BY owner)
+HAVING max(cost) > 0;
+
+-- @chart across: Billed cost, by the owner who pays and the month
+SELECT "BillingAccountId" AS label, sum("BilledCost") AS y, "x_Month" AS series
+FROM report
+GROUP BY label, series
+ORDER BY sum(sum("BilledCost")) OVER (PARTITION BY label) DESC, label, series;
+
+-- @table tree sum=GPU-hours, Credits, Billed
+SELECT
+    "BillingAccountId" AS "Owner",
+    CASE WHEN count(*) OVER (PARTITION BY "BillingAccountId") > 1
+        THEN strftime("BillingPeriodStart"::TIMESTAMP, '%b %Y') || ', ' || "x_Flavor" END AS "Month",
+    sum("ConsumedQuantity") AS "GPU-hours",
+    sum("PricingCurrencyEffectiveCost") AS "Credits",
+    sum("BilledCost") AS "Billed",
+    "BillingCurrency" AS "Currency"
+FROM report
+GROUP BY "BillingAccountId", "BillingPeriodStart", "x_Flavor", "BillingCurrency"
+ORDER BY "Owner", "BillingPeriodStart", "x_Flavor"

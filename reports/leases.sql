@@ -2,6 +2,7 @@
 --
 -- A row per lease that held GPUs in the period; elapsed, hours and charges are of the period alone. state is in Slurm's
 -- words (sacct -o State), reason in Jobtree's own.
+-- @owner run_owner, owner
 -- @check milli_gpu_seconds = charges by owner, run_owner, flavor
 -- @check gpu_seconds = held by owner, run_owner, flavor
 WITH inside AS (
@@ -48,4 +49,46 @@ SELECT
     i.milli_gpu_seconds
 FROM inside AS i
 JOIN leases AS l ON l.namespace = i.namespace AND l.name = i.lease
-ORDER BY l.start, counted(run), l."group", l.role, counted(l.node), l.ordinals, run, lease
+ORDER BY l.start, counted(run), l."group", l.role, counted(l.node), l.ordinals, run, lease;
+
+-- @lead
+SELECT CASE
+    WHEN count(*) = 0 THEN 'No lease held a GPU in this period.'
+    ELSE counted_as(count(*), 'lease') || ' of ' || counted_as(count(DISTINCT run), 'run') || ' held '
+        || number(sum(gpu_seconds) / 3600) || ' GPU-hours; ' || number(count(*) FILTER (state = 'RUNNING'))
+        || ' still ' || CASE WHEN count(*) FILTER (state = 'RUNNING') = 1 THEN 'runs.' ELSE 'run.' END
+END
+FROM report;
+
+-- @figures
+SELECT 'Held' AS label, number(coalesce(sum(gpu_seconds), 0) / 3600) || ' GPU-hours' AS value,
+    change(sum(gpu_seconds), (SELECT sum(gpu_seconds) FROM before)) AS note
+FROM report
+UNION ALL
+SELECT 'Charged', number(coalesce(sum(milli_gpu_seconds), 0) / 3600000) || ' GPU-hours',
+    change(sum(milli_gpu_seconds), (SELECT sum(milli_gpu_seconds) FROM before))
+FROM report
+UNION ALL
+SELECT 'Lost to failed nodes', counted_as(count(*), 'lease'), number(sum(gpu_seconds) / 3600) || ' GPU-hours until then'
+FROM report WHERE state = 'NODE_FAIL' HAVING count(*) > 0;
+
+-- @chart bars: GPU-hours held, by the owner of the run
+SELECT moment(step) AS x, moment(step_end) AS x2, sum(gpus * seconds) / 3600 AS y, run_owner AS series
+FROM by_step('ledger')
+WHERE asked(run_owner) AND seconds > 0
+GROUP BY step, step_end, run_owner
+ORDER BY sum(sum(gpus * seconds)) OVER (PARTITION BY run_owner) DESC, run_owner, x;
+
+-- @table sum=GPU-hours
+SELECT
+    run AS "Run",
+    run_owner AS "Owner",
+    coalesce(payer, 'nobody') AS "Paid from",
+    node AS "Node",
+    gpus AS "GPUs",
+    started::TIMESTAMP AS "Started",
+    ended::TIMESTAMP AS "Ended",
+    gpu_seconds / 3600 AS "GPU-hours",
+    reason AS "Reason"
+FROM report
+ORDER BY gpu_seconds DESC, run, lease

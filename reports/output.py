@@ -3,22 +3,25 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import resources
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 
 from exporters.summary import CONTROLS, table
 from jobtree.api import Time
 from jobtree.api.counted import counted
-from reports.charts import draw
-from reports.picture import PALETTE
-from reports.query import Report, frame
+from reports.charts import picture, svg
+from reports.query import Report
+from reports.sheet import Line, Sheet
 
 PAGE_ROWS: Final = 500
-"""Rows that a page shows: more are for a spreadsheet."""
+"""Lines that a page shows: more are for a spreadsheet."""
 _JSON: Final = msgspec.json.Encoder(decimal_format="number")
 _LONG: Final = 1 << 63
 """What no integer of JSON may reach here."""
@@ -27,11 +30,19 @@ _BATCH: Final = 10_000
 
 
 def as_table(report: Report) -> str:
-    """For a terminal; figures rounded to two decimals, then the period and what was checked."""
-    header = tuple(name.replace("_", " ").upper() for name in report.rows.column_names)
-    rows = [tuple(shown(value).translate(CONTROLS) for value in row.values()) for row in records(report)]
-    lines = table(header, rows) if rows else ["Nothing in this period."]
-    return "".join(f"{line}\n" for line in (*lines, "", period(report), *reconciled(report)))
+    """For a terminal: the answer, the table that people see, the period and what was checked."""
+    told = report.told
+    if told is None:
+        raise ValueError("a table is of a report that was told")
+    columns = told.sheet.columns
+    rows = [
+        (f"{'  ' * line.depth}{shown(line.cells[0])}", *(shown(cell, blank=line.is_sum) for cell in line.cells[1:]))
+        for line in _all_lines(told.sheet)
+    ]
+    text = [tuple(cell.translate(CONTROLS) for cell in row) for row in rows]
+    lines = table(tuple(name.upper() for name in columns), text) if told.sheet.lines else ["Nothing in this period."]
+    lead = [told.lead.translate(CONTROLS), ""] if told.lead else []
+    return "".join(f"{line}\n" for line in (*lead, *lines, "", period(report), *left_out(report), *reconciled(report)))
 
 
 def as_csv(report: Report) -> str:
@@ -65,21 +76,44 @@ def as_html(report: Report) -> str:
     """A page that needs nothing else: no script, no font, no request."""
     from jinja2 import Environment, StrictUndefined
 
+    told = report.told
+    if told is None:
+        raise ValueError("a page is of a report that was told")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["shown"] = shown
+    environment.filters |= {"shown": shown, "plain": _plain, "is_number": _is_number, "svg": _svg, "whole": _whole}
     template = environment.from_string(resources.files("reports").joinpath("page.html.j2").read_text(encoding="utf-8"))
-    rows = list(records(report, PAGE_ROWS))
-    drawings = [draw(frame(report.rows), chart) for chart in report.definition.charts]
+    chart = report.definition.chart
+    lines = told.sheet.lines[:PAGE_ROWS]
     return template.render(
         report=report,
-        columns=[name.replace("_", " ") for name in report.rows.column_names],
-        rows=[[(_plain(value), _is_number(value)) for value in row.values()] for row in rows],
-        left_out=report.rows.num_rows - len(rows),
-        drawings=[drawing for drawing in drawings if drawing is not None],
-        palette=PALETTE,
+        told=told,
+        picture=picture(chart, told.chart) if chart and told.chart is not None else None,
+        lines=lines,
+        more=len(told.sheet.lines) - len(lines),
+        numbers=[any(_is_number(line.cells[place]) for line in lines) for place in range(len(told.sheet.columns))],
         period=period(report),
+        left_out=left_out(report),
         reconciled=reconciled(report),
     )
+
+
+def _svg(spec: dict[str, Any], name: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(svg(spec, name=name))  # Vega escapes the texts that it draws
+
+
+def _whole(text: str) -> Any:
+    """A text whose words are not broken at hyphens, colons and slashes, unless one alone is too long for a line."""
+    from markupsafe import Markup, escape
+
+    words = (escape(word) for word in text.split(" "))
+    joined = (Markup('<span class="whole">{}</span>').format(w) if re.search("[-:/]", w) else w for w in words)
+    return Markup(" ").join(joined)
+
+
+def _all_lines(found: Sheet) -> list[Line]:
+    return [*found.lines, *([found.total] if found.total else [])]
 
 
 FORMATS: Final[dict[str, Callable[[Report], str]]] = {
@@ -99,21 +133,33 @@ def records(report: Report, most: int | None = None) -> Iterator[dict[str, Any]]
 def period(report: Report) -> str:
     """The period in words."""
     cycles = counted(f"{report.cycles:,}", "cycle")
-    return f"From {Time(report.terms.since)} until {Time(report.terms.until)}, {cycles}."
+    since, until = (clock(datetime.fromtimestamp(at, UTC)) for at in (report.terms.since, report.terms.until))
+    return f"From {since} until {until} (UTC), {cycles}."
+
+
+def left_out(report: Report) -> list[str]:
+    """What people are not shown, and where it is."""
+    more = report.told.sheet.left_out if report.told else 0
+    return [f"{counted(more, 'more column')}: -o csv and -o json have all of them."] if more else []
 
 
 def reconciled(report: Report) -> list[str]:
     """What was checked, in words."""
     if not report.outcomes:
         return ["None of these figures is checked against the leases: the report has no @check line."]
-    return [f"Reconciled: {outcome.sentence()}" for outcome in report.outcomes]
+    whose = " of all owners" if report.owner else " in all"
+    return [outcome.sentence(whose) for outcome in report.outcomes]
 
 
-def shown(value: Any) -> str:
-    """A value for people: thousands apart, two decimals, ``-`` where there is none."""
+def shown(value: Any, *, blank: bool = False) -> str:
+    """A value for people: thousands apart, two decimals, waits as ``2h 10m``, ``-`` or nothing where there is none."""
+    if isinstance(value, datetime):
+        return clock(value.replace(second=0))
+    if isinstance(value, pa.MonthDayNano):
+        return span(86_400 * value.days + value.nanoseconds // 1_000_000_000)
     value = _plain(value)
     if value is None:
-        return "-"
+        return "" if blank else "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -121,6 +167,21 @@ def shown(value: Any) -> str:
     if isinstance(value, float | Decimal):
         return f"{value:,.2f}"
     return str(value)
+
+
+def clock(moment: datetime) -> str:
+    """A time as ``1 Nov 2025, 14:12``, to the second where it has one; a day's first second as the day."""
+    form = "%b %Y, %H:%M:%S" if moment.second else "%b %Y, %H:%M" if moment.hour or moment.minute else "%b %Y"
+    return f"{moment.day} {moment:{form}}"
+
+
+def span(seconds: int) -> str:
+    """A length of time in its two largest units."""
+    for unit, name, part, below in ((86_400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if seconds >= unit:
+            rest = seconds % unit // part
+            return f"{seconds // unit}{name}{f' {rest}{below}' if rest else ''}"
+    return f"{seconds}s"
 
 
 def _plain(value: Any) -> Any:

@@ -4,9 +4,8 @@ Whole reports, with their checks and troubles, are made by `make`; `query` gives
 `connect` a database for queries by hand. What a query sees: `views.sql`.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -22,15 +21,18 @@ from reports.database import last_forms, open_database, tables_for, terms_for
 from reports.definition import Definition
 from reports.ledger import Ledger, Terms
 from reports.notices import notices
+from reports.owners import keep, meant
 from reports.reconcile import Outcome, reconcile
 from reports.source import Source, of_cycle, of_period
+from reports.told import Told, before, run, tell
 
 
 @dataclass(frozen=True)
 class Report:
     """A report as made: its rows, what was found odd in the lake, and how its figures reconcile with the leases.
 
-    ``terms``: its period; ``cycles``: how many the lake has in it.
+    ``terms``: its period; ``cycles``: how many the lake has in it; ``told``: what people are shown, where that was
+    asked for. With an ``owner``, ``rows`` are of those that it means; ``outcomes`` are of all.
     """
 
     definition: Definition
@@ -39,39 +41,93 @@ class Report:
     rows: pa.Table
     troubles: list[Trouble]
     outcomes: list[Outcome]
+    told: Told | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for: a period, settings, whose it is (see `reports.owners`), and whether it is told."""
+
+    since: int | None = None
+    until: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    owner: str | None = None
+    tell: bool = False
 
 
 def make(
     root: Path | str, report: str, since: int | None = None, until: int | None = None, settings: Mapping[str, str] = {}
 ) -> Report:
-    """Makes a report (a name, or an SQL file's) over [since, until), Unix seconds; by default all that the lake knows.
+    """The rows of a report over [since, until), Unix seconds; see `made`."""
+    return made(root, report, Asked(since, until, settings))
 
-    Raises Refusal where there is no such report or lake, a setting that it needs is not given, or its SQL is wrong.
+
+def made(root: Path | str, report: str, asked: Asked) -> Report:
+    """Makes a report (a name, or an SQL file's) over its period; by default all that the lake knows.
+
+    Raises Refusal where there is no such report, lake or owner, a setting is not known or missing, or its SQL is wrong.
     """
     defined = definition.load(report)
+    _check_settings(defined, asked.settings)
+    since, until = asked.since, asked.until
+    if since is not None and until is not None and since >= until:
+        raise Refusal(f"--since is {Time(since)}; allowed is a time before --until, {Time(until)}")
+    names = tables_for(defined.text) | ({"runs"} if asked.owner else set())
+    earlier = before(since, until) if asked.tell and "before" in defined.lead + defined.figures else None
+    begin = since if earlier is None else earlier[0]
+    source = of_period(root, None if defined.everything else begin, until, names)
+    return build(source, defined, asked, earlier)
+
+
+def build(source: Source, defined: Definition, asked: Asked, earlier: tuple[int, int] | None = None) -> Report:
+    """The report over what was read for it; ``earlier``: the period before. Raises Refusal where its SQL is wrong."""
+    owners = meant(source, asked.owner)
+    terms = terms_for(source, asked.since, asked.until)
+    leases = last_forms(source.tables["leases"])
+    with open_database(source, leases, terms, asked.settings, owners) as database:
+        rows, outcomes = _reconciled(database, source, defined, leases, terms)
+        rows = keep(rows, defined.owners, owners, defined.name)
+        troubles = list(notices(database, source, asked.until))
+        told = None
+        if asked.tell:
+            past = rows.slice(0, 0)
+            if earlier is not None and earlier[0] >= source.begin:
+                past = _of_before(source, defined, leases, Terms(*earlier), asked, owners)
+            told = tell(database, defined, rows, past)
+    times: list[int] = source.tables["cycles"]["time"].to_pylist()
+    cycles = len([at for at in times if terms.since <= at <= terms.until])
+    return Report(defined, terms, cycles, rows, troubles, outcomes, told, asked.owner)
+
+
+def _of_before(
+    source: Source, defined: Definition, leases: pa.Table, terms: Terms, asked: Asked, owners: list[str] | None
+) -> pa.Table:
+    """The rows of the period before. Raises Refusal where they do not reconcile with the leases."""
+    with open_database(source, leases, terms, asked.settings, owners) as database:
+        rows, outcomes = _reconciled(database, source, defined, leases, terms)
+    for outcome in outcomes:
+        if not outcome.agrees:
+            raise Refusal(f"the report {defined.name}, of the period before: {outcome.sentence()}")
+    return keep(rows, defined.owners, owners, defined.name)
+
+
+def _reconciled(
+    database: duckdb.DuckDBPyConnection, source: Source, defined: Definition, leases: pa.Table, terms: Terms
+) -> tuple[pa.Table, list[Outcome]]:
+    opened = dict(database.sql("SELECT concat_ws('/', budget, name, owner, flavor), start FROM payers").fetchall())
+    rows = _rows(database, defined)
+    return rows, reconcile(rows, defined.checks, Ledger(leases, terms, opened, source.tables, source.last))
+
+
+def _check_settings(defined: Definition, settings: Mapping[str, str]) -> None:
+    allowed = ", ".join(defined.needs) or "none: it has no settings"
+    for name in settings:
+        if name not in defined.needs:
+            raise Refusal(f"--set {name}: the report {defined.name} does not know it; allowed are {allowed}")
     for name in defined.needs:
         if name not in settings:
             raise Refusal(f"the report {defined.name} needs a setting; say --set {name}=VALUE")
-    if since is not None and until is not None and since >= until:
-        raise Refusal(f"--since is {Time(since)}; allowed is a time before --until, {Time(until)}")
-    source = of_period(root, None if defined.everything else since, until, tables_for(defined.sql))
-    return build(source, defined, since, until, settings)
-
-
-def build(
-    source: Source, defined: Definition, since: int | None, until: int | None, settings: Mapping[str, str] = {}
-) -> Report:
-    """The report over what was read for it. Raises Refusal where its SQL is wrong."""
-    terms = terms_for(source, since, until)
-    leases = last_forms(source.tables["leases"])
-    with open_database(source, leases, terms, settings) as database:
-        opened = dict(database.sql("SELECT concat_ws('/', budget, name, owner, flavor), start FROM payers").fetchall())
-        rows = _rows(database, defined)
-        troubles = list(notices(database, source, until))
-    outcomes = reconcile(rows, defined.checks, Ledger(leases, terms, opened, source.tables, source.last))
-    times: list[int] = source.tables["cycles"]["time"].to_pylist()
-    cycles = len([at for at in times if terms.since <= at <= terms.until])
-    return Report(defined, terms, cycles, rows, troubles, outcomes)
 
 
 def query(lake_root: Path | str, report: str, manifest: Path | str | None = None) -> pd.DataFrame:
@@ -83,12 +139,6 @@ def query(lake_root: Path | str, report: str, manifest: Path | str | None = None
     with connect(lake_root, place(manifest) if manifest is not None else newest_manifest(lake_root)) as database:
         rows: pd.DataFrame = _rows(database, defined).to_pandas()
     return rows
-
-
-def frame(rows: pa.Table) -> pd.DataFrame:
-    """A report's rows for pandas, integers and nulls kept as they are."""
-    found: pd.DataFrame = rows.to_pandas(types_mapper=pd.ArrowDtype)
-    return found
 
 
 def newest_manifest(lake_root: Path | str) -> Path:
@@ -117,8 +167,4 @@ def connect(lake_root: Path | str, manifest: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _rows(database: duckdb.DuckDBPyConnection, defined: Definition) -> pa.Table:
-    try:
-        return database.sql(defined.sql).to_arrow_table()
-    except duckdb.Error as error:
-        line = re.sub(r"\s+", " ", str(error).partition("\n\n")[0])
-        raise Refusal(f"its SQL does not run: {line}", subject=f"the report {defined.name}") from None
+    return run(database, defined.sql, defined.name)

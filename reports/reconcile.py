@@ -21,6 +21,15 @@ _WIDE: Final = pa.decimal128(38, 0)
 SCALE: Final = {"credits": CREDIT}
 SOURCE: Final = {"waited": "the plans' waits"}
 """What a figure is counted from a second time, where that is not the leases."""
+UNITS: Final = {
+    "credits": (1, "credits"),
+    "charges": (3_600_000, "GPU-hours charged"),
+    "window": (3_600_000, "GPU-hours charged"),
+    "held": (3600, "GPU-hours held"),
+    "active": (3600, "GPU-hours held"),
+    "waited": (3600, "GPU-hours waited"),
+}
+"""What a figure's sum is shown in: how many of its own unit that is, and its name."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +51,15 @@ class Outcome:
         """What was counted the second way, in words."""
         return SOURCE.get(self.check.figure, "the leases")
 
-    def sentence(self) -> str:
-        """What was found, for people."""
-        by = f" per {', '.join(self.check.by)}" if self.check.by else ""
+    def sentence(self, whose: str = " in all") -> str:
+        """What was found, for people; ``whose`` the sum is, in words."""
         if self.agrees:
-            return f"{self.check.column}: {_shown(self.reported)} in all, as {self.source} say{by}."
+            scale, unit = UNITS.get(self.check.figure, (1, self.check.column.replace("_", " ")))
+            names = [name.removeprefix("x_").replace("_", " ") for name in self.check.keys]
+            by = f" per {', '.join(names)}" if names else ""
+            return (
+                f"Reconciled: {_summed(self.reported, scale)} {unit}{whose}, as {self.source} say{by}, to the second."
+            )
         return f"{self.check.column} does not reconcile with {self.source}: {self.apart}"
 
 
@@ -94,3 +107,7 @@ def _reported(rows: pa.Table, check: Check) -> dict[Key, float]:
 
 def _shown(value: float) -> str:
     return f"{value:,}" if isinstance(value, int | np.integer) else f"{value:,.6f}".rstrip("0").rstrip(".")
+
+
+def _summed(value: float, scale: int) -> str:
+    return f"{value / scale:,.2f}" if scale > 1 or value != int(value) else _shown(value)

@@ -10,7 +10,7 @@
 -- once, in its last form; lease_forms has all that the days' last cycles saw.
 
 -- iso: a time as people and FOCUS write it.
-CREATE MACRO iso(seconds) AS strftime(make_timestamp(seconds * 1000000), '%Y-%m-%dT%H:%M:%SZ');
+CREATE MACRO iso(seconds) AS strftime(make_timestamp(seconds::BIGINT * 1000000), '%Y-%m-%dT%H:%M:%SZ');
 
 -- counted: a name to order by, 2 before 10: its numbers filled up with zeros.
 CREATE MACRO counted(name) AS array_to_string(

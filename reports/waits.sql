@@ -3,7 +3,6 @@
 -- A run's wait is from its creation to its first Active lease; counted are runs that started in the period. waiting are
 -- those that hold nothing at its end. Runs that no cycle has seen have no known creation, and no known wait.
 -- @reads everything
--- @chart bars x=owner y=wait_hours by=flavor
 -- @check started = starts by owner:run_owner, flavor
 WITH firsts AS (
     SELECT run_uid, min(start) AS started, arg_min(run_owner, (start, namespace, name)) AS run_owner,
@@ -51,4 +50,60 @@ SELECT
 FROM groups AS g
 LEFT JOIN past AS p ON p.owner = g.owner AND p.flavor = g.flavor
 LEFT JOIN present AS n ON n.owner = g.owner AND n.flavor = g.flavor
-ORDER BY counted(g.owner), counted(g.flavor), g.owner, g.flavor
+ORDER BY counted(g.owner), counted(g.flavor), g.owner, g.flavor;
+
+-- @lead
+WITH sums AS (
+    SELECT sum(started) AS started, sum(waiting) AS waiting, sum(waiting_gpus) AS gpus,
+        max(waiting_seconds_oldest) AS oldest, max(wait_seconds_longest) AS longest,
+        arg_max(owner, wait_seconds_longest) AS slowest
+    FROM report
+)
+SELECT
+    CASE
+        WHEN coalesce(started, 0) = 0 THEN 'No run started in this period.'
+        ELSE counted_as(started, 'run') || ' started; the longest wait was ' || span(longest) || ', of ' || slowest || '.'
+    END AS past,
+    CASE
+        WHEN coalesce(waiting, 0) = 0 THEN 'Nothing waits now.'
+        ELSE counted_as(waiting, 'run') || CASE WHEN waiting = 1 THEN ' waits' ELSE ' wait' END || ' now for '
+            || counted_as(gpus, 'GPU') || ', the oldest for ' || span(oldest) || '.'
+    END AS present
+FROM sums;
+
+-- @figures
+SELECT 'Mean wait' AS label, span(3600 * sum(wait_hours) / sum(started)) AS value,
+    coalesce((
+        SELECT span(3600 * sum(b.wait_hours) / sum(b.started)) || ' in the period before'
+        FROM before AS b HAVING sum(b.started) > 0
+    ), 'of runs that started') AS note
+FROM report HAVING sum(started) > 0
+UNION ALL
+SELECT 'Longest wait', span(max(wait_seconds_longest)), arg_max(owner, wait_seconds_longest)
+FROM report HAVING max(wait_seconds_longest) IS NOT NULL
+UNION ALL
+SELECT 'Started', counted_as(sum(started), 'run'), change(sum(started), (SELECT sum(b.started) FROM before AS b))
+FROM report HAVING count(*) > 0
+UNION ALL
+SELECT 'Waiting now', counted_as(sum(waiting), 'run'), counted_as(sum(waiting_gpus), 'GPU')
+FROM report HAVING count(*) > 0;
+
+-- @chart across: Hours that nine of ten runs waited at most, by owner; the line: half of them
+SELECT owner AS label, max(wait_seconds_p90) / 3600 AS y, flavor AS series, max(wait_seconds_p50) / 3600 AS mark
+FROM report
+WHERE wait_seconds_p90 IS NOT NULL
+GROUP BY owner, flavor
+ORDER BY y DESC, label;
+
+-- @table sum=Started, Waiting now, GPUs waited for
+SELECT
+    owner AS "Owner",
+    flavor AS "GPUs",
+    started AS "Started",
+    to_seconds(wait_seconds_p50) AS "Half within",
+    to_seconds(wait_seconds_p90) AS "Nine of ten within",
+    to_seconds(wait_seconds_longest) AS "Longest",
+    waiting AS "Waiting now",
+    waiting_gpus AS "GPUs waited for",
+    to_seconds(waiting_seconds_oldest) AS "Oldest waits for"
+FROM report

@@ -33,6 +33,9 @@ def add(commands: Commands) -> None:
     report.add_argument("--since", type=args.moment, metavar="TIME", help="from this day or time on (default: all)")
     report.add_argument("--until", type=args.moment, metavar="TIME", help="up to this day or time, itself left out")
     report.add_argument(
+        "--owner", metavar="OWNER", help="only of OWNER and its descendants; OWNER:* is its descendants alone"
+    )
+    report.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a setting of the report"
     )
     report.add_argument(
@@ -51,20 +54,23 @@ def _report(options: Options, given: argparse.Namespace) -> int:
         show.say(*table(("REPORT", "SHOWS"), [(each.name, each.summary) for each in found]))
         return 0
     if given.format == "sql":
-        show.write(definition.load(given.report).sql)
+        show.write(definition.load(given.report).text)
         return 0
     try:
         from reports.output import FORMATS as WRITERS
-        from reports.query import make
+        from reports.query import Asked, made
     except ModuleNotFoundError as error:
         raise Refusal(f"reports need {error.name}, which is missing; install the wheel with [reports]") from None
 
-    made = make(_lake(options, given.lake), given.report, given.since, given.until, _settings(given.settings))
-    show.warn(f"{subject}: {message}" for subject, message in made.troubles)
-    for outcome in made.outcomes:
+    asked = Asked(
+        given.since, given.until, _settings(given.settings), given.owner, tell=given.format in {"table", "html"}
+    )
+    report = made(_lake(options, given.lake), given.report, asked)
+    show.warn(f"{subject}: {message}" for subject, message in report.troubles)
+    for outcome in report.outcomes:
         if not outcome.agrees:
-            raise Refusal(f"the report {made.definition.name}: {outcome.sentence()}")
-    show.write(WRITERS[given.format](made))
+            raise Refusal(f"the report {report.definition.name}: {outcome.sentence()}")
+    show.write(WRITERS[given.format](report))
     return 0
 
 

@@ -48,7 +48,7 @@ def unpruned() -> World:
 
 
 def rows(lake: Path, report: str, **period: Any) -> list[dict[str, Any]]:
-    made = make(lake, report, settings=SETTINGS, **period)
+    made = make(lake, report, settings=SETTINGS if report == "focus" else {}, **period)
     assert [outcome.apart for outcome in made.outcomes] == [""] * len(made.outcomes)
     found: list[dict[str, Any]] = made.rows.to_pylist()
     return found

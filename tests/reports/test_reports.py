@@ -92,11 +92,11 @@ def test_a_cap_that_lasts_beyond_its_window_does_not_run_out(lake: Path) -> None
 
 
 def test_burndown_tells_what_is_left_after_each_step(lake: Path) -> None:
-    found = rows(lake, "burndown", "time", "envelope", "gpu_hours_spent", "gpu_hours_left", since="+0s")
+    found = rows(lake, "burndown", "until", "envelope", "gpu_hours_spent", "gpu_hours_left", since="+0s")
 
     own = [row for row in found if row[1] == "org-a/gpus"]
-    assert own[0] == (moment("+0s"), "org-a/gpus", pytest.approx(4.5 / 60), pytest.approx(48 - 4.5 / 60))
-    assert own[-1] == (moment("+59m"), "org-a/gpus", pytest.approx(0.5 / 60), pytest.approx(48 - 4 * 5 / 6 - 0.5))
+    assert own[0] == (moment("+1m"), "org-a/gpus", pytest.approx(4.5 / 60), pytest.approx(48 - 4.5 / 60))
+    assert own[-1] == (moment("+1h"), "org-a/gpus", pytest.approx(0.5 / 60), pytest.approx(48 - 4 * 5 / 6 - 0.5))
     assert len(own) == 60
 
 

@@ -1,0 +1,239 @@
+"""What people are shown of a report: its answer, its figures, its picture, its table; and whose it is."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.api import Refusal
+from reports.charts import picture, svg
+from reports.definition import Chart, Layout, names
+from reports.output import as_html, as_table, span
+from reports.query import Asked, Report, made
+from reports.sheet import Sheet, sheet
+from reports.told import before
+from tests.reports.worlds import lease, record
+from tests.support import documents as doc
+from tests.support.commands import jobtree
+from tests.support.documents import Document
+from tests.support.times import moment, unix
+
+OWNER_A, OWNER_B = "org:a", "org:a:b"
+
+
+def world(cap: int | None, until: str | None) -> list[Document]:
+    """Two owners of a family, 8 GPUs each; that of the first has a cap, and both held all they have from T0 on."""
+    caps: Document = {} if cap is None else {"maxGPUHours": cap}
+    caps |= {"start": moment("-1h"), "end": moment("+10d")}
+    return [
+        doc.node("a01"),
+        doc.node("a02"),
+        doc.budget(OWNER_A, [doc.envelope(8, **caps)]),
+        doc.budget(OWNER_B, [doc.envelope(8)]),
+        lease("one", "r1", [f"a01#{n}" for n in range(8)], "org-a/gpus", ("owned", "+0s", until), owner=OWNER_A),
+        lease("two", "r2", [f"a02#{n}" for n in range(8)], "org-a-b/gpus", ("owned", "+0s", until), owner=OWNER_B),
+    ]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cap of 100 GPU-hours that is edited to 10 when 40 are spent; the other envelope has none."""
+    lake = tmp_path_factory.mktemp("told") / "lake"
+    for when, cap in (("+0s", 100), ("+2h", 100), ("+5h", 10), ("+6h", 10)):
+        record(lake, when, world(cap, None))
+    return lake
+
+
+def told(lake: Path, report: str, **given: str | None) -> Report:
+    since, until = (None if given.get(each) is None else unix(str(given[each])) for each in ("since", "until"))
+    settings = {"currency": "USD", "credit_price": "2"} if report == "focus" else {}
+    return made(lake, report, Asked(since, until, settings, given.get("owner"), tell=True))
+
+
+def test_n9_what_is_left_is_never_below_0_and_a_cap_s_edit_is_a_step(lake: Path) -> None:
+    rows = told(lake, "burndown").rows.to_pylist()
+
+    own = {row["until"]: (row["max_gpu_hours"], row["gpu_hours_left"]) for row in rows if row["owner"] == OWNER_A}
+    assert [own[moment(when)] for when in ("+2h", "+285m", "+5h", "+6h")] == [
+        (100.0, 84.0), (100.0, 62.0), (10.0, 0.0), (10.0, 0.0)
+    ]  # fmt: skip
+    assert {row["gpu_hours_left"] for row in rows if row["owner"] == OWNER_B} == {None}
+
+
+@pytest.mark.parametrize("when", ["+1h", "+2h", "+5h", "+6h"])
+def test_n9_burndown_and_usage_say_the_same_of_an_instant(lake: Path, when: str) -> None:
+    usage = [(row["owner"], row["max_gpu_hours"], row["gpu_hours_left"], row["gpu_hours"])
+             for row in told(lake, "usage", until=when).rows.to_pylist()]  # fmt: skip
+    burned = {row["owner"]: row for row in told(lake, "burndown", until=when).rows.to_pylist()}
+
+    assert usage == [
+        (owner, row["max_gpu_hours"], row["gpu_hours_left"], row["gpu_hours_spent_so_far"])
+        for owner, row in burned.items()
+    ]
+
+
+def test_n9_an_envelope_without_a_cap_is_not_drawn(lake: Path) -> None:
+    report = told(lake, "burndown")
+    assert report.told is not None
+    assert report.told.chart is not None
+
+    assert set(report.told.chart["panel"].to_pylist()) == {"org-a/gpus"}
+    assert report.told.lead == (
+        "0 of 10 GPU-hours (0%) are left. Nothing is left of org-a/gpus. "
+        "The cap of org-a/gpus was edited from 100 to 10 GPU-hours on 1 Jan 2026."
+    )
+
+
+def test_u11_usage_shows_spent_left_window_and_totals(lake: Path) -> None:
+    lines = as_table(told(lake, "usage", until="+2h")).splitlines()
+
+    assert lines[0] == (
+        "16 of 100 GPU-hours (16%) are spent and 84 are left. At the pace of the last week 1 envelope runs out before "
+        "the window ends, org-a/gpus of org:a on 1 Jan 2026."
+    )
+    assert [re.split(r" {3,}", line.strip()) for line in lines[2:6]] == [
+        ["OWNER / ENVELOPE", "GPUS IN USE", "GPUS AT MOST", "GPU-HOURS SPENT", "GPU-HOURS LEFT", "RUNS OUT",
+         "WINDOW ENDS"],
+        ["org-a/gpus", "8", "8", "16.00", "84.00", "1 Jan 2026, 12:30", "11 Jan 2026"],
+        ["b / org-a-b/gpus", "8", "8", "16.00", "-", "-", "-"],
+        ["Total of org:a", "16", "16", "32.00", "84.00"],
+    ]  # fmt: skip
+
+
+def test_u11_a_report_of_an_owner_is_of_it_and_of_those_below(lake: Path) -> None:
+    command = ("report", "usage", "--lake", lake, "-o", "json", "--owner")
+
+    assert [
+        [row["owner"] for row in json.loads(jobtree(*command, owner).ok().out)["rows"]]
+        for owner in ("org:a", "org", "org:a:b", "org:a:*")
+    ] == [[OWNER_A, OWNER_B], [OWNER_A, OWNER_B], [OWNER_B], [OWNER_B]]
+    assert jobtree(*command, "org:a:bb").refused() == (
+        "error: there is no owner org:a:bb in the lake; did you mean org:a:b?"
+    )
+    assert jobtree("report", "utilisation", "--lake", lake, "--owner", "org:a").refused() == (
+        "error: the report utilisation is not by owner; leave --owner out"
+    )
+
+
+def test_u11_a_setting_that_the_report_does_not_know_is_refused(lake: Path) -> None:
+    assert jobtree("report", "usage", "--lake", lake, "--set", "price=2").refused() == (
+        "error: --set price: the report usage does not know it; allowed are none: it has no settings"
+    )
+    focus = ("report", "focus", "--lake", lake, "--set", "currency=USD", "--set", "credit_price=1")
+    assert jobtree(*focus, "--set", "rate=2").refused() == (
+        "error: --set rate: the report focus does not know it; allowed are currency, credit_price"
+    )
+
+
+@pytest.mark.parametrize("report", names())
+def test_every_report_is_told_of_a_period_an_owner_and_nothing(lake: Path, tmp_path: Path, report: str) -> None:
+    owner = None if report in {"utilisation", "bottlenecks"} else "org:a:*"
+    empty = tmp_path / "lake"
+    for when in ("+0s", "+1h"):
+        record(empty, when, [])
+
+    for made_of in (told(lake, report, since="+2h", until="+4h", owner=owner), told(empty, report)):
+        page = as_html(made_of)
+        assert [outcome.apart for outcome in made_of.outcomes] == [""] * len(made_of.outcomes)
+        assert "style=" not in page
+        assert as_table(made_of)
+
+
+def test_figures_stand_against_the_period_before(lake: Path) -> None:
+    report = told(lake, "chargeback", since="+4h", until="+6h", owner=OWNER_A)
+    assert report.told is not None
+
+    assert [(each.label, each.value, each.note) for each in report.told.figures] == [
+        ("Charged", "32 GPU-hours", "as in the period before"),
+        ("Most by", "org:a", "16 GPU-hours"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "begin"),
+    [
+        ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+        ("2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", "2025-10-01T00:00:00Z"),
+        ("2026-03-01T00:00:00Z", "2026-03-08T00:00:00Z", "2026-02-22T00:00:00Z"),
+    ],
+)
+def test_the_period_before_months_is_months(since: str, until: str, begin: str) -> None:
+    assert before(unix(since), unix(until)) == (unix(begin), unix(since))
+
+
+OWNERS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(":".join)
+ROWS = st.lists(st.tuples(OWNERS, st.sampled_from(["x", "y", None]), st.none() | st.integers(0, 9)), max_size=12)
+
+
+@given(ROWS)
+def test_a_tree_holds_every_row_once_and_its_sums_are_those_of_what_is_below(
+    rows: list[tuple[str, str | None, int | None]],
+) -> None:
+    table = pa.table(
+        dict(zip(("Owner", "What", "n"), ([row[place] for row in rows] for place in range(3)), strict=True))
+    )
+    table = table.set_column(2, "n", table["n"].cast(pa.int64()))
+
+    found = sheet(table, Layout("", tree=True, sums=("n",)))
+
+    def total(prefix: str) -> int | None:
+        cells = [row[2] for row in rows if row[2] is not None and f"{row[0]}:".startswith(f"{prefix}:")]
+        return sum(cells) if cells else None
+
+    has_numbers = any(row[2] is not None for row in rows)
+    leaves = [line for line in found.lines if not line.is_sum]
+    assert sorted((line.name, line.cells[1] or 0) for line in leaves if has_numbers) == sorted(
+        (row[0], row[2] or 0) for row in rows if has_numbers
+    )
+    assert [line.cells[1] for line in found.lines if line.is_sum and has_numbers] == [
+        total(line.name) for line in found.lines if line.is_sum and has_numbers
+    ]
+    assert (found.total is None) == (len(rows) < 2)
+
+
+def test_a_table_without_a_layout_has_nine_columns_and_says_how_many_are_left_out() -> None:
+    table = pa.table({f"gpu_{n}": [None if n == 3 else n] for n in range(12)})
+
+    assert sheet(table, None) == Sheet(
+        tuple(f"Gpu {n}" for n in range(12) if n != 3)[:9],
+        sheet(table, None).lines,
+        left_out=2,
+    )
+
+
+def test_a_table_of_more_than_nine_columns_is_refused() -> None:
+    table = pa.table({str(n): [n] for n in range(10)})
+    with pytest.raises(Refusal, match=r"@table has 10 columns; allowed are at most 9"):
+        sheet(table, Layout(""))
+
+
+@pytest.mark.parametrize("kind", ["bars", "across", "lines"])
+def test_a_picture_is_one_svg_for_light_and_dark(kind: str) -> None:
+    begun, ended = (pa.scalar(unix(when) * 10**6, pa.timestamp("us")) for when in ("+0s", "+1h"))
+    table = pa.table({"x": [begun, begun], "x2": [ended, ended], "y": [1.0, 2.0], "series": ["a", "b"],
+                      "label": ["one", "<b>two"], "panel": ["one", "<b>two"], "bound": [None, 3.0]})  # fmt: skip
+
+    found = picture(Chart(kind, "Title", ""), table)
+    assert found is not None
+    drawn = [svg(spec, name="n") for spec in (*found.wide, *found.narrow)]
+
+    assert [re.findall("style=|<b>|<script", each) for each in drawn] == [[]] * len(drawn)
+    colours = {colour for each in drawn for colour in re.findall('(?:fill|stroke)="([^"]+)"', each)}
+    assert {colour for colour in colours if not colour.startswith("var(--")} <= {"none", "transparent"}
+
+
+def test_a_picture_of_nothing_is_none() -> None:
+    table = pa.table({"label": ["a"], "y": [0.0], "series": ["s"]})
+
+    assert picture(Chart("across", "Title", ""), table) is None
+    with pytest.raises(Refusal, match=r"@chart bars needs the column 'x', which its query does not have"):
+        picture(Chart("bars", "Title", ""), table)
+
+
+def test_waits_are_told_in_their_two_largest_units() -> None:
+    given = (0, 59, 60, 3599, 7800, 7200, 86_400, 100_000)
+    assert [span(each) for each in given] == ["0s", "59s", "1m", "59m 59s", "2h 10m", "2h", "1d", "1d 3h"]

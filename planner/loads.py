@@ -39,6 +39,11 @@ class Loads:
         """Of the fleet with nothing on it."""
         return cls(np.stack([fleet.cpu_milli, fleet.memory, fleet.max_pods], axis=1), [])
 
+    @classmethod
+    def plenty(cls, fleet: Fleet) -> "Loads":
+        """Of nodes that lack nothing but GPUs."""
+        return cls(np.full((len(fleet.names), 3), NEVER), [])
+
     def bind(self, nodes: Ints, most: Ints, load: PodLoad) -> bool:
         """Could more than GPUs be short on these nodes, each with at most so many pods of that load?"""
         return bool((self.left[nodes] < most[:, None] * _needs(load)).any())
@@ -52,6 +57,14 @@ class Loads:
         there = np.all(enough, axis=2)
         found = gpus[nodes, there.argmax(axis=1)]
         return np.where(there.any(axis=1), found, NEVER)
+
+    @property
+    def emptied(self) -> Ints:
+        """What would be left if all tenants went."""
+        found = self.left.copy()
+        for tenant in self.tenants:
+            found[tenant.node] += (tenant.load.cpu_milli, tenant.load.memory, 1)
+        return found
 
     @cached_property
     def _freed(self) -> tuple[Ints, Ints]:

@@ -36,6 +36,8 @@ class Room:
         sizes = {gpus: tuple(range(gpus - 1, -1, -1)) for gpus in set(fleet.gpus.tolist())}
         self.slots: list[Sequence[int]] = [sizes[gpus] for gpus in fleet.gpus.tolist()]
         self.free: list[int] = [0] * len(fleet.names)
+        self.lost: list[int] = [0] * len(fleet.names)
+        """Per node, GPUs that are held but no longer there: as many have to be freed before any is free."""
         self.cpu: list[int] = fleet.cpu_milli.tolist()
         self.memory: list[int] = fleet.memory.tolist()
         self.pods: list[int] = fleet.max_pods.tolist()
@@ -73,9 +75,11 @@ class Room:
             left = [slot for slot in self.slots[node] if slot not in ordinals]
             gone = len(ordinals) - (len(self.slots[node]) - len(left))
             self.slots[node] = left[gone:]  # a GPU that vanished under a lease blocks another
+            self.lost[node] = max(0, gone - len(left))
         for name, other in foreign.items():
             node = self.fleet.index.get(name)
             if node is not None:
+                self.lost[node] += max(0, other.gpus - len(self.slots[node]))
                 self.slots[node] = self.slots[node][min(other.gpus, len(self.slots[node])) :]
                 self._load(node, other.pods, PodLoad(other.cpu_milli, other.memory), each=False)
         open_for_work = self.fleet.takes_work.tolist()

@@ -52,8 +52,8 @@ class Space:
 class Spaces:
     """Deficits of run types against one room; what types share is computed once.
 
-    ``free``, ``movable``: per node, GPUs that are free, and those that are free or could be had one day; ``loads``:
-    what else pods need.
+    ``free``, ``movable``: per node, GPUs that are free (less than none where some are held that are no longer there),
+    and those that are free or could be had one day; ``loads``: what else pods need.
     """
 
     def __init__(self, fleet: Fleet, free: Ints, movable: Ints, loads: Loads) -> None:
@@ -119,7 +119,7 @@ class Spaces:
             where, count = self._fleet.domain[here], max(region, default=0) + 1
             room = np.zeros((len(self._fleet.domains), count), dtype=np.int64)
             regions = np.asarray(region, dtype=np.int64)[self._fleet.site[here]]
-            np.add.at(room, (where, regions), 1 + (self._free[here] << 20))
+            np.add.at(room, (where, regions), 1 + (np.maximum(self._free[here], 0) << 20))
             self._homes[sites] = np.where(room.any(axis=1), room.argmax(axis=1), -1)
         return self._homes[sites]
 

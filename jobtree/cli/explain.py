@@ -89,7 +89,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
     conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
     show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
-    show.say("", "Next cycle", *_indented(found.lines()))
+    show.say("", "Next cycle", *_indented(found.lines() + ([] if answer is None else answer.held_by())))
     if answer is not None:
         show.say("", answer.title, *_indented(answer.lines()))
     if leases:
@@ -120,7 +120,8 @@ def _explanation(run: Run, found: Fate, answer: Answer) -> dict[str, Any]:
 
     head = {"apiVersion": API_VERSION, "kind": "Explanation"}
     named = {"metadata": {"namespace": run.namespace, "name": run.name}}
-    return {**head, **named, "nextCycle": found, "remedies": answer.remedies, "taken": answer.taken}
+    said = {"remedies": answer.remedies, "taken": answer.taken, "heldBy": answer.holders}
+    return {**head, **named, "nextCycle": found, **said}
 
 
 def _why(reason: str, message: str) -> str:

@@ -46,7 +46,8 @@ class Short(msgspec.Struct, frozen=True):
     unit: str
 
     def __str__(self) -> str:
-        return f"{counted(self.amount, self.unit)} of {self.subject} ({self.rule})"
+        many = self.unit if self.unit == "GiB" else ""
+        return f"{counted(self.amount, self.unit, many)} of {self.subject} ({self.rule})"
 
 
 class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

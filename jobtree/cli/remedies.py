@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from exporters.nodelist import compress, natural
 from jobtree.api import Run, Time
+from jobtree.api.counted import counted
 
 if TYPE_CHECKING:
     from jobtree.cli.args import Options
     from jobtree.world.intake import Intake
     from jobtree.world.plan import Plan
     from planner.remedies import Change, Remedies, Remedy
+
+NAMED: Final = 10
+"""Most holders of GPUs that a line names."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -43,9 +47,18 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
     at: Time | None = None
 
 
+class Holder(msgspec.Struct, frozen=True, rename="camel"):
+    """A run that holds GPUs where they are missing."""
+
+    run: str
+    owner: str
+    gpus: int
+
+
 class Answer(msgspec.Struct, frozen=True):
     """``remedies``: cheapest first; ``taken``: changes that other runs would profit from instead.
 
+    ``holders``: who holds the GPUs that the run lacks, in the place where it lacks least, most first.
     ``planned``: whether each was planned and starts the run, else it has to come before the run is planned at all;
     ``confirmed_now``: whether that was in the world of now, too, and not only in the one after this cycle.
     """
@@ -54,6 +67,14 @@ class Answer(msgspec.Struct, frozen=True):
     taken: list[str] = []
     planned: bool = True
     confirmed_now: bool = False
+    holders: list[Holder] = []
+
+    def held_by(self) -> list[str]:
+        """A line with the largest holders, and the number of the rest."""
+        said = [f"run/{each.run} of {each.owner} ({each.gpus})" for each in self.holders[:NAMED]]
+        rest = len(self.holders) - NAMED
+        more = f" and {counted(rest, 'more run', 'more runs')}" if rest > 0 else ""
+        return [f"heldBy: {', '.join(said)}{more}"] if said else []
 
     def lines(self) -> list[str]:
         """One line a remedy; what is none, below."""
@@ -85,7 +106,8 @@ def of(run: Run, intake: Intake, plan: Plan, options: Options) -> Answer | None:
 
 def _answer(found: Remedies, run: Run, state: Path | None) -> Answer:
     shown = [_shown(each, [_asked(change, run) for change in each.changes], state) for each in found.found]
-    return Answer(remedies=shown, taken=found.taken, confirmed_now=found.now)
+    holders = [Holder(f"{each.run[0]}/{each.run[1]}", each.owner, each.gpus) for each in found.holders]
+    return Answer(remedies=shown, taken=found.taken, confirmed_now=found.now, holders=holders)
 
 
 def _shown(remedy: Remedy, changes: Sequence[Change], state: Path | None) -> Shown:

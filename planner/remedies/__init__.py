@@ -12,6 +12,7 @@ from typing import Final
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner.contenders import fits
+from planner.holders import Holder, holders
 from planner.remedies import lenders, nodes, submitting, times
 from planner.remedies.bench import Bench, largest
 from planner.remedies.lifts import Lift
@@ -50,6 +51,7 @@ class Remedies:
     """``found``: confirmed, cheapest first. ``taken``: sentences on changes that other runs would profit from instead;
     ``ahead``: which runs, by the kind of change.
 
+    ``holders``: runs that hold GPUs where it lacks least, most first.
     ``now``: each was confirmed in the world of now, too, and not only in the one that this cycle leaves. ``weighed``:
     whether the run waits for room or money at all, and not for other runs.
     """
@@ -59,6 +61,7 @@ class Remedies:
     found: list[Remedy] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     ahead: dict[str, list[RunKey]] = field(default_factory=dict, repr=False)
+    holders: list[Holder] = field(default_factory=list)
 
 
 def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
@@ -67,7 +70,7 @@ def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
     if wait is None or wait.reason in unweighed.ELSEWHERE:
         return Remedies(True, weighed=wait is None)
     bench = Bench.of(snapshot, plan, key)
-    result = Remedies(bench.few)
+    result = Remedies(bench.few, holders=holders(bench.state, key) if wait.deficit_gpus else [])
     same = submitting.as_it_is(bench)
     if same is not None and bench.instead(same.edits) is None:  # any change would do: none is the cause
         result.found.append(same)

@@ -12,9 +12,10 @@ from jobtree.world import values
 from jobtree.world.kinship import COUSIN, OWN, Family
 from planner.edits import Cell
 from planner.remedies.bench import HOUR_MILLI, Bench, largest
-from planner.remedies.record import Change, Command, Remedy, Who
+from planner.remedies.record import Change, Command, Remedy, Who, label_of
 from planner.remedies.submitting import again
 from policies import unweighed
+from policies.fleet import ANY
 from policies.money import Envelope
 from policies.runs import RunRow
 
@@ -128,6 +129,7 @@ def _distance(family: Family, owner: str, above: str) -> int:
 def _closed_doors(bench: Bench) -> list[tuple[Envelope, dict[str, Any], dict[str, Any]]]:
     """Envelopes of the run's flavor that it may hope for, nearest first, with the fields that open them."""
     money, run, at = bench.state.money, bench.run, bench.at
+    unpaid = _unpaid_sites(bench)
     found = []
     for index in money.by_flavor.get(run.flavor, ()):
         envelope = money.envelopes[index]
@@ -140,10 +142,29 @@ def _closed_doors(bench: Bench) -> list[tuple[Envelope, dict[str, Any], dict[str
         more = (_time_terms(envelope, run), _window_terms(envelope, at), _spent_terms(bench, envelope))
         for fields, cells in more:
             said, columns = said | fields, columns | cells
+        near = COUSIN + 1 if rank is None else rank
         if said:
-            near = COUSIN + 1 if rank is None else rank
             found.append((near, envelope.label, envelope, said, columns))
+        elif (wider := _place_terms(bench, envelope, unpaid))[0]:
+            found.append((near, envelope.label, envelope, *wider))
     return [door[2:] for door in sorted(found, key=lambda door: door[:2])]
+
+
+def _unpaid_sites(bench: Bench) -> frozenset[int]:
+    """Where the run could lie, and nobody pays for it."""
+    state, run = bench.state, bench.run
+    paid = (kind.sites for kind in state.problem().types if not kind.unfunded)
+    return state.fleet.sites_for(run.access(state.policy.maintenance, bench.at)).difference(*paid)
+
+
+def _place_terms(bench: Bench, envelope: Envelope, unpaid: frozenset[int]) -> "_Terms":
+    """Any value of a label, or of all, that keeps the envelope from paying where nobody does."""
+    asked = [key for key, value in envelope.selector if value != ANY]
+    for keys in [*([key] for key in asked), asked]:
+        wider = tuple((key, ANY if key in keys else value) for key, value in envelope.selector)
+        if unpaid & bench.state.fleet.sites_matching(envelope.flavor, wider):
+            return {label_of("selector", key): ANY for key in keys}, {"selector": list(wider)}
+    return {}, {}
 
 
 _Terms = tuple[dict[str, Any], dict[str, Any]]

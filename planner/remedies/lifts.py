@@ -25,6 +25,7 @@ from policies.payers import Payer
 from policies.scopes import GONE
 from policies.seats import Seating
 
+GIB: Final = 1 << 30
 TIES: Final = 1e-3
 """Of a GPU: what decides between equal prices."""
 
@@ -135,6 +136,10 @@ class Lifts:
         self._terms.setdefault(row, []).append((opened, debt))
         return math.ceil(debt)
 
+    def _heaviest(self, row: int) -> float:
+        model = self._master.model
+        return max(abs(value) for value in model.values[model.starts[row] : model.starts[row + 1]])
+
     def _own(self) -> list[int]:
         """Purses of the run itself, not of others that start with it."""
         starts = self._master.starts.start
@@ -161,8 +166,13 @@ class Lifts:
             tie = TIES * place / len(nodes)
             self._master.model.row_upper[row] = float(room.free[seating.node])
             slots = len(room.slots[seating.node])
+            loads = {"pods": seating.pods, "cpu": seating.cpu_milli, "memory": seating.memory / GIB}
+            for other, has in loads.items():
+                if (where := self._rows.get(("node", other, seating.node))) is not None:
+                    self._owed(where, -has, seating.free * self._heaviest(where))
             if fleet.takes_work[seating.node]:
                 most = float(seating.free - room.free[seating.node])
+                most += self._owed(row, room.lost[seating.node], seating.free)
                 self._add(Lift("free", seating.node), 1.0 + tie, most, {row: 1.0})
             elif slots and fleet.flavor[seating.node] and not gone[seating.node]:
                 self._add(Lift("back", seating.node), slots + tie, 1.0, {row: float(slots)}, choice=True)
@@ -192,15 +202,22 @@ class Lifts:
         run = state.runs[key]
         end = limit_end(started(run, leases), run.limit)
         left = None if end is None else max(0, end - state.at)
+        chunks: dict[tuple[int, int], int] = {}
         for lease in leases:
             node = here.get(lease.node)
             if node is not None and state.fleet.takes_work[node]:
                 yield from self._row(("node", "gpus", node), lease.gpus)
+                chunks[lease.group, node] = chunks.get((lease.group, node), 0) + (lease.gpus if lease.active else 0)
             if lease.envelope >= 0 and state.funded.classes[lease.namespace, lease.name] != UNFUNDED:
                 lane = Lane(lease.envelope, on_loan(state.money, lease), state.node_site.get(lease.node, GONE), left)
                 for cap, weight in book.touches(lane):
                     amount = weight * lease.milli(state.policy) / book.caps[cap].measure.scale
                     yield from self._row(("cap", cap), amount)
+        for (_, node), gpus in chunks.items():
+            pods = -(-gpus // run.pod) if run.pod else min(1, gpus)
+            yield from self._row(("node", "pods", node), pods)
+            yield from self._row(("node", "cpu", node), pods * run.pod_cpu_milli)
+            yield from self._row(("node", "memory", node), pods * run.pod_memory / GIB)
         for tree in self._master.problem.trees:
             if key in tree.members:
                 active = sum(lease.gpus for lease in leases if lease.active)

@@ -1,16 +1,18 @@
 """Two plans of two worlds side by side: what would be otherwise."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobtree.world import values
 from jobtree.world.after import after
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
-from policies.claims import RunKey
+from policies.claims import UNFUNDED, RunKey
 
 Payers = dict[str, int]
-"""``budget/envelope`` → Active and Spare GPUs; ``nobody`` where nobody pays."""
+"""``budget/envelope`` → Active and Spare GPUs; ``nobody`` where nobody pays, whoever the payer is."""
+Classes = dict[str, int]
+"""Class (owned, shared, borrowed, unfunded) → Active GPUs."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,15 @@ class Difference:
     """What the other plan leaves otherwise than the present one.
 
     ``gain``: runs that hold GPUs only then, with their payers; ``lose``: only now, likewise; ``change``: in both, with
-    other payers or widths: (now, then); ``restart``: in both alike, but what runs would end and start anew. ``gpus``,
-    ``held``: of each flavor, on nodes and in open Active leases.
+    other payers or widths: (now, then); ``classes``: in both, with more unfunded GPUs, by class: (now, then);
+    ``restart``: in both alike, but what runs would end and start anew. ``gpus``, ``held``: of each flavor, on nodes and
+    in open Active leases.
     """
 
     gain: dict[RunKey, Payers]
     lose: dict[RunKey, Payers]
     change: dict[RunKey, tuple[Payers, Payers]]
+    classes: dict[RunKey, tuple[Classes, Classes]]
     restart: dict[RunKey, Payers]
     gpus: dict[str, Pair]
     held: dict[str, Pair]
@@ -53,12 +57,18 @@ def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan])
     """Compare the plan of one world with the plan of another."""
     worlds = [after(snapshot, plan) for snapshot, plan in (present, otherwise)]
     now, then = (_payers(world) for world in worlds)
+    before, later = (_classes(world) for world in worlds)
     open_now = _open(present[0])
     stay, stay_then = (_runs_of(open_now & _open(world)) for world in worlds)
     return Difference(
         gain={key: then[key] for key in sorted(then.keys() - now.keys())},
         lose={key: now[key] for key in sorted(now.keys() - then.keys())},
         change={key: (now[key], then[key]) for key in sorted(now.keys() & then.keys()) if now[key] != then[key]},
+        classes={
+            key: (before[key], later[key])
+            for key in sorted(before.keys() & later.keys())
+            if later[key].get(UNFUNDED, 0) > before[key].get(UNFUNDED, 0)
+        },
         restart={key: then[key] for key in sorted(stay - stay_then) if now[key] == then.get(key)},
         gpus=_pairs(*(_capacity(world) for world in worlds)),
         held=_pairs(*(_held(world) for world in worlds)),
@@ -70,20 +80,45 @@ def _payers(world: Snapshot) -> dict[RunKey, Payers]:
     """What each run's open leases cost whom."""
     leases = world.tables["leases"]
     found: dict[RunKey, Payers] = {}
-    for namespace, run, budget, envelope, ordinals, closed in zip(
+    for namespace, run, budget, envelope, ordinals, ledger, closed in zip(
         values.texts(leases, "namespace"),
         values.texts(leases, "run"),
         values.texts(leases, "budget"),
         values.texts(leases, "envelope"),
         values.column(leases, "ordinals"),
+        values.column(leases, "funding"),
         values.bools(leases, "closed").tolist(),
         strict=True,
     ):
         if not closed:
             payers = found.setdefault((namespace, run), {})
-            payer = f"{budget}/{envelope}" if budget else "nobody"
+            payer = f"{budget}/{envelope}" if budget and _class(ledger) != UNFUNDED else "nobody"
             payers[payer] = payers.get(payer, 0) + len(ordinals)
     return found
+
+
+def _classes(world: Snapshot) -> dict[RunKey, Classes]:
+    """Active GPUs that each run holds, by class."""
+    leases = world.tables["leases"]
+    found: dict[RunKey, Classes] = {}
+    for namespace, run, role, ordinals, ledger, closed in zip(
+        values.texts(leases, "namespace"),
+        values.texts(leases, "run"),
+        values.texts(leases, "role"),
+        values.column(leases, "ordinals"),
+        values.column(leases, "funding"),
+        values.bools(leases, "closed").tolist(),
+        strict=True,
+    ):
+        if not closed and role == "Active":
+            classes = found.setdefault((namespace, run), {})
+            classes[_class(ledger)] = classes.get(_class(ledger), 0) + len(ordinals)
+    return found
+
+
+def _class(ledger: Sequence[tuple[str, ...]]) -> str:
+    """The class of a ledger's last segment."""
+    return ledger[-1][0] if ledger else UNFUNDED
 
 
 def _open(world: Snapshot) -> set[tuple[str, str, str]]:

@@ -92,9 +92,8 @@ def _held_up(state: State, run: RunRow, kind: RunType, sight: Sight) -> Wait:
         return wait_of(run, "CapacityShort", f"{asks(run)}: {words}.", in_order(each.short for each in crowded))
     if sight.bare.fits(kind) and (crowded := sight.emptied.of(kind, kind.sites)):
         deficit = sight.bare.of(kind).deficit
-        words = "; ".join(
-            [f"{counted(deficit, 'GPU')} would have to be freed, and even then", *crowding.clauses(crowded)]
-        )
+        words = f"{counted(deficit, 'GPU')} would have to be freed, and even then "
+        words += "; ".join(crowding.clauses(crowded))
         shorts = [*room_short(run.flavor, deficit), *(each.short for each in crowded)]
         return wait_of(run, "CapacityShort", f"{asks(run)}: {words}.", in_order(shorts))
     missing = sight.spaces.of(kind).missing

@@ -39,14 +39,14 @@ def add(commands: Commands) -> None:
     )
 
 
-def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> list[Fate]:
-    """What the next cycle would do with these runs; nothing is written."""
+def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> tuple[list[Fate], list[str]]:
+    """What the next cycle would do with these runs, and which it would leave unfunded; nothing is written."""
     from cronjobs.cycle import dry_run
     from jobtree.cli import fate
 
     with progress.shown() as on_phase:
         plan = dry_run(intake, options.time, start_planner(), on_phase=on_phase)
-    return [fate.of(run, intake, plan) for run in runs]
+    return [fate.of(run, intake, plan) for run in runs], fate.losing(intake, plan)
 
 
 def _read(options: Options, given: argparse.Namespace) -> tuple[Intake, Run]:
@@ -57,7 +57,7 @@ def _read(options: Options, given: argparse.Namespace) -> tuple[Intake, Run]:
 
 def _plan(options: Options, given: argparse.Namespace) -> int:
     intake, run = _read(options, given)
-    (found,) = next_cycle(options, intake, [run])
+    (found,), _ = next_cycle(options, intake, [run])
     if options.output in {"json", "yaml"}:
         show.data(found, options.output)
     else:

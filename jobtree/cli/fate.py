@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from exporters.nodelist import compress, natural
+from exporters.nodelist import by_names, compress, natural
 from exporters.summary import payer
 from jobtree.api import Lease, Policy, Run, Time
 from jobtree.api.counted import counted
@@ -25,6 +25,9 @@ from jobtree.world.domains import Domain, domain_names
 if TYPE_CHECKING:
     from jobtree.world.intake import Intake
     from jobtree.world.plan import Plan, Wait
+
+NOBODY: Final = "nobody"
+UNFUNDED: Final = "unfunded"
 
 
 class Place(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,6 +84,8 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         if self.paying_envelopes:
             payers = ", ".join(f"{who} ({gpus})" for who, gpus in self.paying_envelopes.items())
             found.append(f"payingEnvelopes: {payers}")
+        if gpus := self.paying_envelopes.get(NOBODY):
+            found.append(f"unfunded: {gpus} of {counted(sum(self.paying_envelopes.values()), 'GPU')}")
         if self.deficit_gpus:
             found.append(f"deficit: {counted(self.deficit_gpus, 'GPU')}{self._scope()}")
         if self.ended is not None:
@@ -159,10 +164,30 @@ def _payers(leases: Iterable[Lease], plan: Plan) -> dict[str, int]:
     turned = {(each.namespace, each.name): each.funding_class for each in plan.segments}  # in the order of time
     gpus = Counter[str]()
     for lease in leases:
-        told = lease.status.funding[-1].class_ if lease.status.funding else "unfunded"
-        is_paid = turned.get((lease.namespace, lease.name), told) != "unfunded"
-        gpus[payer(lease) if is_paid and lease.spec.paid_by else "nobody"] += len(lease.spec.slice.nodes)
+        is_paid = turned.get((lease.namespace, lease.name), told_class(lease)) != UNFUNDED
+        gpus[payer(lease) if is_paid and lease.spec.paid_by else NOBODY] += len(lease.spec.slice.nodes)
     return {who: gpus[who] for who in sorted(gpus, key=natural)}
+
+
+def told_class(lease: Lease) -> str:
+    """The class that its ledger says now."""
+    return lease.status.funding[-1].class_ if lease.status.funding else UNFUNDED
+
+
+def losing(intake: Intake, plan: Plan) -> list[str]:
+    """A line for each run that a plan leaves unfunded, and for how many GPUs, from which class and payer."""
+    turned = {(each.namespace, each.name): each.funding_class for each in plan.segments}
+    ended = {(closure.namespace, closure.name) for closure in plan.closures}
+    gpus = Counter[tuple[tuple[str, str], str, str, str]]()
+    for lease in intake.leases:
+        key, before = (lease.namespace, lease.name), told_class(lease)
+        lost = not lease.status.closed and key not in ended and turned.get(key) == UNFUNDED != before
+        if lost and lease.spec.slice.role == "Active":
+            gpus[lease.run_key, lease.spec.run_owner, before, payer(lease)] += len(lease.spec.slice.nodes)
+    return [
+        f"run/{run[0]}/{run[1]} of {owner}: {counted(number, 'GPU')} {before} from {paid}, then unfunded"
+        for (run, owner, before, paid), number in sorted(gpus.items(), key=lambda each: by_names(each[0][0]))
+    ]
 
 
 def _places(intake: Intake, leases: Iterable[Lease]) -> list[Place]:

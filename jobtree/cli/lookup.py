@@ -75,6 +75,17 @@ def active_gpus(leases: Iterable[Lease]) -> int:
     return sum(len(lease.spec.slice.nodes) for lease in leases if lease.spec.slice.role == "Active")
 
 
+def unfunded_gpus(leases: Iterable[Lease]) -> int:
+    """GPUs of the Active ones that nobody pays for now, whoever their payer is."""
+    return active_gpus(lease for lease in leases if is_unfunded(lease))
+
+
+def is_unfunded(lease: Lease) -> bool:
+    """Does nobody pay for it now, or did nobody when it ended?"""
+    ledger = lease.status.funding
+    return ledger[-1].class_ == "unfunded" if ledger else lease.spec.paid_by is None
+
+
 def condition(run: Run, kind: str) -> Condition | None:
     """One condition of a run, None while no cycle has seen it."""
     return next((each for each in run.status.conditions if each.type == kind), None)

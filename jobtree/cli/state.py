@@ -91,7 +91,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
         rows.append(
             (*place, run.name, run.spec.owner, run.spec.resources.gpu_type or "cpu", lookup.phase(run), *code,
              _width(run, leases), _age(run, options.time), nodes or "-",
-             lookup.underway(run, leases) or (said and said.reason) or "-", _eta(run))
+             lookup.underway(run, leases) or _unfunded(leases) or (said and said.reason) or "-", _eta(run))
         )  # fmt: skip
     code = ["ST"] if options.output == "wide" else []
     place = ["NAMESPACE"] if everywhere else []
@@ -122,6 +122,12 @@ def _width(run: Run, leases: list[Lease]) -> str:
     if run.spec.resources.is_cpu:
         return "-"
     return f"{lookup.active_gpus(leases)}/{lookup.wanted(run)}"
+
+
+def _unfunded(leases: list[Lease]) -> str:
+    """``unfunded``, or how many of its GPUs are; empty where somebody pays for all."""
+    gpus, held = lookup.unfunded_gpus(leases), lookup.active_gpus(leases)
+    return "" if not gpus else "unfunded" if gpus == held else f"{gpus} of {held} unfunded"
 
 
 def _age(run: Run, at: int) -> str:
@@ -187,7 +193,8 @@ def lease_table(leases: Iterable[Lease]) -> list[str]:
 
     header = ("RUN", "GROUP", "ROLE", "NODES", "PAYER", "START", "END", "REASON")
     rows = [
-        (lease.spec.run_ref.run_name, str(lease.spec.group), lease.spec.slice.role, slots(lease), payer(lease),
+        (lease.spec.run_ref.run_name, str(lease.spec.group), lease.spec.slice.role, slots(lease),
+         f"{payer(lease)} (unfunded)" if lookup.is_unfunded(lease) else payer(lease),
          str(lease.spec.interval.start), _time(lease.status.ended), lease.status.closure_reason or lease.spec.reason)
         for lease in leases
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from jobtree.api.core import Node
 from jobtree.api.errors import Refusal
 from jobtree.cli import lookup, manifests, nodes, show
 from jobtree.cli.args import Commands, Options, command, start_planner
+from jobtree.cli.doubts import doubts
 
 if TYPE_CHECKING:
     from jobtree.api import KindObject
@@ -52,7 +53,14 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     with cluster.hold():
         intake, broken = _read(cluster, found)
         fleet = nodes.joined(intake, found)
-        show.warn([*check(intake, found), *nodes.check(fleet, found), *_strange_flavors(fleet, items)])
+        show.warn(
+            [
+                *check(intake, found),
+                *nodes.check(fleet, found),
+                *_strange_flavors(fleet, items),
+                *doubts(fleet, items, options.time),
+            ]
+        )
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
         there = {node.metadata.name: node for node in intake.nodes}
@@ -225,11 +233,13 @@ def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:
         options = replace(options, at=int(last))
     try:
         found = [lookup.find_run(intake, run.name, run.namespace) for run in runs]
-        fates = next_cycle(options, intake, found)
+        fates, losing = next_cycle(options, intake, found)
     except Refusal as refusal:
         show.warn([f"what the next cycle would do cannot be said: {refusal}"])
-        fates = []
+        fates, losing = [], []
     for fate in fates:
         show.say("", f"Next cycle, Run {fate.run}:", *(f"  {line}" for line in fate.lines()))
+    if losing:
+        show.say("", "Next cycle, runs that nobody would pay any more:", *(f"  {line}" for line in losing))
     at = "" if options.at is None else f" --at {Time(options.at)}"
     show.say("", f"Run it: jobtree --state {options.state} cycle{at}")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from jobtree.api.counted import counted
 from jobtree.cli import lookup, show
 from jobtree.cli.args import Commands, Options, command
 
@@ -77,6 +78,8 @@ def _block(run: Run, intake: Intake) -> list[str]:
     if leases:
         lines.append(f"nodes: {compress(lease.spec.node for lease in leases)}")
         lines.append(f"payers: {', '.join(sorted({payer(lease) for lease in leases}, key=natural))}")
+    if gpus := lookup.unfunded_gpus(leases):
+        lines.append(f"unfunded: {gpus} of {counted(lookup.active_gpus(leases), 'GPU')}")
     if run.status.earliest_start is not None:
         lines.append(f"earliestStart: {run.status.earliest_start}")
     return lines

@@ -35,14 +35,15 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     """What ``-o json`` prints; each pair is now and then.
 
     ``starts``, ``stops``: runs that would hold GPUs, or no longer, with their payers; ``changes``: runs with other
-    payers or widths; ``restarts``: runs that would end and start anew; ``flavors``: GPUs that there are, and that are
-    held; ``stages``: values in their own units.
+    payers or widths; ``unfunded``: runs with more unfunded GPUs, by class; ``restarts``: runs that would end and start
+    anew; ``flavors``: GPUs that there are, and that are held; ``stages``: values in their own units.
     """
 
     changed: list[str]
     starts: Named
     stops: Named
     changes: dict[str, list[dict[str, int]]]
+    unfunded: dict[str, list[dict[str, int]]]
     restarts: Named
     flavors: dict[str, dict[str, list[int]]]
     stages: list[dict[str, Any]]
@@ -58,6 +59,8 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
             found += _section(title, ("RUN", "GPUS", "PAYERS"), [(run, *_paid(runs[run])) for run in runs])
         rows = [(run, *_paid(now), *_paid(then)) for run, (now, then) in self.changes.items()]
         found += _section("Would hold them otherwise", ("RUN", "GPUS", "PAYERS", "THEN", "PAYERS THEN"), rows)
+        losing = [(run, _paid(now)[1], _paid(then)[1]) for run, (now, then) in self.unfunded.items()]
+        found += _section("Would lose their payers", ("RUN", "GPUS BY CLASS", "THEN"), losing)
         if not (self.starts or self.stops or self.changes or self.restarts):
             found += ["", "Every run would fare as it does now."]
         flavors = [
@@ -161,6 +164,7 @@ def _shown(found: Difference, words: list[str]) -> Shown:
         starts=_named(found.gain),
         stops=_named(found.lose),
         changes={"/".join(key): [now, then] for key, (now, then) in _by_name(found.change)},
+        unfunded={"/".join(key): [now, then] for key, (now, then) in _by_name(found.classes)},
         restarts=_named(found.restart),
         flavors={
             name: {

@@ -82,7 +82,7 @@ def test_gpus_whose_node_has_no_cpu_left_are_not_free(count: int) -> None:
     world = World().node("n", domain="A", status={"allocatable": {"cpu": "64"}}).budget("org:a", 999)
     world.run("old", 4, template=pod(cpu="60"))
     world.cycle()
-    words = "4 GPUs would have to be freed in A; nodes with free GPUs lack what each pod asks for, 8 CPUs"
+    words = "4 CPUs short on node n (8 needed, 4 free); else 4 GPUs would have to be freed in A"
 
     assert waiting(world, count, 2, template=pod(cpu="8")) == {("CapacityShort", f"Asks for 2 GPUs: {words}.")}
 
@@ -94,8 +94,7 @@ def test_the_pods_that_must_go_for_cpu_are_those_that_hold_most_of_it() -> None:
     ((_, said),) = waiting(world, 1, 2, template=pod(cpu="32", memory="1Gi"))
 
     assert said == (
-        "Asks for 2 GPUs: 2 GPUs would have to be freed in A; "
-        "nodes with free GPUs lack what each pod asks for, 32 CPUs and 1Gi of memory."
+        "Asks for 2 GPUs: 28 CPUs short on node n (32 needed, 4 free); else 2 GPUs would have to be freed in A."
     )
 
 
@@ -103,7 +102,9 @@ def test_a_node_without_a_pod_to_spare_has_no_room() -> None:
     world = World().node("n", domain="A", status={"allocatable": {"pods": "1"}}).budget("org:a", 99).run("old", 4)
     world.cycle()
 
-    assert waiting(world, 1, 2) == {("CapacityShort", "Asks for 2 GPUs: 4 GPUs would have to be freed in A.")}
+    words = "1 pod short on node n (1 needed, 0 free); else 4 GPUs would have to be freed in A"
+
+    assert waiting(world, 1, 2) == {("CapacityShort", f"Asks for 2 GPUs: {words}.")}
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -116,6 +117,132 @@ def test_pods_that_no_node_could_hold_never_fit(count: int, asked: dict[str, str
         "NeverFits",
         f"Asks for 2 GPUs: too few nodes have what each pod asks for, {need}, so it can never fit.",
     )
+
+
+def daemon(name: str, **requests: str) -> dict[str, Any]:
+    """A pod of somebody else's, without GPUs, on node n."""
+    containers = [{"name": "main", "resources": {"requests": requests}}]
+    return doc.merge(doc.foreign_pod(name, "n", 0), {"spec": {"containers": containers}})
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize(
+    ("allocatable", "daemons", "asked", "words", "short"),
+    [
+        ({"pods": "3"}, [{}] * 3, {}, "1 pod short on node n (1 needed, 0 free)", ("pods", 1, "pod")),
+        ({"pods": "2"}, [{}] * 3, {}, "2 pods short on node n (1 needed, 0 free)", ("pods", 2, "pod")),
+        ({"cpu": "8"}, [{"cpu": "6"}], {"cpu": "4"}, "2 CPUs short on node n (4 needed, 2 free)", ("cpu", 2, "CPU")),
+        (
+            {"memory": "8Gi"}, [{"memory": "6656Mi"}], {"memory": "4Gi"},
+            "2560Mi of memory short on node n (4Gi needed, 1536Mi free)", ("memory", 3, "GiB"),
+        ),
+    ],
+)  # fmt: skip
+def test_n8_words_name_what_the_node_lacks(
+    count: int,
+    allocatable: dict[str, str],
+    daemons: list[dict[str, str]],
+    asked: dict[str, str],
+    words: str,
+    short: tuple[str, int, str],
+) -> None:
+    world = World().node("n", status={"allocatable": allocatable}).budget("org:a", 99)
+    world.add(*(daemon(f"d{number}", **requests) for number, requests in enumerate(daemons)))
+    assert waiting(world, count, 1, template=pod(**asked)) == {("CapacityShort", f"Asks for 1 GPU: {words}.")}
+
+    rule, amount, unit = short
+    told = world.runs("plan", "w000", at="+2m").ok().out
+    assert f"short: {amount} {unit}{'s' if amount > 1 and unit != 'GiB' else ''} of node=n ({rule})\n" in told
+    assert "deficit" not in told
+
+
+def test_n8_gpus_may_be_held_and_cpu_be_another_s() -> None:
+    world = World().node("n", status={"allocatable": {"cpu": "8"}}).budget("org:a", 99).run("old", 8)
+    world.cycle()
+    words = "8 GPUs would have to be freed, and even then 3 CPUs short on node n (4 needed, 1 free)"
+    world.add(daemon("d", cpu="7"))
+
+    assert waiting(world, 1, 8, template=pod(cpu="4")) == {("CapacityShort", f"Asks for 8 GPUs: {words}.")}
+
+
+def test_cordoned_and_held_by_others_are_said_only_where_it_is_so() -> None:
+    world = World().node("n").node("m").budget("org:a", 99).foreign_pod("theirs", "n", 4)
+    short = "Asks for 16 GPUs: 4 GPUs short, whoever else may end: pods that are not Jobtree's hold them."
+    assert waiting(world, 1, 16) == {("CapacityShort", short)}
+
+    world.edit("Node", "m", spec={"unschedulable": True})
+    said = world.cycle("+2m").waits["w000"].message
+    assert said == (
+        "Asks for 16 GPUs: 12 GPUs short, whoever else may end: nodes are cordoned or not Ready, or pods that are not "
+        "Jobtree's hold them."
+    )
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_n7_gpus_that_vanished_under_leases_have_to_be_freed_too(count: int) -> None:
+    world = World().node("n").budget("org:a", 999)
+    for number in range(8):
+        world.run(f"old{number}", 1)
+    world.cycle()
+    world.edit("Node", "n", status={"allocatable": {"nvidia.com/gpu": "5"}})
+
+    assert waiting(world, count, 1) == {("CapacityShort", "Asks for 1 GPU: 4 GPUs would have to be freed in d1.")}
+    if count == 1:
+        assert "4 GPUs freed in d1: 4 on n\n" in world.runs("explain", "w000", at="+1m").ok().out
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_n10_the_largest_domain_is_the_largest_that_is_paid_for(count: int) -> None:
+    world = World().domain("W", nodes=2).domain("E", gpus=4, labels={"region": "us-east"})
+    world.budget("org:a", 16, selector={"region": "us-east"})
+    words = (
+        "a group of 8 GPUs can never fit, the largest domain has 4 where its envelopes pay, "
+        "org-a/gpus (region=us-east); it would fit in W"
+    )
+
+    assert waiting(world, count, 8) == {("NeverFits", f"Asks for 8 GPUs: {words}.")}
+    if count == 1:
+        remedy = 'org-a/gpus of org:a on other terms: Budget org-a: spec.envelopes[gpus].selector["region"]: *'
+        assert remedy in world.runs("explain", "w000", at="+1m").ok().out
+
+
+@pytest.mark.parametrize(
+    ("fields", "those"),
+    [
+        ({"locality": {"selector": {"region": "us-east"}}}, " with region=us-east"),
+        ({}, " without taints that it does not tolerate"),
+    ],
+)
+def test_n10_the_largest_domain_is_the_largest_that_the_run_may_use(fields: dict[str, Any], those: str) -> None:
+    taints = {"taints": [{"key": "t", "effect": "NoSchedule"}]}
+    world = World().domain("W", nodes=2, spec=taints).domain("E", gpus=4, labels={"region": "us-east"})
+    world.budget("org:a", 16)
+    said = f"a group of 8 GPUs can never fit, the largest domain{those} has 4"
+
+    assert waiting(world, 1, 8, **fields) == {("NeverFits", f"Asks for 8 GPUs: {said}.")}
+
+
+def test_u9_explain_names_who_holds_the_gpus() -> None:
+    world = World().domain("A", nodes=2).domain("B").budget("org:a", 99).budget("org:b", 99)
+    world.run("far", 8).run("wide", 4).run("big", 8, owner="org:b")
+    world.cycle()
+    assert world.state().leases("far")[0].nodes == {"b01"}
+    world.run("r", 16)
+    world.cycle("+1m")
+    (line,) = [each for each in world.runs("explain", "r", at="+1m").ok().out.splitlines() if "heldBy" in each]
+
+    assert line == "  heldBy: run/default/big of org:b (8), run/default/wide of org:a (4)"
+
+
+def test_u9_names_are_at_most_ten() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 99)
+    for number in range(12):
+        world.run(f"o{number:02}", 1)
+    world.cycle()
+    world.run("r", 16)
+    said = world.runs("explain", "r", at="+1m").ok().out
+
+    assert "run/default/o09 of org:a (1) and 2 more runs\n" in said
 
 
 def test_foreign_pods_are_not_made_to_go_for_their_cpu() -> None:

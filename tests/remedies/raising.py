@@ -17,6 +17,9 @@ _COLUMNS: Final = {
     "perRun": ("per_run_gpus", 1),
 }
 """Rule → column of an envelope, or without what comes before the measure of an aggregate, and units of it in one."""
+_NODE: Final = {"cpu": ("cpu_milli", 1000), "memory": ("memory", 1 << 30), "pods": ("max_pods", 1)}
+NODES: Final = frozenset(_NODE)
+"""Rules of what a node has beside GPUs."""
 MEASURES: Final = ("concurrency", "hours", "credits")
 POOLS: Final = ("aggregate", "subtree")
 MONEY: Final = {*_COLUMNS, "borrow", "tree", *(f"{pool}-{name}" for pool in POOLS for name in MEASURES)}
@@ -38,6 +41,8 @@ def _place(key: RunKey, short: Short) -> tuple[str, tuple[str, ...], str, int]:
     """(table, row, column, units in one of the shortage's)."""
     if short.rule == "borrow":
         return "runs", key, "max_borrow", 1
+    if short.rule in _NODE:
+        return "nodes", (short.subject.removeprefix("node="),), *_NODE[short.rule]
     first, _, name = short.subject.partition("/")
     if short.rule == "tree":
         hours = short.unit == "GPU-hour"

@@ -27,6 +27,13 @@ class Manifest(NamedTuple):
 
 KINDS: Final = ("Run", "Budget", "Policy")
 """What can be submitted anywhere."""
+_SERVERS: Final = frozenset(
+    {
+        "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion",
+        "selfLink", "finalizers", "ownerReferences", "managedFields",
+    }
+)  # fmt: skip
+"""Metadata that is not the submitter's to say: a server drops it, or sets it itself. A Node to a file keeps it."""
 
 
 def read(
@@ -96,6 +103,8 @@ def _placed(document: Document, namespace: str | None, follow: str | None, kinds
     if key.kind == "Node":
         return value
     value.pop("status", None)  # cycles write that
+    if isinstance(value.get("metadata"), dict):
+        value["metadata"] = {name: part for name, part in value["metadata"].items() if name not in _SERVERS}
     if key.kind != "Run":
         return value
     if follow is not None:

@@ -291,3 +291,34 @@ def test_the_life_of_a_run_by_commands_alone(world: World) -> None:
     cycle = world.cycle("+3h")
     assert cycle.phases == {"r": "Completed"}
     assert [(lease.ended, lease.closure) for lease in cycle.leases("r")] == [(moment("+2h"), "Completed")]
+
+
+@pytest.mark.parametrize("made", [doc.run("r", 4), doc.budget("org:r", [doc.envelope(8)], "r"), doc.policy()])
+def test_V5_what_a_server_sets_is_not_the_submitters_to_say(world: World, tmp_path: Path, made: doc.Document) -> None:
+    said = {
+        "uid": "mine", "creationTimestamp": "2020-01-01T00:00:00Z", "deletionTimestamp": "2020-01-01T00:00:00Z",
+        "deletionGracePeriodSeconds": 30, "generation": 7, "resourceVersion": "9", "selfLink": "/r",
+        "finalizers": ["x/y"], "managedFields": [{"manager": "m"}],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Run", "name": "q", "uid": "u", "controller": True}],
+    }  # fmt: skip
+    kept = {"labels": {"team": "a"}, "annotations": {"why": "b"}}
+    file = manifest(tmp_path, doc.merge(made, {"metadata": {**said, **kept}, "status": {"phase": "Completed"}}))
+    world.runs("submit", "-f", file, at=T0).ok()
+    stored = world.state().get(made["kind"], made["metadata"]["name"])
+
+    found = stored["metadata"]
+    assert {name: found[name] for name in found if name not in ("name", "namespace", "uid")} == {
+        "creationTimestamp": T0, **kept,
+    }  # fmt: skip
+    assert found["uid"] != "mine"
+    assert "status" not in stored
+    world.runs("submit", "-f", file, at="+1h").ok()
+    assert world.state().get(made["kind"], made["metadata"]["name"])["metadata"] == found
+
+
+def test_V5_age_counts_from_the_submit(world: World, tmp_path: Path) -> None:
+    old = doc.merge(doc.run("old", 24), {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}})
+    world.run("first", 24, created="-1h")
+    world.runs("submit", "-f", manifest(tmp_path, old), at=T0).ok()
+
+    assert world.cycle().running == ["first"]

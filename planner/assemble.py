@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 
 from jobtree import __version__
+from jobtree.api.counted import named
 from jobtree.api.lease import Lease
 from jobtree.api.meta import name_of
 from jobtree.world import seen
@@ -12,6 +13,7 @@ from jobtree.world.cycles import Moment
 from jobtree.world.given import given_of
 from jobtree.world.named import NOBODY, payer_of
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Wait
+from jobtree.world.schema import QUARANTINE
 from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
@@ -137,10 +139,10 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     found = [
         PlanWarning(object=name_of(kind, namespace, name), message=message)
         for table in ("quarantine", "warnings")
-        for kind, namespace, name, message in zip(
-            *(col.texts(snapshot.tables[table], column) for column in ("kind", "namespace", "name", "message")),
-            strict=True,
+        for kind, namespace, name, message, told_by in zip(
+            *(col.texts(snapshot.tables[table], column) for column in QUARANTINE.names), strict=True
         )
+        if not told_by
     ]
     label = snapshot.policy.spec.topology.labels.flavor
     for node, flavor, gpus in zip(state.fleet.names, state.fleet.flavor, state.fleet.gpus, strict=True):
@@ -156,7 +158,7 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
         found.append(PlanWarning(object="Policy default", message=state.doubt))
     for i, envelope in enumerate(state.money.envelopes):
         if not state.money.sites[i]:
-            labels = ", ".join(f"{key}={value}" for key, value in envelope.selector)
+            labels = named([f"{key}={value}" for key, value in envelope.selector])
             message = f"envelope {envelope.name} ({envelope.flavor}, {labels}) matches no node: it pays for nothing new"
             found.append(PlanWarning(object=f"Budget {envelope.budget}", message=message))
     return sorted(found, key=lambda w: (w.object, w.message))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.world.plan import Wait
 from planner import crowding
 from planner.derive import State
@@ -102,7 +102,7 @@ def _unfundable(run: RunRow, refused: list[Refused], set_aside: Iterable[str]) -
     ``set_aside``: Budgets that cannot be read. Nor can their owners, so where nobody is near all of them are in doubt.
     """
     if not refused:
-        owners = ", ".join(sorted({run.owner, *run.sponsors}))
+        owners = named(sorted({run.owner, *run.sponsors}))
         message = (
             f"No envelope of {owners} or its family pays for {run.flavor}: it can never be funded as things stand."
         )
@@ -130,7 +130,7 @@ def _short(state: State, problem: Problem, candidate: Candidate, lack: Lack, sig
     why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
     if deficit:
         space = sight.spaces.of(kind, lack.sites)
-        where = ", ".join(state.fleet.domain_name(d) for d in space.domains)
+        where = named([state.fleet.domain_name(d) for d in space.domains])
         freed = f"{counted(deficit, 'GPU')} would have to be freed in {where}"
         bare = sight.bare.of(kind, lack.sites).deficit
         if not bare and (crowded := sight.crowding.of(kind, lack.sites)):

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.api.scalars import Memory
 from jobtree.world.plan import Short, Wait
 from jobtree.world.values import Ints
@@ -17,6 +17,7 @@ from planner.loads import Loads
 from planner.room import Room
 from planner.space import Space, Spaces
 from policies.caps import amount
+from policies.fleet import Selector
 from policies.problem import Candidate, Problem, RunType
 from policies.runs import RunRow
 from policies.shapes import NO_LOAD, PodLoad
@@ -123,22 +124,22 @@ def _no_nodes(state: State, run: RunRow) -> str:
 
 def _no_paid_nodes(state: State, candidate: Candidate) -> str:
     payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
-    named = ", ".join(f"{e.label} ({', '.join(f'{k}={v}' for k, v in e.selector)})" for e in payers[:3])
-    return f"No node that it may use is matched by an envelope that pays for it: {named}"
+    who = ", ".join(f"{e.label} ({_asked(e.selector)})" for e in payers[:3])
+    return f"No node that it may use is matched by an envelope that pays for it: {who}"
 
 
 def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Space) -> str:
     """Of a run that would fit, but not where its payers pay."""
     run = candidate.run
     payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
-    named = ", ".join(f"{e.label} ({', '.join(f'{k}={v}' for k, v in e.selector)})" for e in payers[:SAID])
+    who = ", ".join(f"{e.label} ({_asked(e.selector)})" for e in payers[:SAID])
     where = ", ".join(state.fleet.domain_name(d) for d in everywhere.domains[:SAID])
     biggest = max(shape.size for shape in run.lowered().pieces())
     lacking = f"{counted(paid.missing, 'GPU')} short"
     if biggest > paid.largest:
         lacking = f"a group of {biggest} GPUs can never fit, the largest domain has {paid.largest}"
     more = f" and {len(payers) - SAID} more" if len(payers) > SAID else ""
-    return f"{asks(run)}: {lacking} where its envelopes pay, {named}{more}; it would fit in {where}."
+    return f"{asks(run)}: {lacking} where its envelopes pay, {who}{more}; it would fit in {where}."
 
 
 def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:
@@ -193,7 +194,11 @@ def asks(run: RunRow) -> str:
 
 def labels_of(run: RunRow) -> str:
     """Labels that its nodes must have."""
-    return ", ".join(f"{key}={value}" for key, value in run.selector)
+    return _asked(run.selector)
+
+
+def _asked(selector: Selector) -> str:
+    return named([f"{key}={value}" for key, value in selector])
 
 
 def load_words(load: PodLoad) -> str:

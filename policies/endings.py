@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, get_args
 
+from jobtree.api.counted import named
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
 from policies.claims import LeaseRow, RunKey
@@ -149,7 +150,7 @@ def _over_already(run: RunRow, limit_at: int | None, settled: int, at: int) -> E
 
 def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending:
     """A gang that lost a node stops: it waits again when ``requeue`` holds, else it has failed."""
-    words = f"Node {', '.join(sorted(lost))} failed under it."
+    words = f"Node {named(sorted(lost))} failed under it."
     return Ending("" if run.requeue else "Failed", "NodeFailure", at, words)
 
 

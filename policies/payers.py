@@ -11,6 +11,7 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from jobtree.api.counted import named
 from jobtree.api.scalars import Duration
 from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
 from policies.money import Envelope, Money
@@ -213,7 +214,7 @@ def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
     if not envelope.lends:
         return f"{envelope.label} does not lend"
     if not envelope.lends_to(run.owner):
-        return f"{envelope.label} lends to {', '.join(envelope.lending_to)}, which does not match {run.owner}"
+        return f"{envelope.label} lends to {named(envelope.lending_to)}, which does not match {run.owner}"
     return ""
 
 

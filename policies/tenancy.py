@@ -4,6 +4,7 @@ An owner that lists none inherits its nearest ancestor's list; an own list repla
 the owner is bound nowhere: allowed, unless ``tenancy.requireBinding``.
 """
 
+from jobtree.api.counted import named
 from policies.money import Money
 
 
@@ -16,7 +17,7 @@ def refusal(money: Money, owner: str, namespace: str) -> str:
         return ""
     if namespace in bound:
         return ""
-    return f"{owner} may be charged from {', '.join(sorted(bound))}, not from {namespace}"
+    return f"{owner} may be charged from {named(sorted(bound))}, not from {namespace}"
 
 
 def _bound(money: Money, owner: str) -> frozenset[str] | None:

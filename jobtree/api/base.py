@@ -25,6 +25,8 @@ MAX_ARRAY_NAME: Final = 45
 MAX_GPUS: Final = 1_000_000
 #: Most groups that one run may have: every one of them is placed, and told of when it cannot be.
 MAX_GROUPS: Final = 16_384
+#: Most runs on the way from the root of a tree of runs to any of it.
+MAX_DEPTH: Final = 64
 #: Most GPUs of one node: a lease's slots are NODE#0 to NODE#999.
 MAX_NODE_GPUS: Final = 1000
 #: Most GPU-hours or credits a single bound may state.

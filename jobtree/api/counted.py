@@ -1,4 +1,7 @@
-"""A number with its noun, as sentences for people have it."""
+"""Numbers with their nouns, and lists of names, as sentences for people have them."""
+
+from collections.abc import Collection
+from itertools import islice
 
 
 def counted(number: int | str, one: str, many: str = "") -> str:
@@ -7,3 +10,14 @@ def counted(number: int | str, one: str, many: str = "") -> str:
     A number that is not written as it is comes as text.
     """
     return f"{number} {one if str(number) == '1' else many or f'{one}s'}"
+
+
+MOST_NAMED = 10
+"""Most names that a sentence spells out."""
+
+
+def named(names: Collection[str], between: str = ", ", most: int = MOST_NAMED) -> str:
+    """The names as a sentence has them: ``a, b, c``, and of more than ``most`` the first and the number of the rest."""
+    first = list(islice(names, most))
+    rest = len(names) - len(first)
+    return between.join([*first, *([f"{rest} more"] if rest else [])])

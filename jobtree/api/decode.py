@@ -14,6 +14,7 @@ from jobtree.api import words
 from jobtree.api.base import API_VERSION
 from jobtree.api.budget import Budget
 from jobtree.api.core import Node, Pod
+from jobtree.api.counted import named
 from jobtree.api.errors import Refusal, Unreadable, missing, wrong
 from jobtree.api.lease import Lease
 from jobtree.api.meta import name_of
@@ -154,7 +155,7 @@ def _unknown_field(kind: str, parts: tuple[words.PathPart, ...], name: str) -> R
     elif elsewhere:
         hint = f"did you mean {'.'.join(elsewhere[0])}?"
     else:
-        hint = f"allowed are {', '.join(siblings)}"
+        hint = f"allowed are {named(siblings, most=40)}"
     return Refusal(f"{field} is not a field of {kind}; {hint}", field=field, given=name, allowed=", ".join(siblings))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobtree.api.budget import AggregateCap, Budget, Envelope
+from jobtree.api.counted import named
 from jobtree.api.errors import Refusal, wrong
 from jobtree.api.scalars import HOUR, exact
 
@@ -65,7 +66,7 @@ def _aggregate_problems(cap: AggregateCap, where: str, envelopes: dict[str, Enve
     for index, name in enumerate(cap.envelopes):
         field = f"{where}.envelopes[{index}]"
         if name not in envelopes:
-            yield wrong(field, name, f"an envelope of this Budget: {', '.join(envelopes)}")
+            yield wrong(field, name, f"an envelope of this Budget: {named(envelopes)}")
             continue
         if name in seen:
             yield wrong(field, name, "each envelope once, and it is listed twice")

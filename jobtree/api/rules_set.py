@@ -1,12 +1,14 @@
-"""The rules over several objects: unique names, and no cycles among Runs or among owners (spec §1)."""
+"""The rules over several objects: unique names, no cycles among Runs or among owners, no deep trees (spec §1)."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from jobtree.api.base import MAX_DEPTH
 from jobtree.api.budget import Budget
+from jobtree.api.counted import counted, named
 from jobtree.api.decode import KindObject
 from jobtree.api.errors import Refusal
 from jobtree.api.run import Run
@@ -24,6 +26,7 @@ def set_problems(items: Iterable[KindObject]) -> list[Refusal]:
         *_duplicates(everything),
         *_run_cycles("spec.follow.after", "follow", {_key(run): _upstreams(run) for run in runs if run.spec.follow}),
         *_run_cycles("spec.parent", "parent", {_key(run): _parent(run) for run in runs if run.spec.parent}),
+        *_deep_trees(runs),
         *_budget_cycles(budgets),
     ]
 
@@ -52,37 +55,71 @@ def parents_of(owner: OwnerPath, listed: Mapping[OwnerPath, Iterable[OwnerPath] 
     return next(((prefix,) for prefix in owner.ancestors() if prefix in listed), ())
 
 
-def find_cycles(edges: Mapping[Text, Sequence[Text]]) -> list[list[Text]]:
-    """A cycle for every edge that closes one, each from its smallest name: `[a, b]` for a → b → a.
+class Circle(NamedTuple, Generic[Text]):
+    """What leads back to itself: every member to every other; ``cycle``: the shortest one from the smallest."""
 
-    Depth first over sorted names, so the answer does not depend on any order of input.
+    cycle: list[Text]
+    members: list[Text]
+
+
+def find_circles(edges: Mapping[Text, Sequence[Text]]) -> list[Circle[Text]]:
+    """The strongly connected parts in which there is a cycle, in order; in time linear in the edges, but for sorting.
+
+    R. Tarjan, Depth-first search and linear graph algorithms, SIAM J. Comput. 1 (1972).
     """
-    done: set[Text] = set()
-    found: dict[tuple[Text, ...], None] = {}
+    number: dict[Text, int] = {}
+    low: dict[Text, int] = {}
+    path: list[Text] = []  # those whose part is not complete yet
+    waiting: set[Text] = set()
+    found = []
     for root in sorted(edges):
-        if root in done:
-            continue
-        path, depth = [root], {root: 0}
-        stack = [iter(sorted(edges[root]))]
+        stack = [(root, iter(edges[root]))] if root not in number else []
         while stack:
-            target = next(stack[-1], None)
+            node, targets = stack[-1]
+            if node not in number:
+                number[node] = low[node] = len(number)
+                path.append(node)
+                waiting.add(node)
+            target = next(targets, None)
             if target is None:
                 stack.pop()
-                last = path.pop()
-                del depth[last]
-                done.add(last)
-            elif target in depth:
-                found[_from_smallest(path[depth[target] :])] = None
-            elif target not in done and target in edges:
-                depth[target] = len(path)
-                path.append(target)
-                stack.append(iter(sorted(edges[target])))
-    return [list(cycle) for cycle in sorted(found)]
+                if stack:
+                    low[stack[-1][0]] = min(low[stack[-1][0]], low[node])
+                if low[node] == number[node]:
+                    part = _taken(path, node)
+                    waiting.difference_update(part)
+                    if len(part) > 1 or node in edges[node]:
+                        found.append(Circle(_shortest(edges, min(part), set(part)), sorted(part)))
+            elif target in waiting:
+                low[node] = min(low[node], number[target])
+            elif target not in number and target in edges:
+                stack.append((target, iter(edges[target])))
+    return sorted(found)
 
 
-def _from_smallest(cycle: list[Text]) -> tuple[Text, ...]:
-    start = cycle.index(min(cycle))
-    return (*cycle[start:], *cycle[:start])
+def _taken(path: list[Text], first: Text) -> list[Text]:
+    """Takes the end of a path off it, from ``first`` on."""
+    part = [path.pop()]
+    while part[-1] != first:
+        part.append(path.pop())
+    return part
+
+
+def _shortest(edges: Mapping[Text, Sequence[Text]], start: Text, part: set[Text]) -> list[Text]:
+    """The shortest way from ``start`` back to it within its part: breadth first, over sorted names."""
+    came: dict[Text, Text] = {}
+    edge = [start]
+    while start not in came:
+        before, edge = edge, []
+        for node in before:
+            for target in sorted(edges[node]):
+                if target in part and target not in came:
+                    came[target] = node
+                    edge.append(target)
+    way = [came[start]]
+    while way[-1] != start:
+        way.append(came[way[-1]])
+    return way[::-1]
 
 
 def _key(run: Run) -> str:
@@ -111,14 +148,51 @@ def _duplicates(items: list[KindObject]) -> list[Refusal]:
 
 def _run_cycles(field: str, relation: str, edges: Mapping[str, list[str]]) -> list[Refusal]:
     problems = []
-    for cycle in find_cycles(edges):
-        names = [key.partition("/")[2] for key in cycle]
-        spelled = " → ".join([*names, names[0]])
-        members = tuple(f"Run {key}" for key in cycle)
+    for circle in find_circles(edges):
+        names = [key.partition("/")[2] for key in circle.cycle]
+        spelled = _spelled(names, len(circle.members), "runs")
+        members = tuple(f"Run {key}" for key in circle.members)
         allowed = f"{relation} without a cycle"
         problem = f"{field} makes a cycle: {spelled}; allowed is {allowed}"
         problems.append(
             Refusal(problem, subject=members[0], field=field, given=spelled, allowed=allowed, members=members)
+        )
+    return problems
+
+
+def _spelled(cycle: Sequence[str], members: int, noun: str) -> str:
+    """A cycle in words, and how many lie in it and in others that meet it."""
+    more = f", one of several in which {members} {noun} lie" if members > len(cycle) else ""
+    return f"{named(cycle, ' → ')} → {cycle[0]}{more}"
+
+
+def _deep_trees(runs: list[Run]) -> list[Refusal]:
+    """One for each tree that is too deep, about all of its runs that are; trees below a cycle are not looked at."""
+    parents = {_key(run): _parent(run) for run in runs}
+    places: dict[str, tuple[str, int]] = {}
+    deep: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for key in parents:
+        path = [key]
+        while path[-1] not in places and (up := parents[path[-1]]) and up[0] in parents and len(path) <= len(parents):
+            path.append(up[0])
+        root, depth = places.get(path[-1], (path[-1], 1))
+        if len(path) > len(parents) or not root:
+            root = ""  # it leads into a cycle
+        for number, each in enumerate(reversed(path)):
+            places.setdefault(each, (root, depth + number))
+    for key, (root, depth) in places.items():
+        if root and depth > MAX_DEPTH:
+            deep[root].append((depth, key))
+    problems = []
+    for root, found in sorted(deep.items()):
+        keys = [key for _, key in sorted(found)]
+        names = named([key.partition("/")[2] for key in keys])
+        allowed = f"a tree in which no run lies deeper than {MAX_DEPTH}"
+        given = f"{counted(len(keys), 'run lies', 'runs lie')} deeper than {MAX_DEPTH} in the tree of {root}: {names}"
+        members = tuple(f"Run {key}" for key in keys)
+        problem = f"spec.parent: {given}; allowed is {allowed}"
+        problems.append(
+            Refusal(problem, subject=members[0], field="spec.parent", given=given, allowed=allowed, members=members)
         )
     return problems
 
@@ -128,9 +202,9 @@ def _budget_cycles(budgets: list[Budget]) -> list[Refusal]:
     for budget in budgets:
         names[budget.spec.owner].append(budget.name)
     problems = []
-    for cycle in find_cycles(parents_of_owners(budgets)):
-        spelled = " → ".join([*cycle, cycle[0]])
-        members = tuple(f"Budget {name}" for owner in cycle for name in sorted(names[owner]))
+    for circle in find_circles(parents_of_owners(budgets)):
+        spelled = _spelled(circle.cycle, len(circle.members), "owners")
+        members = tuple(f"Budget {name}" for owner in circle.members for name in sorted(names[owner]))
         allowed = "parents without a cycle"
         problem = f"spec.parents makes a cycle: {spelled}; allowed is {allowed}"
         problems.append(

@@ -75,12 +75,12 @@ class Unplanned(Moment):
 
     def line(self, key: RunKey) -> list[Run]:
         """A run and the runs above it in its tree, as far as they are there."""
-        found: list[Run] = []
+        found: dict[RunKey, Run] = {}
         run = self.run_of(key)
-        while run is not None and run not in found:
-            found.append(run)
+        while run is not None and run.key not in found:
+            found[run.key] = run
             run = self.runs.get((run.namespace, run.parent)) if run.parent else None
-        return found
+        return [*found.values()]
 
     @property
     def open_by(self) -> Mapping[RunKey, list[Held]]:

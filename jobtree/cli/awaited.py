@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobtree.api.counted import named
 from jobtree.cli import fate, lookup
 from jobtree.cli.remedies import Answer, Shown
 
@@ -45,11 +46,11 @@ def _completed(run: Run, intake: Intake, plan: Plan) -> list[Shown]:
     failed = [name for name in names if phases[name] == "Failed"]
     found = []
     if left:
-        words = f"{', '.join(f'{name} ({phases[name]})' for name in left)} {'complete' if left[1:] else 'completes'}"
+        words = f"{named([f'{name} ({phases[name]})' for name in left])} {'complete' if left[1:] else 'completes'}"
         found.append(Shown(kind="upstream", who=Who.OTHERS.words, words=words))
     if failed:
         rest = [name for name in names if name not in failed]
         change = Change(f"Run {run.namespace}/{run.name}", "spec.follow.after" if rest else "spec.follow", rest or None)
-        words = f"{', '.join(failed)} failed and never {'complete' if failed[1:] else 'completes'}"
+        words = f"{named(failed)} failed and never {'complete' if failed[1:] else 'completes'}"
         found.append(Shown(kind="follow", who=Who.AGAIN.words, words=words, how=written([change])))
     return found

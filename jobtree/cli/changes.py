@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from exporters.nodelist import natural
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, lookup
 from jobtree.cli.args import Options, UsageError
@@ -113,7 +113,7 @@ def _cordoned(cordoned: bool, word: str) -> Maker:
 
 
 def _list(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names, key=natural)) or "none"
+    return named(sorted(names, key=natural)) or "none"
 
 
 OPTIONS: Final[dict[str, tuple[str, str, Maker]]] = {

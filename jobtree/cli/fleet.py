@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from jobtree.api.base import json_name
+from jobtree.api.counted import named
 from jobtree.api.errors import Refusal
 from jobtree.cli import show
 from jobtree.cli.args import Commands, Options, command
@@ -75,7 +76,7 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
     for title, wanted in (("flavor", given.flavor), ("domain", given.domain)):
         known = sorted({row[title] for row in rows}, key=natural)
         if wanted and wanted not in known:
-            raise Refusal(f"there is no {title} {wanted}; allowed are {', '.join(known)}")
+            raise Refusal(f"there is no {title} {wanted}; allowed are {named(known)}")
     rows = [
         row
         for row in rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from exporters.nodelist import natural
 from jobtree.api.base import ANNOTATION_COMPLETED
+from jobtree.api.counted import named as spelled
 from jobtree.api.errors import Refusal
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
     if namespace is None and len(named) == 1:
         return named[0]
     if namespace is None and named:
-        places = ", ".join(sorted((run.namespace for run in named), key=natural))
+        places = spelled(sorted((run.namespace for run in named), key=natural))
         raise Refusal(f"there are runs called {name} in several namespaces ({places}); say which with -n NAMESPACE")
     for notice in intake.quarantined:
         if notice.kind == "Run" and notice.name == name and notice.namespace == (namespace or notice.namespace):

@@ -66,7 +66,11 @@ def set_aside(intake: Intake) -> None:
     """A warning for each object that cannot be used, so that what a table lacks is said."""
     from exporters.nodelist import natural
 
-    warn(sorted((f"{notice.subject}: {notice.message}" for notice in intake.quarantined), key=natural))
+    warn(
+        sorted(
+            (f"{notice.subject}: {notice.message}" for notice in intake.quarantined if not notice.told_by), key=natural
+        )
+    )
 
 
 def data(value: Any, output: str) -> None:

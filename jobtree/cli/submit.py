@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jobtree.api.core import Node
+from jobtree.api.counted import named
 from jobtree.api.errors import Refusal
 from jobtree.cli import lookup, manifests, nodes, show
 from jobtree.cli.args import Commands, Options, command, start_planner
@@ -151,7 +152,7 @@ def _strange_flavors(intake: Intake, items: Sequence[KindObject]) -> list[str]:
         for number, envelope in enumerate(item.spec.envelopes)
     ]
     return [
-        f"{item.subject}: {field} is {flavor}, and no node has it; there are {', '.join(there)}"
+        f"{item.subject}: {field} is {flavor}, and no node has it; there are {named(there)}"
         for item, field, flavor in asked
         if flavor and flavor not in there
     ]

@@ -10,7 +10,7 @@ import msgspec
 from exporters.nodelist import by_names
 from exporters.summary import table
 from jobtree.api import Run, Time
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.api.scalars import DAY
 from jobtree.cli import lookup
 from jobtree.cli.numbers import plain, unit_of, worth
@@ -129,8 +129,8 @@ def _because(found: Versus, runs: tuple[Run, Run]) -> str:
     if found.instead is None:
         return f"They do not compete: even with {placed.name} held back, {waits.name} waits. {found.lacks}"
     new, gone = _others(found)
-    third = f" {', '.join(new)} would start too." if new else ""
-    third += f" {', '.join(gone)} would then wait." if gone else ""
+    third = f" {named(new)} would start too." if new else ""
+    third += f" {named(gone)} would then wait." if gone else ""
     if placed.fate == "runs":
         rule = "what runs is not given up for what waits"
         return f"Because {placed.name} runs: {rule}. Were it suspended, {waits.name} could start.{third}"

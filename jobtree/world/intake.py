@@ -90,12 +90,13 @@ def is_read(key: Key) -> bool:
 
 
 class Notice(NamedTuple):
-    """An object and one sentence about it."""
+    """An object and one sentence about it. ``told_by``: the object whose sentence this is, where that is another."""
 
     kind: str
     namespace: str
     name: str
     message: str
+    told_by: str = ""
 
     @property
     def subject(self) -> str:
@@ -219,6 +220,7 @@ class _Reading:
         default_factory=lambda: {kind: {} for kind in (*KINDS, "Node", "Pod", "ConfigMap")}
     )
     quarantined: dict[Key, str] = field(default_factory=dict)
+    told_by: dict[Key, str] = field(default_factory=dict)
     unread: list[UnreadLease] = field(default_factory=list)
     warnings: list[Notice] = field(default_factory=list)
 
@@ -298,7 +300,10 @@ class _Reading:
             plans=tuple(self.found["Plan"].values()),
             policy=self.policy(),
             config_maps=tuple(self.found["ConfigMap"].values()),
-            quarantined=tuple(Notice(*key[1:], message) for key, message in sorted(self.quarantined.items())),
+            quarantined=tuple(
+                Notice(*key[1:], message, self.told_by.get(key, ""))
+                for key, message in sorted(self.quarantined.items())
+            ),
             unread=tuple(self.unread),
             warnings=tuple(sorted(self.warnings)),
         )
@@ -310,7 +315,9 @@ class _Reading:
             namespace, _, name = path.rpartition("/")
             key = Key(GROUP, kind, namespace, name)
             self.found[kind].pop(key, None)
-            self.quarantined.setdefault(key, refusal.problem)
+            if key not in self.quarantined:
+                self.quarantined[key] = refusal.problem
+                self.told_by[key] = "" if subject == refusal.subject else refusal.subject
 
 
 def _misnamed(kind: str, raw: bytes | msgspec.Raw) -> Refusal:

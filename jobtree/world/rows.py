@@ -246,5 +246,6 @@ def notices(found: Sequence[Notice]) -> pa.Table:
     """One row a sentence about an object."""
     return table(
         schema.QUARANTINE,
-        {name: [getattr(notice, name) for notice in found] for name in ("kind", "namespace", "name", "message")},
+        {name: [getattr(notice, name) for notice in found] for name in ("kind", "namespace", "name", "message")}
+        | {"told_by": [notice.told_by or None for notice in found]},
     )

@@ -197,7 +197,15 @@ LEASES: Final = pa.schema(
 )
 """Key: namespace, name."""
 
-QUARANTINE: Final = pa.schema([("kind", _code), ("namespace", _text), ("name", _text), ("message", _text)])
+QUARANTINE: Final = pa.schema(
+    [
+        ("kind", _code),
+        ("namespace", _text),
+        ("name", _text),
+        ("message", _text),
+        ("told_by", _text),  # null = itself; else the object whose message, the same, is about this one too
+    ]
+)
 """Key: kind, namespace, name. Objects that could not be used, each with the sentence that says why (spec §2)."""
 
 UNREAD: Final = pa.schema(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from jobtree.api import Refusal
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 
 _OF_A_CYCLE: Final = re.compile(r"(?P<run>.+)-\d{8}t\d{6}z(?:-\d+)?-g\d+-\d+")
 _SLOT: Final = re.compile(r"(?P<node>.+)#(?P<ordinal>\d{1,6})", re.ASCII)
@@ -49,9 +49,9 @@ def sentence(refusal: Refusal, found: UnreadLease | None) -> str:
     """Of a Lease that is set aside: what was made of it and what to do."""
     if found is None:
         return f"{refusal.problem}: it has ended, and what it was charged does not count until it is mended"
-    nodes = ", ".join(sorted({node for node, _ in found.slots}))
+    nodes = named(sorted({node for node, _ in found.slots}))
     held = f"its {counted(len(found.slots), 'GPU')} on {nodes} count as taken" if nodes else _UNKNOWN
-    who = f"Run {' or '.join(found.runs)}" if found.runs else "a Run whose name it begins with"
+    who = f"Run {named(found.runs, ' or ')}" if found.runs else "a Run whose name it begins with"
     return (
         f"{refusal.problem}: {held}, what it was charged does not count, and {who} is not started again;"
         " mend it, or delete it if nothing runs there"

@@ -7,6 +7,7 @@ asked first, and where no single one suffices, the fewest in that order.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from jobtree.api.counted import named
 from jobtree.api.scalars import Duration
 from jobtree.world import values
 from jobtree.world.kinship import COUSIN, OWN, Family
@@ -39,7 +40,7 @@ def sponsors(bench: Bench) -> Iterator[Remedy]:
     else:
         owners = [single]
     listed = (*run.sponsors, *owners)
-    words = f"borrow from {', '.join(owners)}"
+    words = f"borrow from {named(owners)}"
     if run.allow_borrow:
         yield Remedy(
             kind="sponsor",

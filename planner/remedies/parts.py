@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from planner.edits import Cell, Edit, field
 from planner.remedies.bench import HOUR_MILLI, Bench
 from planner.remedies.lifts import Lift
@@ -121,7 +121,7 @@ def _freed(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
     gpus = sum(lifts.values())
     nodes = sorted(lift.subject for lift in lifts)
     domains = sorted({int(fleet.domain[node]) for node in nodes})
-    where = ", ".join(fleet.domain_name(domain) for domain in domains)
+    where = named([fleet.domain_name(domain) for domain in domains])
     edits: list[Edit] = [
         Cell("nodes", (fleet.names[node],), "gpus", int(fleet.gpus[node]) + lifts[Lift("free", node)]) for node in nodes
     ]

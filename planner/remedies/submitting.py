@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.api.scalars import Duration, exact
 from planner.edits import Cell
 from planner.remedies.bench import Bench, largest
@@ -138,7 +138,7 @@ def _selector(bench: Bench) -> Remedy | None:
     for part in parts:
         rest = tuple(pair for pair in selector if pair not in part)
         if _works(bench, selector=rest):
-            words = f"also nodes without {', '.join(f'{key}={value}' for key, value in part)}"
+            words = f"also nodes without {named([f'{key}={value}' for key, value in part])}"
             said: dict[str, Any] = {label_of(SELECTOR, key): None for key, _ in part}
             return again(bench, "selector", words, {"selector": rest}, said)
     return None

@@ -1,3 +1,4 @@
+# ruff: noqa: N802 -- test names are case ids
 """Rules over several objects: unique names, and cycles of follow, parent and parents, spelled out."""
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from jobtree.api import Budget, KindObject, OwnerPath, Refusal, decode
 from jobtree.api.rules import check_set, set_problems
-from jobtree.api.rules_set import find_cycles, parents_of_owners
+from jobtree.api.rules_set import find_circles, parents_of_owners
 from tests.support import documents as doc
 
 Edges = dict[str, set[str]]
@@ -124,24 +125,77 @@ def reaches(graph: Edges, start: str) -> set[str]:
     return found
 
 
+def plain(graph: Edges) -> dict[str, tuple[str, ...]]:
+    return {node: tuple(targets) for node, targets in graph.items()}
+
+
 @given(edges)
-def test_every_cycle_found_is_one_and_none_is_missed(graph: Edges) -> None:
-    cycles = find_cycles({node: tuple(targets) for node, targets in graph.items()})
-    for cycle in cycles:
+def test_circles_are_what_leads_back_to_itself_each_with_its_shortest_cycle(graph: Edges) -> None:
+    back = {node: reaches(graph, node) for node in graph}
+    wanted = {
+        tuple(sorted(other for other in back[node] if other in graph and node in back[other]))
+        for node in graph
+        if node in back[node]
+    }
+    found = find_circles(plain(graph))
+
+    assert [tuple(circle.members) for circle in found] == sorted(wanted)
+    for cycle, members in found:
         assert all(after in graph[before] for before, after in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
-        assert cycle[0] == min(cycle)
+        assert cycle[0] == min(members)
         assert len(set(cycle)) == len(cycle)
-    assert bool(cycles) == any(node in reaches(graph, node) for node in graph)
 
 
 @given(edges, st.randoms(use_true_random=False))
-def test_cycles_do_not_depend_on_the_order(graph: Edges, random: object) -> None:
+def test_circles_do_not_depend_on_the_order(graph: Edges, random: object) -> None:
     shuffled = list(graph.items())
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert find_cycles({k: tuple(v) for k, v in shuffled}) == find_cycles({k: tuple(v) for k, v in graph.items()})
+    assert find_circles(plain(dict(shuffled))) == find_circles(plain(graph))
 
 
 def test_a_long_chain_is_read_without_recursion() -> None:
     chain = {f"r{number:05}": [f"r{number + 1:05}"] for number in range(20_000)}
-    assert find_cycles(chain) == []
-    assert len(find_cycles({**chain, "r20000": ["r00000"]})[0]) == 20_001
+    assert find_circles(chain) == []
+    assert len(find_circles({**chain, "r20000": ["r00000"]})[0].cycle) == 20_001
+
+
+def test_V4_of_circles_that_meet_the_shortest_is_spelled_and_all_are_counted() -> None:
+    ring = {f"r{number}": [f"r{(number + 1) % 9}", f"r{(number + 4) % 9}"] for number in range(9)}
+    (problem,) = set_problems(runs(**ring))
+
+    assert problem.problem == (
+        "spec.follow.after makes a cycle: r0 → r1 → r5 → r0, one of several in which 9 runs lie; "
+        "allowed is follow without a cycle"
+    )
+    assert len(problem.members) == 9
+
+
+def chain(length: int) -> list[KindObject]:
+    """Runs r00000, r00001, ..., each the parent of the next."""
+    names = [f"r{number:05}" for number in range(length)]
+    ups = [None, *names[:-1]]
+    return read(*(doc.merge(doc.run(name, 1), {"spec": {"parent": up}}) for name, up in zip(names, ups, strict=True)))
+
+
+@pytest.mark.parametrize(("length", "said"), [(64, None), (65, "1 run lies"), (3000, "2936 runs lie")])
+def test_V3_no_run_lies_deeper_than_64_in_its_tree(length: int, said: str | None) -> None:
+    found = set_problems(chain(length))
+
+    assert [len(problem.members) for problem in found] == ([] if said is None else [length - 64])
+    if said:
+        assert str(found[0]).startswith(
+            f"Run default/r00064: spec.parent: {said} deeper than 64 in the tree of default/r00000: r00064"
+        )
+        assert len(str(found[0])) < 300
+
+
+@pytest.mark.parametrize("relation", ["parent", "follow"])
+def test_V4_a_circle_of_3000_runs_is_one_problem_of_few_names(relation: str) -> None:
+    names = [f"r{number:05}" for number in range(3000)]
+    made = [{"parent": up} if relation == "parent" else {"follow": {"after": [up]}} for up in (names[-1], *names[:-1])]
+    items = read(*(doc.merge(doc.run(name, 1), {"spec": spec}) for name, spec in zip(names, made, strict=True)))
+    (problem,) = set_problems(items)
+
+    assert len(problem.members) == 3000
+    assert problem.problem.count(" → ") == 11
+    assert "2990 more" in problem.problem

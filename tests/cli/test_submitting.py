@@ -1,3 +1,4 @@
+# ruff: noqa: N802 -- test names are case ids
 """`submit`, `plan`, `explain`, `budgets usage`: from a manifest to what the next cycle would do with it."""
 
 import json

@@ -14,6 +14,8 @@ from jobtree.api.errors import Refusal
 from jobtree.cluster import yamltext
 from jobtree.world.plan import Plan
 
+_CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
+"""What a YAML reader would take for more than text: JSON's escapes for it."""
 _ALLOWED: Final = "make one with `jobtree plan`"
 
 
@@ -43,4 +45,4 @@ def load(text: str) -> Plan:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value, enc_hook=enc_hook).decode().translate(summary.CONTROLS)
+    return msgspec.json.encode(value, enc_hook=enc_hook).decode().translate(_CONTROLS)

@@ -7,15 +7,13 @@ from typing import Final
 from exporters.nodelist import by_names, compress, natural
 from jobtree.api import Lease, Time
 from jobtree.api.counted import counted
+from jobtree.api.escaped import escaped
 from jobtree.world.plan import Plan, Stage
-
-#: What a terminal or a YAML reader would take for more than text; names and messages may quote anything.
-CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF)}
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Columns padded to their widest cell, three spaces apart, as kubectl prints them; no trailing blanks."""
-    lines = [tuple(header), *(tuple(row) for row in rows)]
+    lines = [tuple(header), *(tuple(map(escaped, row)) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return ["   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
@@ -50,7 +48,7 @@ def lines(plan: Plan) -> list[str]:
     for title, body in parts:
         if body:
             text += ["", title, *(f"  {line}" for line in body)]
-    return [line.translate(CONTROLS) for line in text]
+    return [escaped(line) for line in text]
 
 
 def warnings(plan: Plan) -> list[str]:

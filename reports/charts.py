@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from jobtree.api import Refusal
+from jobtree.api.escaped import escaped
 from reports.definition import Chart
 
 WIDE: Final = 1120
@@ -56,7 +57,11 @@ def picture(chart: Chart, table: pa.Table) -> Picture | None:
     for name in _COLUMNS[chart.kind]:
         if name not in table.column_names:
             raise Refusal(f"@chart {chart.kind} needs the column {name!r}, which its query does not have")
-    rows = [{**row, "y": float(row["y"])} for row in table.to_pylist() if row["y"] is not None]
+    rows = [
+        {name: escaped(part) if isinstance(part, str) else part for name, part in row.items()} | {"y": float(row["y"])}
+        for row in table.to_pylist()
+        if row["y"] is not None
+    ]
     if chart.kind == "lines":
         return _lines(chart.title, rows) if rows else None
     sums = {name: value for name, value in _sums(_fewer(rows), "series").items() if value}

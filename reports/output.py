@@ -13,9 +13,10 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from exporters.summary import CONTROLS, table
+from exporters.summary import table
 from jobtree.api import Time
 from jobtree.api.counted import counted
+from jobtree.api.escaped import escaped
 from reports.charts import picture, svg
 from reports.query import Report
 from reports.sheet import Line, Sheet
@@ -25,6 +26,8 @@ PAGE_ROWS: Final = 500
 _JSON: Final = msgspec.json.Encoder(decimal_format="number")
 _LONG: Final = 1 << 63
 """What no integer of JSON may reach here."""
+_FORMULAS: Final = ("=", "+", "-", "@")
+"""What a cell begins with that a spreadsheet calculates; tabs and line ends, which it skips, are escaped."""
 _BATCH: Final = 10_000
 """Rows that are Python values at the same time, where they are written one by one."""
 
@@ -39,10 +42,10 @@ def as_table(report: Report) -> str:
         (f"{'  ' * line.depth}{shown(line.cells[0])}", *(shown(cell, blank=line.is_sum) for cell in line.cells[1:]))
         for line in _all_lines(told.sheet)
     ]
-    text = [tuple(cell.translate(CONTROLS) for cell in row) for row in rows]
-    lines = table(tuple(name.upper() for name in columns), text) if told.sheet.lines else ["Nothing in this period."]
-    lead = [told.lead.translate(CONTROLS), ""] if told.lead else []
-    return "".join(f"{line}\n" for line in (*lead, *lines, "", period(report), *left_out(report), *reconciled(report)))
+    lines = table(tuple(name.upper() for name in columns), rows) if told.sheet.lines else ["Nothing in this period."]
+    lead = [told.lead, ""] if told.lead else []
+    text = (*lead, *lines, "", period(report), *left_out(report), *reconciled(report))
+    return "".join(f"{escaped(line)}\n" for line in text)
 
 
 def as_csv(report: Report) -> str:
@@ -79,7 +82,9 @@ def as_html(report: Report) -> str:
     told = report.told
     if told is None:
         raise ValueError("a page is of a report that was told")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen
+    )
     environment.filters |= {"shown": shown, "plain": _plain, "is_number": _is_number, "svg": _svg, "whole": _whole}
     template = environment.from_string(resources.files("reports").joinpath("page.html.j2").read_text(encoding="utf-8"))
     chart = report.definition.chart
@@ -107,7 +112,7 @@ def _whole(text: str) -> Any:
     """A text whose words are not broken at hyphens, colons and slashes, unless one alone is too long for a line."""
     from markupsafe import Markup, escape
 
-    words = (escape(word) for word in text.split(" "))
+    words = (escape(word) for word in escaped(text).split(" "))
     joined = (Markup('<span class="whole">{}</span>').format(w) if re.search("[-:/]", w) else w for w in words)
     return Markup(" ").join(joined)
 
@@ -196,9 +201,17 @@ def _plain(value: Any) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """The same for CSV: a decimal in digits alone."""
+    """The same for CSV: a decimal in digits alone; a text that a spreadsheet would calculate begins with ``'``."""
     value = _plain(value)
+    if isinstance(value, str):
+        text = escaped(value)
+        return f"'{text}" if text.startswith(_FORMULAS) else text
     return f"{value:f}" if isinstance(value, Decimal) else value
+
+
+def _seen(value: Any) -> Any:
+    """What a page shows of a value."""
+    return escaped(value) if type(value) is str else value
 
 
 def _is_number(value: Any) -> bool:

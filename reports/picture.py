@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from jobtree.api.escaped import escaped
 from reports.slots import DomainSlots, Slot
 
 if TYPE_CHECKING:
@@ -64,7 +65,15 @@ def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: 
                 _draw_domain(axes, domain, (x, y), colours, font=8 * min(1.0, scale / 0.12))
                 x += _width(domain)
             y -= _row_height(row)
-        figure.text(0.2 * scale / wide, 1 - 0.1 / high, title, va="top", fontsize=12, fontweight="bold")
+        figure.text(
+            0.2 * scale / wide,
+            1 - 0.1 / high,
+            escaped(title),
+            parse_math=False,
+            va="top",
+            fontsize=12,
+            fontweight="bold",
+        )
         figure.legend(
             handles=legend,
             loc="upper left",
@@ -135,7 +144,7 @@ def _draw_domain(
     )
     free = sum(s.state == "free" for n in domain.nodes for s in n.slots)
     total = sum(len(n.slots) for n in domain.nodes)
-    axes.text(x + 0.05, y - 1.2, domain.name, fontsize=font, fontweight="bold", va="bottom")
+    axes.text(x + 0.05, y - 1.2, escaped(domain.name), parse_math=False, fontsize=font, fontweight="bold", va="bottom")
     axes.text(x + 0.05, floor - 0.25, f"{free} of {total} free", fontsize=0.85 * font, color=QUIET, va="top")
 
 
@@ -152,7 +161,7 @@ def _handles(domains: Sequence[DomainSlots], colours: dict[str, str]) -> list[Ar
     states = Counter(s.state for s in slots)
     named = [owner for owner, colour in colours.items() if colour != OTHERS]
     rest = owners.total() - sum(owners[owner] for owner in named)
-    handles: list[Artist] = [Patch(facecolor=colours[o], label=f"{o}: {owners[o]}") for o in named]
+    handles: list[Artist] = [Patch(facecolor=colours[o], label=escaped(f"{o}: {owners[o]}")) for o in named]
     if rest:
         handles.append(Patch(facecolor=OTHERS, label=f"other owners: {rest}"))
     if states["spare"]:

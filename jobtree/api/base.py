@@ -75,7 +75,12 @@ Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)] | Annotated[float, Meta(ge=0,
 #: A share of a whole.
 Fraction = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
-_LABEL_VALUE: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+# In Python `$` is also true before a line end at the end, which a schema's is not: `schema` writes `\\Z` as `$`.
+_LABEL_VALUE: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z"
+_DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z"
+_DNS_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z"
+_LABEL_KEY: Final = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z"
+_ASKED_VALUE: Final = r"^(\*|[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?\Z"
 #: A GPU type, as nodes are labelled with it.
 Flavor = Annotated[
     str,
@@ -100,5 +105,56 @@ PartName = Annotated[
 Index = Annotated[int, Meta(ge=0, le=999_999)]
 ArraySize = Annotated[int, Meta(ge=1, le=5_000)]
 SpareCount = Annotated[int, Meta(ge=0, le=1024)]
+#: Name of another object.
+RefName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=253,
+        pattern=_DNS_NAME,
+        extra={"allowed": "a name of lower-case letters, digits, - and ., such as rai-h100"},
+    ),
+]
+#: Name of another Run.
+RunName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=63,
+        pattern=_DNS_LABEL,
+        extra={"allowed": "a name of at most 63 lower-case letters, digits and -, such as train-32"},
+    ),
+]
+Namespace = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=63,
+        pattern=_DNS_LABEL,
+        extra={"allowed": "a namespace of at most 63 lower-case letters, digits and -, such as team-a"},
+    ),
+]
+#: UID of an object, as servers make them.
+Uid = Annotated[str, Meta(max_length=64, pattern=r"^[!-~]*\Z", extra={"allowed": "a UID"})]
+#: A node's label, or a resource of it.
+LabelName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=317,
+        pattern=_LABEL_KEY,
+        extra={"allowed": "a label's key such as gpu.flavor or nvidia.com/gpu.product"},
+    ),
+]
+#: What a selector asks a label to be.
+LabelValue = Annotated[
+    str,
+    Meta(
+        max_length=63,
+        pattern=_ASKED_VALUE,
+        extra={"allowed": "a text of at most 63 letters, digits and -_. (* for any)"},
+    ),
+]
 Labels = dict[str, str]
-Selector = Annotated[dict[str, str], Meta(min_length=1, max_length=16)]
+LabelsAsked = dict[LabelName, LabelValue]
+Selector = Annotated[LabelsAsked, Meta(min_length=1, max_length=16)]

@@ -14,6 +14,7 @@ from jobtree.api.base import (
     Amount,
     Count,
     Flavor,
+    Namespace,
     PartName,
     PositiveCount,
     Selector,
@@ -31,12 +32,11 @@ Acl = Annotated[
     Meta(
         min_length=1,
         max_length=253,
-        pattern=r"^[A-Za-z0-9_.@+:-]*\*?$",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+:-]*)?\*?\Z",
         extra={"allowed": "an owner, a prefix such as org:ai:* or *"},
     ),
 ]
 Parents = Annotated[tuple[OwnerPath, ...], Meta(max_length=16)]
-Namespace = Annotated[str, Meta(min_length=1, max_length=63)]
 
 
 class PreActivation(Strict, frozen=True, kw_only=True):

@@ -123,8 +123,12 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
         return _at(missing(_dotted(parts), _allowed(kind, parts)).about(subject), parts)
     given = _value(raw, parts)
     if match and match["key"]:
-        given = next(key for key in given if not isinstance(key, str))
-        return wrong(f"a key of {_dotted(parts) or f'the {kind}'}", given, "a text (in quotes)").about(subject)
+        key = next((key for key in given if not isinstance(key, str)), None)
+        permitted = "a text (in quotes)"
+        if key is None:
+            key = next(key for key in given if not _fits(kind, raw, parts, key))
+            permitted = words.allowed_key(words.type_of(READABLE[kind]), parts)
+        return wrong(f"a key of {_dotted(parts) or f'the {kind}'}", key, permitted).about(subject)
     cause = error.__cause__
     permitted = cause.allowed if isinstance(cause, Unreadable) else _allowed(kind, parts)
     if permitted.startswith("a text") and " or " not in permitted and not isinstance(given, str):
@@ -179,6 +183,15 @@ def _failing_key(kind: str, raw: object, parts: tuple[words.PathPart, ...], path
             if str(error).endswith(f"`${path}`"):
                 return str(key)
     raise AssertionError(f"no entry of {_dotted(parts)} is at fault alone")  # msgspec checks each entry by itself
+
+
+def _fits(kind: str, raw: object, parts: tuple[words.PathPart, ...], key: str) -> bool:
+    """Whether a mapping with that entry alone is refused for no key of it."""
+    try:
+        msgspec.convert(_replaced(raw, parts, {key: _value(raw, parts)[key]}), READABLE[kind], dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        return "`key` in" not in str(error)
+    return True
 
 
 def _replaced(raw: Any, parts: tuple[words.PathPart, ...], value: object) -> Any:

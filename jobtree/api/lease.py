@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import Flavor, Strict, Tolerant, shown
+from jobtree.api.base import Flavor, Strict, Tolerant, Uid, shown
 from jobtree.api.meta import EnvelopeRef, Object, RunRef
 from jobtree.api.scalars import OwnerPath, Time
 
@@ -48,9 +48,7 @@ class Slice(Strict, frozen=True, kw_only=True):
             description="Slots `node#ordinal`, all of one node, each once.",
         ),
     ]
-    node_uid: Annotated[
-        str, Meta(max_length=64, description="UID of that node: one made again under its name is another node.")
-    ] = ""
+    node_uid: Annotated[Uid, Meta(description="UID of that node: one made again under its name is another node.")] = ""
     role: Annotated[Role, Meta(description="`Spare` is a standby: held slots without a pod.")] = shown("Active")
 
 
@@ -65,14 +63,16 @@ class LeaseSpec(Strict, frozen=True, kw_only=True):
 
     owner: Annotated[OwnerPath, Meta(description="The payer's owner, or the run's where nobody pays.")]
     run_ref: Annotated[RunRef, Meta(description="The Run that holds it.")]
-    run_uid: Annotated[str, Meta(max_length=64, description="UID of that Run.")]
+    run_uid: Annotated[Uid, Meta(description="UID of that Run.")]
     run_owner: Annotated[OwnerPath, Meta(description="Owner of that Run.")]
     flavor: Annotated[Flavor, Meta(description="GPU flavor.")]
     group: Annotated[int, Meta(ge=0, le=1_000_000, description="Group of the run, from 0.")]
     slice: Annotated[Slice, Meta(description="The GPUs.")]
     interval: Annotated[Interval, Meta(description="When it began.")]
     reason: Annotated[LeaseReason, Meta(description="Why it was opened.")]
-    cycle: Annotated[str, Meta(max_length=253, description="Name of the Plan that opened it.")] = ""
+    cycle: Annotated[
+        str, Meta(max_length=253, pattern=r"^[!-~]*\Z", description="Name of the Plan that opened it.")
+    ] = ""
     paid_by: Annotated[
         EnvelopeRef | None,
         Meta(description="The envelope that pays; absent where it started unfunded: never charged."),

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import API_VERSION, Index, Name, Strict, Tolerant, shown
+from jobtree.api.base import API_VERSION, Index, Name, PartName, RefName, Strict, Tolerant, shown
 from jobtree.api.scalars import Time
 
 
@@ -68,9 +68,14 @@ def name_of(kind: str, namespace: str, name: str) -> str:
 class RunRef(Strict, frozen=True, kw_only=True):
     """A Run, or one index of an array of runs."""
 
-    name: Annotated[Name, Meta(description="Name of the Run.")]
+    name: Annotated[RefName, Meta(description="Name of the Run.")]
     namespace: Annotated[
-        str, Meta(max_length=63, description="Its namespace; that of the referring object if absent.")
+        str,
+        Meta(
+            max_length=63,
+            pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?\Z",
+            description="Its namespace; that of the referring object if absent.",
+        ),
     ] = ""
     index: Annotated[Index | None, Meta(description="Index within the Run's array; absent for other runs.")] = None
 
@@ -83,8 +88,8 @@ class RunRef(Strict, frozen=True, kw_only=True):
 class EnvelopeRef(Strict, frozen=True, kw_only=True):
     """An envelope of a Budget."""
 
-    budget: Annotated[Name, Meta(description="Name of the Budget.")]
-    envelope: Annotated[Name, Meta(description="Name of the envelope in it.")]
+    budget: Annotated[RefName, Meta(description="Name of the Budget.")]
+    envelope: Annotated[PartName, Meta(description="Name of the envelope in it.")]
 
 
 class Condition(Tolerant, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import AS_SET, BY_TYPE, Amount, Count, Fraction, Selector, Strict, Tolerant
+from jobtree.api.base import AS_SET, BY_TYPE, Amount, Count, Flavor, Fraction, LabelName, Selector, Strict, Tolerant
 from jobtree.api.meta import Condition, Object, ObjectMeta
 from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, milli
 
@@ -18,7 +18,6 @@ POLICY_NAME: Final = "default"
 #: Node resources that count as GPUs unless the Policy names others.
 DEFAULT_RESOURCE_NAMES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 MovableStage = Literal["starts", "growth", "opportunistic"]
-LabelName = Annotated[str, Meta(min_length=1, max_length=317)]
 
 
 class SparesPolicy(Strict, frozen=True, kw_only=True):
@@ -213,7 +212,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     maintenance: Annotated[tuple[Maintenance, ...], Meta(max_length=256, description="Planned outages.")] = ()
     pod_defaults: Annotated[PodDefaults, Meta(description="The pod of a run without `template`.")] = PodDefaults()
     credit_rates: Annotated[
-        dict[str, Amount],
+        dict[Flavor, Amount],
         Meta(max_length=256, description="Credits per GPU-hour, by flavor."),
     ] = {}
     topology: Annotated[TopologyPolicy, Meta(description="Node labels.")] = TopologyPolicy()

@@ -8,6 +8,7 @@ from typing import Final
 
 from jobtree.api.base import MAX_AMOUNT
 from jobtree.api.errors import Refusal, missing, wrong
+from jobtree.api.escaped import is_plain
 from jobtree.api.lease import Lease, LeaseStatus
 from jobtree.api.policy import POLICY_NAME, Policy, PolicySpec
 from jobtree.api.reservation import Reservation
@@ -21,7 +22,8 @@ def lease_problems(lease: Lease) -> Iterator[Refusal]:
     """Faults of one Lease: slots of one node, each once; its end and its ledger."""
     spec = lease.spec
     slots = spec.slice.nodes
-    if not _SLOTS.fullmatch(",".join(slots)) or len(set(slots)) != len(slots):
+    text = ",".join(slots)
+    if not _SLOTS.fullmatch(text) or not is_plain(text) or len(set(slots)) != len(slots):
         yield _slot_problem(slots)
     if spec.paid_by is None and spec.owner != spec.run_owner:
         yield wrong("spec.owner", spec.owner, f"spec.runOwner, {spec.run_owner}, where nobody pays")
@@ -33,7 +35,7 @@ def _slot_problem(slots: tuple[str, ...]) -> Refusal:
     node = slots[0].partition("#")[0]
     for index, slot in enumerate(slots):
         field = f"spec.slice.nodes[{index}]"
-        if not _SLOTS.fullmatch(slot):
+        if not _SLOTS.fullmatch(slot) or not is_plain(slot):
             return wrong(field, slot, "a slot such as n07#3: a node's name, # and a number from 0 to 999")
         if slot.partition("#")[0] != node:
             return wrong(field, slot, f"a slot of {node}, since a lease never spans two nodes")

@@ -17,7 +17,10 @@ from jobtree.api.base import (
     Flavor,
     Fraction,
     Index,
+    LabelsAsked,
+    PartName,
     PositiveCount,
+    RunName,
     SpareCount,
     Strict,
     Tolerant,
@@ -30,7 +33,6 @@ from jobtree.api.template import TEMPLATE_SCHEMA
 State = Literal["Active", "Suspended", "Cancelled"]
 Phase = Literal["Pending", "Waiting", "Running", "Completed", "Failed"]
 Indices = Annotated[tuple[Index, ...], Meta(min_length=1, max_length=5_000), AS_SET]
-RunName = Annotated[str, Meta(min_length=1, max_length=63)]
 
 #: The conditions of a Run, each always present.
 RUN_CONDITIONS: Final = ("Admitted", "Scheduled", "Running", "Completed", "Failed", "Blocked")
@@ -95,7 +97,7 @@ class Locality(Strict, frozen=True, kw_only=True):
     ] = None
     allow_cross_group_spread: Annotated[bool, Meta(description="Whether groups may lie in different domains.")] = True
     selector: Annotated[
-        dict[str, str],
+        LabelsAsked,
         Meta(max_length=16, description="Node labels that every group must match."),
     ] = {}
 
@@ -172,7 +174,7 @@ class Quota(Strict, frozen=True, kw_only=True):
 class Gang(Strict, frozen=True, kw_only=True):
     """Runs of one namespace that start in the same cycle or not at all."""
 
-    name: Annotated[RunName, Meta(description="Name that its members share.")]
+    name: Annotated[PartName, Meta(description="Name that its members share.")]
     size: Annotated[int, Meta(ge=1, le=1024, description="How many Runs it has.")]
 
 

@@ -27,13 +27,13 @@ DURATION_PATTERN: Final = r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
 TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 #: The same with seconds, as API servers want a date-time.
 STRICT_TIME_PATTERN: Final = TIME_PATTERN.replace("(:[0-9]{2})?", ":[0-9]{2}")
-OWNER_PATTERN: Final = r"^[A-Za-z0-9_.@+-]+(:[A-Za-z0-9_.@+-]+)*$"
+OWNER_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]*(:[A-Za-z0-9_.@+-]+)*$"
 QUANTITY_PATTERN: Final = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2}|[numkMGTPE]|[KMGTPE]i)?$"
 MAX_OWNER: Final = 253
 
 DURATION_ALLOWED: Final = "a duration such as 10m, 12h, 1h30m or 2d"
 TIME_ALLOWED: Final = "a time such as 2025-11-01T14:05:00Z"
-OWNER_ALLOWED: Final = "a colon path such as org:ai:rai:sys, its parts of letters, digits and _.@+-"
+OWNER_ALLOWED: Final = "a colon path such as org:ai:rai:sys of letters, digits and _.@+-, first a letter or digit"
 QUANTITY_ALLOWED: Final = "a quantity such as 4, 500m or 2Gi"
 
 _DURATION: Final = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)

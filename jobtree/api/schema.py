@@ -74,7 +74,7 @@ def _plain(kind: inspect.Type) -> Schema:
         case inspect.LiteralType():
             return {"type": "string", "enum": list(kind.values)}
         case inspect.StrType():
-            pattern = {"pattern": kind.pattern} if kind.pattern else {}
+            pattern = {"pattern": kind.pattern.replace(r"\Z", "$")} if kind.pattern else {}
             return {"type": "string", **_bounds(kind, "Length"), **pattern}
     raise TypeError(f"{kind} has no structural schema")
 

@@ -107,6 +107,13 @@ def allowed(kind: inspect.Type) -> str:
             return _container(found)
 
 
+def allowed_key(kind: inspect.Type, path: tuple[PathPart, ...]) -> str:
+    """What the keys of the mapping at a path may be."""
+    found = at(kind, path)
+    mapping = bare(found) if found else None
+    return allowed(mapping.key_type) if isinstance(mapping, inspect.DictType) else "a text"
+
+
 def _redundant(part: inspect.Type, parts: tuple[inspect.Type, ...]) -> bool:
     has_float = any(isinstance(each, inspect.FloatType) for each in parts)
     return isinstance(part, inspect.NoneType) or (isinstance(part, inspect.IntType) and has_float)

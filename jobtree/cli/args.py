@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from jobtree import __version__
 from jobtree.api.errors import Refusal, Refusals
+from jobtree.api.escaped import escaped
 from jobtree.cli import show
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Options:
 
 def program(name: str, description: str, *, takes: Sequence[str]) -> tuple[argparse.ArgumentParser, Commands]:
     """The parser of a whole command line, and where its subcommands are declared; ``takes``: its global options."""
-    parser = argparse.ArgumentParser(prog=name, parents=[_shared(takes)], description=description, allow_abbrev=False)
+    parser = _Parser(prog=name, parents=[_shared(takes)], description=description, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"{name} {__version__}", help="print the version")
     return parser, choice(parser)
 
@@ -74,6 +75,13 @@ def choice(parser: argparse.ArgumentParser) -> Commands:
 def group(commands: Commands, name: str, summary: str) -> Commands:
     """Declares a command of two words, such as `budgets usage`, and where its second words are declared."""
     return choice(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is misused as `escaped` shows it; subcommands' parsers are of this class too."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(escaped(message))
 
 
 def _shared(takes: Sequence[str]) -> argparse.ArgumentParser:

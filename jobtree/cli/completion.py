@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
 
 def _completion(_options: Options, given: argparse.Namespace) -> int:
     if given.words is None:
-        show.say(_SCRIPTS[given.shell])
+        show.write(f"{_SCRIPTS[given.shell]}\n")
     else:
         show.say(*candidates(given.words))
     return 0

@@ -188,7 +188,7 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
     from jobtree.api.crds import generate
 
     if given.out is None:
-        show.say("---\n".join(generate().values()).rstrip("\n"))
+        show.write("---\n".join(generate().values()))
         return 0
     for name, text in generate().items():
         files.write_text(given.out / name, text)

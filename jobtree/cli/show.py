@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobtree.api.errors import Refusal
+from jobtree.api.escaped import escaped
 from jobtree.api.scalars import DAY, HOUR, MINUTE, enc_hook
 
 if TYPE_CHECKING:
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
 
 
 def say(*lines: str) -> None:
-    """Lines on stdout. Raises Refusal where they cannot be written, and BrokenPipeError where nobody reads."""
-    write("".join(f"{line}\n" for line in lines))
+    """Lines on stdout, as `escaped` shows them.
+
+    Raises Refusal where they cannot be written, and BrokenPipeError where nobody reads.
+    """
+    write("".join(f"{escaped(line)}\n" for line in lines))
 
 
 def write(text: str) -> None:
@@ -51,9 +55,9 @@ def _told() -> Iterator[None]:
 
 
 def complain(text: str) -> None:
-    """A line on stderr."""
+    """A line on stderr, as `escaped` shows it."""
     with contextlib.suppress(OSError):  # where that cannot be written either, there is nobody to tell
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{escaped(text)}\n")
 
 
 def warn(messages: Iterable[str]) -> None:
@@ -77,7 +81,7 @@ def data(value: Any, output: str) -> None:
     """A value of plain data or API structs as JSON or YAML."""
     if output == "json":
         encoded = msgspec.json.encode(value, enc_hook=enc_hook)
-        say(msgspec.json.format(encoded, indent=2).decode())
+        write(f"{msgspec.json.format(encoded, indent=2).decode()}\n")
         return
     import yaml
 

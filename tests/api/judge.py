@@ -11,7 +11,7 @@ from tests.support import documents as doc
 
 GPUS = "a whole number from 1 to 1000000"
 DURATION = "a duration such as 10m, 12h, 1h30m or 2d"
-OWNER = "a colon path such as org:ai:rai:sys, its parts of letters, digits and _.@+-"
+OWNER = "a colon path such as org:ai:rai:sys of letters, digits and _.@+-, first a letter or digit"
 RESOURCES = "gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod"
 NO_GPUS = "nothing here: a run with pods of CPU has no GPUs"
 ELASTIC = {"minTotalGPUs": 96, "maxTotalGPUs": 160, "stepGPUs": 32}

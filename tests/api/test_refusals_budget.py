@@ -10,6 +10,9 @@ from tests.support import documents as doc
 
 HOURS = "a number from 0 to 1000000000"
 
+LABEL_VALUE = "a text of at most 63 letters, digits and -_. (* for any)"
+NAMESPACE = "a namespace of at most 63 lower-case letters, digits and -, such as team-a"
+
 
 def judge(*envelopes: doc.Document, **spec: Any) -> list[str]:
     """Reads and checks the Budget of org:a with these envelopes; returns its warnings."""
@@ -30,8 +33,14 @@ WINDOW = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"selector": {}}, "selector is an empty mapping; allowed is a mapping of 1 to 16 entries, each a text"),
-        ({"selector": {"region": "*", "gpus": 8}}, "selector.gpus is 8; allowed is a text (in quotes)"),
+        (
+            {"selector": {}},
+            f"selector is an empty mapping; allowed is a mapping of 1 to 16 entries, each {LABEL_VALUE}",
+        ),
+        (
+            {"selector": {"region": "*", "gpus": 8}},
+            f"selector.gpus is 8; allowed is {LABEL_VALUE} (in quotes)",
+        ),
         ({"selector": {8: "x"}}, None),
         ({"concurrency": 0}, "concurrency is 0; allowed is a whole number from 1 to 1000000"),
         ({"concurrency": "many"}, 'concurrency is "many"; allowed is a whole number from 1 to 1000000'),
@@ -99,7 +108,10 @@ def test_a_broken_envelope_is_refused_in_one_sentence(fields: doc.Document, sent
             {"parents": ["org:z", "org:a"]},
             'spec.parents[1] is "org:a"; allowed is another owner: nothing descends from itself',
         ),
-        ({"namespaces": [""]}, 'spec.namespaces[0] is ""; allowed is a text of 1 to 63 characters'),
+        (
+            {"namespaces": [""]},
+            f'spec.namespaces[0] is ""; allowed is {NAMESPACE}',
+        ),
     ],
 )
 def test_a_broken_budget_is_refused_in_one_sentence(spec: doc.Document, sentence: str) -> None:

@@ -18,6 +18,8 @@ from tests.support import documents as doc
 
 STEPWISE = {"minTotalGPUs": 1, "maxTotalGPUs": 16_385, "stepGPUs": 1}
 
+LABEL_VALUE = "a text of at most 63 letters, digits and -_. (* for any)"
+
 
 def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
     judge(spec(resources={"totalGPUs": 16_384}, locality={"groupGPUs": 1}))
@@ -119,13 +121,14 @@ def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
             spec(follow={"after": []}),
             (
                 "spec.follow.after is an empty list; "
-                "allowed is a list of 1 to 256 entries, each a text of 1 to 63 characters"
+                "allowed is a list of 1 to 256 entries, "
+                "each a name of at most 63 lower-case letters, digits and -, such as train-32"
             ),
         ),
         (spec(parent="train"), 'spec.parent is "train"; allowed is another Run: nothing is its own parent'),
         (
             spec(locality={"selector": {"region": 1}}),
-            "spec.locality.selector.region is 1; allowed is a text (in quotes)",
+            f"spec.locality.selector.region is 1; allowed is {LABEL_VALUE} (in quotes)",
         ),
         (spec(array={}), "spec.array.count is missing; allowed is either count or indices"),
         (

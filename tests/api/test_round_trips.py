@@ -32,8 +32,8 @@ def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.one_of(*map(values, parts))
         case inspect.VarTupleType(item_type=item, min_length=low):
             return st.lists(values(item), min_size=low or 0, max_size=(low or 0) + 2)
-        case inspect.DictType(value_type=value, min_length=low):
-            return st.dictionaries(TEXTS, values(value), min_size=low or 0, max_size=(low or 0) + 2)
+        case inspect.DictType(key_type=key, value_type=value, min_length=low):
+            return st.dictionaries(values(key), values(value), min_size=low or 0, max_size=(low or 0) + 2)
         case inspect.StructType(fields=fields):
             required = {field.encode_name: values(field.type) for field in fields if field.required}
             optional = {field.encode_name: values(field.type) for field in fields if not field.required}

@@ -28,7 +28,11 @@ from jobtree.api.scalars import (
 durations = st.integers(0, MAX_DURATION).map(Duration)
 times = st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30))  # noqa: DTZ001 UTC is added below
 offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-owners = st.lists(st.from_regex(r"[A-Za-z0-9_.@+-]{1,8}", fullmatch=True), min_size=1, max_size=5).map(":".join)
+owners = st.builds(
+    "{}{}".format,
+    st.sampled_from("aZ09"),
+    st.lists(st.from_regex(r"[A-Za-z0-9_.@+-]{1,8}", fullmatch=True), min_size=1, max_size=5).map(":".join),
+)
 
 
 @pytest.mark.parametrize(

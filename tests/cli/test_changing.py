@@ -87,7 +87,7 @@ def test_a_sponsor_is_added_last(world: World) -> None:
     assert [(each["owner"], each["listed"]) for each in listed] == [("org:b", True), ("org:c", True)]
     assert world.runs("sponsors", "add", "waits", "org::c").refused() == (
         'error: "org::c" is not an owner; '
-        "allowed is a colon path such as org:ai:rai:sys, its parts of letters, digits and _.@+-"
+        "allowed is a colon path such as org:ai:rai:sys of letters, digits and _.@+-, first a letter or digit"
     )
 
 

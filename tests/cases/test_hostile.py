@@ -49,7 +49,7 @@ def test_V4_a_circle_is_one_warning(relation: str) -> None:
     world = World().node("n").budget("org:b", 8).run("other", 4, owner="org:b")
     for number in range(50):
         up = f"r{(number - 1) % 50:02}"
-        world.run(f"r{number:02}", 1, **({"parent": up} if relation == "parent" else {"follow": {"after": [up]}}))  # type: ignore[arg-type]  # as they come
+        world.run(f"r{number:02}", 1, **({"parent": up} if relation == "parent" else {"follow": {"after": [up]}}))
     cycle = world.cycle()
     said = [warning.message for warning in cycle.plan.warnings if "makes a cycle" in warning.message]
 

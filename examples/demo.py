@@ -30,7 +30,7 @@ from jobtree.world.plan import Plan, Wait
 from jobtree.world.snapshot import take
 from reports.picture import draw_fleet
 from reports.query import newest_manifest, query
-from reports.slots import fleet_slots
+from reports.slots import DomainSlots, fleet_slots
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "demo-output"
@@ -61,44 +61,85 @@ def main(output: Path = OUTPUT, console: Console | None = None) -> int:
 
 
 def tell(out: Console, state: Path) -> None:
-    """The whole story."""
+    """The whole story, its headline first."""
     lake = beside(state)
     before = StateFile(state, NOW).read()
     sizes = {(r.namespace, r.name): r.spec.resources.total_gpus or 0 for r in before.runs}
-    tell_fleet(out, before, sizes)
 
-    seconds = cycle(out, state, NOW)
+    with out.status("Planning an evening of a real cluster …"):
+        said, seconds = cycle(state, NOW)
     first = newest_manifest(lake)
     plan = planjson.decode(read_plan(first))
     if plan.truncated:
         raise DemoError("the plan was cut off: see the warning above")
+    tell_headline(out, before, plan, sizes)
+    out.print(said)
     tell_starts(out, plan)
     tell_waits(out, plan, sizes)
     tell_proof(out, plan, seconds)
 
     heading(out, "A minute later")
     after = StateFile(state, NOW).read()
-    cycle(out, state, NOW + 60)
+    said, _ = cycle(state, NOW + 60)
+    out.print(said)
     again = planjson.decode(read_plan(newest_manifest(lake)))
     check_nothing_changed(after, StateFile(state, NOW).read(), again)
     out.print(
-        "Nothing has changed, so nothing was changed: no lease, no Run, no Budget. What was written is the Plan itself."
+        "Nothing has changed, so nothing was changed: no lease (who holds which GPU, and who pays), no run, no Budget."
     )
 
     tell_usage(out, query(lake, "usage", first), query(lake, "usage"))
     tell_left(out, state, first, plan)
 
 
-def tell_fleet(out: Console, before: Intake, sizes: dict[Key, int]) -> None:
-    """What is there, and what it asks for."""
-    heading(out, "The fleet")
-    slots = [s for d in fleet_slots(take(before).tables) for n in d.nodes for s in n.slots]
-    new = [(r.namespace, r.name) for r in before.runs if not r.status.conditions]
+def tell_headline(out: Console, before: Intake, plan: Plan, sizes: dict[Key, int]) -> None:
+    """Free GPUs before and after, who starts, who waits and why, and what one more GPU would be worth."""
+    tables = take(before).tables
+    then, now = _free(fleet_slots(tables)), _free(fleet_slots(tables, plan))
+    starts, waits = started(plan), plan.waits
+    most = max(starts, key=lambda key: gpus_of(starts[key]), default=("", ""))
+    total = sum(len(node.slots) for domain in fleet_slots(tables) for node in domain.nodes)
     out.print(
-        f"{len(before.nodes)} machines of Microsoft's Philly cluster with {len(slots)} GPUs, "
-        f"{sum(s.state == 'free' for s in slots)} of them free, on an evening of its published trace. "
-        f"{len(new)} runs that no cycle has seen yet ask for {sum(sizes[key] for key in new)} GPUs."
+        f"\n[bold]{then} of {total} GPUs were free. One cycle (a look, a plan, its writes) later {now} are.[/]\n"
+        f"{len(starts)} of {len(starts) + len(waits)} waiting runs (jobs that start with all their GPUs or not at all) "
+        f"start; the largest is {'/'.join(most)} with {gpus_of(starts.get(most, []))} GPUs. "
+        f"{len(waits)} go on waiting, {_reasons(waits)}."
     )
+    if plan.prices is not None and plan.prices.bounds:
+        price = plan.prices.bounds[0]
+        more, worth = price.milli_gpus / 1000, price.value / plan.prices.weight
+        what = WORDS_OF_BOUNDS.get(price.rule, price.rule)
+        out.print(
+            f"One {price.unit} more is worth most at {what} {price.subjects[0]}: it would start {more:g} more, which "
+            f"by age counts as much as {worth:.2f} of a run just submitted."
+        )
+    running = sum(run.status.phase == "Running" for run in before.runs)
+    wanted = sum(sizes[each.namespace, each.name] for each in waits)
+    out.print(
+        f"\nThat is an evening of Microsoft's Philly cluster, from its published trace: {len(before.nodes)} machines, "
+        f"{running} runs on them; what still waits wants {wanted} GPUs. Each team has a Budget: so many GPUs that it "
+        "may use at once, its quota. What a team leaves idle its relatives in the organisation may use, until it wants "
+        "it back."
+    )
+
+
+WORDS_OF_BOUNDS = {
+    "concurrency": "the quota of",
+    "subtree": "what stands above the teams,",
+    "aggregate": "the joint cap",
+    "capacity": "room on",
+}
+
+
+def _free(domains: Iterable[DomainSlots]) -> int:
+    return sum(slot.state == "free" for domain in domains for node in domain.nodes for slot in node.slots)
+
+
+def _reasons(waits: Iterable[Wait]) -> str:
+    """How many wait for what, in words."""
+    counts = Counter(obstacle(wait) for wait in waits)
+    words = {"money": "for quota alone", "room": "for room alone", "money and room": "for quota and room"}
+    return ", ".join(f"{number} {words.get(what, what)}" for what, number in counts.most_common())
 
 
 def tell_left(out: Console, state: Path, manifest: Path, plan: Plan) -> None:
@@ -118,19 +159,18 @@ def tell_left(out: Console, state: Path, manifest: Path, plan: Plan) -> None:
     )
 
 
-def cycle(out: Console, state: Path, at: int) -> float:
-    """``jobtree cycle``, as an operator types it; returns the seconds that it took."""
+def cycle(state: Path, at: int) -> tuple[str, float]:
+    """``jobtree cycle``, as an operator types it: the command with what it prints, and the seconds that it took."""
     argv = ["--state", str(state), "cycle", "--at", str(Time(at))]
-    out.print(f"\n[bold]$ jobtree --state {shown(state)} cycle --at {Time(at)}[/]", soft_wrap=True)
     said, warned = io.StringIO(), io.StringIO()
     began = time.perf_counter()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(warned):
         code = operator.main(argv)
     seconds = time.perf_counter() - began
-    out.print(f"[dim]{escape(warned.getvalue())}[/]{escape(said.getvalue())}", end="", soft_wrap=True)
     if code != 0:
-        raise DemoError(f"jobtree cycle ended with exit code {code}")
-    return seconds
+        raise DemoError(f"jobtree cycle ended with exit code {code}: {warned.getvalue().strip()}")
+    typed = f"\n[bold]$ jobtree --state {shown(state)} cycle --at {Time(at)}[/]\n"
+    return typed + escape(warned.getvalue() + said.getvalue()).rstrip(), seconds
 
 
 def tell_starts(out: Console, plan: Plan) -> None:
@@ -139,6 +179,9 @@ def tell_starts(out: Console, plan: Plan) -> None:
     heading(out, f"{len(runs)} runs start")
     if not runs:
         raise DemoError("no run starts, though there are free GPUs and money")
+    out.print(
+        "[dim]where: machines, m22-m23 are m22 and m23; paid by: whose quota counts them, several where one is short[/]"
+    )
     table = columns("run", ">GPUs", "where", "paid by")
     ranked = sorted(runs.items(), key=lambda item: (-gpus_of(item[1]), item[0]))
     for (namespace, name), leases in ranked[:SHOWN]:
@@ -163,6 +206,7 @@ def tell_waits(out: Console, plan: Plan, sizes: dict[Key, int]) -> None:
     def gpus(waits: Iterable[Wait]) -> int:
         return sum(sizes[w.namespace, w.name] for w in waits)
 
+    out.print("[dim]money: their team's quota and what its family leaves idle are in use; room: the GPUs are[/]")
     table = columns(">runs", ">GPUs", "for", "the largest of them")
     for what, waits in sorted(groups.items(), key=lambda item: (-gpus(item[1]), item[0])):
         example = max(waits, key=lambda w: (sizes[w.namespace, w.name], w.name))
@@ -178,13 +222,26 @@ def obstacle(wait: Wait) -> str:
     return " and ".join(names) or wait.reason
 
 
+STAGES = {
+    "starts": "work started, older runs weighing more: the more the better",
+    "recalled": "quota taken back that relatives used, for its owners' starts",
+    "opportunistic": "work started that nobody pays for, by its own choice",
+    "payers": "how far the payers are from the runs' owners",
+    "domains": "fast networks that the runs spread over",
+    "holes": "free GPUs kept together, for large runs to come",
+}
+
+
 def tell_proof(out: Console, plan: Plan, seconds: float) -> None:
     """What the plan reaches, and what no plan can beat."""
     heading(out, "How good the plan is")
-    table = columns("stage", ">reached", ">no plan can beat", ">gap", "unit")
+    out.print(
+        "[dim]A plan is made in stages, each as good as it gets without spoiling those before; the gap is proven.[/]"
+    )
+    table = columns("stage", ">reached", ">no plan can beat", ">gap", "what it counts")
     for stage in plan.stages:
         bound, gap = (f"{stage.bound:,}", summary.gap(stage, share=".3%", number=",")) if stage.proven else ("", "")
-        table.add_row(stage.name, f"{stage.value:,}", bound, gap, stage.unit)
+        table.add_row(stage.name, f"{stage.value:,}", bound, gap, f"{STAGES.get(stage.name, '')} ({stage.unit})")
     out.print(table)
     out.print(
         f"Read, planned, checked by the independent checker, written and recorded in {seconds:.1f} s; solver "
@@ -204,6 +261,9 @@ def check_nothing_changed(before: object, after: object, plan: Plan) -> None:
 def tell_usage(out: Console, before: pd.DataFrame, after: pd.DataFrame) -> None:
     """What each Budget uses, by DuckDB over the Parquet of both cycles."""
     heading(out, "GPUs that the Budgets pay for (DuckDB over the Parquet just written)")
+    out.print(
+        "[dim]envelope: a pool of a Budget; own: by its team's runs; family: by relatives'; GPU-hours: charged[/]"
+    )
     classes = ["owned_gpus", "shared_gpus", "borrowed_gpus"]
     used = {(row["budget"], row["envelope"]): sum(row[c] for c in classes) for row in before.to_dict("records")}
     table = columns("envelope", ">quota", ">before", ">now", ">own", ">family", ">GPU-hours")

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,8 @@ QUIET: Final = "#57606A"
 STOPPED: Final = "#CF222E"
 PALE: Final = 0.4
 """Opacity of a spare."""
+LEGIBLE: Final = 4.5
+"""Points below which nobody reads a name."""
 MANY: Final = 20_000
 """Blocks beyond which an SVG holds them as pixels."""
 
@@ -40,14 +43,16 @@ MANY: Final = 20_000
 def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: str) -> None:
     """Draw the fleet into ``paths`` (``.svg``, ``.png``); the same fleet gives the same bytes.
 
-    A node is a column of blocks, ordinal 0 at the bottom. Owners are coloured, most GPUs first, as far as there are
+    A node is a column of blocks, ordinal 0 at the bottom, its name below; where there is no room for names to be read,
+    the domain's nodes are named by their first and last. Owners are coloured, most GPUs first, as far as there are
     colours; the rest share a grey. A run that the plan starts has a dot on each of its blocks.
     """
     rows = _rows(domains)
     colours = _colours(domains)
-    height = sum(_row_height(row) for row in rows) or 1.0
     width = max((sum(_width(d) for d in row) for row in rows), default=10)
     scale = min(0.26, max(0.09, 11.0 / width))  # inches a block
+    names = _Names.fitting(domains, scale)
+    height = sum(_row_height(row) + names.blocks for row in rows) or 1.0
     legend = _handles(domains, colours)
     wide = width * scale + 3.2  # inches, 3.2 of them for the legend
     high = max(height * scale, 0.19 * len(legend) + 0.5) + 0.5
@@ -62,9 +67,9 @@ def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: 
         for row in rows:
             x = 0.0
             for domain in row:
-                _draw_domain(axes, domain, (x, y), colours, font=8 * min(1.0, scale / 0.12))
+                _draw_domain(axes, domain, (x, y), colours, names, font=8 * min(1.0, scale / 0.12))
                 x += _width(domain)
-            y -= _row_height(row)
+            y -= _row_height(row) + names.blocks
         figure.text(
             0.2 * scale / wide,
             1 - 0.1 / high,
@@ -86,6 +91,58 @@ def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: 
         for path in paths:
             metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
             figure.savefig(path, dpi=140, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """How nodes are named below their columns: at ``font`` points, upright or not, on ``blocks`` of height.
+
+    Without ``each`` only the first and last of a domain are, in one line.
+    """
+
+    each: bool
+    font: float
+    upright: bool
+    blocks: float
+
+    @classmethod
+    def fitting(cls, domains: Sequence[DomainSlots], scale: float) -> "_Names":
+        """What fits columns of ``scale`` inches."""
+        longest = max((len(node.name) for domain in domains for node in domain.nodes), default=1)
+        font = min(6.5, 72 * scale * 0.62)  # points: upright, a line of text is as wide as a column
+        if font < LEGIBLE:
+            return cls(False, LEGIBLE, False, 1.0)
+        inches = 0.62 * longest * font / 72
+        upright = inches > 0.95 * scale
+        return cls(True, font, upright, (inches / scale if upright else font / 72 / scale) + 0.3)
+
+    def draw(self, axes: "Axes", domain: DomainSlots, left: float, floor: float) -> None:
+        """Writes them below ``floor``, the first column beginning at ``left``."""
+        if self.each:
+            for i, node in enumerate(domain.nodes):
+                turn = 90 if self.upright else 0
+                place = (left + i + 0.5, floor - 0.25)
+                axes.text(
+                    *place,
+                    escaped(node.name),
+                    parse_math=False,
+                    fontsize=self.font,
+                    color=QUIET,
+                    va="top",
+                    ha="center",
+                    rotation=turn,
+                )
+        elif domain.nodes:
+            ends = dict.fromkeys((domain.nodes[0].name, domain.nodes[-1].name))
+            axes.text(
+                left + 0.05,
+                floor - 0.25,
+                escaped(" … ".join(ends)),
+                parse_math=False,
+                fontsize=self.font,
+                color=QUIET,
+                va="top",
+            )
 
 
 def _rows(domains: Sequence[DomainSlots]) -> list[list[DomainSlots]]:
@@ -119,7 +176,13 @@ def _colours(domains: Sequence[DomainSlots]) -> dict[str, str]:
 
 
 def _draw_domain(
-    axes: "Axes", domain: DomainSlots, corner: tuple[float, float], colours: dict[str, str], *, font: float
+    axes: "Axes",
+    domain: DomainSlots,
+    corner: tuple[float, float],
+    colours: dict[str, str],
+    names: _Names,
+    *,
+    font: float,
 ) -> None:
     """Draw a domain below and right of ``corner``, in blocks."""
     x, y = corner
@@ -145,7 +208,10 @@ def _draw_domain(
     free = sum(s.state == "free" for n in domain.nodes for s in n.slots)
     total = sum(len(n.slots) for n in domain.nodes)
     axes.text(x + 0.05, y - 1.2, escaped(domain.name), parse_math=False, fontsize=font, fontweight="bold", va="bottom")
-    axes.text(x + 0.05, floor - 0.25, f"{free} of {total} free", fontsize=0.85 * font, color=QUIET, va="top")
+    names.draw(axes, domain, x, floor)
+    axes.text(
+        x + 0.05, floor - 0.25 - names.blocks, f"{free} of {total} free", fontsize=0.85 * font, color=QUIET, va="top"
+    )
 
 
 def _face(slot: Slot, colours: dict[str, str]) -> tuple[float, float, float, float]:

@@ -9,7 +9,19 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import AS_SET, BY_TYPE, Amount, Count, Flavor, Fraction, LabelName, Selector, Strict, Tolerant
+from jobtree.api.base import (
+    AS_SET,
+    BY_TYPE,
+    LATER,
+    Amount,
+    Count,
+    Flavor,
+    Fraction,
+    LabelName,
+    Selector,
+    Strict,
+    Tolerant,
+)
 from jobtree.api.meta import Condition, Object, ObjectMeta
 from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, milli
 
@@ -37,18 +49,21 @@ class SparesPolicy(Strict, frozen=True, kw_only=True):
 class ReservationsPolicy(Strict, frozen=True, kw_only=True):
     """Promises."""
 
-    notice: Annotated[Duration, Meta(description="Least time between a promise and cuts for it.")] = Duration(
+    notice: Annotated[Duration, Meta(description="Least time between a promise and cuts for it."), LATER] = Duration(
         15 * MINUTE
     )
-    patience: Annotated[Duration, Meta(description="A natural start within it is awaited; nobody is cut.")] = Duration(
-        12 * HOUR
+    patience: Annotated[Duration, Meta(description="A natural start within it is awaited; nobody is cut."), LATER] = (
+        Duration(12 * HOUR)
     )
-    bucket: Annotated[Duration, Meta(description="Grid of estimated times.")] = Duration(5 * MINUTE)
+    bucket: Annotated[Duration, Meta(description="Grid of estimated times."), LATER] = Duration(5 * MINUTE)
     horizon: Annotated[Duration, Meta(description="No date beyond it is promised or estimated.")] = Duration(14 * DAY)
-    max_held: Annotated[int, Meta(ge=0, le=100_000, description="Most Reservation objects; oldest demand first.")] = 200
+    max_held: Annotated[
+        int, Meta(ge=0, le=100_000, description="Most Reservation objects; oldest demand first."), LATER
+    ] = 200
     on_budget_shortfall: Annotated[
         Literal["wait", "startUnfunded"],
         Meta(description="What a due promise does where there is room but no money."),
+        LATER,
     ] = "wait"
 
 
@@ -133,11 +148,13 @@ class Maintenance(Strict, frozen=True, kw_only=True):
 class PodDefaults(Strict, frozen=True, kw_only=True):
     """The pod of a run without `template`."""
 
-    image: Annotated[str, Meta(min_length=1, max_length=512, description="Its image; one that only waits.")] = (
+    image: Annotated[str, Meta(min_length=1, max_length=512, description="Its image; one that only waits."), LATER] = (
         "registry.k8s.io/pause:3.10"
     )
-    command: Annotated[tuple[str, ...], Meta(max_length=64, description="Its command; the image's if empty.")] = ()
-    args: Annotated[tuple[str, ...], Meta(max_length=64, description="Its arguments.")] = ()
+    command: Annotated[
+        tuple[str, ...], Meta(max_length=64, description="Its command; the image's if empty."), LATER
+    ] = ()
+    args: Annotated[tuple[str, ...], Meta(max_length=64, description="Its arguments."), LATER] = ()
     cpu: Annotated[Cpu | None, Meta(description="CPU it asks for.")] = None
     memory: Annotated[Memory | None, Meta(description="Memory it asks for.")] = None
     tolerations: Annotated[tuple[dict[str, Any], ...], Meta(max_length=32, description="Its tolerations.")] = ()
@@ -201,14 +218,16 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     ] = Duration(24 * HOUR)
     spares: Annotated[SparesPolicy, Meta(description="Spares.")] = SparesPolicy()
     reservations: Annotated[ReservationsPolicy, Meta(description="Promises.")] = ReservationsPolicy()
-    lottery: Annotated[LotteryPolicy, Meta(description="The lottery.")] = LotteryPolicy()
-    cuts: Annotated[CutsPolicy, Meta(description="Cuts.")] = CutsPolicy()
-    elasticity: Annotated[ElasticityPolicy, Meta(description="Growth of malleable runs.")] = ElasticityPolicy()
+    lottery: Annotated[LotteryPolicy, Meta(description="The lottery."), LATER] = LotteryPolicy()
+    cuts: Annotated[CutsPolicy, Meta(description="Cuts."), LATER] = CutsPolicy()
+    elasticity: Annotated[ElasticityPolicy, Meta(description="Growth of malleable runs."), LATER] = ElasticityPolicy()
     age: Annotated[AgePolicy, Meta(description="The weight of waiting.")] = AgePolicy()
     funding: Annotated[FundingPolicy, Meta(description="Payment.")] = FundingPolicy()
     tenancy: Annotated[TenancyPolicy, Meta(description="Namespaces.")] = TenancyPolicy()
     failure: Annotated[FailurePolicy, Meta(description="Node failure.")] = FailurePolicy()
-    opportunistic: Annotated[OpportunisticPolicy, Meta(description="Opportunistic work.")] = OpportunisticPolicy()
+    opportunistic: Annotated[OpportunisticPolicy, Meta(description="Opportunistic work."), LATER] = (
+        OpportunisticPolicy()
+    )
     maintenance: Annotated[tuple[Maintenance, ...], Meta(max_length=256, description="Planned outages.")] = ()
     pod_defaults: Annotated[PodDefaults, Meta(description="The pod of a run without `template`.")] = PodDefaults()
     credit_rates: Annotated[

@@ -12,6 +12,7 @@ from msgspec import inspect
 from jobtree.api.base import API_VERSION
 from jobtree.api.crds import RESOURCES
 from jobtree.api.decode import KINDS
+from jobtree.api.later import note_of
 from jobtree.api.scalars import enc_hook
 from jobtree.api.words import allowed, bare, type_of
 
@@ -46,7 +47,8 @@ def _kind(kind: str) -> str:
     for part in ("spec", "status"):
         struct = bare(parts[part])
         assert isinstance(struct, inspect.StructType)
-        lines += [f"### {kind} {part}\n", f"{_text(struct.cls)}\n", _table(struct)]
+        note = f" **{said}**" if (said := note_of(parts[part])) else ""
+        lines += [f"### {kind} {part}\n", f"{_text(struct.cls)}{note}\n", _table(struct)]
     return "\n".join(lines)
 
 
@@ -100,7 +102,8 @@ def _default(field: inspect.Field) -> str:
 
 def _meaning(field: inspect.Field) -> str:
     extra = field.type.extra_json_schema if isinstance(field.type, inspect.Metadata) else None
-    return str((extra or {})["description"]).replace("|", "\\|")
+    words = str((extra or {})["description"]).replace("|", "\\|")
+    return f"{words} **{note}**" if (note := note_of(field.type)) else words
 
 
 def _text(kind: type) -> str:

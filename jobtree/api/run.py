@@ -10,7 +10,9 @@ from msgspec import Meta, field
 from jobtree.api.base import (
     AS_SET,
     BY_TYPE,
+    LATER,
     MAX_GROUPS,
+    UNSET,
     Amount,
     ArraySize,
     Count,
@@ -106,7 +108,9 @@ class Runtime(Strict, frozen=True, kw_only=True):
     """How long the run takes and what happens when it is interrupted."""
 
     checkpoint: Annotated[Duration | None, Meta(description="How often the run saves its state.")] = None
-    expected: Annotated[Duration | None, Meta(description="How long it will probably run; for forecasts only.")] = None
+    expected: Annotated[
+        Duration | None, Meta(description="How long it will probably run; for forecasts only."), LATER
+    ] = None
     time_limit: Annotated[Duration | None, Meta(description="It is ended (`TimeLimit`) when it ran this long.")] = None
     requeue: Annotated[
         bool | None,
@@ -121,11 +125,12 @@ class Malleable(Strict, frozen=True, kw_only=True):
     """The widths that the run can live with, all in GPUs."""
 
     min_total_gpus: Annotated[PositiveCount, Meta(description="It never runs narrower.")]
-    max_total_gpus: Annotated[PositiveCount, Meta(description="It never runs wider.")]
+    max_total_gpus: Annotated[PositiveCount, Meta(description="It never runs wider."), LATER]
     step_gpus: Annotated[PositiveCount, Meta(description="GPUs by which it grows and shrinks.")]
     desired_total_gpus: Annotated[
         PositiveCount | None,
         Meta(description="The width it grows towards; by default the maximum."),
+        LATER,
     ] = None
 
 
@@ -218,7 +223,7 @@ class RunSpec(Strict, frozen=True, kw_only=True):
     parent: Annotated[RunName | None, Meta(description="The Run above this one in its tree, same namespace.")] = None
     quota: Annotated[Quota | None, Meta(description="Bounds on this run and all below it in its tree.")] = None
     gang: Annotated[Gang | None, Meta(description="Runs that start together with this one.")] = None
-    array: Annotated[Array | None, Meta(description="Many runs of one shape.")] = None
+    array: Annotated[Array | None, Meta(description="Many runs of one shape."), LATER] = None
     template: Annotated[
         dict[str, Any] | None,
         Meta(extra_json_schema=TEMPLATE_SCHEMA),
@@ -336,21 +341,23 @@ class RunStatus(Tolerant, frozen=True, kw_only=True):
         None
     )
     projected_credits: Annotated[int | float | None, Meta(description="Credits charged up to the time limit.")] = None
-    reservation: Annotated[str, Meta(description="Name of its Reservation, if one is held.")] = ""
-    earliest_start: Annotated[Time | None, Meta(description="The promised start.")] = None
-    eta: Annotated[Eta | None, Meta(description="The estimated start.")] = None
+    reservation: Annotated[str, Meta(description="Name of its Reservation, if one is held."), UNSET] = ""
+    earliest_start: Annotated[Time | None, Meta(description="The promised start."), UNSET] = None
+    eta: Annotated[Eta | None, Meta(description="The estimated start."), UNSET] = None
     deficit_gpus: Annotated[
         int | None,
         Meta(description="GPUs to be freed for its cheapest feasible placement."),
     ] = None
-    kill_probability: Annotated[Fraction | None, Meta(description="Its chance to be cut for a held promise.")] = None
+    kill_probability: Annotated[
+        Fraction | None, Meta(description="Its chance to be cut for a held promise."), UNSET
+    ] = None
     conflict_sets: Annotated[
-        tuple[str, ...], Meta(description="Reservations (`namespace/name`) that name this run.")
+        tuple[str, ...], Meta(description="Reservations (`namespace/name`) that name this run."), UNSET
     ] = ()
     follow_deadline: Annotated[
         Time | None, Meta(description="When it fails unless its failed upstream is replaced.")
     ] = None
-    indices: Annotated[tuple[IndexStatus, ...], Meta(description="Per index of an array.")] = ()
+    indices: Annotated[tuple[IndexStatus, ...], Meta(description="Per index of an array."), UNSET] = ()
     observed_generation: Annotated[int, Meta(description="Generation of the spec last seen.")] = 0
 
 

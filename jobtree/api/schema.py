@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
+from jobtree.api.later import note_of
 from jobtree.api.scalars import (
     DURATION_PATTERN,
     MAX_OWNER,
@@ -45,7 +46,9 @@ def schema(kind: inspect.Type) -> Schema:
     """The structural schema of a type; the `extra_json_schema` of its fields is laid over it."""
     match kind:
         case inspect.Metadata():
-            return {**schema(kind.type), **(kind.extra_json_schema or {})}
+            found = {**schema(kind.type), **(kind.extra_json_schema or {})}
+            note = note_of(kind)
+            return {**found, "description": f"{found['description']} {note}"} if note else found
         case inspect.UnionType(types=parts):
             return _union(parts)
         case inspect.StructType():

@@ -118,6 +118,7 @@ def _read(cluster: StateFile, items: Sequence[Manifest]) -> tuple[Intake, set[st
 def check(intake: Intake, found: Sequence[Manifest]) -> list[str]:
     """Warnings. Raises Refusal where an object, or the set with what is there already, breaks a rule."""
     from jobtree.api import Budget, Run
+    from jobtree.api.later import without_effect
     from jobtree.api.rules import check_object, check_set
 
     subjects = [each.subject for each in found]
@@ -125,7 +126,7 @@ def check(intake: Intake, found: Sequence[Manifest]) -> list[str]:
     if twice is not None:
         raise Refusal(f"{twice} is submitted twice; remove one of the two")
     items = [each.item for each in found if not isinstance(each.item, Node)]
-    warnings = [warning for item in items for warning in check_object(item)]
+    warnings = [warning for item in items for warning in (*check_object(item), *without_effect(item))]
     together: list[KindObject] = [item for item in items if isinstance(item, Budget | Run)]
     together += [budget for budget in intake.budgets if budget.subject not in subjects]
     together += [run for run in intake.runs if run.subject not in subjects]

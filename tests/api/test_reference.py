@@ -16,6 +16,6 @@ def test_the_page_is_current() -> None:
 def test_a_row_says_field_allowed_default_and_meaning() -> None:
     rows = generate().splitlines()
     gpus = "| `resources.totalGPUs` | a whole number from 1 to 1000000 |  | GPUs of the run, spares not counted. |"
-    notice = "a duration such as 10m, 12h, 1h30m or 2d | `15m` | Least time between a promise and cuts for it."
-    assert {gpus, f"| `reservations.notice` | {notice} |"} <= set(rows)
+    horizon = "a duration such as 10m, 12h, 1h30m or 2d | `14d` | No date beyond it is promised or estimated."
+    assert {gpus, f"| `reservations.horizon` | {horizon} |"} <= set(rows)
     assert all(row.count("|") - row.count("\\|") == 5 for row in rows if row.startswith("|"))

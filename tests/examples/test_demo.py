@@ -9,7 +9,9 @@ from rich.console import Console
 from examples import demo
 from jobtree.api import Time
 from tests.examples import picture
+from tests.support import documents as doc
 from tests.support.commands import kubectl_runs
+from tests.support.worlds import State
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,20 @@ def test_it_succeeds(told: tuple[int, str, Path]) -> None:
 )
 def test_it_tells(told: tuple[int, str, Path], words: str) -> None:
     assert words in told[1]
+
+
+def test_it_opens_with_its_headline_in_plain_words(told: tuple[int, str, Path]) -> None:
+    first, second, *_ = [line for line in told[1].splitlines() if line]
+    assert first == "63 of 240 GPUs were free. One cycle (a look, a plan, its writes) later 2 are."
+    assert second.startswith("18 of 60 waiting runs (jobs that start with all their GPUs or not at all) start; ")
+    opening = " ".join(told[1].partition("\n$ jobtree")[0].split())
+    assert "42 go on waiting, 33 for quota alone, 9 for quota and room. One GPU more is worth most at " in opening
+
+
+def test_its_picture_names_every_machine(told: tuple[int, str, Path]) -> None:
+    text = (told[2] / "fleet.svg").read_text(encoding="utf-8")
+    names = {node["metadata"]["name"] for node in State(doc.read(told[2] / "cluster.yaml")).all("Node")}
+    assert {name for name in names if f"<!-- {name} -->" not in text} == set()
 
 
 def test_the_command_that_it_names_next_works(told: tuple[int, str, Path]) -> None:

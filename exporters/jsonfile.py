@@ -1,18 +1,25 @@
 """JSON from a disk: whatever bytes are there, it is read or refused in one sentence (spec §11)."""
 
-from typing import TypeVar
+from functools import cache
+from threading import Lock
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from jobtree.api import Refusal, dec_hook
 
 Kind = TypeVar("Kind")
+_MAKING: Final = Lock()
+"""Held while a decoder is made: msgspec looks at types in one thread only, and reports read cycles in several."""
 
 
 def decode(data: bytes | msgspec.Raw, kind: type[Kind], problem: str, subject: str = "") -> Kind:
     """The value of ``kind`` in ``data``. Raises Refusal with the ``problem`` and why, about the ``subject``."""
+    with _MAKING:
+        decoder = _decoder(kind)
     try:
-        return msgspec.json.decode(data, type=kind, dec_hook=dec_hook)
+        found: Kind = decoder.decode(data)
+        return found
     except UnicodeDecodeError:
         why = "a text in it is not UTF-8"
     except RecursionError:
@@ -20,3 +27,8 @@ def decode(data: bytes | msgspec.Raw, kind: type[Kind], problem: str, subject: s
     except msgspec.DecodeError as error:
         why = str(error)
     raise Refusal(f"{problem}: {why}", subject=subject)
+
+
+@cache
+def _decoder(kind: type) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, dec_hook=dec_hook)

@@ -1,6 +1,6 @@
 -- What is odd in a lake, (place, kind, name, message): each is named in every report on it, since a figure may stand on it.
 SELECT 1 AS place, 'The lake' AS kind, 'between ' || iso(time) || ' and ' || iso(following) AS name,
-    'it has no cycle for ' || (following // 86400 - time // 86400 - 1) || ' whole day(s): leases say what they cost then, '
+    'it has no cycle for ' || many(following // 86400 - time // 86400 - 1, 'whole day') || ': leases say what they cost then, '
     || 'the rest is taken as the cycle before saw it' AS message
 FROM (SELECT time, lead(time) OVER (ORDER BY time) AS following FROM cycles)
 WHERE following // 86400 - time // 86400 > 1
@@ -30,7 +30,7 @@ WHERE list_max([each['from'] FOR each IN funding]) > seen
 UNION ALL
 SELECT 5, 'Envelope', l.budget || '/' || l.envelope,
     'of ' || l.owner || ' for ' || l.flavor || ' it is in no cycle of the period, and pays for '
-    || count(DISTINCT (l.namespace, l.lease)) || ' lease(s): its charges stay with ' || l.owner || ', as the leases say'
+    || many(count(DISTINCT (l.namespace, l.lease)), 'lease') || ': its charges stay with ' || l.owner || ', as the leases say'
 FROM segments AS l
 ANTI JOIN (
     SELECT e.budget, e.name, e.flavor, b.owner

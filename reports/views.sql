@@ -21,6 +21,9 @@ CREATE MACRO counted(name) AS array_to_string(
     ''
 );
 
+-- many: a number with its noun: 1 lease, 2 leases.
+CREATE MACRO many(number, noun) AS number || ' ' || noun || CASE WHEN number = 1 THEN '' ELSE 's' END;
+
 -- exhausted: when a cap will be reached, if what was used in the last `span` seconds goes on; null: not before `stop`.
 CREATE MACRO exhausted(cap, used, paced, span, stop) AS (
     CASE

@@ -9,6 +9,7 @@ import pytest
 from exporters import days
 from exporters.lake import Lake, plan_path
 from jobtree.api import Refusal
+from jobtree.api.counted import counted
 from jobtree.world.plan import Wait
 from reports.query import Report, make
 from tests.reports.worlds import lease, record
@@ -31,7 +32,7 @@ def notices(report: Report) -> list[str]:
 
 def absent(owner: str = "org:a", flavor: str = doc.FLAVOR, leases: int = 1) -> str:
     """What is said of a payer that is in no cycle."""
-    seen = f"of {owner} for {flavor} it is in no cycle of the period, and pays for {leases} lease(s)"
+    seen = f"of {owner} for {flavor} it is in no cycle of the period, and pays for {counted(leases, 'lease')}"
     return f"{seen}: its charges stay with {owner}, as the leases say"
 
 
@@ -200,7 +201,7 @@ def test_missing_days_are_named_and_charged_as_the_leases_say(lake: Path) -> Non
 
     (notice,) = notices(report)
     assert notice == (
-        "The lake between 2026-01-01T01:00:00Z and 2026-01-04T01:00:00Z: it has no cycle for 2 whole day(s): "
+        "The lake between 2026-01-01T01:00:00Z and 2026-01-04T01:00:00Z: it has no cycle for 2 whole days: "
         "leases say what they cost then, the rest is taken as the cycle before saw it"
     )
     assert hours(report) == 50.0

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from cronjobs.completing import complete
 from cronjobs.deadline import Planner
 from cronjobs.unbroken import unbroken
-from exporters import planjson, planobject
+from exporters import planjson, planobject, worldprint
 from exporters.lake import Lake, Unmarked, read_manifest
 from exporters.manifest import PlanName
 from exporters.planobject import name_of
+from exporters.worldprint import Prints
 from exporters.writes import writes_for
 from jobtree.api import Refusal, Time
 from jobtree.api.counted import counted
@@ -95,14 +96,18 @@ def run_cycle(
             before = Before.of(snapshot, at, planner.listen)
             plan = planner.answer()
         with phase("check"):
-            refuse_violations(snapshot, plan, before)
+            plan = passed(planner, snapshot, plan, before)
             del before  # as large as the state that is written next
         writes = _carry_out(cluster, intake, snapshot, plan, lake, phase, notices)
     return CycleResult(plan, writes, phase.seconds, notices)
 
 
-def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | None = None) -> CycleResult:
+def apply_plan(
+    cluster: Cluster, plan: Plan, lake: Lake, made_from: Prints | None = None, *, on_phase: OnPhase | None = None
+) -> CycleResult:
     """Carries out a plan that was made before, and records it as a cycle would.
+
+    ``made_from``: what its file says of the cluster then.
 
     Raises Refusal where it or a later one was carried out already, where the lake has another decision for its time, or
     where the checker does not pass it against the cluster as it is.
@@ -123,6 +128,7 @@ def apply_plan(cluster: Cluster, plan: Plan, lake: Lake, *, on_phase: OnPhase | 
                 intake = cluster.read()
         with phase("snapshot"):
             snapshot = take(intake, plan.at)
+            refuse_stale(snapshot, plan, made_from)
         with phase("check"):
             refuse_violations(snapshot, plan)
         with phase("tables"):
@@ -204,8 +210,22 @@ def checked_plan(snapshot: Snapshot, at: int, planner: Planner, *, on_phase: OnP
     with phase("plan"):
         plan = planner.plan(snapshot, at, deadline=_deadline(snapshot), on_news=phase.news)
     with phase("check"):
-        refuse_violations(snapshot, plan)
-    return plan
+        return passed(planner, snapshot, plan)
+
+
+def passed(planner: Planner, snapshot: Snapshot, plan: Plan, before: Before | None = None) -> Plan:
+    """The planner's answer if the checker passes it, else the best of its earlier incumbents whose plan it passes.
+
+    That one is marked truncated, and warns of what is wrong with the better one. Raises Refusal where there is none.
+    """
+    wrong = violation(snapshot, plan, before)
+    if not wrong:
+        return plan
+    trouble = f"THE PLANNER'S BEST PLAN IS WRONG, which the checker found: {wrong}; please report it"
+    for earlier in planner.earlier(trouble):
+        if not violation(snapshot, earlier, before):
+            return earlier
+    raise _not_passed(wrong)
 
 
 def _deadline(snapshot: Snapshot) -> int:
@@ -219,8 +239,24 @@ def refuse_past(intake: Intake, at: int) -> None:
     if last is not None and at < last:
         raise Refusal(
             f"a plan for {last} was carried out already, and this one is for {Time(at)}; "
-            f"time only goes forward: say a later --at"
+            "time only goes forward: say a later --at"
         )
+
+
+def refuse_stale(snapshot: Snapshot, plan: Plan, made_from: Prints | None) -> None:
+    """Raises Refusal where the cluster is not the one that the plan was made for, naming what has changed."""
+    if (snapshot.digest, snapshot.policy_digest, snapshot.since) == (plan.snapshot, plan.policy, plan.since):
+        return
+    what = "" if made_from is None else worldprint.changes(made_from, worldprint.prints(snapshot))
+    if snapshot.since != plan.since:
+        last = (
+            "the last cycle is gone" if snapshot.since is None else f"a cycle was carried out at {Time(snapshot.since)}"
+        )
+        what = f"{last}, {what}" if what else last
+    raise Refusal(
+        f"the cluster has changed since this plan was made at {Time(plan.at)}: make a new one with "
+        f"`jobtree plan --out FILE`{'; changed: ' if what else ''}{what}"
+    )
 
 
 def refuse_violations(snapshot: Snapshot, plan: Plan, before: Before | None = None) -> None:
@@ -228,11 +264,20 @@ def refuse_violations(snapshot: Snapshot, plan: Plan, before: Before | None = No
 
     ``before``: what of the check needs no plan, where it has been done.
     """
+    wrong = violation(snapshot, plan, before)
+    if wrong:
+        raise _not_passed(wrong)
+
+
+def violation(snapshot: Snapshot, plan: Plan, before: Before | None = None) -> str:
+    """The first violation that the checker finds, and how many more there are; empty where it passes the plan."""
     violations = check(snapshot, plan, before)
-    if violations:
-        first, rest = violations[0], len(violations) - 1
-        more = f"; {counted(rest, 'more violation')}" if rest else ""
-        raise Refusal(
-            f"the checker does not pass the plan, so nothing is written: {first.object}: {first.message} "
-            f"({first.invariant}{more})"
-        )
+    if not violations:
+        return ""
+    first, rest = violations[0], len(violations) - 1
+    more = f"; {counted(rest, 'more violation')}" if rest else ""
+    return f"{first.object}: {first.message} ({first.invariant}{more})"
+
+
+def _not_passed(wrong: str) -> Refusal:
+    return Refusal(f"the checker does not pass the plan, so nothing is written: {wrong}")

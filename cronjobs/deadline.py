@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Final
@@ -39,11 +39,16 @@ GRACE: Final = 60
 written down: a cycle without any plan helps nobody."""
 
 
+KEPT: Final = 6
+"""Incumbents beside the first and the best one that are kept, should the checker not pass the plan of the best."""
+
+
 @dataclass
 class _Search:
     """A plan that was asked for, and what the process said: the plan, or its last incumbent, and any trouble.
 
-    ``final``: that incumbent ended the search; ``over``: nothing more is to come; ``on_news``: hears of incumbents.
+    ``earlier``: incumbents before it, the first and the last of them. ``final``: that incumbent ended the search;
+    ``over``: nothing more is to come; ``on_news``: hears of incumbents.
     """
 
     request: Request
@@ -54,6 +59,7 @@ class _Search:
     found: int = 0
     plan: bytes = b""
     incumbent: bytes = b""
+    earlier: list[bytes] = field(default_factory=list)
     final: bool = False
     over: bool = False
     trouble: str = ""
@@ -62,6 +68,12 @@ class _Search:
         """Seconds that it may still take; beyond the deadline for the first incumbent and the plan of the final one."""
         more = 0.0 if self.incumbent and not self.final else self.grace
         return max(0.0, self.asked + self.deadline + more - time.monotonic())
+
+    def supersede(self, incumbent: bytes) -> None:
+        """A better one has come."""
+        if self.incumbent:
+            self.earlier = [*self.earlier[:1], *self.earlier[1:][-KEPT:], self.incumbent]
+        self.incumbent, self.found = incumbent, self.found + 1
 
     def fail(self, trouble: str) -> None:
         """Nothing more will come, and this is why."""
@@ -78,6 +90,7 @@ class Planner:
         self._connection: Connection | None = None
         self._listens = False
         self._search: _Search | None = None
+        self._answered: _Search | None = None
 
     @property
     def pid(self) -> int | None:
@@ -133,7 +146,7 @@ class Planner:
         """
         from cronjobs import news, wire
 
-        found = self._await()
+        found = self._answered = self._await()
         if found.plan:
             return wire.unpack_plan(found.plan)
         if not found.incumbent:
@@ -141,9 +154,28 @@ class Planner:
             raise Refusal(found.trouble or late)
         found.on_news(news.LATE)
         self._begin(msgspec.structs.replace(found.request, incumbent=found.incumbent), 0, found.grace, _nobody)
+        return _truncated(self._finished(found, found.incumbent), found.trouble)
+
+    def earlier(self, trouble: str) -> Iterator[Plan]:
+        """Plans of the incumbents before the one that was answered last, the best first, marked truncated.
+
+        For whoever cannot use the answer: ``trouble`` says why, which the plans then warn of. One that cannot be
+        written down is passed over.
+        """
+        answered = self._answered
+        assert answered is not None, "a plan was answered"
+        for incumbent in reversed(answered.earlier):
+            with suppress(Refusal):
+                yield _truncated(self._finished(answered, incumbent), trouble)
+
+    def _finished(self, found: _Search, incumbent: bytes) -> Plan:
+        """The plan of an incumbent, written down by a fresh process. Raises Refusal where it cannot be."""
+        from cronjobs import wire
+
+        self._begin(msgspec.structs.replace(found.request, incumbent=incumbent), 0, found.grace, _nobody)
         finished = self._await()
         if finished.plan:
-            return _truncated(wire.unpack_plan(finished.plan), found.trouble)
+            return wire.unpack_plan(finished.plan)
         late = f"the planner did not write down its best plan within {found.grace:g} s"
         raise Refusal(finished.trouble or late)
 
@@ -186,7 +218,7 @@ class Planner:
             return False
         kind, body = frame[:1], frame[1:]
         if kind == Frame.INCUMBENT:
-            search.incumbent, search.found = body, search.found + 1
+            search.supersede(body)
             search.on_news(news.found(body, search.found))
         elif kind == Frame.FOUND:
             search.final = True

@@ -27,7 +27,8 @@ def replay(manifest: Path, planner: Planner, *, on_news: OnNews | None = None) -
     stored = lake.read_plan(manifest)
     if planjson.decode(stored).truncated:
         raise Refusal(
-            "its plan was cut off by the deadline, so another search would end elsewhere; replay a whole one",
+            "its plan was cut off by the deadline, or stands in for one that the checker did not pass, so another "
+            "search would end elsewhere; replay a whole one",
             subject=str(manifest),
         )
     plan = planner.plan(snapshot, at, deadline=NO_DEADLINE, on_news=on_news)

@@ -4,15 +4,22 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from exporters import planjson
+import msgspec
+
+from exporters import plain, planjson
 from jobtree.api import ObjectMeta, Policy, Time
 from jobtree.api import plan as api
+from jobtree.api.counted import counted
 from jobtree.world import seen
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan
 
-_TEXT_LIMIT: Final = 200
+LIMIT: Final = 2**19
+"""Most bytes of the object as JSON (spec §1); what is longer lies in the lake's plan, which it names by SHA-256."""
+_WARNINGS: Final = 200
 """Most warnings that an object carries; the lake has them all."""
+_LETTERS: Final = 500
+"""Most letters of one of them."""
 _PRICES: Final = 12
 """Most prices, likewise."""
 
@@ -32,7 +39,7 @@ def build(intake: Intake, plan: Plan, encoded: bytes, money: Mapping[str, str]) 
 
     ``encoded``: the plan's canonical bytes; ``money``: what the cycle saw of it (`record`).
     """
-    return api.Plan(
+    whole = api.Plan(
         metadata=ObjectMeta(name=name_of(plan), creation_timestamp=Time(plan.at)),
         spec=api.PlanSpec(
             at=Time(plan.at),
@@ -50,12 +57,37 @@ def build(intake: Intake, plan: Plan, encoded: bytes, money: Mapping[str, str]) 
             stages=tuple(_stage(plan, number) for number in range(len(plan.stages))),
             truncated=plan.truncated,
             prices=_prices(plan),
-            warnings=tuple(
-                api.PlanWarning(object=each.object, message=each.message) for each in plan.warnings[:_TEXT_LIMIT]
-            ),
+            warnings=_warnings(plan, _WARNINGS),
             counts=_counts(intake, plan),
         ),
     )
+    return _bounded(whole, plan)
+
+
+def _bounded(whole: api.Plan, plan: Plan) -> api.Plan:
+    """The object with as many warnings as it has room for."""
+    most = len(whole.status.warnings)
+    while most and len(msgspec.json.encode(plain.document(whole))) > LIMIT:
+        most //= 2
+        status = msgspec.structs.replace(whole.status, warnings=_warnings(plan, most))
+        whole = msgspec.structs.replace(whole, status=status)
+    return whole
+
+
+def _warnings(plan: Plan, most: int) -> tuple[api.PlanWarning, ...]:
+    """So many of the plan's warnings, each cut to a length that an object has room for; how many more there are."""
+    found = [api.PlanWarning(object=_cut(each.object), message=_cut(each.message)) for each in plan.warnings[:most]]
+    more = len(plan.warnings) - most
+    if more > 0:
+        words = (
+            f"there {'is' if more == 1 else 'are'} {counted(more, 'more warning')}, all of them in the lake's plan.json"
+        )
+        found.append(api.PlanWarning(object=f"Plan {name_of(plan)}", message=words))
+    return tuple(found)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 
 def _stage(plan: Plan, number: int) -> api.Stage:

@@ -141,7 +141,10 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
     if given.out is None:
         show.say(*summary.lines(plan))
         return 0
-    files.write_text(given.out, planfile.dump(plan))
+    from exporters import worldprint
+    from jobtree.world.snapshot import take
+
+    files.write_text(given.out, planfile.dump(plan, worldprint.prints(take(intake, plan.at))))
     show.say(f"{summary.headline(plan)}; carry it out: `jobtree --state {options.state} apply {given.out}`")
     return 0
 
@@ -161,12 +164,12 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
 
     text = files.read_text(given.file)
     try:
-        plan = planfile.load(text)
+        plan, made_from = planfile.load_both(text)
     except Refusal as refusal:
         raise refusal.about(str(given.file)) from None
     cluster = options.cluster(at=plan.at)
     with cluster.hold(), progress.shown() as on_phase:
-        result = apply_plan(cluster, plan, _lake(options, given.lake), on_phase=on_phase)
+        result = apply_plan(cluster, plan, _lake(options, given.lake), made_from, on_phase=on_phase)
     show.warn(result.notices)
     show.say(f"{summary.headline(plan)}; {counted(result.writes, 'write')}")
     return 0

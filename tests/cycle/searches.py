@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from cronjobs import worker
 from jobtree.world.plan import Plan, Solver
 from jobtree.world.snapshot import Snapshot
@@ -129,9 +131,28 @@ class Interrupted(Real):
         _hang()
 
 
+class Lying(Real):
+    """The real planner, whose incumbents after the greedy one come out as plans without their leases."""
+
+    def incumbents(self) -> Iterator[Incumbent]:
+        """The greedy one, and it again as a lie."""
+        first = next(super().incumbents())
+        yield first
+        yield msgspec.structs.replace(first, solver=msgspec.structs.replace(first.solver, name="liar"))
+
+    def finish(self, found: Incumbent) -> Plan:
+        """The plan, or half of it."""
+        made = super().finish(found)
+        return msgspec.structs.replace(made, leases=[]) if found.solver.name == "liar" else made
+
+
 def begin(way: str) -> Callable[[Snapshot, int], worker.Planning]:
     """What the process does with a request."""
-    real: dict[str, Callable[[Snapshot, int], worker.Planning]] = {"real": Real, "interrupted": Interrupted}
+    real: dict[str, Callable[[Snapshot, int], worker.Planning]] = {
+        "real": Real,
+        "interrupted": Interrupted,
+        "lying": Lying,
+    }
     return real.get(way, lambda _snapshot, at: Planning(way, at))
 
 

@@ -385,15 +385,49 @@ def test_without_a_file_the_plan_is_printed(world: World) -> None:
     assert [line for line in printed if line and not line.startswith(" ")][1:] == ["Starts", "Waits", "Proof"]
 
 
-def test_a_plan_for_another_world_is_not_applied(world: World, tmp_path: Path) -> None:
+STALE: dict[str, tuple[Callable[[World], object], str]] = {
+    "a node": (lambda w: w.edit("Node", "a01", spec={"unschedulable": True}), "Node a01 (changed)"),
+    "a run more": (lambda w: w.run("n", 1, created="-5s").save(), "Run default/n (new)"),
+    "a run less": (lambda w: w.delete("Run", "s"), "Run default/s (gone)"),
+    "a Budget's envelope": (
+        lambda w: w.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(8)]}), "Budget org-a (changed)",
+    ),
+    "the Policy": (lambda w: w.edit("Policy", "default", spec={"age": {"cap": "24h"}}), "Policy default (changed)"),
+    "eleven runs more": (
+        lambda w: [w.run(f"n{number}", 1, created="-5s").save() for number in range(10, 21)],
+        ", ".join(f"Run default/n{number} (new)" for number in range(10, 20)) + " and 1 more",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_u18_a_plan_for_another_world_is_not_applied_and_what_changed_is_named(
+    world: World, tmp_path: Path, name: str
+) -> None:
     out = tmp_path / "plan.yaml"
     state = world.save()
     jobtree("--state", state, "plan", "--at", T0, "--out", out).ok()
-    world.edit("Node", "a01", spec={"unschedulable": True})
+    edit, changed = STALE[name]
+    edit(world)
     before = state.read_bytes()
     said = jobtree("--state", state, "apply", out).refused()
-    assert said.startswith("error: the checker does not pass the plan, so nothing is written: ")
+    assert said == (
+        f"error: the cluster has changed since this plan was made at {T0}: make a new one with "
+        f"`jobtree plan --out FILE`; changed: {changed}"
+    )
     assert state.read_bytes() == before
+
+
+def test_u18_so_is_one_made_before_another_cycle(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "plan.yaml"
+    jobtree("--state", world.save(), "plan", "--at", moment("+1m"), "--out", out).ok()
+    world.cycle()
+    said = jobtree("--state", world.path, "apply", out).refused()
+    assert said.startswith(
+        f"error: the cluster has changed since this plan was made at {moment('+1m')}: make a new one"
+    )
+    assert f"; changed: a cycle was carried out at {T0}, " in said
+    assert ", Lease default/r-20260101t000000z-g0-0 (new), " in said
 
 
 def test_a_plan_that_was_tampered_with_is_not_applied(world: World, tmp_path: Path) -> None:

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
+from exporters.lake import Lake
 from jobtree.api import Refusal
+from jobtree.cluster.statefile import StateFile
 from jobtree.world.intake import intake
 from jobtree.world.plan import PlanWarning
 from jobtree.world.snapshot import take
@@ -21,6 +25,8 @@ from planner import Planning
 from tests.cycle.searches import plan
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
+from tests.support.times import T0, unix
+from tests.support.worlds import World
 
 EMPTY = take(intake([], "none"))
 SOON = 0.2
@@ -199,3 +205,20 @@ def test_a_process_whose_parent_is_gone_ends_without_a_word() -> None:
     ours.close()  # with what it said unread, so that it finds the connection reset
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, b"")
+
+
+def test_where_the_checker_does_not_pass_the_best_plan_an_earlier_one_is_used_and_a_loud_warning_says_so(
+    tmp_path: Path,
+) -> None:
+    state = World(tmp_path / "cluster.yaml").node("n").budget("org:a", 8).policy().run("r", 8).save()
+    lake = Lake(tmp_path / "lake")
+    with planner("lying") as lying:
+        found = run_cycle(StateFile(state, unix(T0)), unix(T0), lake, lying).plan
+    assert found is not None
+    (warning,) = found.warnings
+    assert (found.truncated, [each.run_key for each in found.leases]) == (True, [("default", "r")])
+    assert warning.object == "Plan 20260101T000000Z"
+    assert warning.message.startswith("THE PLANNER'S BEST PLAN IS WRONG, which the checker found: Run default/r: ")
+    (stored,) = StateFile(state, unix(T0)).read().plans
+    assert stored.status.truncated
+    assert [each.message for each in stored.status.warnings] == [warning.message]

@@ -123,7 +123,7 @@ def _roll_forward(cluster: Cluster, lake: Lake, record: _Record, plan: Plan, enc
         while True:
             intake = cluster.read()
             found = possible(intake, take(intake), plan, uids, refused)
-            writes = writes_for(intake, found.plan, encoded, policy, money)
+            writes = writes_for(intake, found.plan, encoded, policy, money, pods=cluster.runs_pods)
             writes = [write for write in writes if str(write.ref) not in refused]
             try:
                 cluster.write(writes, intake.revision)

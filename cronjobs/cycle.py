@@ -165,7 +165,7 @@ def _carry_out(
                 phase="planned", on=PlanName.newest(intake.plans), money=lake.write_seen(money),
             )  # fmt: skip
         with phase("write"):
-            writes = writes_for(intake, plan, encoded, money=money)
+            writes = writes_for(intake, plan, encoded, money=money, pods=cluster.runs_pods)
             cluster.write(writes, intake.revision)
         try:
             lake.finish(path, "observed" if snapshot.policy.spec.mode == "observe" else "applied", (), phase.seconds)

@@ -14,6 +14,7 @@ import msgspec
 
 from exporters import plain, planobject
 from exporters.manifest import digest_in
+from exporters.pods import PodWrites, pod_writes
 from jobtree.api import Budget, Lease, Policy, Time
 from jobtree.api import Plan as PlanObject
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
@@ -47,12 +48,14 @@ def writes_for(
     encoded: bytes,
     policy: PolicySpec | None = None,
     money: Mapping[str, str] | None = None,
+    *,
+    pods: bool = False,
 ) -> list[Write]:
     """What to write on top of the state that ``intake`` was read from. Under `mode: observe` only the Plan.
 
     ``encoded``: the canonical bytes of the whole plan; ``plan``: what of it is to be carried out (`exporters.forward`).
     ``policy`` and ``money``: the Policy that it was made by, and what its cycle saw of the money; those of the intake
-    where they are not given.
+    where they are not given. ``pods``: whether what starts needs Pod objects.
     """
     policy = policy or (intake.policy or Policy()).spec
     money = money or planobject.record(intake, plan.at)
@@ -61,16 +64,20 @@ def writes_for(
     if policy.mode == "observe":  # the next cycle still goes on from the last one that was carried out
         last = seen.last_plan(intake.plans)
         return [*_record(stored, record), *_expired(intake, plan, policy.retention.plans, last)]
-    there = {(lease.namespace, lease.name) for lease in intake.leases}
-    created = [lease for lease in plan.leases if (lease.namespace, lease.name) not in there]
+    of_pods = pod_writes(intake, plan, policy) if pods else PodWrites()
+    whole = {(lease.namespace, lease.name) for lease in intake.leases if lease.status.funding}
+    created = [lease for lease in plan.leases if (lease.namespace, lease.name) not in whole]
     return [
         *_record(stored, record),
         *_ledger(intake, plan),
+        *of_pods.before,
         *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in created),
+        *of_pods.made,
         *_runs(intake, plan),
         *_budgets(intake, plan),
         *_config_map(intake, seen.RECORD, money),
         *_pruned(intake, plan),
+        *of_pods.after,
         *_carried_out(stored, record),
         *_expired(intake, plan, policy.retention.plans),
     ]

@@ -196,7 +196,7 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         spent=charged,
         taken=taken,
         funded=_funded(book, limits, staying, malleable, taken, node_site),
-        foreign=_foreign(found, serving, held, unread),
+        foreign=_foreign(found, serving, staying, unread),
         turns=turns,
         changed=last_changed(tables["seen_world"], given, bool(closures) or _any_is_over(ended), at),
         doubt=doubt,
@@ -290,8 +290,9 @@ def _foreign(
 ) -> dict[str, Foreign]:
     """What pods without a lease use per node (spec §2: they use up capacity).
 
-    Those are foreign pods, pods of lives that are over, and GPUs of a run's own pods beyond what its leases on that
-    node cover; and slots of Leases that cannot be read. Where a Run or a Lease cannot be read, nobody knows its life.
+    Those are foreign pods, pods of lives that are over or end now, and GPUs of a run's own pods beyond what its leases
+    on that node cover (``held``: those that stay open); and slots of Leases that cannot be read. Where a Run or a Lease
+    cannot be read, nobody knows its life.
     """
     foreign: dict[str, Foreign] = {}
     covered: dict[tuple[RunKey, str], int] = {}

@@ -14,7 +14,7 @@ from jobtree.api.scalars import Duration
 from policies.claims import LeaseRow, RunKey
 from policies.failures import Place
 from policies.incomplete import lack_of
-from policies.pods import Report
+from policies.pods import UNSCHEDULABLE, Report
 from policies.runs import RunRow
 from policies.unread import Unread
 
@@ -122,7 +122,19 @@ def _told(run: RunRow, holds: bool, pods: Report | None, lost: set[str], at: int
         return _node_failure(run, lost, at)
     if pods is not None and pods.failed:
         return Ending("Failed", "Failed", at, f"{pods.failed} of {pods.pods} pods failed.")
-    return None
+    return None if pods is None else _displaced(run, pods, at)
+
+
+def _displaced(run: RunRow, pods: Report, at: int) -> Ending | None:
+    """Of a gang one of whose pods has no node: it waits again when ``requeue`` holds, else it has failed."""
+    said = f": {pods.said.rstrip('.')}" if pods.said else ""
+    if pods.evicted:
+        words = f"{pods.evicted} of {pods.pods} pods {'was' if pods.evicted == 1 else 'were'} evicted{said}."
+    elif pods.stuck is not None and not run.is_cpu and at - pods.stuck >= UNSCHEDULABLE:
+        words = f"No node for a pod for {Duration(at - pods.stuck)}{said}."
+    else:
+        return None
+    return Ending("" if run.requeue else "Failed", "Failed", at, words)
 
 
 def _settled(leases: list[LeaseRow], since: int | None) -> int:

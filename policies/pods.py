@@ -24,6 +24,10 @@ ENDED = frozenset({"Succeeded", "Failed"})
 """Phases in which a pod holds nothing any more."""
 
 
+UNSCHEDULABLE = 600
+"""Seconds without a node after which a pod's run gives up its leases (spec §8)."""
+
+
 class PodRow(msgspec.Struct, frozen=True, gc=False):
     """A pod as the snapshot has it. ``run``: empty where it names none; ``begun``: Unix second, None = not known."""
 
@@ -33,6 +37,10 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     controller: str
     begun: int | None
     phase: str
+    deleting: bool
+    stuck: int | None
+    evicted: bool
+    said: str
     gpus: int
     cpu_milli: int
     memory: int
@@ -44,11 +52,18 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Report(NamedTuple):
-    """What a run's pods say. ``failed``: how many did; ``pods``: how many it has; ``succeeded``: all of these did."""
+    """What a run's pods say. ``failed``: how many did; ``pods``: how many it has; ``succeeded``: all of these did.
+
+    ``evicted``: pods that something took off their nodes; ``stuck``: since when one has found none, None where all
+    have; ``said``: why, in others' words. A pod that is deleted by a hand says nothing: another takes its place.
+    """
 
     failed: int
     pods: int
     succeeded: bool
+    evicted: int = 0
+    stuck: int | None = None
+    said: str = ""
 
 
 class Life(NamedTuple):
@@ -75,9 +90,13 @@ class Life(NamedTuple):
                 done[node] = done.get(node, 0) + 1
         missing = sum(max(0, count - done.get(node, 0)) for node, count in self.pods.items() if node)
         missing = max(0, missing + self.pods.get("", 0) - done.get("", 0))
-        failed = sum(pod.phase == "Failed" for pod in pods)
+        failed = sum(pod.phase == "Failed" and not pod.deleting and not pod.evicted for pod in pods)
+        evicted = [pod for pod in pods if pod.evicted]
+        stuck = [(pod.stuck, pod.said) for pod in pods if pod.stuck is not None and not pod.deleting]
+        since, said = min(stuck, default=(None, ""))
         succeeded = bool(pods) and sum(done.values()) == len(pods) and not missing and whole
-        return Report(failed, max(len(pods), sum(self.pods.values())), succeeded)
+        count = max(len(pods), sum(self.pods.values()))
+        return Report(failed, count, succeeded, len(evicted), since, evicted[0].said if evicted else said)
 
 
 def read_pods(pods: pa.Table) -> list[PodRow]:

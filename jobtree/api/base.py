@@ -13,6 +13,8 @@ API_VERSION: Final = "rq.davidlangworthy.io/v1"
 
 #: Label of a pod: the name of the run that it belongs to.
 LABEL_RUN: Final = f"{GROUP}/run"
+#: Label of a pod that a cycle made: the cycle that opened the lease which it serves, as `20260101T000000Z`.
+LABEL_CYCLE: Final = f"{GROUP}/cycle"
 #: Annotation of a run or pod: the end that the program itself reports (RFC 3339).
 ANNOTATION_ETA: Final = f"{GROUP}/eta"
 #: Annotation of a run: marked complete by hand (state files only).

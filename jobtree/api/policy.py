@@ -158,6 +158,10 @@ class PodDefaults(Strict, frozen=True, kw_only=True):
     cpu: Annotated[Cpu | None, Meta(description="CPU it asks for.")] = None
     memory: Annotated[Memory | None, Meta(description="Memory it asks for.")] = None
     tolerations: Annotated[tuple[dict[str, Any], ...], Meta(max_length=32, description="Its tolerations.")] = ()
+    slurm_env: Annotated[
+        bool,
+        Meta(description="Whether pods, of templates too, also get the names that Slurm gives (`SLURM_PROCID`, …)."),
+    ] = False
 
 
 class TopologyLabels(Strict, frozen=True, kw_only=True):

@@ -35,9 +35,14 @@ class Case(Unplanned):
         self._time_left: dict[RunKey, int | None] = {}
 
     def pods_failed(self, key: RunKey) -> bool:
-        """Whether some pod of a run failed, or found no place for long."""
+        """Whether some pod of a run failed."""
         said = self.told.said.get(key)
-        return said is not None and (said.failed or said.stuck)
+        return said is not None and said.failed
+
+    def pods_displaced(self, key: RunKey) -> bool:
+        """Whether one was taken off its node, or found none for long."""
+        said = self.told.said.get(key)
+        return said is not None and said.stuck
 
     def pods_succeeded(self, key: RunKey) -> bool:
         """Whether all pods of a run did."""

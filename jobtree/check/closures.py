@@ -75,5 +75,7 @@ def over(case: Unplanned, key: RunKey, said: Said | None) -> str:
         return "has only pods that succeeded"
     if said is not None and said.failed:
         return "has a pod that failed"
+    if said is not None and said.stuck:
+        return "has a pod that was evicted, or finds no node"
     ends = limit_end(case, key)
     return f"reached its time limit at {ends}" if ends is not None and ends <= case.at else ""

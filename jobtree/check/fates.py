@@ -33,7 +33,8 @@ def violations(case: Case) -> Iterator[Violation]:
 
 def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
     words = ", ".join(sorted(reasons))
-    lacking = "Failed" in reasons and not case.pods_failed(key) and case.told.lacking.get(key, False)
+    returns = case.pods_displaced(key) or case.told.lacking.get(key, False)
+    lacking = "Failed" in reasons and not case.pods_failed(key) and returns
     interrupted = lacking or not reasons.isdisjoint(INTERRUPTING)
     decided = {FINAL[reason] for reason in reasons if reason in FINAL and not (lacking and reason == "Failed")}
     if decided and phase not in decided:
@@ -50,7 +51,11 @@ def _cpu_fate(case: Case, run: Run, started: int, phase: str | None) -> Iterator
     limit = case.limit(run.key)
     timed_out = limit is not None and started + limit <= case.at
     said = case.told.said.get(run.key)
-    failed = timed_out or run.state == "Cancelled" or (said is not None and said.failed)
+    failed = (
+        timed_out
+        or run.state == "Cancelled"
+        or (said is not None and (said.failed or (said.stuck and not run.requeue)))
+    )
     ends = [name for name, is_so in (("Completed", _may_complete(case, run)), ("Failed", failed)) if is_so]
     if phase in FINAL.values() and phase not in ends:
         yield _of(run.key, f"it would be {phase}, and nothing says that it is")

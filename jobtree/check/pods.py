@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from jobtree.check.rows import Held, Pod, Run, RunKey
 from jobtree.check.unplanned import Said, Unplanned
 
+NO_NODE_FOR = 600
+"""Seconds after which a run whose pod has no node gives up what it holds."""
+
 
 def said(case: Unplanned, by_run: Mapping[RunKey, list[Pod]]) -> Mapping[RunKey, Said]:
     """What they say, by run."""
@@ -40,8 +43,13 @@ def _is_present(case: Unplanned, run: Run, pod: Pod) -> bool:
 
 
 def _said(case: Unplanned, key: RunKey, pods: list[Pod]) -> Said:
-    phases = {pod.phase for pod in pods}
-    return Said("Failed" in phases, "Pending" in phases, phases == {"Succeeded"} and _all_there(case, key, pods))
+    failed = any(pod.phase == "Failed" and not pod.deleting and not pod.evicted for pod in pods)
+    stuck = any(pod.evicted or _is_stuck(pod, case.at) for pod in pods)
+    return Said(failed, stuck, all(pod.phase == "Succeeded" for pod in pods) and _all_there(case, key, pods))
+
+
+def _is_stuck(pod: Pod, at: int) -> bool:
+    return pod.stuck is not None and not pod.deleting and pod.stuck <= at - NO_NODE_FOR
 
 
 def _all_there(case: Unplanned, key: RunKey, pods: list[Pod]) -> bool:

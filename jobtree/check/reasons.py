@@ -70,7 +70,7 @@ def _failed(ending: Ending) -> bool:
     case, key = ending.case, ending.lease.run_key
     if any(each.active and ending.failures.is_sure(each) for each in case.open_by[key]):
         return False
-    return case.pods_failed(key) or case.told.lacking[key]
+    return case.pods_failed(key) or case.pods_displaced(key) or case.told.lacking[key]
 
 
 def _timed_out(ending: Ending) -> bool:

@@ -65,8 +65,8 @@ class Node(NamedTuple):
 
 class Pod(NamedTuple):
     """A row of ``pods``. ``node``: None while unbound; ``run``: whose it says it is, None for a foreign one;
-    ``controller``: uid of what made it, None where it does not say; ``begun``: Unix second; ``gpus``, ``cpu_milli``,
-    ``memory``: requested.
+    ``controller``: uid of what made it, None where it does not say; ``begun``, ``stuck``: Unix seconds; ``gpus``,
+    ``cpu_milli``, ``memory``: requested.
     """
 
     namespace: str
@@ -77,6 +77,9 @@ class Pod(NamedTuple):
     begun: int | None
     phase: str | None
     deleting: bool
+    stuck: int | None
+    evicted: bool
+    said: str | None
     gpus: int
     cpu_milli: int | None
     memory: int | None

@@ -115,7 +115,7 @@ def _without_lease(case: Case) -> dict[str, int]:
     Of a life that is over no lease covers any; where a Run or Lease cannot be read, nobody knows whose life it is.
     """
     leased: dict[tuple[str, str, str], int] = defaultdict(int)
-    for lease in case.open:
+    for lease in case.held:
         if lease.active:
             leased[lease.namespace, lease.run, lease.node] += lease.gpus
     unknown = {key for key in leased if ("Run", *key[:2]) in case.quarantined}

@@ -15,7 +15,9 @@ from jobtree.world.snapshot import Snapshot
 
 
 class Said(NamedTuple):
-    """``failed``: some pod did, ``stuck``: or waits for a node; ``succeeded``: all that the run has did."""
+    """``failed``: some pod did, ``stuck``: one was evicted, or has had no node for long; ``succeeded``: all that the
+    run has did.
+    """
 
     failed: bool
     stuck: bool

@@ -19,7 +19,7 @@ from jobtree.cli import show
 
 if TYPE_CHECKING:
     from cronjobs.deadline import Planner
-    from jobtree.cluster.statefile import StateFile
+    from jobtree.cluster.protocol import Cluster
 
 Output = Literal["table", "wide", "json", "yaml"]
 Handler = Callable[["Options", argparse.Namespace], int]
@@ -35,6 +35,7 @@ class Options:
     namespace: str | None = None
     output: Output = "table"
     at: int | None = None
+    context: str | None = None
 
     @property
     def time(self) -> int:
@@ -43,17 +44,27 @@ class Options:
 
         return int(time.time()) if self.at is None else self.at
 
-    def cluster(self, *, create: bool = False, at: int | None = None) -> StateFile:
-        """The cluster that ``--state`` names, at ``at`` (default: `time`). Raises Refusal where none is named.
+    @property
+    def reach(self) -> str:
+        """The options that name the cluster, for a command that is to be typed: empty, or with a blank after them."""
+        if self.state is not None:
+            return f"--state {self.state} "
+        return "" if self.context is None else f"--context {self.context} "
 
-        With ``create`` a missing file is an empty cluster.
+    def cluster(self, *, create: bool = False, at: int | None = None, planning: bool = False) -> Cluster:
+        """The file that ``--state`` names, else the live cluster that kubectl would use, at ``at`` (default: `time`).
+
+        With ``create`` a missing file is an empty cluster; ``planning``: where it is live, one planner at a time.
+        Raises Refusal where there is none.
         """
         if self.state is None:
-            variable = f"{self.program.upper().replace(' ', '_')}_STATE"
-            raise Refusal(
-                "no cluster is named: this version works on state files only, so say "
-                f"`{self.program} --state FILE ...`, or set {variable}=FILE"
-            )
+            from jobtree.cluster.live import connect
+
+            if self.at is not None:
+                raise UsageError("--at goes with --state FILE: the time of a live cluster is its own")
+            return connect(self.context, self.time if at is None else at, planning=planning)
+        if self.context is not None:
+            raise UsageError("--context names a live cluster, and --state FILE another one; say one of them")
         from jobtree.cluster.statefile import StateFile
 
         return StateFile(self.state, self.time if at is None else at, create=create)
@@ -134,7 +145,8 @@ GLOBAL: Final[dict[str, tuple[list[str], dict[str, Any]]]] = {
         ["--state"],
         {"type": Path, "metavar": "FILE", "help": f"work on this state file (default: ${VARIABLES[0]})"},
     ),
-    "namespace": (["-n", "--namespace"], {"metavar": "NAME", "help": "namespace (default: default)"}),
+    "context": (["--context"], {"metavar": "NAME", "help": "the kubeconfig's context of a live cluster"}),
+    "namespace": (["-n", "--namespace"], {"metavar": "NAME", "help": "namespace (default: the context's)"}),
     "output": (
         ["-o", "--output"],
         {
@@ -224,6 +236,7 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         namespace=getattr(given, "namespace", None),
         output=getattr(given, "output", "table"),
         at=getattr(given, "at", None),
+        context=getattr(given, "context", None),
     )
     try:
         return int(given.handler(options, given))

@@ -32,12 +32,12 @@ _SPEAKS = {
 
 
 def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
-    """The run of that name in ``namespace``; without one in ``default``, else the only run of that name anywhere.
+    """The run of that name in ``namespace``; without one in the reader's, else the only run of that name anywhere.
 
     Raises Refusal where there is none, or several.
     """
     named = [run for run in intake.runs if run.name == name]
-    here = [run for run in named if run.namespace == (namespace or "default")]
+    here = [run for run in named if run.namespace == (namespace or intake.namespace)]
     if here:
         return here[0]
     if namespace is None and len(named) == 1:

@@ -36,9 +36,14 @@ _SERVERS: Final = frozenset(
 """Metadata that is not the submitter's to say: a server drops it, or sets it itself. A Node to a file keeps it."""
 
 
-def read(
-    given: Sequence[str], namespace: str | None, *, follow: str | None = None, nodes: bool = False
-) -> list[Manifest]:
+class Place(NamedTuple):
+    """The namespace of Runs that say none: what ``-n`` says, else the reader's own."""
+
+    said: str | None
+    else_: str = "default"
+
+
+def read(given: Sequence[str], place: Place, *, follow: str | None = None, nodes: bool = False) -> list[Manifest]:
     """The objects of the files, in their order; ``-`` is stdin. ``nodes``: whether Nodes may be among them.
 
     Raises Refusal, naming the object or the file, for what cannot be submitted: all of it at once.
@@ -46,7 +51,7 @@ def read(
     found: list[Manifest] = []
     refusals: list[Refusal] = []
     for file in given:
-        for made in _documents(file, namespace, follow, (*KINDS, "Node") if nodes else KINDS):
+        for made in _documents(file, place, follow, (*KINDS, "Node") if nodes else KINDS):
             if isinstance(made, Refusal):
                 refusals.append(made if made.subject else made.about(file))
             else:
@@ -56,9 +61,7 @@ def read(
     return found
 
 
-def _documents(
-    file: str, namespace: str | None, follow: str | None, kinds: Sequence[str]
-) -> Iterator[Manifest | Refusal]:
+def _documents(file: str, place: Place, follow: str | None, kinds: Sequence[str]) -> Iterator[Manifest | Refusal]:
     from jobtree.cluster.document import parse
 
     data = sys.stdin.buffer.read() if file == "-" else files.read(Path(file))
@@ -69,7 +72,7 @@ def _documents(
         return
     for document in text.documents():
         try:
-            value = _placed(document, namespace, follow, kinds)
+            value = _placed(document, place, follow, kinds)
         except Refusal as refusal:
             yield refusal
         else:
@@ -88,7 +91,7 @@ def _understood(key: Key, value: dict[str, Any]) -> Iterator[Manifest | Refusal]
         yield Manifest(f"Node {key.name}" if isinstance(item, Node) else item.subject, value, item)
 
 
-def _placed(document: Document, namespace: str | None, follow: str | None, kinds: Sequence[str]) -> dict[str, Any]:
+def _placed(document: Document, place: Place, follow: str | None, kinds: Sequence[str]) -> dict[str, Any]:
     """The object as it is to be written. Raises Refusal where it is none that can be submitted."""
     from jobtree.api.errors import missing, wrong
 
@@ -109,17 +112,17 @@ def _placed(document: Document, namespace: str | None, follow: str | None, kinds
         return value
     if follow is not None:
         _add_follow(value, follow)
-    return _in_namespace(value, key, namespace)
+    return _in_namespace(value, key, place)
 
 
-def _in_namespace(value: dict[str, Any], key: Key, namespace: str | None) -> dict[str, Any]:
-    """A Run in its namespace: its own, else ``-n``'s, else default. Raises Refusal where the two differ."""
+def _in_namespace(value: dict[str, Any], key: Key, place: Place) -> dict[str, Any]:
+    """A Run in its namespace: its own, else ``-n``'s, else the reader's. Raises Refusal where the first two differ."""
     if not isinstance(value.get("metadata"), dict):
         return value
     own = value["metadata"].get("namespace")
-    if own and namespace and own != namespace:
-        raise Refusal(f"{key} says namespace {own}, and -n says {namespace}; say one of them")
-    return {**value, "metadata": {**value["metadata"], "namespace": own or namespace or "default"}}
+    if own and place.said and own != place.said:
+        raise Refusal(f"{key} says namespace {own}, and -n says {place.said}; say one of them")
+    return {**value, "metadata": {**value["metadata"], "namespace": own or place.said or place.else_}}
 
 
 def _add_follow(value: dict[str, Any], upstream: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobtree.world.plan import Plan
 
 EXAMPLE = "jobtree --state cluster.yaml"
-_TAKES: Final = ("state", "at")
+_TAKES: Final = ("state", "context", "at")
 """Its global options: it prints sentences, and knows no namespace."""
 
 
@@ -55,7 +55,7 @@ def _add_plan(commands: Commands) -> None:
 
 def _add_apply(commands: Commands) -> None:
     example = f"{EXAMPLE} apply p.yaml"
-    apply = command(commands, "apply", _apply, "carry out a plan file", takes=("state",), example=example)
+    apply = command(commands, "apply", _apply, "carry out a plan file", takes=("state", "context"), example=example)
     _add_lake(apply)
     apply.add_argument("file", type=Path, metavar="FILE", help="made by `jobtree plan --out FILE`")
 
@@ -94,8 +94,8 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
 
     lake = _lake(options, given.lake)
     with collector_paused():  # to the end: it would begin with a walk over all that a cycle leaves behind
-        cluster = options.cluster()
-        if options.at is None:
+        cluster = options.cluster(planning=True)
+        if options.at is None and options.state is not None:
             jump.agree(cluster.read(), int(cluster.at), yes=given.yes)
         for at in times(options.at, given.every, given.span):
             cluster.at = Time(at)
@@ -106,6 +106,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
                 show.say(f"Nothing has changed since the plan for {Time(at)}: nothing is written")
                 continue
             _warn(result.plan)
+            show.warn(f"{each.subject}: {each.message}" for each in cluster.left_out)
             show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
         forget_circles()
     return 0
@@ -145,7 +146,7 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
     from jobtree.world.snapshot import take
 
     files.write_text(given.out, planfile.dump(plan, worldprint.prints(take(intake, plan.at))))
-    show.say(f"{summary.headline(plan)}; carry it out: `jobtree --state {options.state} apply {given.out}`")
+    show.say(f"{summary.headline(plan)}; carry it out: `jobtree {options.reach}apply {given.out}`")
     return 0
 
 
@@ -167,7 +168,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
         plan, made_from = planfile.load_both(text)
     except Refusal as refusal:
         raise refusal.about(str(given.file)) from None
-    cluster = options.cluster(at=plan.at)
+    cluster = options.cluster(at=plan.at, planning=True)
     with cluster.hold(), progress.shown() as on_phase:
         result = apply_plan(cluster, plan, _lake(options, given.lake), made_from, on_phase=on_phase)
     show.warn(result.notices)
@@ -225,7 +226,7 @@ def _lake(options: Options, folder: str | None) -> Lake:
     from exporters.lake import Lake, beside
 
     if folder is None and options.state is None:
-        options.cluster()  # says that no cluster is named
+        raise Refusal("no lake is named: say --lake DIR, or an fsspec URL; only a state file has one beside it")
     state = options.state or Path()
     return Lake(folder if folder is not None else str(beside(state)), state.name or None)
 

@@ -67,7 +67,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     runs = [
         run
         for run in intake.runs
-        if (everywhere or run.namespace == (options.namespace or "default"))
+        if (everywhere or run.namespace == (options.namespace or intake.namespace))
         and is_meant(run.spec.owner)
         and (given.phase is None or lookup.phase(run) in given.phase)
     ]
@@ -110,7 +110,7 @@ def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
     kind = f"{' or '.join(given.phase)} runs" if given.phase else "runs"
     if given.owner is not None:
         return f"No {kind} of {given.owner}."
-    here = options.namespace or "default"
+    here = options.namespace or intake.namespace
     elsewhere = Counter(run.namespace for run in intake.runs if run.namespace != here)
     if given.all or not elsewhere:
         return f"No {kind} found{'' if given.all else f' in namespace {here}'}."

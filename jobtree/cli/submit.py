@@ -17,8 +17,7 @@ from jobtree.cli.doubts import doubts
 if TYPE_CHECKING:
     from jobtree.api import KindObject
     from jobtree.cli.manifests import Manifest
-    from jobtree.cluster.protocol import Write
-    from jobtree.cluster.statefile import StateFile
+    from jobtree.cluster.protocol import Cluster, Write
     from jobtree.world.intake import Intake
 
 
@@ -42,7 +41,12 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Run
 
     cluster = options.cluster(create=True)
-    found = manifests.read(given.filenames, options.namespace, follow=given.follow, nodes=True)
+    found = manifests.read(
+        given.filenames,
+        manifests.Place(options.namespace, cluster.namespace),
+        follow=given.follow,
+        nodes=options.state is not None,  # a live cluster's come from its kubelets
+    )
     if not found:
         raise Refusal(
             f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join((*manifests.KINDS, 'Node'))}"
@@ -95,7 +99,7 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     return 0
 
 
-def _read(cluster: StateFile, items: Sequence[Manifest]) -> tuple[Intake, set[str]]:
+def _read(cluster: Cluster, items: Sequence[Manifest]) -> tuple[Intake, set[str]]:
     """What is there, and the subjects of what is there and cannot be used: it is replaced where it is submitted.
 
     Raises Refusal for a broken Policy, unless another takes its place.
@@ -243,5 +247,7 @@ def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:
         show.say("", f"Next cycle, Run {fate.run}:", *(f"  {line}" for line in fate.lines()))
     if losing:
         show.say("", "Next cycle, runs that nobody would pay any more:", *(f"  {line}" for line in losing))
+    if options.state is None:  # a live cluster's next cycle comes by itself
+        return
     at = "" if options.at is None else f" --at {Time(options.at)}"
     show.say("", f"Run it: jobtree --state {options.state} cycle{at}")

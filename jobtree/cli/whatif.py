@@ -132,7 +132,7 @@ def _with_files(intake: Intake, files: Sequence[str], options: Options) -> tuple
     from jobtree.api.core import Node
     from jobtree.cli import manifests, submit
 
-    found = manifests.read(files, options.namespace)
+    found = manifests.read(files, manifests.Place(options.namespace, intake.namespace))
     items = [each.item for each in found if not isinstance(each.item, Node)]
     if not items:
         return intake, []

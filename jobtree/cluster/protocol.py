@@ -5,13 +5,14 @@ patch is a JSON merge patch (RFC 7386), which a file and an API server apply ali
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from jobtree.api import Time
 from jobtree.api.meta import name_of
-from jobtree.world.intake import Intake
+from jobtree.world.intake import Intake, Key, Notice
 
 
 class Ref(msgspec.Struct, frozen=True):
@@ -53,11 +54,30 @@ class Cluster(Protocol):
 
     at: Time
 
-    def read(self) -> Intake:
-        """Everything a cycle needs, listed consistently. Raises Refusal when it cannot be read whole."""
+    @property
+    def namespace(self) -> str:
+        """The namespace of who names none."""
+
+    @property
+    def runs_pods(self) -> bool:
+        """Whether what starts needs Pod objects; a file's kubelets obey without."""
+
+    @property
+    def left_out(self) -> Sequence[Notice]:
+        """What the last `write` could not do for a reason of that object's alone."""
+
+    def read(self, without: Key | None = None) -> Intake:
+        """Everything a cycle needs, listed consistently. Raises Refusal when it cannot be read whole.
+
+        ``without``: an object that counts as not there, such as a broken Policy that is to be replaced.
+        """
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
         """Apply ``writes`` on top of ``revision``.
 
-        Raises Refusal, with nothing written, when the state has moved on.
+        Raises Refusal when the state has moved on: a file then is as it was; on a live cluster what comes before the
+        object in question is done.
         """
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Keeps others from writing until the end: every writer of a file, the planners of a live cluster."""

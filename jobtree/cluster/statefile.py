@@ -13,7 +13,7 @@ from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
 from jobtree.world.collector import collector_paused
-from jobtree.world.intake import Intake, Key, Known, intake, is_read
+from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
 
 
 class _Read(NamedTuple):
@@ -41,6 +41,17 @@ class StateFile:
         self._held = 0
         self._last: _Read | None = None
         self._known = Known()
+        self.left_out: Sequence[Notice] = ()
+
+    @property
+    def namespace(self) -> str:
+        """Of who names none: `default`."""
+        return "default"
+
+    @property
+    def runs_pods(self) -> bool:
+        """False: a file's kubelets obey at once, and no Pod document is written (spec §10)."""
+        return False
 
     def read(self, without: Key | None = None) -> Intake:
         """Everything in the file, at one revision: files are replaced in one step, so no lock is needed.

@@ -109,10 +109,12 @@ class Intake:
     """Everything that a cycle reads. Each tuple is sorted by namespace and name, whatever order the objects came in.
 
     ``revision`` identifies the state that was read; ``quarantined`` are objects that cannot be used (absent from the
-    other fields but ``unread``, open Leases among them), ``warnings`` are about objects that are used.
+    other fields but ``unread``, open Leases among them), ``warnings`` are about objects that are used. ``namespace`` is
+    that of who reads and names none.
     """
 
     revision: str
+    namespace: str = "default"
     nodes: tuple[Node, ...] = ()
     pods: tuple[Pod, ...] = ()
     budgets: tuple[Budget, ...] = ()

@@ -5,13 +5,14 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from jobtree.api import LABEL_RUN, Budget, Lease
+from jobtree.api import LABEL_CYCLE, LABEL_RUN, Budget, Lease, Time
 from jobtree.api.budget import Envelope
-from jobtree.api.core import Node, Pod
+from jobtree.api.core import Node, Pod, PodCondition
 from jobtree.api.lease import Segment
 from jobtree.api.policy import PolicySpec
 from jobtree.api.scalars import milli, milli_gpu_seconds
 from jobtree.world import needs, schema
+from jobtree.world.annotations import time_or_none
 from jobtree.world.balances import Account
 from jobtree.world.columns import table
 from jobtree.world.intake import Notice
@@ -84,14 +85,41 @@ def pods(found: Sequence[Pod], policy: PolicySpec) -> pa.Table:
             "node": [pod.spec.node_name or None for pod in kept],
             "run": [pod.metadata.labels.get(LABEL_RUN) for pod in kept],
             "controller": [_controller(pod) for pod in kept],
-            "begun": [pod.status.start_time or pod.metadata.creation_timestamp for pod in kept],
+            "begun": [_begun(pod) for pod in kept],
             "phase": [pod.status.phase for pod in kept],
             "deleting": [pod.metadata.deletion_timestamp is not None for pod in kept],
+            "stuck": [maybe(lambda each: each.last_transition_time, _stuck(pod)) for pod in kept],
+            "evicted": [_evicted(pod) is not None for pod in kept],
+            "said": [maybe(lambda each: each.message or each.reason, _stuck(pod) or _evicted(pod)) for pod in kept],
             "gpus": [need.gpus for need in asked],
             "cpu_milli": [need.cpu_milli for need in asked],
             "memory": [need.memory for need in asked],
         },
     )
+
+
+def _begun(pod: Pod) -> Time | None:
+    """When its life began: that of the lease which it was made for, where a cycle made it, so that the clocks of
+    kubelets do not matter; else when it started, or was created.
+    """
+    cycle = pod.metadata.labels.get(LABEL_CYCLE, "")
+    told = "{}-{}-{}T{}:{}:{}Z".format(*(cycle[a:b] for a, b in ((0, 4), (4, 6), (6, 8), (9, 11), (11, 13), (13, 15))))
+    return maybe(time_or_none, told) or pod.status.start_time or pod.metadata.creation_timestamp
+
+
+def _stuck(pod: Pod) -> PodCondition | None:
+    """That a run's pod finds no node. Of others nobody asks, and what is said of them changes all the time."""
+    bound = pod.spec.node_name or LABEL_RUN not in pod.metadata.labels
+    return None if bound else _condition(pod, "PodScheduled", "False")
+
+
+def _evicted(pod: Pod) -> PodCondition | None:
+    own = LABEL_RUN in pod.metadata.labels and pod.status.phase != "Succeeded"
+    return _condition(pod, "DisruptionTarget", "True") if own else None
+
+
+def _condition(pod: Pod, kind: str, status: str) -> PodCondition | None:
+    return next((each for each in pod.status.conditions if (each.type, each.status) == (kind, status)), None)
 
 
 def _controller(pod: Pod) -> str | None:

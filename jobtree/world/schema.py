@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
 
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -55,6 +55,9 @@ PODS: Final = pa.schema(
         ("begun", _time),  # status.startTime, else its creation
         ("phase", _code),
         ("deleting", pa.bool_()),
+        ("stuck", _time),  # of a run's pod: since when kube-scheduler finds no node for it; null = it does not say so
+        ("evicted", pa.bool_()),  # of a run's pod: something took it off its node (condition DisruptionTarget)
+        ("said", _text),  # why, in the words of who says so
         ("gpus", _count),
         ("cpu_milli", _count),
         ("memory", _count),  # bytes

@@ -227,7 +227,8 @@ def test_pods_of_many_lives_are_read_as_slowly_counted(
 ) -> None:
     leases = [lease(str(i), *each, pod=pod) for i, each in enumerate(held)]
     given_pods = [
-        rule.PodRow("d", node or "", "r", controller, begun, phase, 1, 0, 0) for node, begun, phase, controller in told
+        rule.PodRow("d", node or "", "r", controller, begun, phase, False, None, False, "", 1, 0, 0)
+        for node, begun, phase, controller in told
     ]
     run = RUNS[pod]
     lives, serving = rule.serving(given_pods, {run.key: run}, {run.key: leases})
@@ -249,3 +250,53 @@ def test_pods_of_many_lives_are_read_as_slowly_counted(
     failed = sum(phase == "Failed" for _, phase in speak)
     expected = rule.Report(failed, max(len(speak), wanted.total()), whole) if speak else None
     assert found == expected
+
+
+def condition(kind: str, status: str, at: str, **more: str) -> Document:
+    return {"conditions": [{"type": kind, "status": status, "lastTransitionTime": moment(at), **more}]}
+
+
+def placeless(at: str) -> Document:
+    pod = own("r", "r-0", None, "Pending", at)
+    return doc.merge(pod, {"status": condition("PodScheduled", "False", at, message="0/2 nodes are available.")})
+
+
+@pytest.mark.parametrize(("requeue", "phase"), [(True, "Running"), (False, "Failed")])
+def test_a_gang_whose_pod_finds_no_node_for_10_minutes_gives_up_its_leases(requeue: bool, phase: str) -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 8).run("r", 8, runtime={"requeue": requeue})
+    world.cycle()
+    world.add(placeless("+1m"))
+
+    assert ends(world.cycle("+10m")) == [None]
+    cycle = world.cycle("+11m")
+
+    assert cycle.phases == {"r": phase}
+    assert sorted(map(str, ends(cycle))) == ["Failed", *(["None"] if requeue else [])]
+    if not requeue:
+        assert cycle.condition("r", "Failed")["message"] == "No node for a pod for 10m: 0/2 nodes are available."
+
+
+def test_an_evicted_pod_has_not_failed_by_itself() -> None:
+    pod = doc.merge(
+        own("r", "r-0", "a01", "Failed", "+1m"),
+        {"status": condition("DisruptionTarget", "True", "+2m", message="Eviction API: evicting")},
+    )
+    cycle = checkpointed().add(pod).cycle("+3m")
+
+    assert sorted(map(str, ends(cycle))) == ["Failed", "None"]
+    assert cycle.phases == {"r": "Running"}
+
+
+def test_a_pod_that_is_deleted_by_a_hand_says_nothing() -> None:
+    pod = own("r", "r-0", "a01", "Failed", "+1m", deletionTimestamp=moment("+2m"))
+    assert ends(checkpointed().add(pod).cycle("+3m")) == [None]
+
+
+def test_slots_of_pods_that_are_still_there_are_not_given_away() -> None:
+    world = World().domain("A", nodes=1).budget("org:a", 16).run("old", 8)
+    world.cycle()
+    world.add(own("old", "old-0", "a01", "Running", "+1m", gpus=8)).run("new", 8)
+    world.edit("Run", "old", spec={"state": "Cancelled"})
+
+    assert world.cycle("+2m").phases == {"old": "Failed", "new": "Pending"}
+    assert world.delete("Pod", "old-0").cycle("+3m").phases == {"old": "Failed", "new": "Running"}

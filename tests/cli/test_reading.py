@@ -263,10 +263,11 @@ def test_a_deficit_of_one_gpu_is_one_gpu() -> None:
     assert said.splitlines()[0] == "deficit: 1 GPU in domain=d1"
 
 
-def test_without_a_state_file_there_is_no_cluster_yet() -> None:
+def test_without_a_state_file_the_cluster_is_the_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert kubectl_runs("state").refused() == (
-        "error: no cluster is named: this version works on state files only, so say `kubectl runs --state FILE ...`, "
-        "or set KUBECTL_RUNS_STATE=FILE"
+        f"error: no cluster is named: KUBECONFIG names {tmp_path / 'none'}, which is not there; "
+        "name a file with --state FILE, or set KUBECONFIG"
     )
 
 

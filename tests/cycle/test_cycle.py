@@ -513,9 +513,13 @@ def test_a_file_that_cannot_be_read_stops_the_cycle(tmp_path: Path) -> None:
     broken.write_text("a: [")
     said = jobtree("--state", broken, "cycle", "--at", T0).refused()
     assert said.startswith(f"error: {broken}: line ")
-    assert jobtree("cycle", "--at", T0).refused() == (
-        "error: no cluster is named: this version works on state files only, so say `jobtree --state FILE ...`, "
-        "or set JOBTREE_STATE=FILE"
+
+
+def test_the_time_of_a_live_cluster_is_its_own() -> None:
+    said = jobtree("cycle", "--at", T0, "--lake", "none")
+    assert (said.code, said.err.splitlines()[-1]) == (
+        2,
+        "jobtree cycle: error: --at goes with --state FILE: the time of a live cluster is its own",
     )
 
 

@@ -17,10 +17,15 @@ from tests.kube.bench.kube import Kube
 @contextmanager
 def _bench(*, thin: bool) -> Iterator[Kube]:
     found = build.find()
-    if missing := [name for name in build.COMMANDS if name not in found]:
+    needed = processes.THIN if thin else build.COMMANDS
+    if missing := [name for name in needed if name not in found]:
         pytest.skip(f"no {', '.join(missing)}: `make kube` builds the tests' Kubernetes once, in 5 to 10 minutes")
     with processes.running(found, thin=thin) as running:
-        yield Kube(running)
+        kube = Kube(running)
+        try:
+            yield kube
+        finally:
+            kube.close()
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,7 @@ FLAGS = (
     "-ldflags",
     f"-s -w -X {_VERSION}.gitVersion={KUBERNETES} -X {_VERSION}.gitMajor={_MAJOR} -X {_VERSION}.gitMinor={_MINOR}",
 )
+_SOURCES = ("go.mod", "go.sum", "tools.go")
 # In this order: the longest first, so that what it compiles for all is there and the progress is honest.
 COMMANDS = {
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -51,7 +52,7 @@ def key() -> str:
     The compiler's version is not in it: whichever Go is new enough builds the same Kubernetes, and who has the commands
     needs no Go at all.
     """
-    parts = [(MODULE / name).read_bytes() for name in ("go.mod", "go.sum", "tools.go")]
+    parts = [(MODULE / name).read_bytes() for name in _SOURCES]
     parts += [repr((FLAGS, sorted(COMMANDS.items()), platform.system(), platform.machine())).encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
@@ -84,24 +85,35 @@ def build() -> None:
             return
         go, begun = _go(), cache() / f"{key()}.building"
         begun.mkdir(exist_ok=True)
+        module = _module()
         minutes = time.monotonic()
         for number, name in enumerate(missing, start=1):
             _say(f"[{number}/{len(missing)}] {name}" + (" (the longest: minutes)" if name == "kube-apiserver" else ""))
             if not (begun / name).exists():
-                _compile(go, COMMANDS[name], begun / name)
+                _compile(go, module, COMMANDS[name], begun / name)
         kept = cache() / key()
         for file in kept.glob("*"):  # built earlier, when another command was found elsewhere
             file.rename(begun / file.name)
         shutil.rmtree(kept, ignore_errors=True)
         begun.rename(kept)
+        shutil.rmtree(module)
         shutil.rmtree(cache() / "go-build")  # 3.7 GB that nothing needs any more
         _say(f"{len(missing)} commands in {kept}, {(time.monotonic() - minutes) / 60:.1f} min")
 
 
-def _compile(go: str, package: str, target: Path) -> None:
+def _module() -> Path:
+    """A copy of the module: its folder may come and go while it is built, as branches are changed."""
+    module = cache() / f"{key()}.module"
+    module.mkdir(exist_ok=True)
+    for name in _SOURCES:
+        shutil.copy(MODULE / name, module)
+    return module
+
+
+def _compile(go: str, module: Path, package: str, target: Path) -> None:
     scratch = target.with_suffix(".new")
     command = [go, "build", *FLAGS, "-o", str(scratch), package]
-    subprocess.run(command, cwd=MODULE, env=_environment(), check=True)
+    subprocess.run(command, cwd=module, env=_environment(), check=True)
     scratch.rename(target)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import urllib3
 import yaml
 from kubernetes import client
 from kubernetes.client import ApiClient, ApiException, CoreV1Api
@@ -26,14 +27,16 @@ _SWEPT: Final = (
     *((API_VERSION, kind) for kind in KINDS), ("v1", "Node"),
 )  # fmt: skip
 """Kinds of which `Kube.reset` leaves nothing, in this order."""
+_SYSTEM: Final = frozenset({"kube-system", "kube-node-lease"})
 _KEPT: Final = frozenset({"kube-root-ca.crt", "kubernetes", "extension-apiserver-authentication"})
 
 
 @dataclass
 class Kube:
-    """A running bench with all CRDs. ``admin``: a client that may do everything."""
+    """A running bench with all CRDs. ``admin``: a client that may do everything; ``closing``: what `close` closes."""
 
     processes: Processes
+    closing: list[Any] = field(default_factory=list)
     _made: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -52,8 +55,12 @@ class Kube:
         configuration = client.Configuration()
         configuration.host, configuration.ssl_ca_cert = self.url, str(self.processes.ca)
         configuration.api_key = {"authorization": f"Bearer {token}"}
-        configuration.retries = False
-        return ApiClient(configuration)
+        configuration.retries = urllib3.Retry(
+            total=8, backoff_factor=0.1, status_forcelist=(429, 503), allowed_methods=None, raise_on_status=False
+        )  # a server that has just begun is busy for a while
+        made = ApiClient(configuration)
+        self.closing.append(made)
+        return made
 
     def kubeconfig(self, token: str = "admin", *, server: str = "", namespace: str = "default") -> Path:
         """A kubeconfig file for this bearer token; ``server``: a proxy before the API server."""
@@ -159,6 +166,12 @@ class Kube:
                 crds.create_custom_resource_definition(yaml.safe_load(text))
         self.until(lambda: all(map(_is_established, crds.list_custom_resource_definition().items)))
 
+    def close(self) -> None:
+        """Closes all clients that were made."""
+        for each in self.closing:
+            each.close()
+        self.closing.clear()
+
     def reset(self) -> None:
         """Leaves an empty cluster: finalizers are taken off, pods killed without grace. Namespaces stay."""
         for made in reversed(self._made):
@@ -222,7 +235,7 @@ def _where(kind: str, namespace: str) -> dict[str, str]:
 def _is_swept(kind: str, item: Object) -> bool:
     meta = item["metadata"]
     token = kind == "Secret" and item.get("type", "").startswith("kubernetes.io/service-account")
-    return meta["name"] not in _KEPT and not token and meta.get("namespace") != "kube-system"
+    return meta["name"] not in _KEPT and not token and meta.get("namespace") not in _SYSTEM
 
 
 def _is_established(crd: Any) -> bool:

@@ -36,6 +36,8 @@ USERS: Final = {
 }
 """Tokens, each with its user and group; alice and bob are people without any right."""
 
+THIN: Final = ("kube-apiserver", "etcd")
+"""The commands of a bench without controllers, scheduler and kubelets."""
 _CONTROLLERS: Final = (
     "serviceaccount serviceaccount-token namespace garbage-collector pod-garbage-collector node-lifecycle "
     "taint-eviction job cronjob ttl-after-finished disruption endpointslice"

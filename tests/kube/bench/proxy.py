@@ -76,6 +76,7 @@ def proxy(upstream: str, ca: Path) -> Iterator[Proxy]:
     context = ssl.create_default_context(cafile=str(ca))
     host = urlsplit(upstream).netloc
     local = threading.local()
+    connections: list[http.client.HTTPSConnection] = []
     made: list[Proxy] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -104,6 +105,7 @@ def proxy(upstream: str, ca: Path) -> Iterator[Proxy]:
             for fresh in (False, True):
                 if fresh or not hasattr(local, "connection"):
                     local.connection = http.client.HTTPSConnection(host, context=context, timeout=60)
+                    connections.append(local.connection)
                 try:
                     local.connection.request(self.command, self.path, body or None, headers)
                     got = local.connection.getresponse()
@@ -156,3 +158,5 @@ def proxy(upstream: str, ca: Path) -> Iterator[Proxy]:
     finally:
         server.shutdown()
         server.server_close()
+        for each in connections:
+            each.close()

@@ -1,0 +1,177 @@
+"""The pods that open leases want, and the writes that make it so on a live cluster (spec §7, §8).
+
+Nothing is remembered: each cycle compares the pods that the leases open after it want with those that are there. A pod
+that is missing is made, one whose lease is closed is deleted. A pod is one chunk of a group on a node, or
+``gpusPerPod`` of it; its *life* is the cycle that opened the lease, and stands in its name, so a pod of a life that is
+over is another.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from exporters.nodelist import natural
+from exporters.podspec import ANNOTATION_NODE, LABEL_GROUP, LABEL_RANK, Member, manifest, service, service_name
+from jobtree.api import LABEL_CYCLE, LABEL_RUN, Lease
+from jobtree.api.core import Pod
+from jobtree.api.lease import FINALIZER
+from jobtree.api.policy import PolicySpec
+from jobtree.api.run import Run, RunStatus
+from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.intake import Intake
+from jobtree.world.plan import Plan
+
+RunKey = tuple[str, str]
+OVER: Final = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that hold nothing any more."""
+
+
+@dataclass
+class PodWrites:
+    """What a plan means for pods, by its place in the order of spec §8."""
+
+    before: list[Write] = field(default_factory=list)  # finalizers of Runs that begin to hold something, pods that go
+    made: list[Write] = field(default_factory=list)  # once their leases are there
+    after: list[Write] = field(default_factory=list)  # finalizers of Runs that hold nothing any more
+
+
+class _Place(NamedTuple):
+    """Where one pod is to be: all that tells it from its neighbours but the rank."""
+
+    group: int
+    node: str
+    gpus: int
+    cycle: str
+
+
+def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
+    """The writes that give the leases open after ``plan`` their pods, and no others."""
+    closed = {(each.namespace, each.name) for each in plan.closures}
+    leases = {(each.namespace, each.name): each for each in (*plan.leases, *intake.leases)}
+    held: dict[RunKey, list[Lease]] = defaultdict(list)
+    for name, lease in leases.items():
+        if not lease.status.closed and name not in closed:
+            held[lease.run_key].append(lease)
+    statuses = {(each.namespace, each.name): each.status for each in plan.runs}
+    there = _own_pods(intake)
+    writes = PodWrites()
+    for run in intake.runs:
+        key = (run.namespace, run.name)
+        wanted = _places(run, held[key], statuses.get(key, run.status))
+        _finalizer(run, bool(held[key]), writes)
+        present = there.pop(key, [])
+        kept, gone = _matched(wanted, present)
+        writes.before += [_delete(pod) for pod in gone]
+        members = _members(wanted, kept)
+        if members:
+            total = len(wanted)
+            writes.made.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
+            writes.made += [_create(run, member, total, policy) for member in members]
+    writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in OVER]
+    return writes
+
+
+def is_own(pod: Pod, run: Run) -> bool:
+    """Whether a pod is the run's: its label says so, and its controller is that very object."""
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    return pod.metadata.labels.get(LABEL_RUN) == run.name and owner is not None and owner.uid == run.metadata.uid
+
+
+def _own_pods(intake: Intake) -> dict[RunKey, list[Pod]]:
+    runs = {(run.namespace, run.name): run for run in intake.runs}
+    found: dict[RunKey, list[Pod]] = defaultdict(list)
+    for pod in intake.pods:
+        name = pod.metadata.labels.get(LABEL_RUN)
+        key = (pod.metadata.namespace or "default", name or "")
+        if name and (run := runs.get(key)) is not None and is_own(pod, run):
+            found[key].append(pod)
+    return found
+
+
+def _places(run: Run, leases: Iterable[Lease], status: RunStatus) -> list[_Place]:
+    """The pods that a run is to have, by group and node."""
+    if run.spec.resources.is_cpu:
+        running = status.phase == "Running"
+        return [_Place(0, "", 0, "") for _ in range(run.spec.resources.pods or 0)] if running else []
+    slots: dict[tuple[int, str], int] = defaultdict(int)
+    cycles: dict[tuple[int, str], str] = {}
+    for lease in leases:
+        if lease.spec.slice.role == "Active":
+            place = (lease.spec.group, lease.spec.node)
+            slots[place] += len(lease.spec.slice.nodes)
+            cycles[place] = min(cycles.get(place, lease.spec.cycle), lease.spec.cycle)
+    size = run.spec.resources.gpus_per_pod
+    found = []
+    for group, node in sorted(slots, key=lambda place: (place[0], natural(place[1]))):
+        gpus, cycle = slots[group, node], cycles[group, node]
+        found += [_Place(group, node, size or gpus, cycle) for _ in range(gpus // size if size else 1)]
+    return found
+
+
+def _matched(wanted: list[_Place], present: list[Pod]) -> tuple[list[tuple[_Place, Pod]], list[Pod]]:
+    """Which pods stand where one is wanted, and those that are to go: of lives that are over, or more than wanted.
+
+    A pod that is over stays where its life goes on: that it succeeded is to be seen.
+    """
+    left: dict[tuple[int, str], list[_Place]] = defaultdict(list)
+    for each in wanted:
+        left[each.group, each.cycle].append(each)
+    kept: list[tuple[_Place, Pod]] = []
+    gone: list[Pod] = []
+    for pod in sorted(present, key=lambda pod: natural(pod.metadata.name)):
+        labels = pod.metadata.labels
+        choices = left.get((int(labels.get(LABEL_GROUP, "0")), labels.get(LABEL_CYCLE, "")), [])
+        place = next((each for each in choices if not each.node or each.node == _pinned(pod)), None)
+        if place is not None:
+            choices.remove(place)
+            kept.append((place, pod))
+        elif pod.status.phase not in OVER or wanted:
+            gone.append(pod)
+    return kept, [pod for pod in gone if pod.metadata.deletion_timestamp is None]
+
+
+def _pinned(pod: Pod) -> str:
+    """The node that a pod was made for."""
+    return pod.spec.node_name or pod.metadata.annotations.get(ANNOTATION_NODE, "")
+
+
+def _members(wanted: list[_Place], kept: list[tuple[_Place, Pod]]) -> list[Member]:
+    """The pods that are missing, each with the rank that its group has free: what is there keeps its own."""
+    first: dict[int, int] = {}
+    for rank, place in enumerate(wanted):
+        first.setdefault(place.group, rank)
+    count = {group: sum(place.group == group for place in wanted) for group in first}
+    taken = {int(pod.metadata.labels.get(LABEL_RANK, "-1")) for _, pod in kept}
+    free = {g: [rank for rank in range(first[g], first[g] + count[g]) if rank not in taken] for g in first}
+    missing = list(wanted)
+    for place, _ in kept:
+        missing.remove(place)
+    return [Member(free[place.group].pop(0), place.group, place.node, place.gpus, place.cycle) for place in missing]
+
+
+def _finalizer(run: Run, holds: bool, writes: PodWrites) -> None:
+    """A Run cannot go while leases of it are open: they are closed first (spec §7)."""
+    ref, there = Ref("Run", run.namespace, run.name), run.metadata.finalizers
+    if holds and FINALIZER not in there and run.metadata.deletion_timestamp is None:
+        writes.before.append(Write("patch", ref, {"metadata": {"finalizers": [*there, FINALIZER]}}))
+    if not holds and FINALIZER in there:
+        left = [each for each in there if each != FINALIZER]
+        writes.after.append(Write("patch", ref, {"metadata": {"finalizers": left}}))
+
+
+def _create(run: Run, member: Member, total: int, policy: PolicySpec) -> Write:
+    body = manifest(run, member, total, policy)
+    return Write("create", Ref("Pod", run.namespace, body["metadata"]["name"]), body)
+
+
+def _delete(pod: Pod) -> Write:
+    return Write("delete", Ref("Pod", pod.metadata.namespace or "default", pod.metadata.name))
+
+
+def ranks(pods: Iterable[Pod]) -> Iterator[tuple[int, Pod]]:
+    """Pods with their ranks, in their order."""
+    known = [(int(pod.metadata.labels[LABEL_RANK]), pod) for pod in pods if LABEL_RANK in pod.metadata.labels]
+    yield from sorted(known, key=lambda each: (each[0], each[1].metadata.name))

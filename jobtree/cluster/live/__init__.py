@@ -1,0 +1,21 @@
+"""A live cluster behind `protocol.Cluster`: one consistent read, writes in order, a lock for planners."""
+
+from jobtree.api import Refusal
+from jobtree.cluster.protocol import Cluster
+from jobtree.world import seen
+
+
+def connect(context: str | None, at: int, *, planning: bool = False) -> Cluster:
+    """The cluster that kubectl would use, at Unix second ``at``; ``context``: another than the current one.
+
+    With ``planning`` its `hold` takes the planners' lock. Raises Refusal.
+    """
+    try:
+        from jobtree.cluster.live import client, cluster, lock
+    except ModuleNotFoundError as error:
+        raise Refusal(
+            f"a live cluster needs {error.name}, which is missing; install the wheel with [live], or name a file with "
+            "--state FILE"
+        ) from None
+    api = client.connect(context)
+    return cluster.LiveCluster(api, at, lock.Lock(api, seen.NAMESPACE) if planning else None)

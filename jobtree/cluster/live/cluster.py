@@ -1,0 +1,88 @@
+"""A live cluster as `protocol.Cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from jobtree.api import Refusal, Time
+from jobtree.cluster.live import lists
+from jobtree.cluster.live.client import Api
+from jobtree.cluster.live.lists import Stamp
+from jobtree.cluster.live.lock import Lock
+from jobtree.cluster.live.writing import Writer
+from jobtree.cluster.protocol import Write
+from jobtree.world import seen
+from jobtree.world.collector import collector_paused
+from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
+
+READ: Final = (
+    ("Plan", ""), ("Policy", ""), ("Budget", ""), ("Run", ""), ("Lease", ""), ("Reservation", ""), ("Node", ""),
+    ("Pod", ""), ("ConfigMap", seen.NAMESPACE),
+)  # fmt: skip
+"""What is listed, with the namespace where not all are."""
+
+
+class LiveCluster:
+    """The cluster behind ``api`` at Unix second ``at``; ``lock``: of a planner, which `hold` takes.
+
+    People hold nothing: what they write is checked against what they read, object by object.
+    """
+
+    def __init__(self, api: Api, at: int, lock: Lock | None = None) -> None:
+        self.api = api
+        self.at = Time(at)
+        self._lock = lock
+        self._held = 0
+        self._stamps: dict[Key, Stamp] = {}
+        self._revision = ""
+        self._known = Known()
+        self.left_out: Sequence[Notice] = ()
+
+    @property
+    def namespace(self) -> str:
+        """Of who names none: that of the kubeconfig's context."""
+        return self.api.namespace
+
+    @property
+    def runs_pods(self) -> bool:
+        """True: kubelets run what Pod objects say."""
+        return True
+
+    def read(self, without: Key | None = None) -> Intake:
+        """Everything at one revision. Raises Refusal where that cannot be had whole."""
+        with collector_paused():
+            found = lists.read(self.api, READ)
+            self._stamps, self._revision = found.stamps, found.revision
+            objects = [each for each in found.objects if is_read(each[0]) and each[0] != without]
+            read = intake(objects, found.revision, self._known, self.at)
+            return replace(read, namespace=self.namespace)
+
+    def write(self, writes: Sequence[Write], revision: str) -> None:
+        """Applies the writes, in order, on top of what was read last.
+
+        Raises Refusal where one cannot be done; those before it are, and a Plan that was begun is finished by the next
+        cycle (spec §8). ``left_out`` names pods that the server did not take.
+        """
+        if revision != self._revision:
+            raise Refusal("the cluster was read again since this was decided; run the command again")
+        writer = Writer(self.api, self._stamps)
+        try:
+            writer.all(writes)
+        finally:
+            self.left_out = writer.left_out
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keeps other planners away until the end, where this is one."""
+        if self._lock is not None and not self._held:
+            self._lock.take()
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if self._lock is not None and not self._held:
+                self._lock.give()

@@ -1,0 +1,151 @@
+"""Everything at one revision: each kind is listed in pages, all of them exactly as they were at one point of time.
+
+The point is what the API server had when reading began; etcd numbers the changes of all kinds in one row, so lists of
+different kinds at the same number are one snapshot. A list that cannot be had at it is read again at a newer one, all
+kinds with it; what is still not whole then is refused. Nothing is planned from a partial or stale view (spec §8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jobtree.api import Refusal, dec_hook, enc_hook
+from jobtree.api.core import Pod
+from jobtree.cluster.live.client import Api, ApiError, refusal_of
+from jobtree.cluster.live.paths import RESOURCES_OF, collection
+from jobtree.world.intake import Key
+
+PAGE: Final = 2_000
+"""Objects a page: with nodes of 5 KB that is 10 MB, a quarter of a second."""
+TRIES: Final = 3
+"""How often everything is read anew where the server has forgotten the revision meanwhile."""
+_AT_ONCE: Final = 4
+_GONE: Final = frozenset({410, 504})
+"""The revision was compacted, or a server that answers has not come to it."""
+
+
+class Stamp(NamedTuple):
+    """Which state of an object was read. ``generation`` counts the changes of its spec, where its kind does."""
+
+    version: str
+    uid: str
+    generation: int
+    finalizers: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    """Objects as (key, JSON), which state of each that is, and the revision that they were read at."""
+
+    objects: list[tuple[Key, bytes | msgspec.Raw]]
+    stamps: dict[Key, Stamp]
+    revision: str
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta
+    items: list[msgspec.Raw] = []
+
+
+class _Name(msgspec.Struct, rename="camel"):
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+    generation: int = 0
+    finalizers: tuple[str, ...] = ()
+
+
+class _Head(msgspec.Struct):
+    metadata: _Name
+
+
+class _Item(NamedTuple):
+    key: Key
+    raw: bytes | msgspec.Raw
+    stamp: Stamp
+
+
+_PAGE: Final = msgspec.json.Decoder(_Page)
+_HEAD: Final = msgspec.json.Decoder(_Head)
+_POD: Final = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
+
+
+class _Moved(Exception):  # noqa: N818 no error but news
+    """The revision can no longer be had."""
+
+
+def read(api: Api, kinds: Sequence[tuple[str, str]]) -> Found:
+    """All objects of ``kinds``: (kind, namespace or empty for all). Raises Refusal where they cannot be had whole."""
+    for _ in range(TRIES):
+        revision = _newest(api, *kinds[0])
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                listed = [pool.submit(_listed, api, *each, revision) for each in kinds]
+            lists = [each.result() for each in listed]
+        except _Moved:
+            continue
+        stamps = {each.key: each.stamp for found in lists for each in found}
+        return Found([(each.key, each.raw) for found in lists for each in found], stamps, revision)
+    raise Refusal(
+        f"the API server could not list everything as of one moment in {TRIES} tries; nothing is planned from a "
+        "partial view: try again"
+    )
+
+
+def _newest(api: Api, kind: str, namespace: str) -> str:
+    page = _page(api, kind, collection(kind, namespace), {"limit": 1})
+    if not page.metadata.resource_version:
+        raise Refusal(f"the API server's list of {RESOURCES_OF[kind].plural} says no revision")
+    return page.metadata.resource_version
+
+
+def _listed(api: Api, kind: str, namespace: str, revision: str) -> list[_Item]:
+    found: list[_Item] = []
+    query: dict[str, str | int] = {"resourceVersion": revision, "resourceVersionMatch": "Exact", "limit": PAGE}
+    while True:
+        page = _page(api, kind, collection(kind, namespace), query)
+        if page.metadata.resource_version != revision:
+            raise _Moved
+        found += _keyed(kind, page.items)
+        if not page.metadata.continue_:
+            return found
+        query = {"limit": PAGE, "continue": page.metadata.continue_}
+
+
+def _page(api: Api, kind: str, where: str, query: Mapping[str, str | int]) -> _Page:
+    try:
+        data = api.get(where, **query)
+    except ApiError as error:
+        if error.status in _GONE and len(query) > 1:
+            raise _Moved from None
+        raise refusal_of(error, f"{RESOURCES_OF[kind].plural} cannot be read") from None
+    try:
+        return _PAGE.decode(data)
+    except msgspec.DecodeError as error:
+        raise Refusal(f"the API server's list of {RESOURCES_OF[kind].plural} cannot be read: {error}") from None
+
+
+def _keyed(kind: str, items: Sequence[msgspec.Raw]) -> Iterator[_Item]:
+    group = RESOURCES_OF[kind].group
+    for raw in items:
+        meta = _HEAD.decode(raw).metadata
+        key = Key(group, kind, meta.namespace, meta.name)
+        stamp = Stamp(meta.resource_version, meta.uid, meta.generation, meta.finalizers)
+        yield _Item(key, _trimmed(raw) if kind == "Pod" else raw, stamp)
+
+
+def _trimmed(raw: msgspec.Raw) -> bytes | msgspec.Raw:
+    """A pod without what nobody reads: nine tenths of it, where a fleet has a hundred thousand of them."""
+    try:
+        return msgspec.json.encode(_POD.decode(raw), enc_hook=enc_hook)
+    except msgspec.DecodeError:
+        return raw  # it will be quarantined, with the sentence that says why

@@ -1,0 +1,44 @@
+"""Where objects lie on the API server."""
+
+from typing import Final, NamedTuple
+
+from jobtree.api import API_VERSION, GROUP, KINDS
+from jobtree.api.crds import RESOURCES
+from jobtree.cluster.protocol import Ref
+
+
+class Resource(NamedTuple):
+    """A kind as the API server has it: ``base`` is `/api/v1` or `/apis/GROUP/VERSION`."""
+
+    base: str
+    plural: str
+    namespaced: bool
+    group: str = ""
+    api_version: str = "v1"
+
+
+RESOURCES_OF: Final[dict[str, Resource]] = {
+    "Node": Resource("/api/v1", "nodes", namespaced=False),
+    "Pod": Resource("/api/v1", "pods", namespaced=True),
+    "Service": Resource("/api/v1", "services", namespaced=True),
+    "ConfigMap": Resource("/api/v1", "configmaps", namespaced=True),
+    "Secret": Resource("/api/v1", "secrets", namespaced=True),
+    **{
+        kind: Resource(f"/apis/{API_VERSION}", RESOURCES[kind].plural, struct.NAMESPACED, GROUP, API_VERSION)
+        for kind, struct in KINDS.items()
+    },
+}
+"""The kinds that are read or written, by name."""
+
+
+def collection(kind: str, namespace: str = "") -> str:
+    """The path of all objects of a kind, or of those in a namespace."""
+    resource = RESOURCES_OF[kind]
+    within = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
+    return f"{resource.base}{within}/{resource.plural}"
+
+
+def path(ref: Ref, subresource: str = "") -> str:
+    """The path of one object, or of a subresource of it."""
+    namespace = (ref.namespace or "default") if RESOURCES_OF[ref.kind].namespaced else ""
+    return f"{collection(ref.kind, namespace)}/{ref.name}" + (f"/{subresource}" if subresource else "")

@@ -1,0 +1,225 @@
+"""Writes as calls: in the order of spec §8, side by side where they may be, and twice without harm.
+
+A call may have worked although its answer was lost, so each is such that it can be repeated: a create that finds its
+own object, a patch that finds what it wants, a delete that finds nothing have done their work. What a stale read could
+harm (ledgers, balances, Plans, what people edit) is written under the resourceVersion that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from jobtree.api import Refusal
+from jobtree.cluster.live.client import Api, ApiError, refusal_of
+from jobtree.cluster.live.lists import Stamp
+from jobtree.cluster.live.paths import RESOURCES_OF, collection, path
+from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.intake import Key, Notice
+
+AT_ONCE: Final = 8
+"""Most writes at the same time: more bring nothing where etcd writes one after another."""
+MERGE: Final = "application/merge-patch+json"
+FAILING: Final = frozenset({401, 408, 429, *range(500, 600)})
+"""Answers that say something of the server, or of who asks, not of the object."""
+_ITS_OWN: Final = frozenset({"Pod", "Service"})
+_LEDGERS: Final = frozenset({"Lease", "Reservation", "Plan", "ConfigMap"})
+_GONE: Final = "it is gone; run the command again"
+_MAY_BE_GONE: Final = frozenset({"Run", "Budget"})
+"""Kinds that people delete; of what is gone nothing is to be said."""
+
+Object = dict[str, Any]
+
+
+class Writer:
+    """Carries out writes on top of the states in ``stamps``, which it brings up to date.
+
+    ``left_out``: pods that the server does not take, for a quota or a template that it does not like.
+    """
+
+    def __init__(self, api: Api, stamps: dict[Key, Stamp]) -> None:
+        self._api = api
+        self._stamps = stamps
+        self.left_out: list[Notice] = []
+
+    def all(self, writes: Sequence[Write]) -> None:
+        """Each step of `steps` is done before the next begins. Raises Refusal; what was not begun by then is not."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for step in steps(writes):
+                futures = [pool.submit(self._in_order, each) for each in step]
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                if failed := next((error for each in done if (error := each.exception()) is not None), None):
+                    pool.shutdown(cancel_futures=True)
+                    raise failed
+
+    def _in_order(self, writes: Iterable[Write]) -> None:
+        for write in writes:
+            self._one(write)
+
+    def _one(self, write: Write) -> None:
+        try:
+            getattr(self, f"_{write.verb}")(write)
+        except ApiError as error:
+            if error.status in FAILING:  # that is not the object's fault
+                raise refusal_of(error, f"{write.ref} could not be written") from None
+            self._refused(write, refusal_of(error, "it cannot be written").about(str(write.ref)))
+        except Refusal as refusal:
+            if not refusal.subject:
+                raise
+            self._refused(write, refusal)
+
+    def _refused(self, write: Write, refusal: Refusal) -> None:
+        """One run's pods are its own trouble: the rest of the plan is carried out."""
+        if write.ref.kind not in _ITS_OWN:
+            raise refusal
+        self.left_out.append(Notice(write.ref.kind, write.ref.namespace, write.ref.name, refusal.problem))
+
+    def _create(self, write: Write) -> None:
+        ref, body = write.ref, dict(write.body)
+        status = body.pop("status", None)
+        resource = RESOURCES_OF[ref.kind]
+        body |= {"apiVersion": resource.api_version, "kind": ref.kind}
+        body["metadata"] = {**body.get("metadata", {}), "name": ref.name}
+        if resource.namespaced:
+            body["metadata"]["namespace"] = ref.namespace or "default"
+        where = collection(ref.kind, ref.namespace or "default")
+        try:
+            stored = self._call("POST", where, ref, body)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            found = self._get(ref)
+            stored = self._call("POST", where, ref, body) if found is None else found
+            if not _holds(_identity(stored), _identity(body)):
+                raise Refusal("it is there already, and is another one", subject=str(ref)) from None
+        if status and not stored.get("status"):  # the server drops the status that comes with a create
+            self._call("PATCH", path(ref, "status"), ref, {"status": status})
+
+    def _patch(self, write: Write) -> None:
+        ref, body = write.ref, dict(write.body)
+        is_status = write.subresource == "status"
+        if is_status:
+            body = {"status": body.get("status")}
+        guarded = ref.kind in _LEDGERS or not is_status
+        where = path(ref, write.subresource)
+        try:
+            self._call("PATCH", where, ref, self._guarded(ref, body) if guarded else body)
+        except ApiError as error:
+            if error.status == 404 and is_status and ref.kind in _MAY_BE_GONE:
+                return
+            if error.status == 404:
+                raise Refusal(_GONE, subject=str(ref)) from None
+            if error.status != 409:
+                raise
+            self._again(ref, body, where)
+
+    def _again(self, ref: Ref, body: Object, where: str) -> None:
+        """A patch whose object is not as it was read: done already, or still possible, or refused."""
+        stored, known = self._get(ref), self._stamps.get(_key(ref))
+        if stored is None:
+            raise Refusal(_GONE, subject=str(ref))
+        if _holds(stored, body):
+            self._learn(ref, stored)
+            return
+        meta = stored["metadata"]
+        if known is not None and meta["resourceVersion"] == known.version:  # nothing has happened to it after all
+            self._call("PATCH", where, ref, self._guarded(ref, body))
+            return
+        now = (meta["uid"], meta.get("generation", 0), tuple(meta.get("finalizers", ())))
+        if known is None or "status" in body or not known.generation or now != known[1:]:
+            raise Refusal("it was changed by somebody else in the meantime; run the command again", subject=str(ref))
+        self._learn(ref, stored)  # only its status moved, and this patch says nothing of it
+        self._call("PATCH", where, ref, self._guarded(ref, body))
+
+    def _replace(self, write: Write) -> None:
+        stored = self._get(write.ref)
+        if stored is None:
+            self._create(write)
+            return
+        old = stored["metadata"]
+        meta = {**write.body.get("metadata", {}), "resourceVersion": old["resourceVersion"]}
+        for part in ("labels", "annotations"):
+            if joined := {**(old.get(part) or {}), **(meta.get(part) or {})}:
+                meta[part] = joined
+        if old.get("finalizers"):
+            meta["finalizers"] = old["finalizers"]
+        self._call("PUT", path(write.ref), write.ref, {**write.body, "metadata": meta})
+
+    def _delete(self, write: Write) -> None:
+        known = self._stamps.get(_key(write.ref))
+        body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", **write.body}
+        if known is not None:
+            body["preconditions"] = {"uid": known.uid}
+        try:
+            self._api.call("DELETE", path(write.ref), body)
+        except ApiError as error:
+            if error.status == 409:  # another one has the name by now; the one that was meant is gone
+                return
+            if error.status != 404:
+                raise
+
+    def _guarded(self, ref: Ref, body: Object) -> Object:
+        known = self._stamps.get(_key(ref))
+        if known is None:
+            return body
+        return {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": known.version}}
+
+    def _get(self, ref: Ref) -> Object | None:
+        try:
+            found: Object = msgspec.json.decode(self._api.get(path(ref)))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+    def _call(self, method: str, where: str, ref: Ref, body: Object) -> Object:
+        kind = MERGE if method == "PATCH" else "application/json"
+        stored: Object = msgspec.json.decode(self._api.call(method, where, body, kind=kind))
+        self._learn(ref, stored)
+        return stored
+
+    def _learn(self, ref: Ref, stored: Object) -> None:
+        meta = stored["metadata"]
+        finalizers = tuple(meta.get("finalizers", ()))
+        stamp = Stamp(meta["resourceVersion"], meta["uid"], meta.get("generation", 0), finalizers)
+        self._stamps[_key(ref)] = stamp
+
+
+def steps(writes: Iterable[Write]) -> Iterator[list[list[Write]]]:
+    """Writes that may be done side by side: neighbours of one kind, all creates or none, by object.
+
+    What concerns one object stays in its order; so do closures before creations, and those before statuses.
+    """
+    for _, together in groupby(writes, key=lambda each: (each.ref.kind, each.verb == "create")):
+        of_each: dict[Ref, list[Write]] = {}
+        for write in together:
+            of_each.setdefault(write.ref, []).append(write)
+        yield list(of_each.values())
+
+
+def _key(ref: Ref) -> Key:
+    resource = RESOURCES_OF[ref.kind]
+    return Key(resource.group, ref.kind, (ref.namespace or "default") if resource.namespaced else "", ref.name)
+
+
+def _identity(item: Mapping[str, Any]) -> Object:
+    """What makes two objects of one name the same: all but the status, and the server's own metadata."""
+    meta = item.get("metadata", {})
+    kept = {part: meta[part] for part in ("labels", "annotations", "ownerReferences") if part in meta}
+    return {"metadata": kept, **{key: value for key, value in item.items() if key in {"spec", "data"}}}
+
+
+def _holds(stored: Any, wanted: Any) -> bool:
+    """Whether an object says all that is wanted, and nothing where None is: what a server adds does not matter."""
+    if isinstance(wanted, Mapping):
+        if not isinstance(stored, Mapping):
+            return all(value is None for value in wanted.values())
+        return all(_holds(stored.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list | tuple) and isinstance(stored, list):
+        return len(stored) >= len(wanted) and all(map(_holds, stored, wanted))
+    return bool(stored == wanted)

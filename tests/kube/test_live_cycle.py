@@ -1,0 +1,110 @@
+"""Cycles on a real cluster: what is submitted runs in pods on the nodes that were chosen, and ends as they end."""
+
+from pathlib import Path
+
+import pytest
+
+from jobtree.api import API_VERSION
+from jobtree.api.lease import FINALIZER
+from tests.kube.bench.kube import Kube, names
+from tests.kube.live import Live, budget, open_leases, run
+
+
+@pytest.fixture
+def live(kube: Kube, tmp_path: Path) -> Live:
+    return Live(kube, tmp_path / "lake")
+
+
+def environment(pod: dict[str, object]) -> dict[str, str]:
+    containers = pod["spec"]["containers"]  # type: ignore[index]
+    return {each["name"]: each["value"] for each in containers[0]["env"]}
+
+
+def test_a_gang_starts_in_pods_on_its_nodes_and_completes(live: Live) -> None:
+    kube = live.kube
+    kube.nodes(2)
+    kube.create(budget("org:a", 16), run("train", 16, resources={"gpusPerPod": 8}, annotations={}))
+
+    live.cycle()
+
+    assert live.phases() == {"train": "Running"}
+    kube.until(lambda: [each["status"]["phase"] for each in live.pods("train")] == ["Running", "Running"])
+    pods = live.pods("train")
+    assert [each["spec"]["nodeName"] for each in pods] == ["n1", "n2"]
+    assert [each["spec"]["hostname"] for each in pods] == ["train-0", "train-1"]
+    assert [environment(each)["RANK"] for each in pods] == ["0", "1"]
+    assert environment(pods[1])["MASTER_ADDR"] == "train-0.run-train.default.svc"
+    assert [each["spec"]["containers"][0]["resources"]["limits"] for each in pods] == [{"nvidia.com/gpu": "8"}] * 2
+    assert names(kube.objects("v1", "Service", label_selector="rq.davidlangworthy.io/run")) == ["run-train"]
+    (lease, _) = open_leases(kube)
+    assert lease["metadata"]["finalizers"] == [FINALIZER]
+    assert lease["status"]["funding"][0]["class"] == "owned"
+    assert [each["status"]["phase"] for each in kube.ours("Plan")] == ["Applied"]
+
+    for pod in pods:
+        mark = {"metadata": {"annotations": {"bench/succeed-after": "1ms"}}}
+        kube.patch("v1", "Pod", "default", pod["metadata"]["name"], mark)
+    kube.until(lambda: [each["status"]["phase"] for each in live.pods("train")] == ["Succeeded", "Succeeded"])
+    live.cycle()
+
+    assert live.phases() == {"train": "Completed"}
+    assert open_leases(kube) == []
+    assert {each["status"]["closureReason"] for each in kube.ours("Lease")} == {"Completed"}
+    assert [each["metadata"].get("finalizers") for each in kube.ours("Lease")] == [None, None]
+    assert kube.get(API_VERSION, "Run", "default", "train")["metadata"].get("finalizers") is None
+
+
+def test_an_unchanged_cluster_comes_to_rest(live: Live) -> None:
+    live.kube.nodes(1)
+    live.kube.create(budget("org:a", 8), run("r", 8), run("waits", 8))
+    live.cycle()
+    live.cycle()
+    before = {kind: live.kube.ours(kind) for kind in ("Run", "Budget", "Lease")}
+
+    live.cycle()
+
+    assert {kind: live.kube.ours(kind) for kind in ("Run", "Budget", "Lease")} == before
+
+
+def test_a_deleted_run_goes_when_its_leases_are_closed(live: Live) -> None:
+    kube = live.kube
+    kube.nodes(1)
+    kube.create(budget("org:a", 8), run("r", 8, annotations={}))
+    live.cycle()
+    kube.until(lambda: [each["status"]["phase"] for each in live.pods("r")] == ["Running"])
+
+    kube.delete(API_VERSION, "Run", "default", "r")
+    assert names(kube.ours("Run")) == ["r"]
+    live.cycle()
+
+    assert names(kube.ours("Run")) == []
+    assert [each["status"]["closureReason"] for each in kube.ours("Lease")] == ["RunDeleted"]
+    kube.until(lambda: live.pods("r") == [])
+
+
+def test_a_failed_pod_fails_its_run(live: Live) -> None:
+    kube = live.kube
+    kube.nodes(1)
+    kube.create(budget("org:a", 8), run("r", 8, annotations={"bench/fail-after": "10ms"}))
+    live.cycle()
+    kube.until(lambda: [each["status"]["phase"] for each in live.pods("r")] == ["Failed"])
+    live.cycle()
+
+    assert live.phases() == {"r": "Failed"}
+    assert [each["status"]["closureReason"] for each in kube.ours("Lease")] == ["Failed"]
+
+
+def test_slots_of_pods_that_still_terminate_are_not_given_away(live: Live) -> None:
+    kube = live.kube
+    kube.nodes(1)
+    kube.create(budget("org:a", 8), run("old", 8, annotations={"bench/exit-after": "3s"}))
+    live.cycle()
+    kube.until(lambda: [each["status"]["phase"] for each in live.pods("old")] == ["Running"])
+    kube.patch(API_VERSION, "Run", "default", "old", {"spec": {"state": "Cancelled"}})
+    kube.create(run("new", 8))
+
+    live.cycle()
+    assert live.phases() == {"old": "Failed", "new": "Pending"}
+
+    live.until(lambda: live.phases()["new"] == "Running")
+    assert live.pods("old") == []

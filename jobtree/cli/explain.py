@@ -91,7 +91,8 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
     show.say("", "Next cycle", *_indented(found.lines() + ([] if answer is None else answer.held_by())))
     if answer is not None:
-        show.say("", answer.title, *_indented(answer.lines()))
+        for title, lines in answer.sections():
+            show.say("", title, *_indented(lines))
     if leases:
         show.say("", "Leases", *_indented(lease_table(leases)))
     return 0

@@ -76,15 +76,19 @@ class Answer(msgspec.Struct, frozen=True):
         more = f" and {counted(rest, 'more run', 'more runs')}" if rest > 0 else ""
         return [f"heldBy: {', '.join(said)}{more}"] if said else []
 
-    def lines(self) -> list[str]:
-        """One line a remedy; what is none, below."""
+    def sections(self) -> list[tuple[str, list[str]]]:
+        """A heading with its lines for what there is: remedies, one line each, and what is none."""
         found = [f"{each.words}{f': {each.how}' if each.how else ''}" for each in self.remedies]
-        found = found or ["none: no change that was tried, alone or combined, starts it"]
-        return [*found, *(f"no remedy: {words}" for words in self.taken)]
+        parts = [(self.title, found)] if found else []
+        if not found:
+            parts.append(("No remedy", ["no change that was tried, alone or combined, starts it"]))
+        if self.taken:
+            parts.append(("No remedies", self.taken))
+        return parts
 
     @property
     def title(self) -> str:
-        """What the lines are."""
+        """What the remedies are."""
         if not self.planned:
             return "What has to come first"
         when = "" if self.confirmed_now else ", after the next cycle"

@@ -94,7 +94,7 @@ def test_u17_the_reference_and_the_crd_say_so_of_each(kind: str) -> None:
 def test_u17_submit_warns_of_what_is_given(kind: str, path: str, spec: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(doc.dump([doc.merge(PLAIN[kind], {"spec": spec})]))
-    output = World().node("n").runs("submit", "-f", file, "-o", "json", at=T0).ok()
+    output = World().node("n").budget("org:a", 8).runs("submit", "-f", file, "-o", "json", at=T0).ok()
     (warning,) = output.err.splitlines()
     subject, _, fields = warning.removeprefix("warning: ").partition(": without effect in this version yet: ")
     assert subject.split()[0] == kind

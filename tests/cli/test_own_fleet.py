@@ -105,7 +105,8 @@ def test_u6_a_node_that_cannot_be_used_is_refused(tmp_path: Path, state: Path, n
 
 def test_u6_a_node_without_a_flavor_is_warned_of_as_is_a_flavor_that_no_node_has(tmp_path: Path, state: Path) -> None:
     file = written(tmp_path / "m.yaml", doc.node("n", flavor=None), doc.node("m", flavor="T4"), doc.run("r", 1))
-    output = kubectl_runs("--state", state, "submit", "-f", file, "--at", T0).ok()
+    world = written(state, doc.budget("org:a", [doc.envelope(1)]))
+    output = kubectl_runs("--state", world, "submit", "-f", file, "--at", T0).ok()
     assert output.err.splitlines() == [
         "warning: Node n: it has no gpu.flavor label and is left out",
         "warning: Run default/r: spec.resources.gpuType is H100-80GB, and no node has it; there are T4",

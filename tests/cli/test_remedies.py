@@ -108,7 +108,9 @@ def test_where_nothing_helps_that_is_said() -> None:
     )
     world = World().node("n", 4).run("r", 8, funding={"opportunistic": True}, locality={"selector": {"no": "node"}})
     world.add({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}})
-    assert "  none: no change that was tried, alone or combined, starts it\n" in explained(world, "r")
+    printed = explained(world, "r")
+    assert "\n\nNo remedy\n  no change that was tried, alone or combined, starts it\n" in printed
+    assert "Remedies, cheapest first" not in printed
 
 
 def first(world: World, run: str, at: str = T0) -> list[str]:

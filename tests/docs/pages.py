@@ -87,10 +87,18 @@ def _usage(world: World, at: str, envelope: str, fields: Mapping[str, Any]) -> d
 
 
 def _remedies(world: World, run: str, at: str) -> list[str]:
-    """The lines that `explain` prints under its heading, for a cluster that needs no naming."""
+    """What `explain` says of remedies, for a cluster that needs no naming.
+
+    `none: …` where there is none, `no remedy: …` for changes that are none.
+    """
     printed = world.runs("explain", run, at=at).ok().out.replace(f" --state {world.path}", "")
-    _, _, after = printed.partition("\nRemedies")
-    return [line.strip() for line in after.partition("\n\n")[0].splitlines()[1:]]
+    marks = {"Remedies": "", "No remedy": "none: ", "No remedies": "no remedy: "}
+    found = []
+    for part in printed.split("\n\n"):
+        title, *lines = part.splitlines()
+        mark = marks.get(title.partition(",")[0])
+        found += [] if mark is None else [f"{mark}{line.strip()}" for line in lines]
+    return found
 
 
 OF_A_RUN: Final[dict[str, Callable[[Cycle, str], Any]]] = {

@@ -148,13 +148,11 @@ class Maintenance(Strict, frozen=True, kw_only=True):
 class PodDefaults(Strict, frozen=True, kw_only=True):
     """The pod of a run without `template`."""
 
-    image: Annotated[str, Meta(min_length=1, max_length=512, description="Its image; one that only waits."), LATER] = (
+    image: Annotated[str, Meta(min_length=1, max_length=512, description="Its image; one that only waits.")] = (
         "registry.k8s.io/pause:3.10"
     )
-    command: Annotated[
-        tuple[str, ...], Meta(max_length=64, description="Its command; the image's if empty."), LATER
-    ] = ()
-    args: Annotated[tuple[str, ...], Meta(max_length=64, description="Its arguments."), LATER] = ()
+    command: Annotated[tuple[str, ...], Meta(max_length=64, description="Its command; the image's if empty.")] = ()
+    args: Annotated[tuple[str, ...], Meta(max_length=64, description="Its arguments.")] = ()
     cpu: Annotated[Cpu | None, Meta(description="CPU it asks for.")] = None
     memory: Annotated[Memory | None, Meta(description="Memory it asks for.")] = None
     tolerations: Annotated[tuple[dict[str, Any], ...], Meta(max_length=32, description="Its tolerations.")] = ()

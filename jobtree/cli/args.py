@@ -225,14 +225,15 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     if stray:
         own.error(f"unrecognized arguments: {' '.join(stray)}")
     if given.handler is None:
-        show.complain(own.format_help().rstrip("\n"))
+        for line in own.format_help().splitlines():
+            show.complain(line)
         return 2
     for name in GLOBAL:
         if hasattr(given, name) and name not in given.takes:
             own.error(f"{GLOBAL[name][0][-1]} means nothing to `{given.command}`; leave it out")
     options = Options(
         program=parser.prog,
-        state=getattr(given, "state", None if "state" not in given.takes else named_state()),
+        state=getattr(given, "state", named_state(given)),
         namespace=getattr(given, "namespace", None),
         output=getattr(given, "output", "table"),
         at=getattr(given, "at", None),
@@ -244,6 +245,8 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         own.error(str(error))
 
 
-def named_state() -> Path | None:
-    """The state file that the environment names, if it does."""
+def named_state(given: argparse.Namespace) -> Path | None:
+    """The state file that the environment names; None too for a command of none, or where a context names a cluster."""
+    if "state" not in given.takes or hasattr(given, "context"):
+        return None
     return next((Path(name) for each in VARIABLES if (name := os.environ.get(each))), None)

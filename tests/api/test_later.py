@@ -44,9 +44,6 @@ GIVEN: dict[str, dict[str, Any]] = {
         "spec.cuts": {"cuts": {"maxGPUsPerCycle": 8}},
         "spec.elasticity": {"elasticity": {"maxGrowStepsPerCycle": 2}},
         "spec.opportunistic": {"opportunistic": {"notice": "1m"}},
-        "spec.podDefaults.image": {"podDefaults": {"image": "x"}},
-        "spec.podDefaults.command": {"podDefaults": {"command": ["x"]}},
-        "spec.podDefaults.args": {"podDefaults": {"args": ["x"]}},
     },
     "Reservation": {"spec": {}},
 }

@@ -215,11 +215,12 @@ def test_u12_the_environment_names_the_state_file(name: str, monkeypatch: pytest
     assert jobtree("crds").code == 0
 
 
-def test_u12_without_a_name_it_is_asked_for() -> None:
-    assert kubectl_runs("state").refused() == (
-        "error: no cluster is named: this version works on state files only, so say `kubectl runs --state FILE ...`, "
-        "or set KUBECTL_RUNS_STATE=FILE"
-    )
+def test_u12_a_context_that_is_named_comes_before_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECTL_RUNS_STATE", str(World().node("n").save()))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert kubectl_runs("--context", "c", "state").refused().startswith("error: no cluster is named: KUBECONFIG names ")
 
 
 @pytest.fixture

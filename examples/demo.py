@@ -1,8 +1,8 @@
 """One planning cycle on real jobs, explained: ``make demo``.
 
 Copies a piece of Microsoft's Philly cluster into ``demo-output/``, runs ``jobtree cycle`` on it, and tells from what
-the cycle wrote who starts where on whose budget, who waits and why, and how good the plan provably is. A second cycle
-a minute later shows that an unchanged world stays as it is. Exits 1 when anything is not as it should be.
+the cycle wrote who starts where on whose budget, who waits and why, and how good the plan provably is. Two more
+cycles, a minute apart, show that an unchanged world comes to rest. Exits 1 when anything is not as it should be.
 """
 
 import contextlib
@@ -78,9 +78,12 @@ def tell(out: Console, state: Path) -> None:
     tell_waits(out, plan, sizes)
     tell_proof(out, plan, seconds)
 
-    heading(out, "A minute later")
-    after = StateFile(state, NOW).read()
+    heading(out, "A minute later, and another one")
     said, _ = cycle(state, NOW + 60)
+    out.print(said)
+    out.print("What the first cycle recalled may serve others from the next one on, and who waits is told so.")
+    after = StateFile(state, NOW).read()
+    said, _ = cycle(state, NOW + 120)
     out.print(said)
     again = planjson.decode(read_plan(newest_manifest(lake)))
     check_nothing_changed(after, StateFile(state, NOW).read(), again)
@@ -224,7 +227,7 @@ def obstacle(wait: Wait) -> str:
 
 STAGES = {
     "starts": "work started, older runs weighing more: the more the better",
-    "recalled": "quota taken back that relatives used, for its owners' starts",
+    "overdraw": "quota taken back that relatives used, for nearer starts",
     "opportunistic": "work started that nobody pays for, by its own choice",
     "payers": "how far the payers are from the runs' owners",
     "domains": "fast networks that the runs spread over",
@@ -250,16 +253,16 @@ def tell_proof(out: Console, plan: Plan, seconds: float) -> None:
 
 
 def check_nothing_changed(before: object, after: object, plan: Plan) -> None:
-    """Raises DemoError where the second cycle did anything but record itself."""
+    """Raises DemoError where the last cycle did anything but record itself."""
     for name in ("nodes", "budgets", "runs", "leases"):
         if getattr(before, name) != getattr(after, name):
-            raise DemoError(f"the second cycle changed {name}, though nothing had happened")
+            raise DemoError(f"the last cycle changed {name}, though nothing had happened")
     if plan.leases or plan.closures or plan.segments:
-        raise DemoError("the second cycle planned changes, though nothing had happened")
+        raise DemoError("the last cycle planned changes, though nothing had happened")
 
 
 def tell_usage(out: Console, before: pd.DataFrame, after: pd.DataFrame) -> None:
-    """What each Budget uses, by DuckDB over the Parquet of both cycles."""
+    """What each Budget uses, by DuckDB over the Parquet of the cycles."""
     heading(out, "GPUs that the Budgets pay for (DuckDB over the Parquet just written)")
     out.print(
         "[dim]envelope: a pool of a Budget; own: by its team's runs; family: by relatives'; GPU-hours: charged[/]"

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.master import Master
-from policies.classes import Part
-from policies.money import Envelope
 from policies.shapes import NO_LOAD, PodLoad, Shape
 
 PARTS: Final[dict[str, tuple[str, ...]]] = {
@@ -37,29 +35,13 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "port": ("purse", "role", "region"),
     "flow": ("purse", "role", "region", "envelope"),
     "hub": ("role", "envelope"),
-    "wallet": ("role", "envelope"),
+    "wallet": ("role", "envelope", "text"),
     "cap": ("cap",),
     "borrow": ("purse",),
     "per-run": ("purse", "envelope"),
-    "stays": ("claim",),
-    "in-order": ("claim",),
-    "full": ("claim", "cap", "second"),
-    "starts-full": ("claim", "cap", "second"),
-    "near-sum": ("cap", "second", "text"),
-    "admits": ("cap",),
-    "second": ("cap",),
-    "starts-by-rights": ("type", "rights"),
-    "rights": ("type", "rights"),
-    "near": ("rights", "envelope", "region", "text"),
-    "near-paid": ("envelope",),
-    "near-flow": ("envelope", "text"),
-    "near-starts": ("type", "rights"),
-    "near-groups": ("region", "text"),
-    "near-regions": ("rights", "region", "text"),
-    "groups-by-rights": ("type", "shape", "rights", "text"),
-    "groups-start": ("type", "shape", "rights"),
-    "groups-lie": ("type", "shape", "text"),
-    "near-by-rights": ("type", "rights", "region"),
+    "allowed": ("cap", "text"),
+    "far": ("cap", "text"),
+    "overdraw": ("envelope",),
     "one-way": ("text", "text"),
     "gang": ("text", "text"),
     "tree": ("text", "text", "time"),
@@ -143,9 +125,6 @@ class _Words:
             "node": lambda index: fleet.names[index],
             "envelope": lambda index: money.envelopes[index].label,
             "cap": lambda index: "{0.rule},{0.measure.name},{0.subject}".format(problem.book.caps[index]),
-            "rights": self._rights(master).__getitem__,
-            "claim": lambda index: _claim(problem.running.parts[index], money.envelopes),
-            "second": lambda second: "second" if second else "now",
             "time": lambda hours: "hours" if hours else "GPUs",
             "text": str,
         }
@@ -158,24 +137,11 @@ class _Words:
         said = [self._say[meaning](part) for meaning, part in zip(meanings, parts, strict=True)]
         return re.sub(r"[^!-~]", "_", f"{what}[{','.join(text for text in said if text)}]")
 
-    def _rights(self, master: Master) -> dict[int, str]:
-        """By number, the first of the candidates that may recall the same."""
-        members: dict[int, list[int]] = {}
-        for index, candidate in enumerate(master.problem.candidates):
-            members.setdefault(candidate.rights, []).append(index)
-        return {rights: f"as.{_and_more(self._way(master, mine[0]), mine)}" for rights, mine in members.items()}
-
     @staticmethod
     def _way(master: Master, candidate: int) -> str:
         run = master.problem.candidates[candidate]
         unfunded = master.problem.types[run.type].unfunded
         return f"{run.run.namespace}/{run.run.name}{',unfunded' if unfunded else ''}"
-
-
-def _claim(part: Part, envelopes: Sequence[Envelope]) -> str:
-    """``rai/train,rai-sys/west``, and the group where a claim has several."""
-    group = f",group-{part.leases[0].group}" if part.follows else ""
-    return f"{'/'.join(part.place.run)},{envelopes[part.place.envelope].label}{group}"
 
 
 def _and_more(first: str, all_of_them: Sequence[object]) -> str:

@@ -17,6 +17,7 @@ from jobtree.world.schema import QUARANTINE
 from jobtree.world.snapshot import Snapshot
 from planner import explain
 from planner import leases as lease_objects
+from planner.beside import beside
 from planner.derive import State
 from planner.draft import Draft
 from planner.incumbent import Incumbent
@@ -83,7 +84,8 @@ def _left(state: State, after: After, key: RunKey) -> int | None:
 
 def _after(state: State, purses: Purses, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
-    classes = state.funded.classes | classes_of(state.money, state.funded.parts, purses.stays)
+    stays = beside(purses.problem, draft).stays
+    classes = state.funded.classes | classes_of(state.money, state.funded.parts, stays)
     known = {key: run for key in state.held if (run := state.runs.get(key)) is not None}
     limits = {key: run.limit for key, run in known.items()}
     starts = {key: at for key, run in known.items() if (at := started(run, state.held[key])) is not None}

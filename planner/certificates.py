@@ -44,14 +44,14 @@ class Certified:
 class Outcome:
     """A draft that is finished, with the room that it leaves, and the certificates of its stages.
 
-    ``recalled``: GPUs of running claims that lose their payer to its starts (stage 4); ``nearest``: what stage 7 cannot
-    go below for these starts on these nodes; ``master``: the one that was solved last.
+    ``overdraw``: stage 4; ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the
+    one that was solved last.
     """
 
     draft: Draft
     room: Room
     settings: Settings
-    recalled: int
+    overdraw: int
     stages: tuple[Certified, ...] = ()
     nearest: int = 0
     master: Master | None = None
@@ -105,11 +105,11 @@ class Certificates:
         return demand.objective(self.problem, master.starts, unfunded=START_STAGES[stage])
 
     def objectives(self, master: Master) -> Iterator[tuple[str, dict[int, float]]]:
-        """Stages and their costs to maximise; recall and payers where the master knows claims and payers one by one."""
+        """Stages and their costs to maximise; payers where the master knows payers one by one."""
         for name in self.order:
             yield name, self.costs(master, name)
-            if name == "starts" and master.held.stays:
-                yield "recalled", master.held.objective()
+            if name == "starts" and master.overdraw:
+                yield "overdraw", master.overdraw
         if self.problem.exact:
             yield "payers", payers.objective(self.problem, master.purses, master.pay)
 
@@ -119,7 +119,7 @@ class Certificates:
             name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self.unit
             for name, unfunded in START_STAGES.items()
         }
-        reached["recalled"] = solved.master.held.most - outcome.recalled
+        reached["overdraw"] = -outcome.overdraw / 1000
         reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
         model = solved.master.model
         rows = {name: (row, held) for name, row, held in solved.kept}
@@ -140,16 +140,14 @@ class Certificates:
                 bounds[name] = self.bound(solved.master, name, bound)
             if name in rows:
                 row, held = rows[name]
-                half = 0.5 / {"payers": 1000, "recalled": 1}.get(name, self.unit)  # of what its integers can differ by
+                half = 0.5 / (self.unit if name in START_STAGES else 1000)  # of what its integers can differ by
                 intact = intact and reached[name] >= held - max(half, RELATIVE * abs(held))
                 relaxation.raise_row(row, reached[name] - RELATIVE * max(1.0, abs(reached[name])))
         return bounds
 
     def bound(self, master: Master, name: str, bound: float) -> int:
         """A bound of the model as an integer of the stage."""
-        if name == "recalled":
-            return 0 if bound == INF else max(0, master.held.most - integer_bound(bound))
-        if name == "payers":
+        if name in ("overdraw", "payers"):
             return 0 if bound == INF else integer_bound(1000 * bound, least=True)
         return self._everything(name) if bound == INF else integer_bound(self.unit * bound)
 
@@ -161,7 +159,7 @@ class Certificates:
             value = value_of(problem, draft, unfunded=START_STAGES[name])
             found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
             if name == "starts":
-                found.append(Certified("recalled", "GPUs", "min", outcome.recalled, bounds.get("recalled", 0)))
+                found.append(Certified("overdraw", "milli-GPUs", "min", outcome.overdraw, bounds.get("overdraw", 0)))
         near = bounds.get("payers")
         least = outcome.nearest if near is None else near
         value = nearness(problem, draft)

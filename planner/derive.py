@@ -27,9 +27,9 @@ from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
+from policies.recall import last_changed
 from policies.runs import RunRow, read_runs
 from policies.unread import Unread, unread_of
-from policies.yielding import last_changed
 
 
 @dataclass

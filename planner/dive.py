@@ -26,7 +26,7 @@ UNLIKELY: Final = 2e-5
 """Starts that would cost this part of the bound are left out."""
 RESETS: Final = 20
 """Most times that a single type is made to start less; then all may."""
-STARTS: Final = ("start", "starts", "starts-by-rights")
+STARTS: Final = ("start", "starts")
 """What columns count starts."""
 
 
@@ -49,14 +49,12 @@ class Dive:
     """One rounding of a relaxation's columns: from where its bounds are, ever closer, but for resets."""
 
     def __init__(self, relaxed: Relaxed, master: Master, of: Columns) -> None:
-        self.relaxed, self.of, self.held = relaxed, of, master.held
+        self.relaxed, self.of = relaxed, of
         self.whole = np.asarray(master.model.integer, dtype=np.bool_)
-        if master.held.stays:  # money is an equation then, and halves of spares stand in the way: payment sees to them
-            self.whole &= of.owner >= 0
         self.resets, self.many = 0, len(self.whole)
 
     def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
-        """A point that is whole, but for money where claims may give way, and its value.
+        """A point that is whole, and its value.
 
         ``sizes``: least Active GPUs, falling.
 
@@ -130,8 +128,6 @@ class Dive:
             found = self.relaxed.within(one, np.floor(point[one]), self.relaxed.least[one])
             if found[0] is not None:
                 return found
-        recall = self.held.columns
-        self.relaxed.reset(recall)  # a claim that gives way asks for starts: none has to
         everything = np.flatnonzero(self.whole)
         highest = np.minimum(self.relaxed.upper[everything], np.floor(point[everything] + NOISE))
         return self.relaxed.within(everything, highest, self.relaxed.least[everything])

@@ -42,8 +42,8 @@ class _Need(NamedTuple):
 class Learnt:
     """What tries have shown; it holds while room and money only ever get less.
 
-    ``unpaid``: the least Active GPUs that found no payers; ``unreached``: nor would if all claims gave way that might
-    give way to such a start; ``cramped``: types and steps whose largest piece no domain has room for.
+    ``unpaid``: the least Active GPUs that found no payers; ``unreached``: nor by recall; ``cramped``: types and steps
+    whose largest piece no domain has room for.
     """
 
     unpaid: dict[_Need, int] = field(default_factory=dict)
@@ -54,21 +54,15 @@ class Learnt:
         """The same, to be added to apart."""
         return Learnt(dict(self.unpaid), dict(self.unreached), set(self.cramped))
 
-    def forget_money(self) -> None:
-        """Who gave way may have left more than was needed."""
-        self.unpaid.clear()
-        self.unreached.clear()
-
 
 class Filler:
-    """Tries single starts against what is left. ``recalled``: did somebody give way to one?"""
+    """Tries single starts against what is left."""
 
     def __init__(self, problem: Problem, room: Room, purses: Purses) -> None:
         self.problem = problem
         self.room = room
         self.purses = purses
         self.vacancies = Vacancies(room)
-        self.recalled = False
         self.learnt = Learnt()
         self._mixed: dict[frozenset[int], bool] = {}
         self._largest: dict[tuple[int, int], int] = {}
@@ -113,7 +107,7 @@ class Filler:
         return None
 
     def take_back(self, starts: Sequence[Settled]) -> None:
-        """As if these had not started; who gave way to them keeps its payer."""
+        """As if these had not started."""
         for each in starts:
             self._give_back(each.pieces)
         self.purses.take_back((each.start, each.paid) for each in starts)
@@ -142,8 +136,8 @@ class Filler:
         """Where to try, as parts of the fleet to be filled one after the other.
 
         Wherever one region's money may be enough for all of it: together, then one by one, since nodes do not know who
-        pays. Then region by region, richest first, each as far as its money may go. Last where farther claims may give
-        way.
+        pays. Then region by region, richest first, each as far as its money may go. Last where farther claims may be
+        recalled.
         """
         gpus = kind.gpus(start.steps)
         if kind.unfunded:
@@ -245,17 +239,10 @@ class Filler:
         paid = self.purses.pay(candidate, needed)
         if paid is None:
             self._learn(self.learnt.unpaid, start, needed)
-        return self._recall(start, needed) if paid is None and candidate.rights else paid
-
-    def _recall(self, start: Start, needed: Demand) -> Paid | None:
-        bill = self.purses.draw(self.problem.candidates[start.candidate], needed)
-        if bill is None:
-            self._learn(self.learnt.unreached, start, needed)
-            return None
-        paid = self.purses.recall(bill)
-        if paid is not None:
-            self.learnt.forget_money()
-            self.recalled = True
+            if candidate.recalls:
+                paid = self.purses.pay(candidate, needed, recalls=True)
+                if paid is None:
+                    self._learn(self.learnt.unreached, start, needed)
         return paid
 
     def _learn(self, failed: dict[_Need, int], start: Start, needed: Demand) -> None:
@@ -273,7 +260,7 @@ class Filler:
         return self.purses.could_recall(self.problem.candidates[start.candidate], sites, gpus)
 
     def _is_unreached(self, start: Start, region: int, gpus: int) -> bool:
-        """The same, if all claims gave way that might."""
+        """The same by recall."""
         return gpus >= self.learnt.unreached.get(self._need(start, region), MANY)
 
     def _need(self, start: Start, region: int) -> _Need:

@@ -29,20 +29,13 @@ def fill(
     """Add to ``draft`` whatever still fits, candidates in ``order``, a gang before the first that weighs less than it.
 
     ``before``: candidates of stages that have been filled; members of a gang may start as one of these beside others in
-    ``order``. Who gives way may leave more than was needed, so where somebody did, all that waits is tried once more.
+    ``order``.
     """
     filler = Filler(problem, room, purses)
-    while _fill(problem, filler, draft, order, before):
-        pass
-
-
-def _fill(problem: Problem, filler: Filler, draft: Draft, order: Sequence[int], before: Sequence[int]) -> bool:
-    """One pass over the order; did somebody give way?"""
     together = Together(problem, filler, order, before)
     started = draft.started(problem)
     waiting = set(tied(problem.gangs, started))
-    hopeless: set[tuple[int, int, int, int]] = set()
-    filler.recalled = False
+    hopeless: set[tuple[int, int, int]] = set()
     for turn in _turns(problem, together.places(waiting), order):
         if isinstance(turn, Gang):
             found = together.try_start(turn)
@@ -55,7 +48,6 @@ def _fill(problem: Problem, filler: Filler, draft: Draft, order: Sequence[int], 
             draft.pieces += each.pieces
             draft.paid[each.start.candidate] = each.paid
             started.add(problem.candidates[each.start.candidate].run.key)
-    return filler.recalled
 
 
 def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequence[int]) -> Iterable[int | Gang]:
@@ -66,14 +58,12 @@ def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequenc
     return (turn for _, turn in merge(gangs, singles, key=itemgetter(0)))
 
 
-def _try_single(
-    problem: Problem, filler: Filler, index: int, hopeless: set[tuple[int, int, int, int]]
-) -> list[Settled]:
+def _try_single(problem: Problem, filler: Filler, index: int, hopeless: set[tuple[int, int, int]]) -> list[Settled]:
     """The candidate as wide as it can start; an empty list where it cannot."""
     candidate = problem.candidates[index]
     kind = problem.types[candidate.type]
     for steps in range(kind.lowered.steps, -1, -1):
-        case = (kind.index, steps, candidate.purse if problem.exact else 0, candidate.rights)
+        case = (kind.index, steps, candidate.purse if problem.exact else 0)
         if case in hopeless:
             continue
         found = filler.try_start(kind, Start(index, steps))

@@ -15,10 +15,10 @@ from policies.leeway import Leeway
 from policies.payers import Source
 from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
+from policies.recall import Ask, Recall
 from policies.runs import RunRow
 from policies.shapes import PodLoad
 from policies.trees import Ties
-from policies.yielding import Ask, Right, Yielding
 
 EXACT: Final = 100
 """Most runs that wait where few do."""
@@ -51,6 +51,7 @@ class _Lowering:
 
     fleet: Fleet
     book: CapBook
+    recall: Recall
     leeway: Leeway
     exact: bool
     numbers: dict[object, int] = field(default_factory=dict)
@@ -91,12 +92,18 @@ class _Lowering:
         lent = source.loan and (borrows or any(cap.rule == lending.RULE for cap in caps))
         own = source.run_gpus if source.run_gpus is not None and source.run_gpus < most else None
         lanes = (Lane(source.envelope, source.loan, region, limit) for region in self.leeway.free)
-        pays = any(
-            self.leeway.touches(lane, self.leeway.least) is not None
-            for lane in lanes
-            if lane.site in self.book.money.pays_on[source.envelope]
-        )
-        return Source(source.envelope, lent, limit, own) if pays else None
+        pays_on = self.book.money.pays_on[source.envelope]
+        pays = any(self._is_open(lane, source.level) for lane in lanes if lane.site in pays_on)
+        level = self.recall.level(self.book, source.envelope, source.level, self.leeway.idle)
+        return Source(source.envelope, lent, limit, own, level) if pays else None
+
+    def _is_open(self, lane: Lane, level: int) -> bool:
+        """Is there money for a GPU, or a spare, of a start that stands there?"""
+        touches = self.leeway.touches(lane, self.leeway.least)
+        if touches is None or self.leeway.rises:
+            return touches is not None
+        rooms = ((self.recall.room[cap], weight) for cap, weight in touches if cap in self.recall.room)
+        return all(room[level] >= weight * self.leeway.least for room, weight in rooms)
 
     def access(self, run: RunRow) -> Access:
         """What the run asks of a node, were it to start now."""
@@ -135,7 +142,7 @@ class _Lowering:
 class Waiting:
     """The ``runs`` that may start beside the claims that are ``running``, with what no leeway of caps tells.
 
-    ``lists``: who may pay for each; ``rights``: the number of what it may recall, of those that are ``known``;
+    ``lists``: who may pay for each; ``recalls``: may it recall anything;
     ``forms``: the same number for runs that ask the same of money and nodes, and so are of one type.
     """
 
@@ -146,9 +153,8 @@ class Waiting:
     book: CapBook
     running: Funded
     spent: Spent
-    yielding: Yielding
-    rights: list[int]
-    known: list[tuple[Right, ...]]
+    recall: Recall
+    recalls: list[bool]
     ties: Ties
     exact: bool
 
@@ -168,27 +174,28 @@ class Waiting:
         """Of runs that may start; ``changed``: when a cycle last saw another world."""
         payers = PayerLists(book)
         lists = [payers.of(run) for run in runs]
-        yielding = Yielding.of(book, running, spent, _asks(runs, lists), changed)
-        known: dict[tuple[Right, ...], int] = {(): 0}
-        of_list: dict[int, int] = {}
-        for purse in lists:
+        recall = Recall.of(book, running, spent, _asks(runs, lists), changed)
+        of_list: dict[int, bool] = {}
+        for purse in lists if recall.room else ():
             if purse.number not in of_list:
-                of_list[purse.number] = known.setdefault(yielding.rights(purse.payers), len(known))
-        rights = [of_list[purse.number] for purse in lists]
+                of_list[purse.number] = any(recall.recalls(book, payer) for payer in purse.payers)
+        recalls = [of_list.get(purse.number, False) for purse in lists]
         forms = _forms(runs, lists, exact=exact, limits=bool(book.money.policy.maintenance), tied=ties.members)
-        return cls(runs, lists, forms, fleet, book, running, spent, yielding, rights, list(known), ties, exact)
+        return cls(runs, lists, forms, fleet, book, running, spent, recall, recalls, ties, exact)
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:
         """The problem, where so many GPUs are ``free`` by site; ``rises``: see `Leeway`."""
         money = self.book.money
-        least = self.yielding.least(self.running)
+        least = list(self.running.used)
+        for cap, rooms in self.recall.room.items():
+            least[cap] = self.book.caps[cap].limit - rooms[0]
         leeway = Leeway.of(self.book, self.running.used, least, free, rises=rises)
-        lowering = _Lowering(self.fleet, self.book, leeway, self.exact)
+        lowering = _Lowering(self.fleet, self.book, self.recall, leeway, self.exact)
         tied = self.ties.members
         of_form: dict[tuple[int, bool], RunType] = {}
         candidates: list[Candidate] = []
         ways: dict[RunKey, list[int]] = {}
-        for run, purse, rights, form in zip(self.runs, self.lists, self.rights, self.forms, strict=True):
+        for run, purse, recalls, form in zip(self.runs, self.lists, self.recalls, self.forms, strict=True):
             weight = run.weight(money.policy, money.at)
             fills = run.opportunistic and "opportunistic" in money.policy.stages
             for unfunded in (False, True) if fills else (False,):
@@ -200,7 +207,7 @@ class Waiting:
                     kind.members.append(len(candidates))
                     ways.setdefault(run.key, []).append(len(candidates))
                     near = () if unfunded else purse.payers
-                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, 0 if unfunded else rights))
+                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, recalls and not unfunded))
         types = list(lowering.types.values())
         for kind in types:
             kind.members.sort(key=lambda c: candidates[c].order)
@@ -209,8 +216,7 @@ class Waiting:
             book=self.book,
             running=self.running,
             spent=self.spent,
-            yielding=self.yielding,
-            rights=self.known,
+            recall=self.recall,
             leeway=leeway,
             candidates=candidates,
             types=types,

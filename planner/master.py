@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from policies import capacity, demand, flows, gangs, payments, recall_held, seats, trees
+from policies import capacity, demand, flows, gangs, payments, seats, trees
 from policies.demand import Starts
-from policies.flows import Flows
 from policies.model import INF, Model
-from policies.payments import Purse
+from policies.payments import PayKey, Purse
 from policies.places import Capacity, Kind, usable
 from policies.problem import Problem
-from policies.recall_held import Held, PayKey
 from policies.seats import Seat, Seating
 
 
@@ -18,8 +16,9 @@ from policies.seats import Seat, Seating
 class Master:
     """The model and its columns by meaning.
 
-    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them; ``flows``:
-    what large models keep of their money.
+    ``pay``: single payments, on exact problems; ``seats``: pods on nodes, where the model goes down to them;
+    ``overdraw``: stage 4, as costs to maximise; ``merged``: in large models, by the row of a cap the other caps whose
+    money it holds.
     """
 
     problem: Problem
@@ -29,8 +28,8 @@ class Master:
     purses: list[Purse]
     pay: dict[PayKey, int]
     seats: dict[Seat, int]
-    held: Held
-    flows: Flows
+    overdraw: dict[int, float]
+    merged: dict[int, list[int]]
 
     @property
     def integers(self) -> int:
@@ -48,7 +47,7 @@ def purse_index(problem: Problem) -> dict[int, int]:
         own = payments.limits_runs(kind.sources, kind.max_borrow)
         example = problem.candidates[kind.members[0]]
         payers = example.payers if problem.exact else kind.sources
-        key = (payers, example.rights, kind.index if own else -1)
+        key = (payers, kind.index if own else -1)
         index[kind.index] = found.setdefault(key, len(found))
     return index
 
@@ -68,16 +67,15 @@ def build(
         capacity.rows(model, kind, pieces.get(kind.index, []), room)
     seated = seats.columns(model, problem, kinds, starts, seatings) if seatings else {}
     purses = _purses(problem, kinds, starts, seated, {seating.node: seating.site for seating in seatings})
-    held = recall_held.columns(model, problem)
     pay: dict[PayKey, int] = {}
-    money = Flows({}, None)
+    merged: dict[int, list[int]] = {}
     if problem.exact:
-        pay = payments.rows(model, problem, purses, held, whole=bool(seated))
+        pay, overdraw = payments.rows(model, problem, purses, whole=bool(seated))
     else:
-        money = flows.rows(model, problem, kinds, purses, starts, held)
+        merged, overdraw = flows.rows(model, problem, purses)
     trees.rows(model, problem, starts)
     gangs.rows(model, problem, starts)
-    return Master(problem, kinds, model, starts, purses, pay, seated, held, money)
+    return Master(problem, kinds, model, starts, purses, pay, seated, overdraw, merged)
 
 
 def _purses(

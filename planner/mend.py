@@ -1,9 +1,9 @@
 """A large master solved once more, near what its first solution has come to: where starts found no place, or no payer.
 
 The second model tells apart what the first does not: domains of a kind in which some group found no place, as far as
-they had GPUs left, and whose groups of a type lie where (policies.recall_rights). It is small by what it leaves as it
-is: who gives way, as the first solution has it; in domains of such a kind that were full, and wherever the relaxation
-has as many, the groups that lie there; and what its reduced costs say is far from the optimum.
+they had GPUs left. It is small by what it leaves as it is: how far starts are allowed where claims may be recalled, as
+the first solution has it; in domains of such a kind that were full, and wherever the relaxation has as many, the groups
+that lie there; and what its reduced costs say is far from the optimum.
 """
 
 from collections import Counter
@@ -17,8 +17,8 @@ from planner.master import Master, build
 from planner.relaxed import Relaxed
 from planner.rest import solve_rest
 from planner.room import Room
-from planner.solver import NOISE, Floats, Settings, Solution, only_integer
-from policies import demand, recall_rights
+from planner.solver import NOISE, Floats, Settings, Solution
+from policies import demand
 from policies.places import kinds
 
 DEAR: Final = 0.3
@@ -55,12 +55,7 @@ def solve_again(first: First, room: Room, settings: Settings, *, unfunded: bool)
     problem = first.master.problem
     places = kinds(problem.fleet, room.free, first.failed & first.left)
     master = build(problem, places, room.capacity)
-    near = master.flows.near
     fixed = _decided(first, master)
-    if near is not None and near.network.fine:
-        idle = master.held.idle(fixed)
-        fixed |= dict.fromkeys(idle, 0.0)
-        recall_rights.rows(master.model, problem, places, master.starts, near, frozenset(idle))
     master.model.maximise(demand.objective(problem, master.starts, unfunded=unfunded))
     found = _solve(first, master, fixed, settings)
     return None if found is None else Again(master, found)
@@ -77,21 +72,15 @@ def _solve(first: First, master: Master, fixed: Mapping[int, float], settings: S
         return None
     free = np.abs(relaxed.reduced()) <= DEAR * (value - first.worth)
     free[[*fixed, *full, *(column for column, count in others.items() if abs(point[column] - count) < NOISE)]] = False
-    whole = np.asarray(model.integer, dtype=np.bool_)
-    if master.held.stays:  # payment sees to money, as after rounding (planner.dive)
-        whole &= np.asarray([what != "wallet" for what, *_ in model.column_keys], dtype=np.bool_)
-    with only_integer(model, whole):
-        found = solve_rest(model, point, free, settings)
+    found = solve_rest(model, point, free, settings)
     return None if found.values is None else found
 
 
 def _decided(first: First, master: Master) -> dict[int, float]:
-    """Columns of who gives way, as the first solution has them."""
+    """Columns of how far starts are allowed, as the first solution has them."""
     known = dict(zip(first.master.model.column_keys, first.values.tolist(), strict=True))
-    held = master.held
-    full = (reason.full for mine in held.reasons.values() for reason in mine)
-    keys = master.model.column_keys
-    return {column: float(round(known[keys[column]])) for column in (*held.stays.values(), *full, *held.admits)}
+    keys = enumerate(master.model.column_keys)
+    return {column: float(round(known[key])) for column, key in keys if key[0] == "allowed"}
 
 
 def _lies(first: First, master: Master) -> tuple[dict[int, float], dict[int, float]]:

@@ -49,15 +49,18 @@ class Money(Protocol):
         """What is missing if they lie so."""
 
 
-def missing_at(cap: Cap, rise: int, used: int) -> Missing:
-    """A cap that would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken."""
+def missing_at(cap: Cap, rise: int, used: int, *, recalls: bool) -> Missing:
+    """A cap that would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken.
+
+    ``recalls``: what starts of this plan recall there stands in the way (spec §3.9).
+    """
     short = Short(
         rule=cap.name,
         subject=cap.subject,
         amount=-(-rise // cap.measure.scale),
         unit=cap.measure.unit,
     )
-    return Missing(short, cap.words(rise, used))
+    return Missing(short, cap.words(rise, used, recalls=recalls))
 
 
 def over_borrow_limit(gpus: int, limit: int) -> Missing:

@@ -1,14 +1,15 @@
-"""Payers once the starts lie on nodes: stage 7, nearest payers, as a small model; then whole GPUs run by run.
+"""Payers once the starts lie on nodes: stages 4 and 7, as a small model; then whole GPUs run by run.
 
-    min Σ rank × milli-GPUs, ties by the payers' order;  every GPU of a kept start is paid, every cap holds
+    min overdraw (stage 4), then Σ rank × milli-GPUs, ties by the payers' order;  every GPU of a kept start is paid,
+    every cap holds
 
 Where the starts cannot all be paid (the master knows sites, not nodes), the most valuable set that can is kept.
 """
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Final
 
 import numpy as np
 
@@ -16,17 +17,14 @@ from planner.draft import Draft, Payments
 from planner.filler import demand
 from planner.place import Piece
 from planner.purses import Demand
-from planner.relaxed import Relaxed
 from planner.rest import beside, fractional, made_whole, solve_rest, tight
 from planner.room import Room
-from planner.settling import settle
-from planner.solver import FEW_CUTS, LEAN, Floats, Settings, Solution, integer_bound, relax_both, solve
-from policies import payers, payments, recall_held
+from planner.solver import FEW_CUTS, LEAN, Floats, Settings, integer_bound, only_integer, relax_both, solve
+from policies import payers, payments, recall
 from policies.model import Model
 from policies.payers import Source
-from policies.payments import Purse, limits_runs
+from policies.payments import PayKey, Purse, limits_runs
 from policies.problem import Problem
-from policies.recall_held import Held, PayKey
 
 NEAR: Final = 0.01
 """What a rank of a GPU's payer counts, as part of what the GPU itself is worth at least."""
@@ -35,19 +33,20 @@ QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
 WHOLE: Final = 20_000
 """Most columns of a model that may be solved as it is; of a larger one what the relaxation leaves in parts alone."""
 PARTS: Final = 10_000
-"""Columns from which on starts and payers are first sought as in those larger ones, and who gives way is not searched
-for by branch and bound."""
+"""Columns from which on starts and payers are first sought as in those larger ones."""
 MUCH: Final = 0.01
 """Part of what all starts are worth that this may lose before the model is solved as it is."""
-DECIDED: Final = 300_000
-"""Columns of all relaxations in which it is decided who gives way: a fifth of a master's, whose answer is at hand."""
+OVERDRAW: Final = 100.0
+"""What a GPU of overdraw counts on large problems, as ranks of a GPU's payer: those go before it."""
 LIGHT: Final = 12
 """Starts on each cap, the lightest, that may make way in a large model for those that the relaxation pays in part."""
 
 
 @dataclass
 class _PayModel:
-    """``keep``: candidate → column; ``needs``: what it has to be paid for; ``purse``: its purse."""
+    """``keep``: candidate → column; ``needs``: what it has to be paid for; ``purse``: its purse; ``overdraw``: stage 4,
+    costs to maximise.
+    """
 
     model: Model
     keep: dict[int, int]
@@ -55,50 +54,24 @@ class _PayModel:
     purse: dict[int, int]
     purses: list[Purse]
     pay: dict[PayKey, int]
-    held: Held
-
-
-class _Begun(NamedTuple):
-    """The relaxation of a model, and its optimum."""
-
-    relaxed: Relaxed
-    found: Solution
-
-    @classmethod
-    def of(cls, built: _PayModel, settings: Settings) -> Self:
-        """Of the model as it is, for the objective that it has."""
-        relaxed = Relaxed(built.model, settings)
-        return cls(relaxed, relaxed.solve())
+    overdraw: dict[int, float]
 
 
 def pay(
-    problem: Problem,
-    room: Room,
-    draft: Draft,
-    settings: Settings,
-    goes: Set[int] | None = None,
-    *,
-    settled: bool = False,
+    problem: Problem, room: Room, draft: Draft, settings: Settings, *, settled: bool = False
 ) -> tuple[list[int], int]:
-    """Fill ``draft.paid`` with nearest payers; on exact problems, of equally near ones the first.
+    """Fill ``draft.paid`` with payments of least overdraw, then of the nearest payers; on exact problems, of equally
+    near ones the first.
 
-    ``goes``: what of running claims may lose its payer, if that pays for all starts; None: whatever these may recall.
-
-    ``settled``: it holds payments of all starts already, which stay where no nearer ones are found.
+    ``settled``: it holds payments of all starts already, which stay where no better ones are found.
 
     Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
     """
-    built = _build(problem, room, draft, goes)
-    _keep_all(built)
-    begun = None
-    if goes is not None and not settled:
-        built.model.maximise(built.held.objective())
-        begun = _Begun.of(built, settings)
-        if begun.found.infeasible:
-            built, begun = _build(problem, room, draft, None), None
-            _keep_all(built)
+    built = _build(problem, room, draft)
     model = built.model
-    values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None, begun=begun)
+    for column in built.keep.values():
+        model.lower[column] = 1.0
+    values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None)
     lost: list[int] = []
     if values is None and settled:
         return [], nearest
@@ -114,21 +87,15 @@ def pay(
     return lost, nearest
 
 
-def _keep_all(built: _PayModel) -> None:
-    for column in built.keep.values():
-        built.model.lower[column] = 1.0
-
-
 def _paid(built: _PayModel, draft: Draft) -> Floats:
-    """The draft's payments as a point of the model: whole GPUs, and what the pass over running claims makes of them."""
+    """The draft's payments as a point of the model."""
     point = np.zeros(len(built.model.cost))
     for candidate, keep in built.keep.items():
         point[keep] = 1.0
         for (active, region), mine in draft.paid[candidate].items():
             for envelope, gpus in mine.items():
                 point[built.pay[built.purse[candidate], active, region, envelope]] += gpus
-    for column, value in built.held.settled(point.tolist()).items():
-        point[column] = value
+    recall.complete(built.model, point)
     return point
 
 
@@ -137,13 +104,12 @@ def _worth(problem: Problem, candidate: int) -> float:
     return float(kind.base_gpus) * problem.candidates[candidate].weight
 
 
-def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) -> _PayModel:
+def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     model = Model()
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
-    held = recall_held.columns(model, problem, goes)
-    built = _PayModel(model, {}, {}, {}, [], {}, held)
+    built = _PayModel(model, {}, {}, {}, [], {}, {})
     numbers: dict[object, int] = {}
     known: dict[int, tuple[Source, ...]] = {}
     for start in draft.starts:
@@ -154,7 +120,7 @@ def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) ->
         if sources is None:
             sources = known[candidate.purse] = tuple(payer.source for payer in candidate.payers)
         own = limits_runs(sources, candidate.run.max_borrow)
-        number = numbers.setdefault((candidate.payers, candidate.rights, start.candidate if own else -1), len(numbers))
+        number = numbers.setdefault((candidate.payers, start.candidate if own else -1), len(numbers))
         if number == len(built.purses):
             built.purses.append(Purse(number, start.candidate, sources, candidate.run.max_borrow))
         column = model.column(("keep", start.candidate), upper=1.0, integer=True)
@@ -164,7 +130,7 @@ def _build(problem: Problem, room: Room, draft: Draft, goes: Set[int] | None) ->
         needs = built.needs[start.candidate] = demand(problem, room, pieces[start.candidate])
         for (active, region), gpus in needs.items():
             purse.add_start(active, region, gpus, column)
-    built.pay = payments.rows(model, problem, built.purses, held, whole=True)
+    built.pay, built.overdraw = payments.rows(model, problem, built.purses, whole=True)
     return built
 
 
@@ -173,14 +139,12 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | No
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 0.0
-    _loosen(built)
     worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
     if len(model.cost) > PARTS and not problem.exact:
         found = _kept_in_parts(problem, built, worth, settings)
         enough = found is not None and _of(worth, found) >= (1 - MUCH) * sum(worth.values())
         if found is not None and (enough or len(model.cost) > WHOLE):
             return found
-        _loosen(built)
     model.maximise(worth)
     return solve(model, settings if problem.exact else settings | QUICK).values
 
@@ -191,7 +155,7 @@ def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], 
     little = NEAR * float(problem.book.money.policy.age.unit)
     ranks = payers.objective(problem, built.purses, built.pay)
     model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
-    relaxed = _decided(built, _Begun.of(built, settings))
+    relaxed = _with_levels(model, settings)
     if relaxed is None:
         return None
     off = fractional(model, relaxed)
@@ -201,51 +165,37 @@ def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], 
     return solve_rest(model, relaxed, beside(model, off, equal=True), settings).values
 
 
-def _nearest(
-    problem: Problem,
-    built: _PayModel,
-    settings: Settings,
-    paid: Floats | None = None,
-    begun: _Begun | None = None,
-) -> tuple[Floats | None, int]:
-    """Least Σ rank × milli, then on exact problems the earliest payers in each purse's order.
+def _with_levels(model: Model, settings: Settings) -> Floats | None:
+    """The best point at which nothing is whole but how far starts are allowed at contested caps (`policies.recall`)."""
+    allowed = np.asarray([what == "allowed" for what, *_ in model.column_keys], dtype=np.bool_)
+    with only_integer(model, allowed):
+        return solve(model, settings | QUICK).values
 
-    None: not all can be paid. ``paid``: whole payments that are known; ``begun``: as for `_settle`. Returns
-    payments, and the bound of the second objective in milli-GPUs × rank.
+
+def _nearest(
+    problem: Problem, built: _PayModel, settings: Settings, paid: Floats | None = None
+) -> tuple[Floats | None, int]:
+    """Least overdraw, then least Σ rank × milli, then on exact problems the earliest payers in each purse's order.
+
+    None: not all can be paid. ``paid``: whole payments that are known. Returns payments, and the bound of the second
+    objective in milli-GPUs × rank.
     """
     model = built.model
     ranks = payers.objective(problem, built.purses, built.pay)
     order = payers.order(problem, built.purses, built.pay)
-    least = 0
-    if problem.exact:
-        stay = built.held.objective()
-        if stay:
-            model.maximise(stay)
-            kept = solve(model, settings)
-            if kept.values is None:
-                return None, 0
-            model.keep(("recalled",), stay, kept.objective)
-    elif not _settle(built, settings, paid, begun):
-        return None, 0
-    else:  # a network but for spares, which count half: mostly its relaxation is whole
-        near, relaxed = relax_both(model, ranks, order, settings)
-        if near.infeasible:
+    if not problem.exact:
+        return _nearly_nearest(built, ranks, order, settings, paid)
+    if built.overdraw:
+        model.maximise(built.overdraw)
+        least = solve(model, settings)
+        if least.values is None:
             return None, 0
-        least = integer_bound(1000 * near.bound, least=True) if near.optimal else 0
-        if relaxed.values is not None and not fractional(model, relaxed.values).any():
-            return relaxed.values, least
-        if relaxed.values is not None and len(model.cost) > PARTS:
-            model.maximise(ranks)
-            whole = made_whole(model, relaxed.values, settings, most=WHOLE)
-            if whole is not None or len(model.cost) > WHOLE:
-                return paid if whole is None else whole, least
+        model.keep(("overdraw",), built.overdraw, least.objective)
     model.maximise(ranks)
     first = solve(model, settings)
     if first.values is None:
-        return paid, least
+        return paid, 0
     nearest = integer_bound(1000 * first.bound, least=True) if math.isfinite(first.bound) else 0
-    if not problem.exact:
-        return first.values, nearest
     reached = sum(cost * round(float(first.values[column])) for column, cost in ranks.items())
     model.keep(("nearest",), ranks, reached)
     model.maximise(order)
@@ -253,50 +203,46 @@ def _nearest(
     return first.values if second.values is None else second.values, nearest
 
 
-def _settle(built: _PayModel, settings: Settings, paid: Floats | None, begun: _Begun | None) -> bool:
-    """Fix who gives way: as few as can be found, or as beside ``paid`` where those are fewer.
-
-    ``paid``: whole payments that are known; ``begun``: the relaxation in which most stay, where it has been solved.
-    False: the starts cannot all be paid.
+def _nearly_nearest(
+    built: _PayModel,
+    ranks: Mapping[int, float],
+    order: Mapping[int, float],
+    settings: Settings,
+    paid: Floats | None,
+) -> tuple[Floats | None, int]:
+    """The same of large problems: a network but for spares, which count half, once it is decided how far starts are
+    allowed at contested caps; mostly its relaxation is whole.
     """
-    model, held = built.model, built.held
-    if not held.columns:
-        return True
-    stay = held.objective()
-    model.maximise(stay)
-    relaxed = _decided(built, begun or _Begun.of(built, settings))
-    if relaxed is None and paid is None and len(model.cost) <= PARTS:
-        relaxed = solve(model, settings | QUICK).values
-    chosen = max((each for each in (relaxed, paid) if each is not None), key=lambda each: _of(stay, each), default=None)
-    if chosen is not None:
-        _fix(model, {column: round(float(chosen[column])) for column in held.columns})
-    return chosen is not None
-
-
-def _decided(built: _PayModel, begun: _Begun) -> Floats | None:
-    """The best point of the relaxation in which who gives way is decided. Those columns stay fixed."""
-    point = begun.found.values
-    if point is None or not built.held.columns:
-        return point
-    found, _ = settle(begun.relaxed, built.held, point, begun.found.objective, DECIDED)
-    if found is not None:
-        _fix(built.model, {column: round(float(found[column])) for column in built.held.columns})
-    return found
+    model = built.model
+    costs = {**ranks, **{column: OVERDRAW * cost for column, cost in built.overdraw.items()}}
+    least = 0
+    if built.overdraw:
+        model.maximise(ranks)
+        bound = solve(model, settings, relaxed=True)
+        least = integer_bound(1000 * bound.bound, least=True) if bound.optimal else 0
+        model.maximise(costs)
+        point = _with_levels(model, settings)
+        if point is None:
+            return paid, least
+        for column, (what, *_) in enumerate(model.column_keys):
+            if what == "allowed":
+                model.lower[column] = model.upper[column] = round(float(point[column]))
+    near, relaxed = relax_both(model, costs, order, settings)
+    if near.infeasible:
+        return paid, least
+    if near.optimal and not built.overdraw:
+        least = integer_bound(1000 * near.bound, least=True)
+    model.maximise(costs)
+    if relaxed.values is not None:
+        whole = made_whole(model, relaxed.values, settings, most=WHOLE)
+        if whole is not None or len(model.cost) > WHOLE:
+            return paid if whole is None else whole, least
+    found = solve(model, settings | QUICK).values
+    return paid if found is None else found, least
 
 
 def _of(costs: Mapping[int, float], point: Floats) -> float:
     return sum(cost * float(point[column]) for column, cost in costs.items())
-
-
-def _loosen(built: _PayModel) -> None:
-    """Nothing is decided of who gives way."""
-    for column in built.held.columns:
-        built.model.lower[column], built.model.upper[column] = 0.0, 1.0
-
-
-def _fix(model: Model, values: Mapping[int, float]) -> None:
-    for column, value in values.items():
-        model.lower[column] = model.upper[column] = value
 
 
 def _hand_out(problem: Problem, built: _PayModel, values: Floats, candidates: list[int], draft: Draft) -> None:

@@ -153,15 +153,13 @@ def _bounds(master: Master) -> Iterator[_Bound]:
     caps: dict[int, dict[int, float]] = {}
     rooms: dict[tuple[int, str], dict[int, float]] = {}
     for row, (what, *key) in enumerate(master.model.row_keys):
-        if what in ("cap", "admits"):
+        if what == "cap":
             caps.setdefault(key[0], {})[row] = 1.0
-        elif what == "second":  # its unit is a thousandth of the cap's own
-            caps.setdefault(key[0], {})[row] = problem.book.caps[key[0]].measure.scale / 1000
         elif what == "room":
             kind, part = key[:2]
             rooms.setdefault((kind, problem.fleet.site_flavor(part[0])), {})[row] = 1.0
     for cap, rises in caps.items():
-        subjects = (problem.book.caps[each].subject for each in (cap, *master.flows.merged.get(cap, ())))
+        subjects = (problem.book.caps[each].subject for each in (cap, *master.merged.get(cap, ())))
         bound = problem.book.caps[cap]
         yield _Bound(bound.name, tuple(subjects), bound.measure.unit, rises)
     for (kind, flavor), rises in rooms.items():

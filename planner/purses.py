@@ -13,8 +13,7 @@ from policies.claims import RunKey
 from policies.leeway import Touches
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
-from policies.recall import Beside, taken_of
-from policies.yielding import Limit
+from policies.recall import FARTHEST, LEVELS
 
 MANY: Final = 1 << 60
 """More GPUs than anything asks for."""
@@ -26,36 +25,52 @@ Paid = dict[tuple[bool, int], Payments]
 
 @dataclass
 class Purses:
-    """``used``: per cap of the book; ``trees``: per quota, what it still leaves; ``beside``: running claims."""
+    """``used``: per cap of the book, by what runs and is funded and by starts; ``trees``: per quota, what it still
+    leaves; ``levels``: per contested cap, what starts take by level (`policies.recall`).
+    """
 
     problem: Problem
     used: list[int]
     trees: list[int]
-    beside: Beside
+    levels: dict[int, list[int]]
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft) -> "Purses":
         """With everything counted that ``draft`` starts and pays."""
-        purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], Beside(problem))
-        starts = ((start, draft.paid.get(start.candidate, {})) for start in draft.starts)
-        purses._settle(purses._book(starts, 1))
+        levels = {cap: [0] * LEVELS for cap in problem.recall.room}
+        purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], levels)
+        purses._book((start, draft.paid.get(start.candidate, {})) for start in draft.starts)
         return purses
-
-    @property
-    def stays(self) -> list[bool]:
-        """By part of running claims: is it funded?"""
-        return self.beside.stays
 
     @cached_property
     def ceilings(self) -> Ceilings:
         """A quick look at what is left."""
         return Ceilings(self.problem, self.used)
 
-    def count(self, cap: int, weight: int) -> None:
-        """Something more, or with a minus less, is taken of a cap."""
+    def count(self, cap: int, weight: int, level: int) -> None:
+        """A start that stands there takes something more, or with a minus less, of a cap."""
         self.used[cap] += weight
+        if cap in self.levels:
+            self.levels[cap][level] += weight
         if "ceilings" in self.__dict__:
             self.ceilings.changed(cap)
+
+    def left(self, cap: int, level: int = FARTHEST) -> int:
+        """What a cap leaves to one more start that stands there; by default, beside all that runs."""
+        if cap not in self.levels:
+            return self._limits[cap] - self.used[cap]
+        taken = self.levels[cap]
+        farthest = max(level, *(k for k, weight in enumerate(taken) if weight), 0)
+        return self.problem.recall.room[cap][farthest] - sum(taken)
+
+    def recalls(self, cap: int) -> bool:
+        """Do starts take more of a cap than is left beside all that runs?"""
+        return cap in self.levels and sum(self.levels[cap]) > self.problem.recall.room[cap][FARTHEST]
+
+    @property
+    def recalling(self) -> bool:
+        """The same of any cap."""
+        return any(self.recalls(cap) for cap in self.levels)
 
     def count_trees(self, start: Start, sign: int = 1) -> None:
         """Take a start out of the quotas of its trees, or with a minus give it back to them."""
@@ -63,23 +78,23 @@ class Purses:
             self.trees[i] -= sign * weight
 
     def take_back(self, starts: Iterable[tuple[Start, Paid]]) -> None:
-        """As if these starts had not been paid, nor counted in their trees; who gave way to them alone stays."""
-        self._settle(self._book(starts, -1))
+        """As if these starts had not been paid, nor counted in their trees."""
+        self._book(starts, -1)
 
     def put_back(self, start: Start, paid: Paid) -> None:
         """Undo ``take_back``."""
-        self._settle(self._book([(start, paid)], 1))
+        self._book([(start, paid)])
 
-    def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int) -> set[Limit]:
-        """Count starts, or with a minus no longer; returns the limits that they take of."""
-        limits: set[Limit] = set()
+    def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1) -> None:
+        """Count starts, or with a minus no longer."""
         for start, paid in starts:
-            bill = (self.problem.candidates[start.candidate], paid)
-            limits |= self.beside.add(bill) if sign > 0 else self.beside.take_back(bill)
-            for cap, weight in taken_of(self.problem, bill):
-                self.count(cap, sign * weight)
+            payers = self.problem.payers(self.problem.candidates[start.candidate])
+            for (active, region), payments in paid.items():
+                for envelope, gpus in payments.items():
+                    payer, milli = payers[envelope], sign * gpus * self.problem.milli(active)
+                    for cap, weight in self.problem.book.touches(self.problem.lane(payer, region)):
+                        self.count(cap, weight * milli, payer.level)
             self.count_trees(start, sign)
-        return limits
 
     def trees_allow(self, start: Start) -> bool:
         """Do the quotas above the run leave room for it?"""
@@ -107,16 +122,15 @@ class Purses:
                 found.setdefault(key, []).append(i)
         return found
 
-    def most(self, touches: Touches, milli: int, recalls: int | None = None, wanted: int = MANY) -> int:
+    def most(self, touches: Touches, milli: int, level: int = FARTHEST, wanted: int = MANY) -> int:
         """GPUs, up to ``wanted``, that every cap of ``touches`` still leaves; ``milli``: what one GPU weighs.
 
-        ``recalls``: of a start; what may give way to it counts as left.
+        ``level``: where a start stands that may recall.
         """
         for cap, weight in touches:
             one = milli * weight
-            left = self._limits[cap] - self.used[cap]
+            left = self.left(cap, level)
             if left < wanted * one:
-                left += self.loose(cap, recalls)
                 if left < one:
                     return 0
                 wanted = min(wanted, left // one)
@@ -131,20 +145,15 @@ class Purses:
         """Where payers pay, and under what caps."""
         return Ways(self.problem)
 
-    def loose(self, cap: int, recalls: int | None) -> int:
-        """What running claims hold of a cap that may give way to such a start."""
-        return 0 if recalls is None else self.beside.loose(cap, recalls)
-
     def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:
-        """A quick look: might its payers hold so many Active GPUs if farther claims gave way?"""
-        if not candidate.rights:
+        """A quick look: might its payers hold so many Active GPUs if farther claims were recalled?"""
+        if not candidate.recalls:
             return False
         total = 0
         recalls = False
         for payer, lanes in self.ways.onto(candidate, sites):
-            near = payer.standing
-            most = max(self.most(touches, 1000, near) for touches in lanes)
-            recalls = recalls or (near is not None and most > max(self.most(touches, 1000) for touches in lanes))
+            most = max(self.most(touches, 1000, payer.level) for touches in lanes)
+            recalls = recalls or most > max(self.most(touches, 1000) for touches in lanes)
             total += most
             if total >= gpus and recalls:
                 return True
@@ -154,41 +163,13 @@ class Purses:
         """A quick look: could the payers, each alone, together hold so many Active GPUs at all?"""
         return self.ceilings.anywhere(kind) >= gpus
 
-    def pay(self, candidate: Candidate, demand: Demand) -> Paid | None:
-        """Nearest payers first for every role and region; all of it is counted, or nothing and None."""
-        bill = self._filled(Bill(self, candidate), demand)
-        if bill is None:
-            return None
-        self.beside.add((candidate, bill.paid))
-        return bill.paid
+    def pay(self, candidate: Candidate, demand: Demand, *, recalls: bool = False) -> Paid | None:
+        """Nearest payers first for every role and region; all of it is counted, or nothing and None.
 
-    def draw(self, candidate: Candidate, demand: Demand) -> "Bill | None":
-        """The same with all that farther claims might leave; None, with nothing counted, where that is not enough.
-
-        It is to be followed by `recall`.
+        ``recalls``: of payers' money it may have all that spec §3.8 lets such a start have.
         """
-        return self._filled(Bill(self, candidate, recalls=True), demand)
-
-    def recall(self, bill: "Bill") -> Paid | None:
-        """What was drawn, where the pass lets farther claims go for it (spec §3.8); else None, with nothing counted."""
-        start = (bill.candidate, bill.paid)
-        self._settle(self.beside.add(start))
-        if self.hold():
-            return bill.paid
-        self._settle(self.beside.take_back(start))
-        bill.cancel()
-        return None
-
-    def hold(self) -> bool:
-        """Are all starts funded beside the claims that stay, in the next second too?"""
-        caps = self.problem.book.caps
-        return self.beside.lasts() and all(
-            self.used[c] <= caps[c].limit for c, starts in self.beside.touched.items() if starts
-        )
-
-    def _settle(self, limits: set[Limit]) -> None:
-        for cap, weight in self.beside.settle(limits).items():
-            self.count(cap, weight)
+        bill = self._filled(Bill(self, candidate, recalls=recalls), demand)
+        return None if bill is None else bill.paid
 
     def _filled(self, bill: "Bill", demand: Demand) -> "Bill | None":
         for (active, region), gpus in sorted(demand.items(), key=lambda d: (not d[0][0], d[0][1])):
@@ -206,7 +187,7 @@ class Bill:
         self.candidate = candidate
         self._recalls = recalls
         self.paid: Paid = {}
-        self._taken: list[tuple[int, int]] = []
+        self._taken: list[tuple[int, int, int]] = []
         self._borrowed = 0
         self._of_envelope: dict[int, int] = {}
 
@@ -221,16 +202,15 @@ class Bill:
     def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:
         active, _ = purpose
         milli = self.purses.problem.milli(active)
-        recalls = payer.standing if self._recalls else None
-        most = self.purses.most(touches, milli, recalls, wanted) if milli else wanted
+        most = self.purses.most(touches, milli, payer.level if self._recalls else FARTHEST, wanted) if milli else wanted
         if not most:
             return 0
         here = min(most, self._own_limits(payer, active, milli))
         if here <= 0:
             return 0
         for cap, weight in touches:
-            self.purses.count(cap, weight * milli * here)
-            self._taken.append((cap, weight * milli * here))
+            self.purses.count(cap, weight * milli * here, payer.level)
+            self._taken.append((cap, weight * milli * here, payer.level))
         self._borrowed += here if payer.loan and active else 0
         self._of_envelope[payer.envelope] = self._of_envelope.get(payer.envelope, 0) + here * milli
         payments = self.paid.setdefault(purpose, {})
@@ -248,5 +228,5 @@ class Bill:
 
     def cancel(self) -> None:
         """Give everything back."""
-        for cap, weight in self._taken:
-            self.purses.count(cap, -weight)
+        for cap, weight, level in self._taken:
+            self.purses.count(cap, -weight, level)

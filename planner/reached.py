@@ -3,7 +3,6 @@
 from typing import Final
 
 from planner.draft import Draft
-from planner.purses import Purses
 from policies import payers
 from policies.problem import Problem
 
@@ -20,13 +19,6 @@ def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
         if kind.unfunded == unfunded:
             total += kind.gpus(start.steps) * candidate.weight
     return total
-
-
-def recalled(problem: Problem, draft: Draft) -> int:
-    """Stage 4: GPUs of running claims that lose their payer to the draft's starts, exact."""
-    parts, before = problem.running.parts, problem.running.outcome.funded
-    after = Purses.after(problem, draft).stays
-    return sum(part.gpus for part, was, stays in zip(parts, before, after, strict=True) if was and not stays)
 
 
 def nearness(problem: Problem, draft: Draft) -> int:

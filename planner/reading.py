@@ -1,14 +1,20 @@
 """Reading a solution of the master: which runs start, and in which kind of domain each of their groups lies."""
 
-from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from planner.master import Master
-from planner.nearby import Alike, nearby
 from planner.place import Piece, Start, pieces_of
-from planner.solver import NOISE, Floats, Settings
+from planner.solver import Floats
 from policies.claims import RunKey
-from policies.problem import Problem, RunType
+from policies.shapes import Shape
+
+
+class Alike(NamedTuple):
+    """Groups that a master's solution does not tell apart: a type's, of one shape."""
+
+    type: int
+    shape: Shape
 
 
 def read_starts(master: Master, values: Floats) -> list[Start]:
@@ -21,7 +27,9 @@ def read_starts(master: Master, values: Floats) -> list[Start]:
         if not columns:
             continue
         total = round(sum(float(values[master.starts.steps[c]]) for c in kind.members if c in master.starts.steps))
-        for candidate in _chosen(problem, kind, values[columns], started):
+        count = round(float(values[columns].sum()))
+        waiting = [c for c in kind.members if problem.candidates[c].run.key not in started]
+        for candidate in waiting[:count]:
             steps = min(total, kind.lowered.steps)
             total -= steps
             found.append(Start(candidate, steps))
@@ -29,39 +37,12 @@ def read_starts(master: Master, values: Floats) -> list[Start]:
     return found
 
 
-def _chosen(problem: Problem, kind: RunType, values: Floats, started: Set[RunKey]) -> list[int]:
-    """Members that start, oldest first: as many of each that may recall the same as the solution has of them."""
-    shares: dict[int, float] = {}
-    for candidate, value in zip(kind.members, values.tolist(), strict=True):
-        rights = problem.candidates[candidate].rights
-        shares[rights] = shares.get(rights, 0.0) + value
-    counts = {rights: int(share + NOISE) for rights, share in shares.items()}
-    missing = round(sum(shares.values())) - sum(counts.values())
-    for rights in sorted(shares, key=lambda r: (counts[r] - shares[r], r))[:missing]:
-        counts[rights] += 1
-    found = []
-    for candidate in kind.members:
-        rights = problem.candidates[candidate].rights
-        if counts[rights] and problem.candidates[candidate].run.key not in started:
-            counts[rights] -= 1
-            found.append(candidate)
-    return found
-
-
-def read_pieces(master: Master, values: Floats, starts: list[Start], settings: Settings) -> list[Piece]:
-    """Pieces of the starts, each with its kind of domain; -1 (any) where the solution has no group left.
-
-    It is one where its run is to recall something, otherwise the one with most groups left.
-    """
+def read_pieces(master: Master, values: Floats, starts: list[Start]) -> list[Piece]:
+    """Pieces of the starts, each with its kind of domain: the one with most groups left; -1 (any) where none is."""
     found = [piece for start in starts for piece in pieces_of(master.problem, start)]
     there = _there(master, values)
-    whose = [(_alike(master, piece, there), master.problem.candidates[piece.candidate].rights) for piece in found]
-    lies = nearby(master, values, there, Counter(whose), settings)
-    for (alike, _), mine in lies.items():
-        for place, count in mine.items():
-            _take(there[alike], place, count)
-    for piece, (alike, rights) in zip(found, whose, strict=True):
-        left = lies.get((alike, rights)) or there.get(alike, {})
+    for piece in found:
+        left = there.get(_alike(master, piece, there), {})
         piece.kind = min(left, key=lambda place: (-left[place], place), default=-1)
         if piece.kind >= 0:
             _take(left, piece.kind, 1)

@@ -116,6 +116,7 @@ class Routes:
     def __init__(self, problem: Problem, purses: Purses) -> None:
         self._problem = problem
         self._used = purses.used
+        self._contested = purses.levels.keys()
         self._payers = {
             number: _Payers.of(mine)
             for number, mine in {c.purse: c.payers for c in problem.candidates if c.payers}.items()
@@ -248,7 +249,10 @@ class Routes:
         return np.asarray(price / 1000)
 
     def _named(self, ways: _Ways, taken: _Taken) -> list[Missing]:
-        found = [missing_at(self._problem.book.caps[cap], rise, self._used[cap]) for cap, rise in taken.rises.items()]
+        found = []
+        for cap, rise in taken.rises.items():
+            recalls = cap in self._contested and self._whole[cap] < 0
+            found.append(missing_at(self._problem.book.caps[cap], rise, self._used[cap], recalls=recalls))
         limit = ways.asked.max_borrow
         if limit is not None and taken.borrowed > 1000 * limit:
             found.append(over_borrow_limit(-(-taken.borrowed // 1000) - limit, limit))

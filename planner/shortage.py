@@ -64,8 +64,8 @@ class Shortages:
         near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
         model = Model()
         rises = _Rises(problem, self._purses, model, sum(demand.values()))
-        recalls = {payer.envelope: payer.standing for payer in candidate.payers}
-        caps: dict[int, dict[int | None, list[tuple[int, int]]]] = {}
+        level = {payer.envelope: payer.level for payer in candidate.payers}
+        caps: dict[int, dict[int, list[tuple[int, int]]]] = {}
         pays: dict[tuple[bool, int], list[int]] = {}
         for (active, region), gpus in sorted(demand.items(), reverse=True):
             columns = []
@@ -76,7 +76,7 @@ class Shortages:
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
                 for cap, weight in problem.book.touches(problem.lane(payer, region)):
-                    mine = caps.setdefault(cap, {}).setdefault(recalls[payer.envelope], [])
+                    mine = caps.setdefault(cap, {}).setdefault(level[payer.envelope], [])
                     mine.append((column, weight * problem.milli(active)))
             model.row(("paid", active, region), columns, float(gpus), float(gpus))
         for cap, terms in sorted(caps.items()):
@@ -114,10 +114,10 @@ class _Rises:
         self._gpus = gpus
         self._found: list[tuple[list[_Bound], Callable[[int], Missing]]] = []
 
-    def cap(self, index: int, terms: dict[int | None, list[tuple[int, int]]], near: int) -> None:
+    def cap(self, index: int, terms: dict[int, list[tuple[int, int]]], near: int) -> None:
         """Σ weight × pay − rise ≤ what is left. ``near``: place of its nearest payer.
 
-        ``terms``: by what they recall, None for loans; those that stand so far or farther have what is left to them.
+        ``terms``: by level; those that stand so far or farther have what recall leaves to them.
         """
         cap = self.problem.book.caps[index]
         used = self.purses.used[index]
@@ -126,12 +126,12 @@ class _Rises:
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         far: list[tuple[int, int]] = []
         bounds = []
-        for recalls in sorted(terms, key=lambda r: (r is not None, 0 if r is None else -r)):  # the farthest first
-            far += terms[recalls]
-            loose = 0 if cap.ahead else self.purses.loose(index, recalls)  # nobody gives way for want of look-ahead
-            bounds.append(_Bound([*far], cap.limit - used + loose))
-            self._row(("cap", index, recalls), bounds[-1], cap.measure.scale, column)
-        self._found.append((bounds, lambda rise: missing_at(cap, rise, used)))
+        for level in sorted(terms, reverse=True):
+            far += terms[level]
+            bounds.append(_Bound([*far], self.purses.left(index, level)))
+            self._row(("cap", index, level), bounds[-1], cap.measure.scale, column)
+        recalls = index in self.purses.levels and any(bound.left < 0 for bound in bounds)
+        self._found.append((bounds, lambda rise: missing_at(cap, rise, used, recalls=recalls)))
 
     def _row(self, key: tuple[Any, ...], bound: _Bound, scale: int, rise: int) -> None:
         """The bound in the unit that people read, with the column that lifts it."""

@@ -6,12 +6,12 @@ filled where they are too large (planner.fills); their later stages are filled g
 (planner.certificates).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from planner import large, seating
-from planner.bands import Rounding
+from planner.beside import beside, drop, overdraw
 from planner.certificates import Certificates, Outcome, Solved
 from planner.draft import Draft
 from planner.fills import Fills
@@ -19,12 +19,11 @@ from planner.lay import lay
 from planner.master import Master, build
 from planner.mend import First, solve_again
 from planner.pay import pay
-from planner.purses import Purses
-from planner.reached import START_STAGES, nearness, recalled, value_of
+from planner.reached import START_STAGES, nearness, value_of
 from planner.reading import read_pieces, read_starts
 from planner.room import Room
 from planner.solver import NOISE, NOTHING, Settings, Solution, options, solve, within
-from policies import gangs, seats
+from policies import seats
 from policies.places import kinds
 from policies.problem import Problem
 from policies.seats import Seating
@@ -96,13 +95,7 @@ class Search:
             master = build(problem, places, room.capacity, seatings=nodes)
             if split and not problem.exact and master.integers > large.MIDDLE:
                 break  # it would only be rounded
-            rounding = self._rounding(master)
-            if rounding is not None:
-                best = self._rough(master, rounding, best)
-                yield best  # whole numbers may take longer than there is time
-                if large.is_too_large(master):
-                    return
-            solved = self._stages(master, rounding)
+            solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
                 best = self.certificates.of(best, everything | solved.bounds | ceiling)
@@ -119,22 +112,6 @@ class Search:
             yield best
             split, nodes = finer
         yield best
-
-    def _rounding(self, master: Master) -> Rounding | None:
-        """Where the leading stage's bound is known long before its whole numbers: how they are found."""
-        costs = self.certificates.costs(master, self.certificates.leading)
-        if not costs or not self._is_large(master):
-            return None
-        master.model.maximise(costs)
-        return large.begin(master, self.settings)
-
-    def _rough(self, master: Master, rounding: Rounding, best: Outcome) -> Outcome:
-        """The best so far with the bound that branching certifies. Where no more is to come, also what is filled."""
-        search, name = rounding.search, self.certificates.leading
-        if large.is_too_large(master) and search.leaf is not None:
-            best = max(best, *self.fills.by_relaxation(master, search.leaf.point), key=self._rank)
-        bound = self.certificates.bound(master, name, search.bound)
-        return self.certificates.of(best, self.certificates.unsolved() | {name: bound})
 
     def _finer(
         self, best: Outcome, solved: Solved, split: frozenset[int], failed: frozenset[int]
@@ -162,14 +139,11 @@ class Search:
         for name in self.certificates.order:
             values.append(value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]))
             if name == "starts":
-                values.append(-outcome.recalled)
+                values.append(-outcome.overdraw)
         return (*values, -nearness(self.problem, outcome.draft))
 
-    def _stages(self, master: Master, rounding: Rounding | None) -> Solved:
-        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one.
-
-        ``rounding``: of the leading one, if it has begun.
-        """
+    def _stages(self, master: Master) -> Solved:
+        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""
         is_large = self._is_large(master)
         solved = Solved(master, NOTHING, {}, [])
         for name, costs in self.certificates.objectives(master):
@@ -179,11 +153,7 @@ class Search:
             master.model.maximise(costs)
             if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            if is_large:
-                begun = rounding if name == self.certificates.leading else None
-                found = large.solve_large(master, self.settings, begun)
-            else:
-                found = solve(master.model, self.settings)
+            found = large.solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
             if self.problem.exact and (parts := _in_parts(master, found)):
                 for column in parts:
                     master.model.integer[column] = True
@@ -218,40 +188,26 @@ class Search:
         assert solution.values is not None
         problem = self.problem
         starts = read_starts(master, solution.values)
-        draft = Draft(starts, read_pieces(master, solution.values, starts, self.settings))
+        draft = Draft(starts, read_pieces(master, solution.values, starts))
         if master.seats:
             failed = seating.seat(room, master, solution.values, draft.pieces)
             lost = {piece.candidate for piece in failed}
         else:
             failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
-        _drop(problem, room, draft, lost)
-        went = [i for i, column in master.held.stays.items() if solution.values[column] < HALF]
-        self._pay(room, draft, self._may_go(went))
+        drop(problem, room, draft, lost)
+        unpaid, _ = pay(problem, room, draft, self.settings)
+        drop(problem, room, draft, set(unpaid))
         left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
-        stays = self.fills.top_up(room, draft).stays
-        went = [i for i, stay in enumerate(stays) if not stay]
-        _, nearest = pay(problem, room, draft, self.settings, self._may_go(went), settled=True)
+        self.fills.top_up(room, draft)
+        admissible = dict(draft.paid)
+        _, nearest = pay(problem, room, draft, self.settings, settled=True)
+        if beside(problem, draft).lost:
+            draft.paid = admissible
         tight = {piece.kind for piece in failed}
-        nearest = min(nearest, nearness(problem, draft))  # payments that stand may recall other claims than the model's
-        outcome = Outcome(draft, room, self.settings, recalled(problem, draft), nearest=nearest)
+        nearest = min(nearest, nearness(problem, draft))
+        outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest)
         domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)
         return _Placed(outcome, frozenset(domains), left)
-
-    def _pay(self, room: Room, draft: Draft, goes: Set[int] | None) -> None:
-        """Payers for all starts but those that cannot be paid.
-
-        A gang that goes with such a one recalls nothing any more: what leant on that is paid anew.
-        """
-        intact = False
-        while not intact:
-            unpaid, _ = pay(self.problem, room, draft, self.settings, goes)
-            lost = set(unpaid)
-            _drop(self.problem, room, draft, lost)
-            intact = len(lost) == len(unpaid) or Purses.after(self.problem, draft).hold()
-
-    def _may_go(self, went: Iterable[int]) -> Set[int] | None:
-        """What the payers may recall: on large problems only what the starts were found to recall."""
-        return None if self.problem.exact else frozenset(went)
 
 
 def incumbents(problem: Problem, new_room: Callable[[], Room], gap: float, seed: int) -> Iterator[Outcome]:
@@ -271,20 +227,3 @@ def _in_parts(master: Master, found: Solution) -> list[int]:
     columns = [*master.starts.start.values(), *master.starts.steps.values()]
     values = found.values[columns]
     return columns if bool((abs(values - values.round()) > NOISE).any()) else []
-
-
-def _drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
-    """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it.
-
-    What goes is in ``candidates`` afterwards.
-    """
-    lost = {problem.candidates[c].run.key for c in candidates}
-    for key in gangs.too_few_left(problem.gangs, draft.started(problem), lost):
-        candidates |= {*problem.ways.get(key, ())}
-    for piece in draft.pieces:
-        if piece.candidate in candidates:
-            room.give_back(piece.chunks, piece.load)
-    draft.starts = [start for start in draft.starts if start.candidate not in candidates]
-    draft.pieces = [piece for piece in draft.pieces if piece.candidate not in candidates]
-    for candidate in candidates:
-        draft.paid.pop(candidate, None)

@@ -86,7 +86,7 @@ class Together:
     def _try_members(self, members: list[RunKey], gang: Gang) -> list[Settled]:
         filler, least, place = self._filler, gang.least, self._place(gang)
         found: list[Settled] = []
-        learnt, recalled = filler.learnt, filler.recalled
+        learnt = filler.learnt
         for n, key in enumerate(members):
             if len(found) + len(members) - n < least:
                 break
@@ -101,7 +101,7 @@ class Together:
             self._widen(found, learnt)
             return found
         filler.take_back(found)
-        filler.learnt, filler.recalled = learnt, recalled
+        filler.learnt = learnt
         return []
 
     def _try_member(self, key: RunKey) -> Settled | None:
@@ -123,8 +123,6 @@ class Together:
                 filler.take_back([one])
                 found[n] = self._wider(kind, one)
                 learnt = learnt if found[n] is one else before
-        if filler.recalled:
-            learnt.forget_money()
         filler.learnt = learnt
 
     def _wider(self, kind: RunType, one: Settled) -> Settled:
@@ -132,10 +130,8 @@ class Together:
         filler = self._filler
         for steps in range(kind.lowered.steps, 0, -1):
             wider = filler.try_start(kind, Start(one.start.candidate, steps))
-            if wider is not None and filler.purses.hold():
-                return wider
             if wider is not None:
-                filler.take_back([wider])
+                return wider
         filler.put_back(one)
         return one
 
@@ -152,7 +148,7 @@ class Together:
         ways = []
         for index in self._ways[key]:
             candidate, kind = self._problem.candidates[index], self._type(index)
-            ways.append((kind.sites, kind.lowered, kind.load, kind.unfunded, candidate.purse, candidate.rights))
+            ways.append((kind.sites, kind.lowered, kind.load, kind.unfunded, candidate.purse))
         return run.max_borrow, tuple(quotas), run.limit if quotas else None, tuple(ways)
 
     def _gpus(self, key: RunKey) -> int:

@@ -38,7 +38,6 @@ def columns(model: Model, problem: Problem, kinds: list[Kind]) -> Starts:
     starts = Starts({}, {}, {}, {}, {})
     for kind in problem.types:
         _type(model, kind, [k for k in kinds if usable(k, kind.sites)], starts)
-        _by_rights(model, problem, kind, starts)
     for run, ways in sorted(problem.ways.items()):
         if len(ways) > 1:
             model.row(("one-way", *run), [(starts.start[c], 1.0) for c in ways if c in starts.start], -INF, 1.0)
@@ -74,20 +73,6 @@ def _type(model: Model, kind: RunType, places: list[Kind], starts: Starts) -> No
         model.row(("whole", kind.index, shape), [*mine, *terms], 0.0, 0.0)
     if kind.lowered.together and kind.lowered.steps:
         _together(model, kind, places, starts)
-
-
-def _by_rights(model: Model, problem: Problem, kind: RunType, starts: Starts) -> None:
-    """Starts are whole by what they may recall, too: a part of a start recalls nothing."""
-    members: dict[int, list[int]] = {}
-    for candidate in kind.members:
-        if candidate in starts.start:
-            members.setdefault(problem.candidates[candidate].rights, []).append(starts.start[candidate])
-    for rights, columns in sorted(members.items()) if len(members) > 1 else ():
-        if len(columns) == 1:
-            model.integer[columns[0]] = True
-        elif rights:
-            count = model.column(("starts-by-rights", kind.index, rights), upper=float(len(columns)), integer=True)
-            model.row(("rights", kind.index, rights), [*((c, 1.0) for c in columns), (count, -1.0)], 0.0, 0.0)
 
 
 def _together(model: Model, kind: RunType, places: list[Kind], starts: Starts) -> None:

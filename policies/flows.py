@@ -1,15 +1,13 @@
 """Money in large models: the rows of ``policies.payments``, with everything taken together that no row tells apart.
 
-A *lane class* is an envelope, a role, and the caps that such a payment touches: wherever it lies, for whatever time, as
-a loan or not, payments that touch the same caps with the same weights are one column. What the very same lane classes
-may pay for comes together in one *port*; lane classes that the very same ports reach are one *hub*:
+A *lane class* is an envelope, a role, the caps that such a payment touches, and how near it stands where that matters
+to recall (`policies.recall`): wherever it lies, for whatever time, as a loan or not, payments that touch the same caps
+with the same weights are one column. What the very same lane classes may pay for comes together in one *port*; lane
+classes that the very same ports reach are one *hub*:
 
     Σ to be paid at a port   ≤ Σ_hubs flow(port, hub)
     Σ_ports flow(port, hub)  ≤ Σ payments of its lane classes
     Σ weight × payments      ≤ limit − used                    for every cap that could bind
-
-Where running claims may give way to payments (``policies.recall_flows``) both rows are equations: who pays for nothing
-recalls nothing.
 
 Any flow in that network is a sum of single payments, and the other way round, so nothing is lost by it. Envelopes that
 differ only in how much they hold, by one cap of their own, pay as one *wallet*: together what they hold together.
@@ -19,16 +17,13 @@ Limits of the single run are bounds on what flows from a purse of its own.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from policies import recall_flows
-from policies.demand import Starts
+from policies import recall
 from policies.leeway import Touches
 from policies.model import INF, Model
 from policies.payers import Source
-from policies.payments import Purse, Terms, limits_runs, per_region
-from policies.places import Kind
+from policies.payments import Purse, Terms, cap_rows, limits_runs, per_region
 from policies.problem import Problem
-from policies.recall_flows import Hub, Near, Network
-from policies.recall_held import Held
+from policies.recall import Term
 
 
 class LaneClass(NamedTuple):
@@ -37,13 +32,13 @@ class LaneClass(NamedTuple):
     envelope: int
     active: bool
     touches: Touches
+    level: int
 
 
 @dataclass
 class _Port:
     """``terms``: what is to be paid, in GPUs; ``name``: a purse, role and region that it comes from."""
 
-    number: int
     name: tuple[int, bool, int]
     terms: Terms = field(default_factory=list)
 
@@ -52,19 +47,14 @@ class _Port:
 class _Ports:
     """By role and the lane classes that may pay there.
 
-    ``lanes``: of a source's payments, where it can pay; ``reaches``: of some sources together; ``doors``: (purse,
-    region) → ports of what lies there; ``lent``: likewise, columns of what sponsors pay as far as a run limits it, in
-    weighed GPUs.
+    ``lanes``: of a source's payments, where it can pay; ``reaches``: of some sources together.
     """
 
     model: Model
     problem: Problem
-    exact: bool
     by_reach: dict[tuple[bool, frozenset[LaneClass]], _Port] = field(default_factory=dict)
     lanes: dict[tuple[bool, int], dict[Source, LaneClass | None]] = field(default_factory=dict)
     reaches: dict[tuple[tuple[Source, ...], bool, int], frozenset[LaneClass]] = field(default_factory=dict)
-    doors: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    lent: dict[tuple[int, int], Terms] = field(default_factory=dict)
 
     def reach(self, sources: tuple[Source, ...], active: bool, region: int) -> frozenset[LaneClass]:
         """The lane classes of these sources there."""
@@ -83,32 +73,31 @@ class _Ports:
         if region not in self.problem.book.money.pays_on[source.envelope]:
             return None
         touches = self.problem.leeway.touches(self.problem.lane(source, region), self.problem.milli(active))
-        return None if touches is None else LaneClass(source.envelope, active, touches)
+        return None if touches is None else LaneClass(source.envelope, active, touches, source.level)
 
     def add(self, name: tuple[int, bool, int], reach: frozenset[LaneClass], terms: Terms) -> None:
         """GPUs that any of these lane classes may pay for; where there is none, nothing may lie.
 
-        One that touches no cap that binds pays for everything, unless it matters who pays (``exact``).
+        One that touches no cap that binds pays for everything.
         """
         if not reach and all(gpus > 0 for _, gpus in terms):
             for column, _ in terms:
                 self.model.upper[column] = 0.0
-        elif self.exact or all(lane.touches for lane in reach):
-            port = self.by_reach.setdefault((name[1], reach), _Port(len(self.by_reach), name))
+        elif all(lane.touches for lane in reach):
+            port = self.by_reach.setdefault((name[1], reach), _Port(name))
             port.terms.extend(terms)
-            self.doors.setdefault((name[0], name[2]), set()).add(port.number)
 
 
 class Flows(NamedTuple):
-    """``merged``: by the row of a cap, the other caps whose money it holds; ``near``: what starts pay that recall."""
+    """``merged``: by the row of a cap, other caps whose money it holds; ``overdraw``: stage 4, costs to maximise."""
 
     merged: dict[int, list[int]]
-    near: Near | None
+    overdraw: dict[int, float]
 
 
-def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse], starts: Starts, held: Held) -> Flows:
-    """All columns and rows of money; ``held``: what running work holds beside them, and may lose."""
-    ports = _Ports(model, problem, bool(held.stays))
+def rows(model: Model, problem: Problem, purses: list[Purse]) -> Flows:
+    """All columns and rows of money."""
+    ports = _Ports(model, problem)
     for purse in purses:
         demand = sorted(per_region(model, purse).items())
         if limits_runs(purse.sources, purse.max_borrow):
@@ -116,20 +105,7 @@ def rows(model: Model, problem: Problem, kinds: list[Kind], purses: list[Purse],
             continue
         for (active, region), terms in demand:
             ports.add((purse.index, active, region), ports.reach(purse.sources, active, region), terms)
-    network, merged = _network(model, problem, ports, held)
-    if not held.stays:
-        return Flows(merged, None)
-    types = {purse.index: purse.types for purse in purses}
-    doors = {
-        (kind, region): frozenset(ports.doors[purse.index, region])
-        for purse in purses
-        for kind in purse.types
-        for region in sorted(set(problem.book.money.region))
-        if (purse.index, region) in ports.doors
-    }
-    lent = {(kind, region): terms for (purse, region), terms in ports.lent.items() for kind in types[purse]}
-    network = network._replace(doors=doors, lent=lent)
-    return Flows(merged, recall_flows.rows(model, problem, kinds, starts, network, held))
+    return _network(model, problem, ports)
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
@@ -153,11 +129,8 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
             column = model.column(("pay", *name, group[0].envelope))
             columns.append((column, 1.0))
             ports.add(name, reach, [(column, 1.0)])
-            if group[0] in lent:
-                weight = ports.problem.milli(active) / 1000
-                ports.lent.setdefault((purse.index, region), []).append((column, weight))
-                if active:
-                    borrowed.append((column, 1.0))
+            if active and group[0] in lent:
+                borrowed.append((column, 1.0))
             if group[0].run_gpus is not None:
                 weight = ports.problem.milli(active) / 1000
                 taken.setdefault(group[0].envelope, []).append((column, weight))
@@ -173,8 +146,8 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
             model.row(("per-run", purse.index, source.envelope), [*taken[source.envelope], *starts], -INF, 0.0)
 
 
-def _network(model: Model, problem: Problem, ports: _Ports, held: Held) -> tuple[Network, dict[int, list[int]]]:
-    """Ports, hubs, and the rows of caps; and what ``Flows`` calls merged."""
+def _network(model: Model, problem: Problem, ports: _Ports) -> Flows:
+    """Ports, hubs, and the rows of caps."""
     reaching: dict[LaneClass, list[int]] = {}
     for number, (_, reach) in enumerate(ports.by_reach):
         for lane in sorted(reach):
@@ -182,49 +155,42 @@ def _network(model: Model, problem: Problem, ports: _Ports, held: Held) -> tuple
     hubs: dict[tuple[int, ...], list[LaneClass]] = {}
     for lane in sorted(reaching):
         hubs.setdefault(tuple(reaching[lane]), []).append(lane)
-    wallets = _Wallets.of(problem, hubs, held)
+    wallets = _Wallets.of(problem, hubs)
     doors = list(ports.by_reach.values())
     flows: list[Terms] = [[] for _ in doors]
-    least = 0.0 if ports.exact else -INF
-    caps: dict[int, Terms] = {}
-    network = Network({}, [], {}, {}, fine=len(problem.types) <= recall_flows.FINE)
+    caps: dict[int, list[Term]] = {}
+    paid: dict[int, Terms] = {}
     for numbers, lanes in hubs.items():
         payments: Terms = []
-        weight_of_gpu = problem.milli(lanes[0].active) / 1000
         for lane in lanes:
             if lane.envelope not in wallets.paying:
                 continue
             milli = problem.milli(lane.active)
-            column = model.column(("wallet", lane.active, lane.envelope))
-            model.integer[column] = any(cap in wallets.halves or cap in held.terms for cap, _ in lane.touches)
+            column = model.column(("wallet", lane.active, lane.envelope, lane.level))
+            model.integer[column] = any(cap in wallets.halves for cap, _ in lane.touches)
             payments.append((column, -1.0))
-            here = network.paid.setdefault(lane.envelope, {}).setdefault(len(network.hubs), [])
-            here.append((column, milli / 1000))
+            paid.setdefault(lane.envelope, []).append((column, milli / 1000))
             for cap, weight in lane.touches:
-                caps.setdefault(cap, []).append((column, float(weight * milli)))
-        hub = Hub(frozenset(lane.envelope for lane in lanes), {})
-        network.hubs.append(hub)
+                caps.setdefault(cap, []).append(Term(column, float(weight * milli), lane.level))
         if len(numbers) == 1:
             flows[numbers[0]] += payments
-            hub.flows[numbers[0]] = [(column, -weight_of_gpu * minus) for column, minus in payments]
             continue
         inflow: Terms = []
         for number in numbers:
             column = model.column(("flow", *doors[number].name, lanes[0].envelope))
             inflow.append((column, 1.0))
             flows[number].append((column, -1.0))
-            hub.flows[number] = [(column, weight_of_gpu)]
-        model.row(("hub", lanes[0].active, lanes[0].envelope), [*inflow, *payments], least, 0.0)
+        model.row(("hub", lanes[0].active, lanes[0].envelope), [*inflow, *payments], -INF, 0.0)
     for port, flow in zip(doors, flows, strict=True):
-        model.row(("port", *port.name), [*port.terms, *flow], least, 0.0)
-    for cap in sorted({*caps, *held.terms}):
-        if cap in held.terms:
-            held.cap_row(model, cap, caps.get(cap, []))
+        model.row(("port", *port.name), [*port.terms, *flow], -INF, 0.0)
+    for cap, terms in sorted(caps.items()):
+        if cap in problem.recall.room:
+            cap_rows(model, problem, cap, terms)
         else:
             scale = problem.book.caps[cap].measure.scale
-            terms = [(column, weight / scale) for column, weight in caps[cap]]
-            model.row(("cap", cap), terms, -INF, wallets.left[cap] / scale)
-    return network, wallets.merged
+            every = [(term.column, term.weight / scale) for term in terms]
+            model.row(("cap", cap), every, -INF, wallets.left[cap] / scale)
+    return Flows(wallets.merged, recall.overdraw(model, problem.recall, paid))
 
 
 @dataclass
@@ -241,7 +207,7 @@ class _Wallets:
     merged: dict[int, list[int]]
 
     @classmethod
-    def of(cls, problem: Problem, hubs: dict[tuple[int, ...], list[LaneClass]], held: Held) -> "_Wallets":
+    def of(cls, problem: Problem, hubs: dict[tuple[int, ...], list[LaneClass]]) -> "_Wallets":
         sharing: dict[int, set[int]] = {}
         lanes: dict[int, list[tuple[int, LaneClass]]] = {}
         weights: dict[int, set[int]] = {}
@@ -257,12 +223,13 @@ class _Wallets:
             * (min(mine) if len(mine) == 1 else 1)
             for cap, mine in weights.items()
         }
+        contested = problem.recall.room.keys()
         first: dict[object, tuple[int, int]] = {}
         paying: set[int] = set()
         merged: dict[int, list[int]] = {}
         for envelope, mine in sorted(lanes.items()):
             own = sorted({cap for _, lane in mine for cap, _ in lane.touches if len(sharing[cap]) == 1})
-            if len(own) != 1 or not held.terms.keys().isdisjoint(cap for _, lane in mine for cap, _ in lane.touches):
+            if len(own) != 1 or not contested.isdisjoint(cap for _, lane in mine for cap, _ in lane.touches):
                 paying.add(envelope)
                 continue
             alike = tuple((hub, tuple((-1 if c == own[0] else c, w) for c, w in lane.touches)) for hub, lane in mine)

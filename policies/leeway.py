@@ -35,7 +35,7 @@ class Leeway:
     def of(
         cls, book: CapBook, used: Sequence[int], least: Sequence[int], free: Mapping[int, int], *, rises: bool = False
     ) -> "Leeway":
-        """``used``: per cap, what running work takes, and at ``least``, whatever of it gives way; ``free``: by site.
+        """``used``: per cap, what running work takes, and at ``least``, whatever of it is recalled; ``free``: by site.
 
         Time limits are of no account: the longest time counts. ``rises``: for bounds of which one more unit is thought
         of. Then no lane is spent, each site has a GPU more.

@@ -14,26 +14,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from jobtree.api.counted import named
 from jobtree.api.scalars import Duration
 from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
+from policies.classes import OLD_LOAN
 from policies.money import Envelope, Money
 from policies.runs import RunRow
 
 if TYPE_CHECKING:  # a Problem holds Payers
-    from policies.payments import Purse
+    from policies.payments import PayKey, Purse
     from policies.problem import Problem
-    from policies.recall_held import PayKey
 
 
-_STANDING: Final = (*map(standing_of, range(SPONSOR)), None)
+_LEVELS: Final = (*map(standing_of, range(SPONSOR)), OLD_LOAN)
 """By rank."""
 
 
 class Source(NamedTuple):
-    """A payer as caps see it: how near it is does not matter to whether it can pay."""
+    """A payer as caps see it: of how near it is only what it may recall matters (`policies.recall`)."""
 
     envelope: int
     loan: bool
     limit: int | None
     run_gpus: int | None
+    level: int
 
 
 class Payer(NamedTuple):
@@ -51,9 +52,9 @@ class Payer(NamedTuple):
         return self.rank == SPONSOR
 
     @property
-    def standing(self) -> int | None:
-        """Where a start that it pays for stands in the pass over claims; None for a loan, which recalls nothing."""
-        return _STANDING[self.rank]
+    def level(self) -> int:
+        """Where a start that it pays for stands among claims (spec §3.8): a loan farthest, for it recalls nothing."""
+        return _LEVELS[self.rank]
 
     def within(self, limit: int | None) -> Payer:
         """The same payer under another time limit."""
@@ -67,7 +68,7 @@ class Payer(NamedTuple):
 
 @lru_cache(maxsize=65_536)  # it is asked of every payer of every list, and lists share their payers
 def _source(payer: Payer) -> Source:
-    return Source(payer.envelope, payer.loan, payer.limit, payer.run_gpus)
+    return Source(payer.envelope, payer.loan, payer.limit, payer.run_gpus, payer.level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ Runs with equal payers share a *purse*. Per purse, role and site,
     Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts  per type with a borrow limit
     pay from e ≤ perRun.maxGPUs × starts              per type (a spare counts its discount)
 
+Where farther claims may be recalled the rows of a cap are those of `policies.recall`.
+
 Payments are whole GPUs; a spare is paid ``discount`` of a GPU. Where a cap has spares to pay, half GPUs could be left
 over in a fractional solution, and beside claims that may be recalled any fraction; nowhere else, so payments under such
 caps are integer columns.
@@ -16,18 +18,21 @@ caps are integer columns.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from policies import recall_held, recall_rows
+from policies import recall
 from policies.model import INF, Model
 from policies.payers import Source
 from policies.places import Kind
 from policies.problem import Problem
-from policies.recall_held import Held, PayKey
+from policies.recall import Term
 from policies.seats import Seat
 from policies.shapes import Shape
 
 Terms = list[tuple[int, float]]
 """(column, coefficient)."""
+PayKey = tuple[int, bool, int, int]
+"""(purse, active, region, envelope)."""
 
 
 @dataclass
@@ -69,39 +74,50 @@ def limits_runs(sources: Iterable[Source], max_borrow: int | None) -> bool:
     return any(source.run_gpus is not None or (max_borrow is not None and source.loan) for source in sources)
 
 
-def rows(model: Model, problem: Problem, purses: list[Purse], held: Held, *, whole: bool = False) -> dict[PayKey, int]:
-    """Payment columns and all their rows; ``held``: what running work holds beside them, and may lose.
+class Paid(NamedTuple):
+    """``pay``: payment columns; ``overdraw``: stage 4, as costs to maximise."""
 
-    ``whole``: every payment is an integer.
-    """
+    pay: dict[PayKey, int]
+    overdraw: dict[int, float]
+
+
+def rows(model: Model, problem: Problem, purses: list[Purse], *, whole: bool = False) -> Paid:
+    """Payment columns and all their rows. ``whole``: every payment is an integer."""
     pay: dict[PayKey, int] = {}
-    caps: dict[int, Terms] = {}
+    caps: dict[int, list[Term]] = {}
     for purse in purses:
         _balance(model, problem, purse, pay, caps)
         _run_limits(model, problem, purse, pay)
-    _whole_gpus(model, pay, caps, held, everywhere=whole)
-    for cap in sorted({*caps, *held.terms}):
-        terms = caps.get(cap, [])
-        if cap in held.terms:
-            held.cap_row(model, cap, terms)
-            continue
-        scale = problem.book.caps[cap].measure.scale
+    _whole_gpus(model, problem, pay, caps, everywhere=whole)
+    for cap, terms in sorted(caps.items()):
+        cap_rows(model, problem, cap, terms)
+    paid: dict[int, Terms] = {}
+    for (_, active, _, envelope), column in pay.items():
+        paid.setdefault(envelope, []).append((column, problem.milli(active) / 1000))
+    return Paid(pay, recall.overdraw(model, problem.recall, paid))
+
+
+def cap_rows(model: Model, problem: Problem, cap: int, terms: list[Term]) -> None:
+    """The rows of a cap over payments."""
+    scale = problem.book.caps[cap].measure.scale
+    if cap in problem.recall.room:
+        most = 1000 * problem.gpus if problem.leeway.rises else None
+        recall.rows(model, cap, problem.recall.room[cap], terms, scale, most)
+    else:
         left = max(0, problem.room_of(cap)) / scale
-        model.row(("cap", cap), [(column, weight / scale) for column, weight in terms], -INF, left)
-    if held.stays:
-        examples = {purse.index: problem.candidates[purse.example] for purse in purses}
-        recall_rows.rows(model, held, recall_held.payments(problem, pay, examples))
-    return pay
+        model.row(("cap", cap), [(term.column, term.weight / scale) for term in terms], -INF, left)
 
 
-def _whole_gpus(model: Model, pay: dict[PayKey, int], caps: dict[int, Terms], held: Held, *, everywhere: bool) -> None:
+def _whole_gpus(
+    model: Model, problem: Problem, pay: dict[PayKey, int], caps: dict[int, list[Term]], *, everywhere: bool
+) -> None:
     if everywhere:
         for column in pay.values():
             model.integer[column] = True
     spare = {column for key, column in pay.items() if not key[1]}
     for cap, terms in caps.items():
-        columns = [column for column, _ in terms]
-        if cap in held.terms or not spare.isdisjoint(columns):
+        columns = [term.column for term in terms]
+        if cap in problem.recall.room or not spare.isdisjoint(columns):
             for column in columns:
                 model.integer[column] = True
 
@@ -121,7 +137,7 @@ def per_region(model: Model, purse: Purse) -> dict[tuple[bool, int], Terms]:
     return found
 
 
-def _balance(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int], caps: dict[int, Terms]) -> None:
+def _balance(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int], caps: dict[int, list[Term]]) -> None:
     """Σ_envelopes pay − Σ GPUs = 0 per role and region."""
     for (active, site), terms in sorted(per_region(model, purse).items()):
         columns = []
@@ -132,7 +148,8 @@ def _balance(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int
             column = pay[key] = model.column(("pay", *key))
             columns.append((column, 1.0))
             for cap, weight in problem.book.touches(problem.lane(source, site)):
-                caps.setdefault(cap, []).append((column, float(weight * problem.milli(active))))
+                term = Term(column, float(weight * problem.milli(active)), source.level)
+                caps.setdefault(cap, []).append(term)
         demand = [(column, -gpus) for column, gpus in terms]
         model.row(("paid", purse.index, active, site), [*columns, *demand], 0.0, 0.0)
 

@@ -12,18 +12,17 @@ from policies.gangs import Gang
 from policies.ledger import Spent
 from policies.leeway import Leeway
 from policies.payers import Payer, Refused, Source
+from policies.recall import Recall
 from policies.runs import RunRow
 from policies.shapes import Lowered, PodLoad, Shape
 from policies.trees import Tree
-from policies.yielding import Right, Yielding
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first.
 
-    ``purse``: the same number for the same payers in the same order; ``rights``: what it may recall, the same number
-    for the same rights, 0 for none.
+    ``purse``: the same number for the same payers in the same order; ``recalls``: may it recall anything?
     """
 
     run: RunRow
@@ -31,7 +30,7 @@ class Candidate:
     type: int
     payers: tuple[Payer, ...]
     purse: int
-    rights: int
+    recalls: bool
 
     @property
     def order(self) -> tuple[int, int, RunKey]:
@@ -87,18 +86,16 @@ class Problem:
     """Everything the model needs, in a fixed order.
 
     ``running``: the claims that run, as they are funded before anything starts; ``spent``: what has been charged;
-    ``yielding``: what of it may give way; ``rights``: what starts may recall, by number, the first being nothing;
-    ``leeway``: which caps matter to what may start; ``ways``: a run's candidates (funded, and unfunded by its own
-    choice); ``exact``: few enough runs that types keep their payers' order, so that every stage is solved on the
-    master.
+    ``recall``: what starts may take where some of it may be recalled; ``leeway``: which caps matter to what may start;
+    ``ways``: a run's candidates (funded, and unfunded by its own choice); ``exact``: few enough runs that types keep
+    their payers' order, so that every stage is solved on the master.
     """
 
     fleet: Fleet
     book: CapBook
     running: Funded
     spent: Spent
-    yielding: Yielding
-    rights: list[tuple[Right, ...]]
+    recall: Recall
     leeway: Leeway
     candidates: list[Candidate]
     types: list[RunType]

@@ -1,143 +1,216 @@
-"""Recall: a nearer claimant's start may use quota that farther claims hold (spec §3.8).
+"""Recall: what a family shares is lent until it is wanted nearer (spec §3.8).
 
-Starts are claims admitted now. They stand in the pass of spec §3.5 after the running claims of their own nearness and
-before all farther ones, which turn unfunded where they no longer fit (``Yielding.recalls`` says which may). A loan that
-starts recalls nobody: it has to fit beside all that stays.
+A claim's *level* is its place in the order of spec §3.5 at its own payer: owner 0, children 1, siblings 2, parents 3,
+the rest 4, older loans 5. At a cap on the GPUs of an envelope, a subtree or an aggregate,
+
+    Σ starts + Σ funded running claims as far as the farthest of these starts ≤ limit
+
+Counted whatever the starts are: claims that cannot be recalled (young loans, what was admitted since the world last
+changed), and every funded claim before the last of these. So ``room(k)``, what starts may take together there of which
+the farthest stands at k, falls with k; a loan that starts stands farthest, and needs room beside everything. In the
+model, with z_k ∈ {0, 1}: starts as far as k are allowed,
+
+    Σ starts + Σ_k (room(k−1) − room(k))·z_k ≤ room(0)
+    Σ starts at k and farther ≤ room(k)·z_k
+    z_(k+1) ≤ z_k
+
+At all other caps all funded claims count: ``room`` knows *contested* caps alone, where nearer starts want more than is
+left beside all that runs. Stage 4 is least overdraw: Σ over envelopes of the milli-GPUs by which what it pays itself,
+the starts and what was funded without them, exceeds its concurrency.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from policies.classes import Part, Sums, weigh
-from policies.problem import Candidate, Problem
-from policies.yielding import Limit, Takes, takes_of, whole
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-Bill = tuple[Candidate, Mapping[tuple[bool, int], Mapping[int, int]]]
-"""A start, and per (active, region) the GPUs that each envelope pays."""
+from jobtree.world import values
+from policies import lending, scopes
+from policies.caps import CapBook
+from policies.classes import OLD_LOAN, Funded, Place
+from policies.ledger import Spent
+from policies.model import INF, Model
+from policies.payers import Payer
+
+LEVELS: Final = OLD_LOAN + 1
+FARTHEST: Final = OLD_LOAN
+"""The level of a loan that starts: it recalls nobody."""
+
+Floats = npt.NDArray[np.float64]
+Rooms = tuple[int, ...]
+"""By level k: what starts may take together of which the farthest stands there, in the cap's unit."""
 
 
-class Beside:
-    """Running claims beside starts. ``stays``: is a running part funded; ``touched``: caps, by how many claims of
-    starts take of them.
+class Term(NamedTuple):
+    """A column of payments, what one of it weighs at a cap, and the level of what it pays for."""
 
-    What they hold of a cap or limit is added up once and then follows who stays: both are asked for at every start.
+    column: int
+    weight: float
+    level: int
+
+
+class Ask(NamedTuple):
+    """Runs that wait with the same payers. ``gpus``: of all of them at full width, a spare counted as one."""
+
+    payers: tuple[Payer, ...]
+    gpus: int
+
+
+def last_changed(seen_world: pa.Table, given: str, ended: bool, at: int) -> int:
+    """When a cycle last saw the world change: this one, if anything ``ended`` or the last one had another ``given``.
+
+    Else as the last one said; never after ``at``, which is before what a cycle said whose clock ran ahead.
+    """
+    told = zip(values.texts(seen_world, "given"), values.ints(seen_world, "changed").tolist(), strict=True)
+    return min([at, *(int(changed) for before, changed in told if before == given and not ended)])
+
+
+@dataclass(frozen=True)
+class Recall:
+    """``room``: by contested cap; ``spare``: by envelope whose own cap is one, what starts may take of it, in
+    milli-GPUs, before it is overdrawn; ``changed``: when the world last did.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        """Before anything starts."""
-        self.problem = problem
-        self.stays = list(problem.running.outcome.funded)
-        self.touched: Counter[int] = Counter()
-        self._near: dict[Limit, Counter[int]] = {}
-        """By limit: standing → what starts there take."""
-        self._seconds: Counter[Limit] = Counter()
-        """By limit on hours or credits that some start takes of: what starts take."""
-        self._running: dict[Limit, int] = {}
-        """Of these, what is funded and runs takes."""
-        self._over: set[Limit] = set()
-        """Those of which both together take more than there is."""
-        self._loose: dict[int, dict[int, int]] = {}
-        """Cap → standing of a start → what may give way to it there."""
+    room: Mapping[int, Rooms]
+    spare: Mapping[int, int]
+    changed: int
 
-    def add(self, bill: Bill) -> set[Limit]:
-        """Count a start; who gives way to it is for ``settle`` to say. Returns the limits that it takes of."""
-        return self._count(bill, 1)
+    @classmethod
+    def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask], changed: int) -> "Recall":
+        """Of running work beside what waits."""
+        held = _held(book, running, changed)
+        wanted = _wanted(book, held.keys(), asks)
+        room: dict[int, Rooms] = {}
+        for cap, mine in sorted(held.items()):
+            limit = book.caps[cap].limit - spent.cap.get(cap, 0) - spent.ahead.get(cap, 0)
+            rooms = _contested(limit, mine, wanted.get(cap, [0] * LEVELS))
+            if rooms[0] > rooms[-1]:
+                room[cap] = rooms
+        return cls(room, _spare(book, running, room), changed)
 
-    def take_back(self, bill: Bill) -> set[Limit]:
-        """Count the start that was added last no more."""
-        return self._count(bill, -1)
+    def level(self, book: CapBook, envelope: int, level: int, idle: frozenset[int] = frozenset()) -> int:
+        """The nearest level that no contested cap of an envelope tells from this one; ``idle``: caps of no account."""
+        rooms = [self.room[cap] for cap in book.of_envelope(envelope) if cap in self.room and cap not in idle]
+        return next(near for near in range(level + 1) if all(mine[near] == mine[level] for mine in rooms))
 
-    def _count(self, bill: Bill, sign: int) -> set[Limit]:
-        found: set[Limit] = set()
-        for standing, touched, second in _claims(self.problem, bill):
-            self.touched.update(dict.fromkeys(touched, sign))
-            for limit, weight in takes_of(self.problem.book, touched, second).items():
-                found.add(limit)
-                if limit.second:
-                    self._seconds[limit] += sign * weight
-                    self._weigh(limit)
-                if standing is not None and limit in self.problem.yielding.by_limit:
-                    self._near.setdefault(limit, Counter())[standing] += sign * weight
-        return found
+    def may_lose(self, place: Place) -> bool:
+        """May a funded claim that stands there lose its payer to nearer starts?"""
+        return place.standing > 0 and place.admitted < self.changed
 
-    def settle(self, limits: Iterable[Limit]) -> Sums:
-        """The pass over the parts that starts at ``limits`` may concern; what these take more, or less, of each cap."""
-        parts, yielding = self.problem.running.parts, self.problem.yielding
-        change: Sums = {}
-        for cluster in {id(mine): mine for limit in sorted(limits) if (mine := yielding.clusters.get(limit))}.values():
-            before: dict[Limit, int] = {}
-            for i in cluster:
-                takes = yielding.takes[i]
-                stays = not parts[i].follows or self.stays[i - 1]
-                fits = stays and self._fits(parts[i], takes, yielding.room[i], before)
-                if fits:
-                    for limit, weight in takes.items():
-                        before[limit] = before.get(limit, 0) + weight
-                if fits != self.stays[i]:
-                    self._turn(i, change)
-        return change
-
-    def _fits(self, part: Part, takes: Takes, room: Takes, before: Takes) -> bool:
-        for limit, weight in takes.items():
-            total = weight + before.get(limit, 0)
-            for standing, taken in self._near.get(limit, {}).items():
-                if self.problem.yielding.recalls(standing, part):
-                    total += taken
-            if total > room[limit]:
-                return False
-        return True
-
-    def _turn(self, i: int, change: Sums) -> None:
-        """A part that stayed goes, or the other way round: into ``change``, and into all sums."""
-        self.stays[i] = stays = not self.stays[i]
-        for cap, weight in self.problem.running.parts[i].touched.items():
-            change[cap] = change.get(cap, 0) + (weight if stays else -weight)
-            self._loose.pop(cap, None)
-        for limit, weight in self.problem.yielding.takes[i].items():
-            if limit in self._running:
-                self._running[limit] += weight if stays else -weight
-                self._weigh(limit)
-
-    def lasts(self) -> bool:
-        """Is the next second of all that is funded left, wherever starts take of hours or credits?"""
-        return not self._over
-
-    def _weigh(self, limit: Limit) -> None:
-        """What is taken of a limit on hours or credits has changed."""
-        if limit not in self._running:
-            takes = self.problem.yielding.takes
-            mine = self.problem.yielding.at(limit)
-            self._running[limit] = sum(takes[i][limit] for i in mine if self.stays[i])
-        taken = self._seconds[limit]
-        if taken and self._running[limit] + taken > whole(self.problem.book, self.problem.spent, limit):
-            self._over.add(limit)
-        else:
-            self._over.discard(limit)
-
-    def loose(self, cap: int, standing: int) -> int:
-        """What funded running claims hold of a cap that may give way to a start that stands there."""
-        mine = self._loose.setdefault(cap, {})
-        if standing not in mine:
-            parts, yielding = self.problem.running.parts, self.problem.yielding
-            there = (parts[i] for i in yielding.by_cap.get(cap, ()) if self.stays[i])
-            mine[standing] = sum(part.touched[cap] for part in there if yielding.recalls(standing, part))
-        return mine[standing]
+    def recalls(self, book: CapBook, payer: Payer) -> bool:
+        """May a start that it pays for use more than is left beside all that runs?"""
+        caps = (self.room[cap] for cap in book.of_envelope(payer.envelope) if cap in self.room)
+        return any(rooms[payer.level] > rooms[-1] for rooms in caps)
 
 
-def taken_of(problem: Problem, bill: Bill) -> Iterable[tuple[int, int]]:
-    """(cap, weight) of everything that a start takes."""
-    return ((cap, weight) for _, touched, _ in _claims(problem, bill) for cap, weight in touched.items())
+def rows(model: Model, cap: int, rooms: Rooms, terms: Sequence[Term], scale: int, most: int | None = None) -> None:
+    """The rows of a contested cap; with ``most``, what starts could take at all, one whose limit may rise."""
+    thresholds = [k for k in range(1, LEVELS) if rooms[k] < rooms[k - 1] and any(term.level >= k for term in terms)]
+    allowed: list[tuple[int, float]] = []
+    far: list[tuple[int, int, list[tuple[int, float]]]] = []
+    for k in thresholds:
+        z = model.column(("allowed", cap, k), upper=float(most is not None or rooms[k] > 0), integer=True)
+        allowed.append((z, (rooms[k - 1] - rooms[k]) / scale))
+        far.append((k, z, [(term.column, term.weight / scale) for term in terms if term.level >= k]))
+    every = [(term.column, term.weight / scale) for term in terms]
+    model.row(("cap", cap), [*every, *allowed], -INF, max(0, rooms[0]) / scale)
+    for k, z, mine in far:
+        model.row(("far", cap, k), [*mine, (z, -(most or max(0, rooms[k])) / scale)], -INF, 0.0)
+    for (near, _), (farther, _) in pairwise(allowed):
+        model.row(("allowed", cap, farther), [(farther, 1.0), (near, -1.0)], -INF, 0.0)
 
 
-def _claims(problem: Problem, bill: Bill) -> list[tuple[int | None, Sums, Sums]]:
-    """What a start takes, claim by claim: where it stands (None: a loan), per cap, and in its next second."""
-    candidate, paid = bill
-    payers = problem.payers(candidate)
-    claims: dict[int, tuple[Sums, Sums]] = {}
-    for (active, region), payments in paid.items():
-        for envelope, gpus in payments.items():
-            more = weigh(problem.book, problem.lane(payers[envelope], region), problem.milli(active) * gpus)
-            for total, mine in zip(claims.setdefault(envelope, ({}, {})), more, strict=True):
-                for cap, weight in mine.items():
-                    total[cap] = total.get(cap, 0) + weight
-    return [(payers[envelope].standing, *sums) for envelope, sums in claims.items()]
+def complete(model: Model, point: Floats) -> None:
+    """Set the columns of recall in a point of a model to what its payments make of them."""
+    values = np.asarray(model.values)
+    for number, (what, *_) in enumerate(model.row_keys):
+        if what in ("far", "overdraw"):
+            columns = model.indices[model.starts[number] : model.starts[number + 1]]
+            taken = float(values[model.starts[number] : model.starts[number + 1] - 1] @ point[columns[:-1]])
+            point[columns[-1]] = float(taken > 0) if what == "far" else max(0.0, taken - model.row_upper[number])
+
+
+def overdraw(model: Model, recall: Recall, paid: Mapping[int, Sequence[tuple[int, float]]]) -> dict[int, float]:
+    """Stage 4 as costs to maximise: − GPUs of overdraw. ``paid``: envelope → its payments, each with its GPUs."""
+    found: dict[int, float] = {}
+    for envelope, spare in sorted(recall.spare.items()):
+        if terms := paid.get(envelope):
+            column = model.column(("overdraw", envelope))
+            model.row(("overdraw", envelope), [*terms, (column, -1.0)], -INF, spare / 1000)
+            found[column] = -1.0
+    return found
+
+
+def _loose_caps(book: CapBook) -> set[int]:
+    return {i for i, cap in enumerate(book.caps) if not cap.ahead and cap.rule != lending.RULE}
+
+
+def _held(book: CapBook, running: Funded, changed: int) -> dict[int, list[int]]:
+    """By cap at which something may be recalled: by level, what funded claims hold; at 0 also all that stays."""
+    bounds = _loose_caps(book)
+    found: dict[int, list[int]] = defaultdict(lambda: [0] * LEVELS)
+    for part, funded in zip(running.parts, running.outcome.funded, strict=True):
+        if not funded:
+            continue
+        firm = part.place.standing <= 0 or part.place.admitted >= changed
+        for cap, weight in part.touched.items():
+            if cap in bounds:
+                mine = found[cap]
+                if not firm:
+                    mine[part.place.standing] += weight
+                elif part.place.standing <= 0:
+                    mine[0] += weight
+                else:  # whatever stands before it stays as well
+                    mine[:] = [sum(mine) + weight, *[0] * (LEVELS - 1)]
+    return {cap: mine for cap, mine in found.items() if any(mine[1:])}
+
+
+def _wanted(book: CapBook, caps: Iterable[int], asks: Iterable[Ask]) -> dict[int, list[int]]:
+    """By cap and level, milli-GPUs of what waits and stands nowhere nearer there."""
+    touched = frozenset(caps)
+    of: dict[int, list[int]] = {}
+    found: dict[int, list[int]] = {}
+    for payers, gpus in asks:
+        nearest: dict[int, int] = {}
+        for payer in payers:
+            mine = of.get(payer.envelope)
+            if mine is None:
+                mine = of[payer.envelope] = [cap for cap in book.of_envelope(payer.envelope) if cap in touched]
+            for cap in mine:
+                nearest[cap] = min(payer.level, nearest.get(cap, FARTHEST))
+        for cap, level in nearest.items():
+            found.setdefault(cap, [0] * LEVELS)[level] += 1000 * gpus
+    return found
+
+
+def _contested(limit: int, held: Sequence[int], wanted: Sequence[int]) -> Rooms:
+    """What starts may take by their farthest level; the same wherever all nearer ones together want no more."""
+    rooms, left = [], limit
+    for mine in held:
+        left -= mine
+        rooms.append(left)
+    for k in range(LEVELS - 1, 0, -1):
+        if sum(wanted[:k]) <= rooms[k]:
+            rooms[:k] = [rooms[k]] * k
+    return tuple(rooms)
+
+
+def _spare(book: CapBook, running: Funded, room: Mapping[int, Rooms]) -> dict[int, int]:
+    """By envelope whose own cap is contested: its concurrency less what it pays."""
+    number = {envelope.label: i for i, envelope in enumerate(book.money.envelopes)}
+    own = {
+        number[book.caps[cap].subject]: cap
+        for cap in room
+        if book.caps[cap].rule in (scopes.RULE_OWN, scopes.RULE_SUBTREE)
+    }
+    spare = {envelope: book.caps[cap].limit for envelope, cap in sorted(own.items())}
+    for part, funded in zip(running.parts, running.outcome.funded, strict=True):
+        envelope = part.place.envelope
+        if funded and envelope in spare:
+            spare[envelope] -= part.touched[own[envelope]]
+    return spare

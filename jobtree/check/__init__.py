@@ -83,7 +83,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "no-overdraft-credits": "Nothing is charged to credits that are gone, in any second since the last cycle.",
     "look-ahead-hours": "Hours that are left cover every funded claim of a period ahead.",
     "look-ahead-credits": "Credits that are left cover every funded claim of a period ahead.",
-    "recall-justified": "A claim loses its payer to nearer starts alone, once the world changed after it was admitted.",
+    "recall-justified": "Starts fit under each cap with all claims funded there but farther ones that may be recalled.",
     # classes and ledger
     "class-derived": "Ledgers have at every second the class that the order of claims gives.",
     "segments-append-only": "Segments are appended to open leases, each after the last, after the last cycle, and new.",
@@ -147,7 +147,7 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *money.violations(case, caps),
         *trees.violations(case),
         *funded.violations(case, present),
-        *ahead.violations(case, caps, entered, present),
+        *ahead.violations(case, caps, entered, present, recalls.before),
         *ledger.violations(case),
         *between.violations(case, entered),
         *starts.violations(case),

@@ -6,18 +6,24 @@ for every cap on hours or credits that a new claim touches; P is ``accountingPer
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobtree.check.caps import Caps, Touch
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import Held
+from jobtree.check.rows import Held, LeaseKey
 from jobtree.check.violation import Violation
 
 
-def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
-    """Remaining hours and credits cover what is funded ahead, where a new claim needs any of them."""
+def violations(
+    case: Case, caps: Caps, ledger: Ledger, present: Present, before: Mapping[LeaseKey, bool]
+) -> Iterator[Violation]:
+    """Remaining hours and credits cover what is funded ahead, where a new claim needs any of them.
+
+    ``before``: of running leases, would they be funded if nothing started, where that is not as it is: hours are not
+    recalled (spec §3.8).
+    """
     touched = {touch.pool for lease in case.new for touch in caps.lane(lease).present if caps.pools[touch.pool].on_time}
     if not touched:
         return
@@ -26,7 +32,7 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
     asked: set[tuple[str, int]] = set()
     fresh = {lease.key for lease in case.new}
     for lease in (*case.held, *case.new):
-        if present.classes[lease.key] == "unfunded":
+        if not before.get(lease.key, present.classes[lease.key] != "unfunded"):
             continue
         for touch in caps.lane(lease).present:
             if touch.pool in touched:

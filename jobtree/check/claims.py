@@ -37,12 +37,14 @@ class Part(NamedTuple):
 class Claim(NamedTuple):
     """``admitted``: start of its oldest lease. What a running run grows by is a claim of its own, admitted now.
 
-    ``name``: its class while it is funded; ``starts``: whether this plan makes it.
+    ``level``: its place in the order before admission, -1 to 5; ``name``: its class while it is funded; ``starts``:
+    whether this plan makes it.
     """
 
     run: RunKey
     payer: EnvelopeKey
     loan: bool
+    level: int
     admitted: int
     name: str
     starts: bool
@@ -66,9 +68,8 @@ class Claims:
             if payer is not None and payer in case.envelopes:
                 grown = lease.reason == "Grow" and lease.key not in case.leases
                 found[lease.run_key, payer, grown].append(lease)
-        placed = [self._claim(run, payer, leases) for (run, payer, _), leases in found.items()]
-        placed.sort(key=lambda each: (each[0], each[1].admitted, each[1].run, each[1].payer))
-        self.ordered = [claim for _, claim in placed]
+        claims = [self._claim(run, payer, leases) for (run, payer, _), leases in found.items()]
+        self.ordered = sorted(claims, key=lambda claim: (claim.level, claim.admitted, claim.run, claim.payer))
 
     @cached_property
     def before(self) -> dict[LeaseKey, str]:
@@ -106,17 +107,16 @@ class Claims:
             found[root(pools[0]) if pools else -1].append(claim)
         return list(found.values())
 
-    def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> tuple[int, Claim]:
-        """A claim, and its place in the order before all else."""
+    def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> Claim:
         case, owner, claimant = self.case, payer.owner, leases[0].run_owner
         loan = self.caps.is_loan(leases[0])
         admitted = min([lease.start for lease in leases])
         if loan:
-            name, place = "borrowed", -1 if case.at - admitted < case.envelopes[payer].lending_duration else 5
+            name, level = "borrowed", -1 if case.at - admitted < case.envelopes[payer].lending_duration else 5
         else:
-            name, place = "owned" if claimant == owner else "shared", case.kin.standing(claimant, owner)
+            name, level = "owned" if claimant == owner else "shared", case.kin.standing(claimant, owner)
         starts = all(lease.key not in case.leases for lease in leases)
-        return place, Claim(run, payer, loan, admitted, name, starts, self._parts(run, leases))
+        return Claim(run, payer, loan, level, admitted, name, starts, self._parts(run, leases))
 
     def _parts(self, key: RunKey, leases: list[Held]) -> list[Part]:
         run = self.case.run_of(key)

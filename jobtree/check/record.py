@@ -109,7 +109,7 @@ def _domains(case: Case) -> int:
 
 STAGES: Mapping[str, Callable[[_Books], int]] = {
     "starts": lambda books: _starts(books.case, funded=True),
-    "recalled": lambda books: books.recalls.gpus,
+    "overdraw": lambda books: books.recalls.overdraw,
     "opportunistic": lambda books: _starts(books.case, funded=False),
     "payers": lambda books: _payers(books.case, books.claims.caps),
     "domains": lambda books: _domains(books.case),

@@ -34,7 +34,7 @@ class Relief:
     """The model of one run, or of some that start together. Each question allows some kinds of lifts, solved anew."""
 
     def __init__(self, bench: Bench) -> None:
-        problem = bench.state.problem()
+        problem = bench.state.lowered(bench.state.waiting(), rises=True)
         room = bench.state.room()
         nodes = _seatings(bench, room)
         empty = Room(bench.state.fleet)

@@ -73,9 +73,9 @@ def test_a_case_brings_along_the_one_whose_bound_it_takes() -> None:
 def test_the_page_states_gaps_to_one_bound() -> None:
     used = Usage(1.5, 80)
     stage = Stage(name="starts", unit="GPU-seconds", sense="max", value=900, bound=1000)
-    recalled = Stage(name="recalled", unit="GPUs", sense="min", value=1576, bound=0)
+    overdraw = Stage(name="overdraw", unit="milli-GPUs", sense="min", value=1576, bound=0)
     cycle = Cycle(
-        wall=2.0, parent=used, child=used, phases={"read": 0.5, "plan": 1.0}, truncated=False, stages=[stage, recalled],
+        wall=2.0, parent=used, child=used, phases={"read": 0.5, "plan": 1.0}, truncated=False, stages=[stage, overdraw],
         started_runs=7, started_gpus=56, value=900, bound=1000,
     )  # fmt: skip
     cut = msgspec.structs.replace(cycle, value=800, bound=5000, truncated=True)
@@ -95,7 +95,7 @@ def test_the_page_states_gaps_to_one_bound() -> None:
     assert "| whole | 1,000 | 50 | 5 | 2,000 | 20 | 56 | 7 |" in page
     assert "| whole | 0.25 | 0.50 | 1.00 | 0.50 |" in page
     assert "| whole | starts | 900 | 1,000 | 10.0000% | GPU-seconds |" in page
-    assert "| whole | recalled | 1,576 | 0 | 1,576 above | GPUs |" in page
+    assert "| whole | overdraw | 1,576 | 0 | 1,576 above | milli-GPUs |" in page
 
 
 def test_the_machine_is_described_without_its_name() -> None:

@@ -50,8 +50,8 @@ def cycle(world: World) -> Cycle:
 
 
 def values(found: Cycle) -> dict[str, int]:
-    """GPUs recalled, and milli-GPUs × rank of the payers."""
-    return {stage.name: stage.value for stage in found.plan.stages if stage.name in ("recalled", "payers")}
+    """Milli-GPUs of overdraw, and milli-GPUs × rank of the payers."""
+    return {stage.name: stage.value for stage in found.plan.stages if stage.name in ("overdraw", "payers")}
 
 
 @pytest.mark.parametrize(("payer", "nearer", "farther", "rank"), NEARER_FIRST)
@@ -61,7 +61,7 @@ def test_a_start_recalls_who_is_farther(payer: str, nearer: str, farther: str, r
     found = cycle(world.run("starts", 8, owner=nearer))
 
     assert {run: found.funding(run) for run in found.running} == {"holds": {"unfunded": 8}, "starts": {"shared": 8}}
-    assert values(found) == {"recalled": 8, "payers": 8000 * rank}
+    assert values(found) == {"overdraw": 8000, "payers": 8000 * rank}
 
 
 @pytest.mark.parametrize(("payer", "nearer", "farther"), [case[:3] for case in NEARER_FIRST])
@@ -71,7 +71,7 @@ def test_a_start_does_not_recall_who_is_nearer(payer: str, nearer: str, farther:
     found = cycle(world.run("starts", 8, owner=farther))
 
     assert {run: found.funding(run) for run in found.running} == {"holds": {"shared": 8}}
-    assert values(found) == {"recalled": 0, "payers": 0}
+    assert values(found) == {"overdraw": 0, "payers": 0}
 
 
 @pytest.mark.parametrize(("payer", "nearer", "farther"), [case[:3] for case in NEARER_FIRST])
@@ -97,7 +97,7 @@ def test_two_parents_are_equally_near_and_go_by_name(budgets: list[list[str] | N
     assert sorted((lease.payer, lease.gpus) for lease in found.leases("r")) == [
         ("dean/gpus", 4), ("lab/gpus", 2), ("team/gpus", 1)
     ]  # fmt: skip
-    assert values(found) == {"recalled": 0, "payers": 6000}
+    assert values(found) == {"overdraw": 0, "payers": 6000}
 
 
 def test_named_parents_replace_the_prefix() -> None:
@@ -109,7 +109,7 @@ def test_named_parents_replace_the_prefix() -> None:
     # The one GPU of org:moved is the parent's to the run below, for which the lab's are the grandparent's.
     payers = {run: sorted((lease.payer or "", lease.gpus) for lease in found.leases(run)) for run in found.running}
     assert payers == {"below": [("lab/gpus", 1), ("org-moved/gpus", 1)], "moved": [("lab/gpus", 2)]}
-    assert values(found) == {"recalled": 0, "payers": 7000}
+    assert values(found) == {"overdraw": 0, "payers": 7000}
     assert found.waiting == ["alone"]
 
 
@@ -118,7 +118,7 @@ def test_children_of_a_parent_without_a_budget_are_siblings() -> None:
     found = cycle(world.run("r", 4, owner="a"))
 
     assert found.funding("r") == {"owned": 2, "shared": 2}
-    assert values(found) == {"recalled": 0, "payers": 4000}
+    assert values(found) == {"overdraw": 0, "payers": 4000}
 
 
 def test_who_descends_on_two_ways_counts_once_in_a_subtree() -> None:

@@ -2,13 +2,6 @@
 
 import pytest
 
-import planner
-from jobtree.check import check
-from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import Snapshot, take
-from planner import large
-from tests.reference.large import plan_as_large
-from tests.reference.worlds import AT
 from tests.support.worlds import Cycle, World
 
 LOAN = {"allowBorrow": True, "sponsors": ["org:a"]}
@@ -23,9 +16,9 @@ def held(*runs: tuple[str, int, str], cap: int = 12) -> World:
     return world
 
 
-def recalled(cycle: Cycle) -> tuple[int, int]:
-    """Value and bound of stage 4."""
-    (stage,) = (stage for stage in cycle.plan.stages if stage.name == "recalled")
+def overdraw(cycle: Cycle) -> tuple[int, int]:
+    """Value and bound of stage 4, in milli-GPUs."""
+    (stage,) = (stage for stage in cycle.plan.stages if stage.name == "overdraw")
     return stage.value, stage.bound
 
 
@@ -35,7 +28,7 @@ def test_the_farthest_claim_gives_way_and_keeps_running() -> None:
 
     assert cycle.running == ["child", "cousin", "own"]
     assert [cycle.funding(run) for run in cycle.running] == [{"shared": 6}, {"unfunded": 6}, {"owned": 4}]
-    assert recalled(cycle) == (6, 6)
+    assert overdraw(cycle) == (4000, 4000)
     assert cycle.segments("cousin") == [
         [("shared", "2025-12-31T23:00:00Z", "2026-01-01T00:00:00Z"), ("unfunded", "2026-01-01T00:00:00Z", None)]
     ]
@@ -46,7 +39,7 @@ def test_nobody_gives_way_while_quota_is_left() -> None:
     cycle = world.run("own", 6, owner="org:a").cycle()
 
     assert [cycle.funding(run) for run in cycle.running] == [{"shared": 6}, {"owned": 6}]
-    assert recalled(cycle) == (0, 0)
+    assert overdraw(cycle) == (0, 0)
 
 
 def test_of_equal_claimants_the_running_one_stays() -> None:
@@ -110,22 +103,19 @@ def test_a_malleable_claim_gives_way_group_by_group() -> None:
 
     assert cycle.funding("wide") == {"shared": 6, "unfunded": 6}
     assert cycle.funding("own") == {"owned": 5}
-    assert recalled(cycle) == (6, 6)
+    assert overdraw(cycle) == (5000, 5000)
 
 
-def test_the_payer_with_the_fewest_gpus_to_recall_is_taken() -> None:
-    world = World().domain("A", nodes=4)
-    world.budget("org:a", envelopes=[_envelope("one"), _envelope("two")])
-    world.run("big", 8, owner="org:a:x:y").run("small", 6, owner="org:a:x:z")
-    world.cycle("-1h")
-    cycle = world.run("own", 4, owner="org:a").cycle()
+def test_rather_than_recall_a_farther_payer_is_taken() -> None:
+    world = World().domain("A", nodes=4).budget("org:a:x", 4, spec={"parents": ["org:a"]})
+    world.run("kin", 3, owner="org:a:x:u").cycle("-1h")
+    cycle = world.budget("org:a", 2).run("own", 4, owner="org:a:x").cycle()
 
-    assert [cycle.funding(run) for run in ("big", "own", "small")] == [{"shared": 8}, {"owned": 4}, {"unfunded": 6}]
-    assert recalled(cycle) == (6, 6)
-
-
-def _envelope(name: str) -> dict[str, object]:
-    return {"name": name, "flavor": "H100-80GB", "selector": {"region": "*"}, "concurrency": 8}
+    assert sorted((lease.payer, lease.gpus) for lease in cycle.leases("own")) == [
+        ("org-a-x/gpus", 2),
+        ("org-a/gpus", 2),
+    ]
+    assert (cycle.funding("kin"), overdraw(cycle)) == ({"unfunded": 3}, (1000, 1000))
 
 
 def test_what_is_short_counts_farther_claims_as_left() -> None:
@@ -163,77 +153,6 @@ def test_a_group_that_is_unfunded_already_is_no_reason_for_another_to_go() -> No
     assert (cycle.waiting, cycle.funding("wide")) == (["twin"], {"shared": 4, "unfunded": 8})
 
 
-def test_what_a_recall_leaves_over_starts_what_was_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World().node("n1").node("n2").budget("org:a", 6).policy().run("kid", 6, owner="org:a:x")
-    world.cycle("-1h")
-    for number, (name, gpus, owner) in enumerate((("cou", 1, "org:a:z"), ("own", 5, "org:a"), ("late", 1, "org:a:z"))):
-        world.run(name, gpus, owner=owner, created=f"-{9 - number}m")
-    plan_as_large(monkeypatch)
-    monkeypatch.setattr(large, "TERMS", 0)  # nothing is made whole
-
-    plan = planner.plan(take(StateFile(world.save(), AT).read()), AT)
-
-    assert sorted(lease.spec.run_ref.name for lease in plan.leases) == ["cou", "own"]
-
-
-def contended(monkeypatch: pytest.MonkeyPatch) -> Snapshot:
-    """8 GPUs of quota, 6 of which a farther claim holds, for runs of 5, 4 and 4; as a large problem."""
-    world = World().node("n1").node("n2").budget("org:a", 8).policy().run("kid", 6, owner="org:a:x")
-    world.cycle("-1h")
-    for name, gpus in (("five", 5), ("four", 4), ("four-more", 4)):
-        world.run(name, gpus, owner="org:a", created="-9m")
-    return as_large(world, monkeypatch)
-
-
-def as_large(world: World, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
-    """A world as a problem whose bound is handed out before its whole numbers."""
-    plan_as_large(monkeypatch)
-    monkeypatch.setattr(large, "WHOLE", 0)
-    return take(StateFile(world.save(), AT).read())
-
-
-def leading(snapshot: Snapshot) -> list[tuple[int, int]]:
-    """Value and bound of stage 3 in each incumbent, in GPUs, all that start being equally old."""
-    found = [outcome.stages[0] for outcome in planner.Planning(snapshot, AT).outcomes()]
-    weight = found[0].bound // 13
-    return [(stage.value // weight, stage.bound // weight) for stage in found]
-
-
-def test_the_bound_of_a_large_master_is_known_before_its_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert leading(contended(monkeypatch))[:3] == [(5, 13), (5, 8), (8, 8)]
-
-
-def test_beside_a_master_too_large_to_be_made_whole_its_relaxation_says_what_is_tried_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    snapshot = contended(monkeypatch)
-    monkeypatch.setattr(large, "TERMS", 0)
-
-    assert leading(snapshot) == [(5, 13), (8, 8)]
-    assert check(snapshot, planner.plan(snapshot, AT)) == []
-
-
-@pytest.mark.parametrize("terms", [0, 1 << 30], ids=["too large", "made whole"])
-@pytest.mark.parametrize("own", [[], ["own"]], ids=["nothing funded", "beside another"])
-def test_what_has_no_place_does_not_keep_others_away(
-    own: list[str], terms: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost = {"selector": {"fabric.domain": "nowhere"}}
-    world = World().node("n1").node("n2").budget("org:a", 8).policy().run("kid", 6, owner="org:a:x")
-    world.cycle("-1h")
-    world.run("lost", 2, owner="org:a", locality=lost)
-    world.run("nobody-pays", 3, owner="org:b", funding={"opportunistic": True})
-    for name in own:
-        world.run(name, 4, owner="org:a")
-    snapshot = as_large(world, monkeypatch)
-    monkeypatch.setattr(large, "TERMS", terms)
-
-    plan = planner.plan(snapshot, AT)
-
-    assert sorted({lease.spec.run_ref.name for lease in plan.leases}) == ["nobody-pays", *own]
-    assert check(snapshot, plan) == []
-
-
 @pytest.mark.parametrize("more", [[], [("big", 9)]], ids=["alone", "beside another"])
 def test_nobody_gives_way_for_want_of_hours_that_are_provided_for(more: list[tuple[str, int]]) -> None:
     world = World().node("n1").node("n2").budget("org:a", 12, maxGPUHours=100, sharing="family").policy()
@@ -242,3 +161,67 @@ def test_nobody_gives_way_for_want_of_hours_that_are_provided_for(more: list[tup
         world.run(name, gpus, owner="org:a")
 
     assert "46 GPU-hours short" in world.cycle().condition("near", "Admitted")["message"]
+
+
+def f28() -> World:
+    """Old claims of children have all 12 of org:a; own 5 of org:a waits, and late 1 of another child."""
+    world = held(("child", 4, "org:a:x"), ("large", 6, "org:a:x:y"), ("other", 2, "org:a:z"))
+    return world.run("own", 5, owner="org:a").run("late", 1, owner="org:a:w")
+
+
+def test_f28_a_start_recalls_and_who_stands_as_far_as_what_is_recalled_starts_in_the_next_cycle() -> None:
+    world = f28()
+    first, second, third = world.cycle("+0s"), world.cycle("+1m"), world.cycle("+2m")
+
+    classes = {"child": {"shared": 4}, "large": {"unfunded": 6}, "other": {"shared": 2}, "own": {"owned": 5}}
+    assert {run: first.funding(run) for run in first.running} == classes
+    assert (overdraw(first), first.shorts("late")) == ((5000, 5000), [("concurrency", "org-a/gpus", 6, "GPU")])
+    words = "6 GPUs short at org-a/gpus (17 of 12 in use; this cycle recalls there, and the run may start in the next)"
+    assert words in first.condition("late", "Admitted")["message"]
+    assert {run: second.funding(run) for run in second.running} == classes | {"late": {"shared": 1}}
+    assert (third.running, third.plan.segments, third.plan.leases) == (second.running, [], [])
+
+
+def test_f29_nobody_recalls_for_others() -> None:
+    world = World().domain("A", nodes=89).budget("org:a", 312)
+    world.budget("org:a:x", 1, flavor="T4").budget("org:a:y", 1, flavor="T4")
+    for number in range(312):
+        world.run(f"r{number:03}", 1, owner="org:a:x:u")
+    world.cycle("-1h")
+    cycle = world.run("own", 1, owner="org:a").run("many", 311, owner="org:a:y:v").cycle()
+
+    assert (cycle.running[:1], cycle.waiting) == (["own"], ["many"])
+    assert sum(cycle.funding(run) == {"unfunded": 1} for run in cycle.running) == 1
+
+
+def test_f30_the_owner_has_its_quota_back_when_the_world_has_changed_since_others_took_it() -> None:
+    world = held(("child", 4, "org:a:x"), ("large", 6, "org:a:x:y"), ("other", 2, "org:a:z"), cap=18)
+    world.run("own", 5, owner="org:a", created="-1m").run("young", 6, owner="org:a:v", created="-1m")
+    first, second = world.cycle("+0s"), world.cycle("+1m")
+    third = world.run("more", 1, owner="nobody").cycle("+2m")
+
+    assert [sorted(set(each.running) - {"child", "large", "other"}) for each in (first, second, third)] == [
+        ["young"], ["young"], ["own", "young"]
+    ]  # fmt: skip
+    assert (second.plan.segments, third.funding("young")) == ([], {"unfunded": 6})
+
+
+def test_f31_a_loan_has_what_a_recall_left_in_the_next_cycle() -> None:
+    world = World().domain("A", nodes=4).budget("org:b", 8, lending={"allow": True}).budget("org:x", 1, flavor="T4")
+    world.run("child", 8, owner="org:b:kid").cycle("-1h")
+    world.run("loan", 4, owner="org:x", funding={"allowBorrow": True, "sponsors": ["org:b"]})
+    world.run("own", 4, owner="org:b")
+    first, second = world.cycle("+0s"), world.cycle("+1m")
+
+    assert {run: first.funding(run) for run in first.running} == {"child": {"unfunded": 8}, "own": {"owned": 4}}
+    assert {run: second.funding(run) for run in second.running} == {
+        "child": {"unfunded": 8}, "loan": {"borrowed": 4, "lenders": ["org:b"]}, "own": {"owned": 4}
+    }  # fmt: skip
+
+
+def test_f32_hours_are_not_recalled() -> None:
+    world = World().domain("A", nodes=4).budget("org:a", 8, maxGPUHours=80, sharing="family")
+    world.run("kid", 8, owner="org:a:x", limit="10h").cycle("+0s")
+    cycle = world.run("own", 8, owner="org:a", limit="5h").cycle("+1s")
+
+    assert (cycle.running, cycle.shorts("own")) == (["kid"], [("hours", "org-a/gpus", 40, "GPU-hour")])

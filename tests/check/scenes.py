@@ -144,16 +144,16 @@ def classes() -> Scene:
     return scene.turns("cousin-0", "unfunded").starts("near", "a02#0-1")
 
 
-def lender() -> Scene:
-    """own's 3 of org:a's 8 recall the cousin's 2, and the child keeps 4; the 1 that is left is lent out."""
+def recall() -> Scene:
+    """own's 3 of org:a's 8 recall the cousin's 2, and the child keeps 4; another child's run has the 1 that is left."""
     scene = Scene().domain("A", 8, 8).budget("org:a", envelope(8, lending={"allow": True}))
     scene.budget("org:a:x", envelope(1, sharing="none")).budget("team", envelope(1, sharing="none"), parents=[])
     scene.budget("org", envelope(1, sharing="none"), parents=[])
     scene.run("kid", 4, owner="org:a:x", created="-4h").run("cousin", 2, owner="org:b:y", created="-4h")
-    scene.run("own", 3).run("loan", 1, owner="team", funding={"allowBorrow": True, "sponsors": ["org:a"]})
+    scene.run("own", 3).run("niece", 1, owner="org:a:x")
     scene.holds("kid", "a01#0-3", name="kid-0", funding="shared", payer="org-a/gpus")
     scene.holds("cousin", "a01#4-5", name="cousin-0", funding="shared", payer="org-a/gpus", start=ago("3h"))
-    scene.turns("cousin-0", "unfunded").starts("loan", "a02#0", payer="org-a/gpus", funding="borrowed")
+    scene.turns("cousin-0", "unfunded").starts("niece", "a02#0", payer="org-a/gpus", funding="shared")
     return scene.starts("own", "a02#2-4", payer="org-a/gpus")
 
 
@@ -194,7 +194,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "endings": endings,
     "failure": failure,
     "classes": classes,
-    "lender": lender,
+    "recall": recall,
     "opportunistic": opportunistic,
     "bound": bound,
 }

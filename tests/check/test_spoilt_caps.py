@@ -6,7 +6,6 @@ from tests.check.scene import ago
 from tests.check.spoils import (
     Spoil,
     limit,
-    slots,
     spent_below,
     unreadable,
 )
@@ -137,24 +136,19 @@ SPOILS = [
         "look-ahead-credits class-derived",
     ),
     Spoil(
-        "lender",
-        "a loan of one more, which a claim that would fit has to leave for",
-        lambda s: (
-            s.edit("Run", "own", {"spec": {"resources": {"totalGPUs": 2}}})
-            .respec(1, slice=slots("a02#2-3"))
-            .edit("Run", "loan", {"spec": {"resources": {"totalGPUs": 2}}})
-            .respec(0, slice=slots("a02#0-1"))
-        ),
+        "recall",
+        "a start as far as what another one recalls",
+        lambda s: s.edit("Run", "niece", {"spec": {"owner": "org:b:y"}}).respec(0, run_owner="org:b:y"),
         "recall-justified",
     ),
     Spoil(
-        "lender",
+        "recall",
         "a recall in a world that has been the same since the claim was admitted",
         lambda s: s.since(ago("3h")),
         "recall-justified",
     ),
     Spoil(
-        "lender",
+        "recall",
         "a recall that the ledger does not say",
         lambda s: s.unturned(),
         "class-derived classes-partition-width",

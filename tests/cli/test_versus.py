@@ -31,7 +31,7 @@ def test_the_one_is_worth_more() -> None:
         "\n"
         "STAGE           AS PLANNED   INSTEAD   UNIT\n"
         "starts          12           8         GPU-days of weight\n"
-        "recalled        0            0         GPUs\n"
+        "overdraw        0            0         GPUs\n"
         "opportunistic   0            0         GPU-days of weight\n"
         "payers          0            0         GPUs × rank\n"
         "domains         1            1         domains of runs\n"

@@ -83,7 +83,7 @@ def test_several_changes_together_for_people() -> None:
         "Stages\n"
         "  STAGE           NOW   THEN   UNIT\n"
         "  starts          0     16     GPU-days of weight\n"
-        "  recalled        0     0      GPUs\n"
+        "  overdraw        0     0      GPUs\n"
         "  opportunistic   0     0      GPU-days of weight\n"
         "  payers          0     0      GPUs × rank\n"
         "  domains         0     1      domains of runs\n"

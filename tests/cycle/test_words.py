@@ -88,7 +88,7 @@ def test_a_plan_file_begins_with_the_plan_in_words_and_has_one_decision_per_line
         waits=[Wait(namespace="default", name="late", reason="Concurrency", message="4 GPUs short at a/e.")],
         stages=[
             Stage(name="starts", unit="GPU-seconds", sense="max", value=864, bound=900),
-            Stage(name="recalled", unit="GPUs", sense="min", value=1576, bound=0),
+            Stage(name="overdraw", unit="milli-GPUs", sense="min", value=1576, bound=0),
             Stage(name="domains", unit="domains", sense="min", value=2, bound=0, proven=False),
         ],
         warnings=[PlanWarning(object="Node n9", message="it has no flavor\nand is left out")],
@@ -113,7 +113,7 @@ def test_a_plan_file_begins_with_the_plan_in_words_and_has_one_decision_per_line
         "# Proof\n"
         "#   STAGE      VALUE   BOUND   GAP          UNIT\n"
         "#   starts     864     900     4.0000%      GPU-seconds\n"
-        "#   recalled   1576    0       1576 above   GPUs\n"
+        "#   overdraw   1576    0       1576 above   milli-GPUs\n"
         "#   domains    2       -       -            domains\n"
         "#\n"
         "# Warnings\n"
@@ -159,7 +159,7 @@ def test_a_spoilt_plan_file_is_refused_in_one_sentence(text: str, sentence: str)
 def test_a_gap_is_a_share_of_the_bound_and_a_number_where_no_share_says_anything(
     sense: Literal["max", "min"], value: int, bound: int, gap: float | None, words: str
 ) -> None:
-    stage = Stage(name="recalled", unit="GPUs", sense=sense, value=value, bound=bound)
+    stage = Stage(name="overdraw", unit="milli-GPUs", sense=sense, value=value, bound=bound)
     assert summary.gap(stage, number=",") == words
     (recorded,) = planobject.build(Intake(revision=""), plan_of(stages=[stage]), b"", {}).status.stages
     assert (recorded.value, recorded.bound, recorded.gap) == (value, bound, gap)

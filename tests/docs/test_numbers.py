@@ -26,20 +26,12 @@ PHRASES: Final = (
     "at most {branching.GANGS} LPs",
     "in bands by the GPUs of a run: {bands.BANDS[0]} and more, {bands.BANDS[1]}, {bands.BANDS[2]}, {bands.BANDS[3]}, ",
     "more than {bands.FAR:word} times `solver.gap`",
+    "to {bands.NODES} nodes and without heuristics",
     "to {SHARE:word} times the gap",
-    "Up to {large.WHOLE} integer columns, where the model tells types apart",
     "ends more than {stages.CLOSE:word} `solver.gap` from the bound, a master of up to {AGAIN} integer columns",
     "more than {DEAR:word} of what the plan lacks. It has {rest.NODES} nodes at most",
-    "small MIP of the rest, to {rest.NODES} nodes",
-    "to {rins.NODES} nodes and keeping {rins.CUTS} cuts",
-    "begins without one, and keeps {rins.FEW}",
     "than {certificates.STEPS} steps of simplex",
     "a master of up to {stages.AGAIN} integer columns is solved once more",
-    "in up to {apart.ROUNDS} rounds",
-    "up to {settling.MANY} at once",
-    "A master of more than {large.TERMS} terms",
-    "where the master has more than {large.TERMS} terms",
-    "Beyond {large.WHOLE} integer columns the bound of step 2 is handed out",
     "within {stages.NEAR:word} times `solver.gap`",
     "more than a {LARGEST:word} of the integer columns",
     "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",
@@ -50,13 +42,12 @@ PHRASES: Final = (
     "up to {pay.WHOLE} the model as it is",
     "where that finds nothing or loses more than a {MUCH:word} of what all starts",
     "`planner/rest.py`, at most {rest.NODES} nodes",
-    "`planner/nearby.py`, at most {nearby.NODES} nodes",
     "The {prices.MOST} largest are in the plan",
     "A relaxation of more than {prices.TERMS} terms has none",
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
-OTHERS: Final = {"allot.COLUMNS", "deadline.START_TIMEOUT", "settling.STEPS"}
+OTHERS: Final = {"allot.COLUMNS", "deadline.START_TIMEOUT"}
 """Constants that the page does not speak of, and that happen to be the number of something that it does."""
 _WORDS: Final = {2: "twice", 3: "three", 10: "ten", 0.3: "three tenths", 0.25: "quarter", 0.01: "hundredth"}
 

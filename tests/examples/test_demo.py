@@ -64,7 +64,7 @@ def test_it_leaves_state_lake_and_pictures(told: tuple[int, str, Path]) -> None:
     output = told[2]
 
     assert {path.name for path in output.iterdir()} >= {"cluster.yaml", "cluster.yaml.lake", "fleet.svg", "fleet.png"}
-    assert len(list(output.glob("cluster.yaml.lake/cycles/date=2017-10-19/*.json"))) == 2
+    assert len(list(output.glob("cluster.yaml.lake/cycles/date=2017-10-19/*.json"))) == 3
 
 
 def test_the_readme_shows_its_picture(told: tuple[int, str, Path]) -> None:

@@ -15,7 +15,7 @@ from planner.branching import Branching
 from planner.master import Master, build
 from planner.relaxed import Relaxed
 from planner.solver import Floats, only_integer, options, solve
-from policies import demand, recall_rows
+from policies import demand
 from policies.places import kinds
 from tests.support.worlds import World
 
@@ -29,7 +29,6 @@ CROWDED = (9, 12, 23, 36, 38)
 @pytest.fixture(autouse=True)
 def _as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "EXACT", 0)
-    monkeypatch.setattr(recall_rows, "SUMMED", 0)
 
 
 def crowd(seed: int) -> World:

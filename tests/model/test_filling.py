@@ -8,7 +8,7 @@ from planner.draft import Draft
 from planner.filler import Filler
 from planner.purses import Purses
 from planner.vacancy import Need, Vacancies
-from policies.problem import Problem
+from policies.recall import LEVELS
 from policies.shapes import NO_LOAD
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
@@ -36,11 +36,10 @@ def _hold(world: World) -> None:
     for number, index in enumerate(sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)):
         asked = needs[: number + 1]  # one more each time, when something is taken already
         free = [vacancies.of(*need).tolist() for need in asked]
-        loose = [purses.loose(*asked) for asked in _asked(problem)]
         before = [*room.free]
 
         assert free == [[room.capacity(d, *need) for d in range(len(problem.fleet.domains))] for need in asked]
-        assert loose == [_loose(purses, *asked) for asked in _asked(problem)]
+        assert _left(purses) == _left(Purses.after(problem, draft))
 
         greedy.fill(problem, room, purses, draft, [index])
         for node in (n for n, free in enumerate(before) if room.free[n] != free):
@@ -70,18 +69,6 @@ def _filled(world: World) -> Draft:
     return draft
 
 
-def _left(purses: Purses) -> tuple[list[int], list[int], list[bool], bool]:
-    return purses.used, purses.trees, purses.stays, purses.beside.lasts()
-
-
-def _asked(problem: Problem) -> list[tuple[int, int]]:
-    """Every cap, and everywhere that starts stand at their payers."""
-    asked = {payer.standing for candidate in problem.candidates for payer in candidate.payers}
-    standings = sorted(standing for standing in asked if standing is not None)
-    return [(cap, standing) for cap in range(len(problem.book.caps)) for standing in standings]
-
-
-def _loose(purses: Purses, cap: int, standing: int) -> int:
-    problem = purses.problem
-    yielding = (problem.running.parts[i] for i in problem.yielding.parts if purses.stays[i])
-    return sum(part.touched.get(cap, 0) for part in yielding if problem.yielding.recalls(standing, part))
+def _left(purses: Purses) -> tuple[list[int], list[int], list[int]]:
+    caps = range(len(purses.problem.book.caps))
+    return purses.used, purses.trees, [purses.left(cap, level) for cap in caps for level in range(LEVELS)]

@@ -3,32 +3,24 @@
 from typing import Final
 
 import pytest
-from hypothesis import given
 
 import planner
 from planner import mend, stages
 from planner.master import Master
 from planner.solver import options, solve
-from policies import demand, recall_rights
-from tests.model.test_telling_apart import mixed
+from policies import demand
 from tests.reference.facts import read
 from tests.reference.large import hold_between, plan_as_large
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
-from tests.support.effort import examples
 from tests.support.times import moment
 
-WORLDS: Final = 20
 SETTINGS: Final = options(0, 0.0, 2_000)
 
 
-def _run(name: str, gpus: int, owner: str, hours: int, region: str | None = None) -> doc.Document:
-    """``region``: where it has to lie."""
-    locality = {"locality": {"selector": {"region": region}}} if region else {}
-    return doc.merge(
-        doc.run(name, gpus, owner), {"metadata": {"creationTimestamp": moment(f"-{hours}h")}, "spec": locality}
-    )
+def _run(name: str, gpus: int, owner: str, hours: int) -> doc.Document:
+    return doc.merge(doc.run(name, gpus, owner), {"metadata": {"creationTimestamp": moment(f"-{hours}h")}})
 
 
 ODD: Final = World(
@@ -42,21 +34,6 @@ ODD: Final = World(
 """5, 4 and 3 GPUs are as many as two domains of 6 have; but no two of them fit into one. 6 and 5 do fit."""
 
 WHOLE: Final = World([each for each in ODD.documents if each["metadata"]["name"] not in ("of-3", "of-4")])
-
-KIN: Final = [
-    doc.node("w0", 14),
-    doc.merge(doc.node("e0", 4, domain="d2"), {"metadata": {"labels": {"region": "us-east"}}}),
-    doc.budget("org:a:x", [doc.envelope(4, selector={"region": "us-west"})], parents=["org:a"]),
-    doc.budget("org:a:z", [doc.envelope(4, selector={"region": "us-west"})], parents=["org:a"]),
-    doc.budget("org:a:y", [doc.envelope(4, selector={"region": "us-east"})], parents=["org:a"]),
-    _run("claim-0", 4, "org:a:y", 9, "us-west"),
-    _run("claim-1", 4, "org:a:y", 8, "us-west"),
-]
-"""Claims of ``y`` have all that ``x`` and ``z`` can pay in the west."""
-HALVES: Final = World(
-    [*KIN, _run("of-x", 4, "org:a:x", 2), _run("of-z", 4, "org:a:z", 2), _run("more", 2, "org:a:y", 1, "us-west")], KIN
-)
-"""One of two alike runs lies in the west, where both would take back a claim for a half of it."""
 
 
 def _optimum(world: World) -> int:
@@ -75,14 +52,6 @@ def _worth(master: Master) -> int:
     return 0 if found.values is None else round(found.objective * 86_400)
 
 
-def _told_apart(world: World) -> Master:
-    master = _master(world)
-    if master.flows.near is not None:
-        everything = master.model, master.problem, master.kinds, master.starts
-        recall_rights.rows(*everything, master.flows.near, frozenset())
-    return master
-
-
 def test_counts_that_find_no_places_make_way_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch)
 
@@ -90,23 +59,6 @@ def test_counts_that_find_no_places_make_way_for_others(monkeypatch: pytest.Monk
 
     assert (starts.value, starts.bound) == (_optimum(ODD), _worth(_master(ODD)))
     hold_between(ODD)
-
-
-def test_one_group_is_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
-    optimum = _optimum(HALVES)
-
-    assert _worth(_told_apart(HALVES)) == optimum < _worth(_master(HALVES))
-    hold_between(HALVES)
-
-
-def _hold_for_the_optimum(world: World) -> None:
-    assert _worth(_told_apart(world)) >= _optimum(world)
-
-
-def test_every_plan_has_groups_that_are_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
-    examples(WORLDS)(given(mixed())(_hold_for_the_optimum))()
 
 
 def test_a_large_problem_is_solved_again_where_its_plan_is_far_from_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:

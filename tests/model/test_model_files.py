@@ -178,10 +178,9 @@ def test_a_file_is_its_model(made: tuple[Model, Names]) -> None:
         assert np.isclose(found if ".lp" in name else -found, expected.objective)
 
 
-@pytest.mark.parametrize("fine", [True, False])
-def test_every_row_of_a_large_model_has_a_name(fine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch, fine=fine)
-    examples(12)(given(worlds.worlds("recall"))(_named))()
+def test_every_row_of_a_large_model_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_as_large(monkeypatch)
+    examples(24)(given(worlds.worlds("recall"))(_named))()
 
 
 def _named(world: worlds.World) -> None:

@@ -1,7 +1,7 @@
 """Who pays for starts that lie on nodes: as many of them as can be paid for, whatever the master thought."""
 
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from jobtree.check import check
-from planner import Planning, pay, stages
+from planner import Planning, pay
+from planner.beside import overdraw
 from planner.certificates import Outcome
 from planner.draft import Draft
 from planner.incumbent import Incumbent
-from planner.purses import Purses
-from planner.reached import recalled
 from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World
@@ -22,56 +21,8 @@ from tests.support import documents as doc
 from tests.support.effort import examples
 from tests.support.times import moment
 
-BEFORE: Final = [doc.node("n0"), doc.budget("org:a", [doc.envelope(8)]), doc.run("child", 8, "org:a:x")]
-RECALLING: Final = World([*BEFORE, doc.node("n1"), doc.run("own", 4, "org:a")], BEFORE)
-GANG: Final = [
-    doc.merge(doc.run(name, 2, owner), {"spec": {"gang": {"name": "both", "size": 2}}})
-    for name, owner in (("first", "org:a:x"), ("second", "org:a:z"))
-]
-CLAIMED: Final = [
-    doc.node("n0", 16),
-    doc.budget("org:a:x", [doc.envelope(4)], parents=["org:a"]),
-    doc.budget("org:a:z", [doc.envelope(2)], parents=["org:a"]),
-    doc.budget("org:a:y", [doc.envelope(1, selector={"region": "eu"})], parents=["org:a"]),
-    doc.merge(doc.run("claim", 4, "org:a:y"), {"metadata": {"creationTimestamp": moment("-9h")}}),
-]
-LEANING: Final = World([*CLAIMED, *GANG, doc.run("beside", 2, "org:a:y")], CLAIMED)
-"""Where ``first`` takes ``x``'s quota back from the claim, ``beside`` has what that leaves; else ``z`` pays for it."""
 PLENTY: Final = 1000
 """GPUs of an envelope that pays for whatever there is."""
-
-
-def test_where_those_that_may_give_way_are_too_few_all_may() -> None:
-    planning = Planning(RECALLING.snapshot(), AT)
-    *_, outcome = planning.outcomes()
-    draft = outcome.draft
-    before = dict(draft.paid)
-
-    lost, _ = pay.pay(planning.problem, outcome.room, draft, outcome.settings, frozenset())
-
-    assert list(before) != []
-    assert (lost, draft.paid) == ([], before)
-
-
-def test_what_leant_on_a_gang_that_goes_is_paid_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
-    planning = Planning(LEANING.snapshot(), AT)
-    *_, outcome = planning.outcomes()
-    problem, draft = planning.problem, outcome.draft
-    names = [candidate.run.name for candidate in problem.candidates]
-    search = stages.Search(problem, planning.state.room, outcome.settings)
-
-    def unpaid(*given: Any) -> tuple[list[int], int]:
-        lost, nearest = pay.pay(*given)
-        return lost + [s.candidate for s in draft.starts if names[s.candidate] == "second"], nearest
-
-    before = sorted(names[start.candidate] for start in draft.starts)
-    monkeypatch.setattr(stages, "pay", unpaid)
-    search._pay(outcome.room, draft, frozenset(range(len(problem.running.parts))))
-
-    after = [names[start.candidate] for start in draft.starts]
-    assert (before, after) == (["beside", "first", "second"], ["beside"])
-    assert Purses.after(problem, draft).hold()
 
 
 class Paid(NamedTuple):
@@ -131,7 +82,7 @@ def paid(world: World, wanted: Outcome) -> Paid:
         [piece for piece in draft.pieces if piece.candidate not in lost],
         draft.paid,
     )
-    plan = planning.finish(Incumbent.of(replace(wanted, draft=kept, recalled=recalled(problem, kept), stages=())))
+    plan = planning.finish(Incumbent.of(replace(wanted, draft=kept, overdraw=overdraw(problem, kept), stages=())))
     started = [problem.candidates[start.candidate] for start in kept.starts]
     worth = sum(problem.types[each.type].base_gpus * each.weight for each in started)
     return Paid(worth, [str(violation) for violation in check(planning.snapshot, plan)])

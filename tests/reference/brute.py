@@ -10,7 +10,7 @@ from itertools import product
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.model import below
 from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, spent_of
+from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, room_of, spent_of
 
 Choice = tuple[Run, bool, tuple[int, ...]]
 """A run that starts: funded or not, with these groups."""
@@ -33,10 +33,10 @@ def optimum(world: World) -> dict[str, int]:
             break
         found = _cheapest(world, choice)
         if found is not None:
-            recalled, cost = found
-            best = max(best or (), (*score[:first], -recalled, *score[first:], -cost))
+            overdraw, cost = found
+            best = max(best or (), (*score[:first], -overdraw, *score[first:], -cost))
     assert best is not None, "spec §4: the empty plan is always feasible"
-    names = [*order[:first], "recalled", *order[first:], "payers"]
+    names = [*order[:first], "overdraw", *order[first:], "payers"]
     return {name: abs(value) for name, value in zip(names, best, strict=True)}
 
 
@@ -88,7 +88,7 @@ def _within_quota(world: World, root: Run, starting: dict[Key, int]) -> bool:
 
 
 def _cheapest(world: World, choice: list[Choice]) -> tuple[int, int] | None:
-    """Least (GPUs recalled, Σ milli-GPUs × rank) over all placements; None where none can be placed and paid."""
+    """Least (overdraw, Σ milli-GPUs × rank) over all placements; None where none can be placed and paid."""
     money = _Money(world)
     costs = [money.least(choice, demand) for demand in sorted(_placements(world, choice))]
     return min((cost for cost in costs if cost is not None), default=None)
@@ -152,9 +152,17 @@ class _Money:
     def __init__(self, world: World) -> None:
         self.world = world
         self.book: list[Cap] = [cap for cap in caps(world) if cap.ahead or cap.limit < 1000 * _gpus(world)]
+        self.book += [_paid_by(world, key) for key, each in world.envelopes.items() if each.row["scope"] == "subtree"]
         self.spent = spent_of(world, self.book)
         self.parts: list[Part] = parts_of(world, self.book, self.spent)
-        self.before = honoured(self.parts, self.book, self.spent, [], 0)
+        self.before = honoured(self.parts, self.book, self.spent, [])
+        names = {key: "/".join(key) for key in world.envelopes}
+        subtree = {key for key, each in world.envelopes.items() if each.row["scope"] == "subtree"}
+        own = {key: f"{'paid by' if key in subtree else 'GPUs of'} {name}" for key, name in names.items()}
+        self.limits = {own[key]: 1000 * each.row["concurrency"] for key, each in world.envelopes.items()}
+        self.held = dict.fromkeys(own.values(), 0)
+        for part, paid in zip(self.parts, self.before, strict=True):
+            self.held[own[part.payer]] += part.milli if paid else 0
         self.levels = range(OLD_LOAN + 1)
 
     def least(self, choice: list[Choice], demand: Demand) -> tuple[int, int] | None:
@@ -186,7 +194,7 @@ class _Money:
                             after[state] = more
                 states = after
         found = [
-            (recalled, cost) for (taken, _), cost in states.items() if (recalled := self._recalled(taken)) is not None
+            (overdraw, cost) for (taken, _), cost in states.items() if (overdraw := self._overdraw(taken)) is not None
         ]
         return min(found, default=None)
 
@@ -204,22 +212,41 @@ class _Money:
             for i, cap in enumerate(self.book)
         )
 
-    def _recalled(self, taken: tuple[int, ...]) -> int | None:
-        """GPUs that lose their payer to these starts; None where some start would not be funded itself.
-
-        Spec §3.8: nearer starts come before farther claims; a loan has to fit beside what is left.
-        """
+    def _overdraw(self, taken: tuple[int, ...]) -> int | None:
+        """Stage 4 of these starts; None where they are not admissible (spec §3.8)."""
         each = len(self.book)
         new = [(level, list(taken[level * each : (level + 1) * each])) for level in self.levels]
-        after = honoured(self.parts, self.book, self.spent, new, self.world.changed)
+        for i, cap in enumerate(self.book):
+            farthest = max((level for level, takes in new if takes[i]), default=None)
+            if farthest is None:
+                continue
+            rooms = room_of(self.parts, self.before, i, cap, self.spent[i], self.world.changed)
+            if sum(takes[i] for _, takes in new) > rooms[farthest]:
+                return None
+        after = honoured(self.parts, self.book, self.spent, new)
         for i, cap in enumerate(self.book):
             mine = sum(takes[i] for _, takes in new)
             held = sum(part.takes[i] for part, stays in zip(self.parts, after, strict=True) if stays)
-            if mine and self.spent[i] + held + mine > cap.limit:
-                return None
-        return sum(
-            part.gpus for part, was, stays in zip(self.parts, self.before, after, strict=True) if was and not stays
+            if mine and not cap.ahead and self.spent[i] + held + mine > cap.limit:
+                return None  # the pass leaves one of them unfunded
+        was_and_stays = zip(self.parts, self.before, after, strict=True)
+        if any(was and not stays and part.is_firm(self.world.changed) for part, was, stays in was_and_stays):
+            return None
+        over = (
+            max(0, sum(takes[i] for _, takes in new) + self.held[cap.name] - self.limits[cap.name])
+            for i, cap in enumerate(self.book)
+            if cap.name in self.held
         )
+        return int(sum(over))
+
+
+def _paid_by(world: World, key: Key) -> Cap:
+    """What an envelope pays itself, as a cap that never binds."""
+
+    def now(paid: Payment) -> int:
+        return milli(world, active=paid.active) if paid.envelope.key == key else 0
+
+    return Cap(f"paid by {'/'.join(key)}", 1 << 60, now, False, lambda *_: 0, False)
 
 
 def _gpus(world: World) -> int:

@@ -5,24 +5,17 @@ import pytest
 import planner
 from jobtree.check import check
 from planner import large, lower, pay, stages
-from policies import recall_flows, recall_rows
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 
 
-def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0, fine: bool = True) -> None:
-    """Every problem counts as a large one. ``middle``: most integer columns of a master that is solved whole first.
-
-    ``fine``: types that are paid for alike are told apart where claims may give way.
-    """
-    if not fine:
-        monkeypatch.setattr(recall_flows, "FINE", 0)
+def plan_as_large(monkeypatch: pytest.MonkeyPatch, *, middle: int = 0) -> None:
+    """Every problem counts as a large one. ``middle``: most integer columns of a master that is solved whole first."""
     monkeypatch.setattr(lower, "EXACT", 0)
     monkeypatch.setattr(pay, "WHOLE", 0)
     monkeypatch.setattr(stages, "SMALL", 0)
     monkeypatch.setattr(large, "MIDDLE", middle)
-    monkeypatch.setattr(recall_rows, "SUMMED", 0)
 
 
 def hold_between(world: World) -> None:

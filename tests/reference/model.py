@@ -1,7 +1,7 @@
 """The plan as one readable MILP, rule by rule as the spec has them, without any aggregation (spec §2, §3, §4).
 
 One binary per run and width; every group in one domain; every pod on one node; every GPU of a start paid by one
-envelope. Stages 3, 4 (recall), 6 and 7 are solved one after the other, each held while the next is solved. Slow and
+envelope. Stages 3, 4 (overdraw), 6 and 7 are solved one after the other, each held while the next is solved. Slow and
 plain: it is what the planner's answers are held against, and shares no code with planner or policies.
 """
 
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
-from tests.reference.rules import SPONSOR, Payment, caps, milli, payers, pays_on, time_left
-from tests.reference.standing import Part, honoured, level_of, parts_of, spent_of
+from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
+from tests.reference.standing import Part, honoured, level_of, parts_of, room_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
 
@@ -58,22 +58,23 @@ class _Paid(NamedTuple):
 class Reference:
     """The model of a world; ``optimum`` solves it."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, *, passes: bool = True) -> None:
+        """``passes``: the pass over all claims with the starts in it has the last word (§3.8)."""
+        self.world, self.passes = world, passes
         self.problem = pulp.LpProblem("plan", pulp.LpMaximize)
         self._names = count()
         fills = "opportunistic" in world.policy.stages
         self.ways = [self._way(run, funded=True) for run in world.waiting]
         self.ways += [self._way(run, funded=False) for run in world.waiting if run.row["opportunistic"] and fills]
-        self.recalled: Expression = 0
+        self.overdraw: Expression = 0
         self._nodes()
         self._funding()
         self._runs()
 
     def optimum(self) -> dict[str, int]:
-        """Best values of starts, recalled, opportunistic and payers, each under the optimum of those before it.
+        """Best values of starts, overdraw, opportunistic and payers, each under the optimum of those before it.
 
-        Spec §4: (3) Σ over started runs of Active GPUs × weight; (4) fewest GPUs recalled; (6) the same as 3 for
+        Spec §4: (3) Σ over started runs of Active GPUs × weight; (4) least overdraw; (6) the same as 3 for
         unfunded starts; (7) least Σ milli-GPUs × rank of the payer. Policy may reorder 3 and 6, and drop 6; 4 comes
         right after 3.
         """
@@ -83,7 +84,7 @@ class Reference:
                 mine = [way for way in self.ways if way.funded == (stage == "starts")]
                 values[stage] = self._solve(pulp.lpSum(way.run.weight * way.active for way in mine))
             if stage == "starts":
-                values["recalled"] = -self._solve(-self.recalled)
+                values["overdraw"] = -self._solve(-1000 * self.overdraw)
         paid = [(payment, rank, gpus) for way in self.ways for payment, rank, gpus in way.pays]
         values["payers"] = -self._solve(
             pulp.lpSum(-rank * milli(self.world, active=payment.active) * gpus for payment, rank, gpus in paid)
@@ -189,37 +190,53 @@ class Reference:
             self._limits_of_run(way)
 
     def _caps(self, payments: list[_Paid]) -> None:
-        """§3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps", with the look-ahead.
-
-        §3.8: the claims that run are funded or not as the pass of §3.5 has it with the starts in it.
-        """
+        """§3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps", with the look-ahead; §3.8."""
         book = caps(self.world)
         spent = spent_of(self.world, book)
         parts = parts_of(self.world, book, spent)
+        before = honoured(parts, book, spent, [])
         stays = [self._binary() if part.can else 0 for part in parts]
         for number, cap in enumerate(book):
-            scale = 3_600_000 if cap.ahead else 1000
-            new = pulp.lpSum(cap.weigh(paid.one) / scale * paid.gpus for paid in payments)
-            held = pulp.lpSum(part.takes[number] / scale * stay for part, stay in zip(parts, stays, strict=True))
-            most = sum(part.takes[number] for part in parts if part.can) / scale
-            left = (cap.limit - spent[number]) / scale
-            if cap.ahead and most > left:  # running work may have provided for more than is left: then nothing new
-                admits = self._binary()
-                self._add(new <= max(0, left) * admits)
-                self._add(new + held <= left + (most - left) * (1 - admits))
-            else:
-                self._add(new + held <= left)
-        self._pass(parts, stays, payments)
-        before = honoured(parts, book, spent, [], 0)
-        self.recalled = pulp.lpSum(
-            part.gpus * (1 - stay) for part, stay, was in zip(parts, stays, before, strict=True) if was
-        )
+            self._room(cap, room_of(parts, before, number, cap, spent[number], self.world.changed), payments)
+            if self.passes and not cap.ahead:  # "the pass with the starts in it binds too"
+                new = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in payments)
+                held = pulp.lpSum(part.takes[number] / 1000 * stay for part, stay in zip(parts, stays, strict=True))
+                self._add(new + held <= (cap.limit - spent[number]) / 1000)
+        if self.passes:
+            for part, was, stay in zip(parts, before, stays, strict=True):
+                if was and part.is_firm(self.world.changed):
+                    self._add(stay >= 1)
+            self._pass(parts, stays, payments)
+        self._overdraw(parts, before, payments)
+
+    def _room(self, cap: Cap, rooms: list[int], payments: list[_Paid]) -> None:
+        """§3.8 "with K the farthest level among the starts that touch it": where one stands so far or farther, all that
+        start have so much room.
+        """
+        scale = 3_600_000 if cap.ahead else 1000
+        new = pulp.lpSum(cap.weigh(paid.one) / scale * paid.gpus for paid in payments)
+        most = max(0, *rooms) / scale
+        for level, room in enumerate(rooms):
+            far = [paid for paid in payments if paid.level >= level and cap.weigh(paid.one)]
+            if far:
+                some = self._binary()
+                self._add(pulp.lpSum(cap.weigh(paid.one) / scale * paid.gpus for paid in far) <= most * some)
+                self._add(new <= most - (most - max(0, room) / scale) * some)
+
+    def _overdraw(self, parts: list[Part], before: list[bool], payments: list[_Paid]) -> None:
+        """§3.8 "Σ over envelopes of the milli-GPUs by which what it pays itself, the starts and what was funded without
+        them, exceeds its `concurrency`", in GPUs.
+        """
+        for key, envelope in self.world.envelopes.items():
+            over = pulp.LpVariable(f"over{next(self._names)}", 0)
+            mine = [paid for paid in payments if paid.one.envelope.key == key]
+            new = pulp.lpSum(milli(self.world, active=paid.one.active) / 1000 * paid.gpus for paid in mine)
+            held = sum(part.milli for part, was in zip(parts, before, strict=True) if was and part.payer == key)
+            self._add(new + held / 1000 - over <= envelope.row["concurrency"])
+            self.overdraw += over
 
     def _pass(self, parts: list[Part], stays: list[Expression], payments: list[_Paid]) -> None:
-        """§3.5 "a claim is funded iff every cap it touches still holds with it": not, only if one would not hold.
-
-        Before it come the claims before it in the pass, and the starts that it gives way to (§3.8).
-        """
+        """§3.5 "a claim is funded iff every cap it touches still holds with it": not, only if one would not hold."""
         book = caps(self.world)
         spent = spent_of(self.world, book)
         for i, part in enumerate(parts):
@@ -228,8 +245,8 @@ class Reference:
             reasons = []
             for number, cap in enumerate(book):
                 if part.takes[number] and not cap.ahead:
-                    near = [p for p in payments if part.gives_way(p.level, self.world.changed)]
-                    before = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in near)
+                    first = [paid for paid in payments if part.comes_after(paid.level)]
+                    before = pulp.lpSum(cap.weigh(paid.one) / 1000 * paid.gpus for paid in first)
                     before += pulp.lpSum(parts[j].takes[number] / 1000 * stays[j] for j in range(i))
                     full = self._binary()
                     most = cap.limit - spent[number] - part.takes[number]

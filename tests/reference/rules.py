@@ -11,6 +11,7 @@ from tests.reference.facts import Envelope, Key, Node, Run, World
 SPONSOR = 6
 """The rank of a sponsor; own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5."""
 
+LOANS = "loans of "
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
 
@@ -28,7 +29,8 @@ class Payment(NamedTuple):
 class Cap(NamedTuple):
     """Σ weigh(payment) over all payments ≤ limit. ``ahead``: a cap on hours or credits, which looks ahead (§3.4).
 
-    ``charge``: what a GPU-second that was charged at a credit rate counts.
+    ``charge``: what a GPU-second that was charged at a credit rate counts; ``recalls``: one at which claims are
+    recalled (§3.8): GPUs of an envelope, aggregate or subtree.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Cap(NamedTuple):
     weigh: Callable[[Payment], int]
     ahead: bool
     charge: Callable[[Payment, int], int]
+    recalls: bool
 
 
 def parents_of(world: World, owner: str) -> list[str]:
@@ -136,7 +139,7 @@ def _pools(world: World) -> Iterator[_Pool]:
         own = {"gpus": row["concurrency"], "hours": row["max_gpu_milliseconds"], "credits": row["max_millicredits"]}
         yield label, own, _in_envelope(world, envelope), row["end"]
         lent = {"gpus": row["lending_concurrency"], "hours": row["lending_gpu_milliseconds"], "credits": None}
-        yield f"loans of {label}", lent, _in_loans(envelope), row["end"]
+        yield f"{LOANS}{label}", lent, _in_loans(envelope), row["end"]
     for row in world.aggregates:
         both = {"gpus": row["concurrency"], "hours": row["max_gpu_milliseconds"], "credits": row["max_millicredits"]}
         members = {(row["budget"], name) for name in row["envelopes"]}
@@ -192,11 +195,12 @@ def _caps(
         return now(paid) * rate
 
     if limits["gpus"] is not None:
-        yield Cap(f"GPUs of {name}", 1000 * limits["gpus"], now, False, lambda *_: 0)
+        recalls = not name.startswith(LOANS)
+        yield Cap(f"GPUs of {name}", 1000 * limits["gpus"], now, False, lambda *_: 0, recalls)
     if limits["hours"] is not None:
-        yield Cap(f"hours of {name}", limits["hours"], ahead, True, second)
+        yield Cap(f"hours of {name}", limits["hours"], ahead, True, second, False)
     if limits["credits"] is not None:
-        yield Cap(f"credits of {name}", CREDIT * limits["credits"], rated, True, rated_second)
+        yield Cap(f"credits of {name}", CREDIT * limits["credits"], rated, True, rated_second, False)
 
 
 def rate_of(world: World, envelope: Envelope) -> int:

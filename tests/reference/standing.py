@@ -6,7 +6,7 @@ A *part* is what is funded together: a fixed claim, or one group of a malleable 
 from dataclasses import dataclass
 
 from tests.reference.facts import Key, Lease, World
-from tests.reference.rules import SPONSOR, Cap, Payment, rank, rate_of
+from tests.reference.rules import SPONSOR, Cap, Payment, milli, rank, rate_of
 
 FRESH_LOAN, OLD_LOAN = -1, 5
 
@@ -15,20 +15,27 @@ FRESH_LOAN, OLD_LOAN = -1, 5
 class Part:
     """``level``: its place among the nearnesses; ``takes``: per cap; ``follows``: the group before it is of its claim.
 
-    ``admitted``: when its oldest lease began; ``can``: its envelope pays now, and no cap on hours or credits that it
-    touches is used up.
+    ``admitted``: when its oldest lease began; ``payer``: its envelope; ``can``: that pays now, and no cap on hours or
+    credits that it touches is used up.
     """
 
     level: int
     admitted: int
-    gpus: int
+    payer: Key
+    milli: int
     takes: list[int]
     follows: bool
     can: bool
 
-    def gives_way(self, level: int, changed: int) -> bool:
-        """Spec §3.8: to a nearer claimant's start, once the world has changed since it was admitted."""
-        return level < self.level and level != OLD_LOAN and self.admitted < changed
+    def comes_after(self, level: int) -> bool:
+        """Spec §3.5: after nearer starts, a loan that starts being within its ``maxDuration``."""
+        return level < self.level or level == OLD_LOAN
+
+    def is_firm(self, changed: int) -> bool:
+        """Spec §3.8: loans within ``maxDuration`` cannot be recalled, nor what was admitted since the world changed,
+        nor the owner's own, for nobody stands nearer.
+        """
+        return self.level <= 0 or self.admitted >= changed
 
 
 def level_of(rank_of_payer: int) -> int:
@@ -48,8 +55,9 @@ def parts_of(world: World, book: list[Cap], spent: list[int]) -> list[Part]:
                 for i, (cap, take) in enumerate(zip(book, takes, strict=True))
             )
             open_ = world.envelopes[part[0].payer or ("", "")].pays_at(world.at)
-            gpus = sum(lease.gpus for lease in part)
-            found.append(Part(*_order(world, claim)[:2], gpus, takes, number > 0, open_ and not used_up))
+            payer = part[0].payer or ("", "")
+            weight = sum(lease.gpus * milli(world, active=lease.active) for lease in part)
+            found.append(Part(*_order(world, claim)[:2], payer, weight, takes, number > 0, open_ and not used_up))
     return found
 
 
@@ -62,16 +70,16 @@ New = tuple[int, list[int]]
 """(level, what it takes per cap) of a start."""
 
 
-def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New], changed: int) -> list[bool]:
+def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New]) -> list[bool]:
     """Spec §3.5: one pass over all claims; one is funded iff every cap it touches still holds with it.
 
-    Before it come the claims before it in the pass, and ``new`` ones that it gives way to. Running work is held to the
+    Before it come the claims before it in the pass, and ``new`` ones that do. Running work is held to the
     caps on GPUs (§3.4); what is left of hours and credits is looked at in ``Part.can``.
     """
     used = list(spent)
     found: list[bool] = []
     for part in parts:
-        near = [takes for level, takes in new if part.gives_way(level, changed)]
+        near = [takes for level, takes in new if part.comes_after(level)]
         fits = all(
             cap.ahead or not take or used[i] + sum(takes[i] for takes in near) + take <= cap.limit
             for i, (cap, take) in enumerate(zip(book, part.takes, strict=True))
@@ -80,6 +88,23 @@ def honoured(parts: list[Part], book: list[Cap], spent: list[int], new: list[New
         if found[-1]:
             used = [mine + extra for mine, extra in zip(used, part.takes, strict=True)]
     return found
+
+
+def room_of(parts: list[Part], funded: list[bool], number: int, cap: Cap, spent: int, changed: int) -> list[int]:
+    """Spec §3.8: by level K, what starts of which the farthest stands there may take together at a cap.
+
+    ``funded``: by the pass without the starts.
+    """
+    mine = [part for part, paid in zip(parts, funded, strict=True) if paid and part.takes[number]]
+    if not cap.recalls:
+        return [cap.limit - spent - sum(part.takes[number] for part in mine)] * (OLD_LOAN + 1)
+    firm = max((place for place, part in enumerate(mine) if part.is_firm(changed)), default=-1)
+    return [
+        cap.limit
+        - spent
+        - sum(part.takes[number] for place, part in enumerate(mine) if place <= firm or part.level <= farthest)
+        for farthest in range(OLD_LOAN + 1)
+    ]
 
 
 def _charged(world: World, cap: Cap, lease: Lease) -> int:

@@ -10,12 +10,6 @@ from tests.support.effort import examples
 
 
 @pytest.mark.parametrize("middle", [0, large.MIDDLE], ids=["rounded", "whole"])
-def test_so_it_does_where_types_are_not_told_apart(middle: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch, middle=middle, fine=False)
-    examples(12)(given(worlds.worlds("recall"))(hold_between))()
-
-
-@pytest.mark.parametrize("middle", [0, large.MIDDLE], ids=["rounded", "whole"])
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_the_optimum_lies_between_value_and_bound(kind: str, middle: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_as_large(monkeypatch, middle=middle)

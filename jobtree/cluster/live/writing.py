@@ -222,4 +222,4 @@ def _holds(stored: Any, wanted: Any) -> bool:
         return all(_holds(stored.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list | tuple) and isinstance(stored, list):
         return len(stored) >= len(wanted) and all(map(_holds, stored, wanted))
-    return bool(stored == wanted)
+    return bool(stored == wanted) or (stored is None and not wanted and wanted is not False)

@@ -9,7 +9,7 @@ over is another.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -144,7 +144,7 @@ def _members(wanted: list[_Place], kept: list[tuple[_Place, Pod]]) -> list[Membe
     for rank, place in enumerate(wanted):
         first.setdefault(place.group, rank)
     count = {group: sum(place.group == group for place in wanted) for group in first}
-    taken = {int(pod.metadata.labels.get(LABEL_RANK, "-1")) for _, pod in kept}
+    taken = {rank_of(pod) for _, pod in kept}
     free = {g: [rank for rank in range(first[g], first[g] + count[g]) if rank not in taken] for g in first}
     missing = list(wanted)
     for place, _ in kept:
@@ -171,7 +171,7 @@ def _delete(pod: Pod) -> Write:
     return Write("delete", Ref("Pod", pod.metadata.namespace or "default", pod.metadata.name))
 
 
-def ranks(pods: Iterable[Pod]) -> Iterator[tuple[int, Pod]]:
-    """Pods with their ranks, in their order."""
-    known = [(int(pod.metadata.labels[LABEL_RANK]), pod) for pod in pods if LABEL_RANK in pod.metadata.labels]
-    yield from sorted(known, key=lambda each: (each[0], each[1].metadata.name))
+def rank_of(pod: Pod) -> int:
+    """A pod's rank, -1 where it says none."""
+    text = pod.metadata.labels.get(LABEL_RANK, "")
+    return int(text) if text.isascii() and text.isdigit() else -1

@@ -4,7 +4,7 @@ A reader gets everything at one revision; a writer hands over a list of writes i
 patch is a JSON merge patch (RFC 7386), which a file and an API server apply alike.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
@@ -78,6 +78,9 @@ class Cluster(Protocol):
         Raises Refusal when the state has moved on: a file then is as it was; on a live cluster what comes before the
         object in question is done.
         """
+
+    def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
+        """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal in a file."""
 
     def hold(self) -> AbstractContextManager[None]:
         """Keeps others from writing until the end: every writer of a file, the planners of a live cluster."""

@@ -79,6 +79,10 @@ class StateFile:
                 disk.replace(self._target(), after)
             self._last = _Read(after, "", before.text)
 
+    def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
+        """Raises Refusal: nothing runs in a file."""
+        raise Refusal("a state file has no pods that write; `logs` is for live clusters")
+
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """Keeps other commands from writing until the end, so that what is read within it is still so when written."""

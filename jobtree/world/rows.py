@@ -84,7 +84,7 @@ def pods(found: Sequence[Pod], policy: PolicySpec) -> pa.Table:
             "name": [pod.metadata.name for pod in kept],
             "node": [pod.spec.node_name or None for pod in kept],
             "run": [pod.metadata.labels.get(LABEL_RUN) for pod in kept],
-            "controller": [_controller(pod) for pod in kept],
+            "controller": [controller(pod) for pod in kept],
             "begun": [_begun(pod) for pod in kept],
             "phase": [pod.status.phase for pod in kept],
             "deleting": [pod.metadata.deletion_timestamp is not None for pod in kept],
@@ -122,7 +122,7 @@ def _condition(pod: Pod, kind: str, status: str) -> PodCondition | None:
     return next((each for each in pod.status.conditions if (each.type, each.status) == (kind, status)), None)
 
 
-def _controller(pod: Pod) -> str | None:
+def controller(pod: Pod) -> str | None:
     """The uid of the object that its controller reference names."""
     return next((each.uid for each in pod.metadata.owner_references if each.controller), None)
 

@@ -9,11 +9,12 @@ from typing import Final
 
 from jobtree.api import Refusal, Time
 from jobtree.cluster.live import lists
-from jobtree.cluster.live.client import Api
+from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Stamp
 from jobtree.cluster.live.lock import Lock
+from jobtree.cluster.live.paths import path
 from jobtree.cluster.live.writing import Writer
-from jobtree.cluster.protocol import Write
+from jobtree.cluster.protocol import Ref, Write
 from jobtree.world import seen
 from jobtree.world.collector import collector_paused
 from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
@@ -73,6 +74,14 @@ class LiveCluster:
             writer.all(writes)
         finally:
             self.left_out = writer.left_out
+
+    def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
+        """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal."""
+        where = f"{path(Ref('Pod', namespace, pod))}/log"
+        try:
+            yield from self.api.stream(where, **({"follow": "true"} if follow else {}))
+        except ApiError as error:
+            raise refusal_of(error, f"the log of pod {namespace}/{pod} cannot be read") from None
 
     @contextmanager
     def hold(self) -> Iterator[None]:

@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from jobtree.api import Refusal, dec_hook, enc_hook
+from jobtree.api import LABEL_RUN, Refusal, dec_hook, enc_hook
 from jobtree.api.core import Pod
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.paths import RESOURCES_OF, collection
@@ -144,8 +145,16 @@ def _keyed(kind: str, items: Sequence[msgspec.Raw]) -> Iterator[_Item]:
 
 
 def _trimmed(raw: msgspec.Raw) -> bytes | msgspec.Raw:
-    """A pod without what nobody reads: nine tenths of it, where a fleet has a hundred thousand of them."""
+    """A pod without what nobody reads: nine tenths of it, where a fleet has a hundred thousand of them.
+
+    A run's own pod has the Run as its controller; what only says so by its label is foreign (spec §10).
+    """
     try:
-        return msgspec.json.encode(_POD.decode(raw), enc_hook=enc_hook)
+        pod = _POD.decode(raw)
     except msgspec.DecodeError:
         return raw  # it will be quarantined, with the sentence that says why
+    meta = pod.metadata
+    if LABEL_RUN in meta.labels and not any(each.controller for each in meta.owner_references):
+        labels = {key: value for key, value in meta.labels.items() if key != LABEL_RUN}
+        pod = replace(pod, metadata=replace(meta, labels=labels))
+    return msgspec.json.encode(pod, enc_hook=enc_hook)

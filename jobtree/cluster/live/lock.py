@@ -23,7 +23,7 @@ from jobtree.cluster.live.client import LONGEST, Api, ApiError, refusal_of
 
 NAME: Final = "jobtree-planner"
 """The Lease's name, in the planner's namespace."""
-SECONDS: Final = 40
+SECONDS = 40
 """How long the lock stays with a holder that is not heard of any more."""
 _MARGIN: Final = LONGEST + 2
 
@@ -31,9 +31,9 @@ _MARGIN: Final = LONGEST + 2
 class Lock:
     """The planners' lock in ``namespace``. ``wait``: seconds to wait for another holder (default: until late)."""
 
-    def __init__(self, api: Api, namespace: str, *, seconds: int = SECONDS, wait: float | None = None) -> None:
-        self._api, self._seconds = api, seconds
-        self._wait = seconds + 5 if wait is None else wait
+    def __init__(self, api: Api, namespace: str, *, seconds: int | None = None, wait: float | None = None) -> None:
+        self._api, self._seconds = api, SECONDS if seconds is None else seconds
+        self._wait = self._seconds + 5 if wait is None else wait
         self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self.holder = f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"
         self._until = 0.0

@@ -86,7 +86,8 @@ def _own_pods(intake: Intake) -> dict[RunKey, list[Pod]]:
     for pod in intake.pods:
         name = pod.metadata.labels.get(LABEL_RUN)
         key = (pod.metadata.namespace or "default", name or "")
-        if name and (run := runs.get(key)) is not None and is_own(pod, run):
+        # One without uid only stands for pods that the server refused (`jobtree.cluster.live.refused`).
+        if name and pod.metadata.uid and (run := runs.get(key)) is not None and is_own(pod, run):
             found[key].append(pod)
     return found
 

@@ -71,14 +71,14 @@ class Live:
         way = api(self.kube, url=self.url)
         return LiveCluster(way, at or int(time.time()), Lock(way, seen.NAMESPACE, seconds=self.seconds, wait=self.wait))
 
-    def cycle(self) -> CycleResult:
-        """One cycle, now."""
+    def cycle(self, ahead: int = 0) -> CycleResult:
+        """One cycle, now, or planned for so many seconds later."""
         self.kube.namespace(seen.NAMESPACE)
-        at = self.kube.until(self._next_second)
+        at = self.kube.until(self._next_second) + ahead
         cluster = self.cluster(at)
         with cluster.hold():
             result = run_cycle(cluster, at, Lake(str(self.lake)), self.planner)
-        self.last = at
+        self.last = at - ahead
         return result
 
     def read(self) -> Intake:

@@ -201,3 +201,26 @@ def test_an_evicted_gang_starts_again_elsewhere(live: Live) -> None:
     assert nodes_of(live) == {"n1", "n2"} - {node}
     (again,) = running(live)
     assert again["spec"]["nodeName"] != node
+
+
+def test_pods_that_the_server_refuses_are_their_runs_own_trouble(live: Live) -> None:
+    kube = live.kube
+    kube.nodes(2)
+    bad = run("bad", 8, runtime={"requeue": False})
+    bad["spec"]["template"] = {"spec": {"containers": [{"name": "Not A Name", "image": "i"}]}}
+    kube.create(bad, run("good", 8, annotations={}))
+    live.cycle()
+
+    assert live.phases() == {"bad": "Running", "good": "Running"}
+    assert len(running(live, "good")) == 1
+    assert live.pods("bad") == []
+    before = kube.get(API_VERSION, "Run", "default", "bad")["metadata"]["annotations"]
+    live.cycle()
+    assert kube.get(API_VERSION, "Run", "default", "bad")["metadata"]["annotations"] == before
+    live.cycle(ahead=660)
+
+    assert live.phases() == {"bad": "Failed", "good": "Running"}
+    _, message = live.reason("bad", "Failed")
+    assert message.startswith("No node for a pod for 11m")
+    assert "Not A Name" in message
+    assert kube.get(API_VERSION, "Run", "default", "bad")["metadata"].get("annotations") is None

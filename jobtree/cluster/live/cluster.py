@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from jobtree.api import Refusal, Time
-from jobtree.cluster.live import lists
+from jobtree.api.run import Run
+from jobtree.cluster.live import lists, refused
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Stamp
 from jobtree.cluster.live.lock import Lock
@@ -39,6 +40,7 @@ class LiveCluster:
         self._held = 0
         self._stamps: dict[Key, Stamp] = {}
         self._revision = ""
+        self._runs: Sequence[Run] = ()
         self._known = Known()
         self.left_out: Sequence[Notice] = ()
 
@@ -58,7 +60,9 @@ class LiveCluster:
             found = lists.read(self.api, READ)
             self._stamps, self._revision = found.stamps, found.revision
             objects = [each for each in found.objects if is_read(each[0]) and each[0] != without]
+            objects += refused.stand_ins(objects)
             read = intake(objects, found.revision, self._known, self.at)
+            self._runs = read.runs
             return replace(read, namespace=self.namespace)
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
@@ -74,6 +78,8 @@ class LiveCluster:
             writer.all(writes)
         finally:
             self.left_out = writer.left_out
+        if any(each.ref.kind == "Plan" for each in writes):  # a cycle's
+            writer.all(list(refused.records(self._runs, writes, self.left_out, self.at)))
 
     def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
         """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal."""

@@ -1,0 +1,83 @@
+"""Worlds of the cases on a live cluster: the words of `tests.support.worlds`, behind them an API server."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from cronjobs.cycle import run_cycle
+from cronjobs.deadline import planner
+from exporters import planjson
+from exporters.lake import Lake
+from jobtree.api import API_VERSION, KINDS
+from jobtree.cluster.live.cluster import LiveCluster
+from jobtree.world import seen
+from tests.kube.bench.kube import Kube
+from tests.kube.live import api
+from tests.support import invariants
+from tests.support.commands import Output
+from tests.support.documents import Document
+from tests.support.times import T0, unix
+from tests.support.worlds import Cycle, State, World
+
+_CORE = ("Node", "Pod")
+
+
+class LiveWorld(World):
+    """A world whose objects lie on an API server without kubelets; its Runs are a second apart by its clock."""
+
+    def __init__(self, kube: Kube, folder: Path) -> None:
+        super().__init__(folder / "cluster.yaml")
+        self.kube = kube
+        self._last = 0
+        kube.namespace(seen.NAMESPACE)
+
+    def state(self) -> State:
+        """What the server says now."""
+        self._create()
+        found = [_whole("v1", kind, each) for kind in _CORE for each in self.kube.objects("v1", kind)]
+        return State(found + [_whole(API_VERSION, kind, each) for kind in KINDS for each in self.kube.ours(kind)])
+
+    def edit(self, kind: str, name: str, **patch: Any) -> Self:
+        """A merge patch, of a Node's status through its subresource."""
+        self._create()
+        version, namespace = ("v1" if kind in _CORE else API_VERSION), "default"
+        status = patch.pop("status", None)
+        if patch:
+            self.kube.patch(version, kind, namespace, name, patch)
+        if status is not None:
+            self.kube.patch(version, kind, namespace, name, {"status": status}, subresource="status")
+        return self
+
+    def delete(self, kind: str, name: str) -> Self:
+        """Deletes an object."""
+        self._create()
+        self.kube.delete("v1" if kind in _CORE else API_VERSION, kind, "default", name, grace=0)
+        return self
+
+    def cycle(self, at: str = T0, *, truncated: bool = False) -> Cycle:
+        """One planning cycle, which must succeed; the invariants are asserted on what it leaves."""
+        before = self.state().documents
+        cluster = LiveCluster(api(self.kube), unix(at))
+        result = run_cycle(cluster, unix(at), Lake(str(self.lake)), planner())
+        after = self.state().documents
+        invariants.check(before, after, unix(at))
+        assert result.plan is not None
+        assert result.plan.truncated == truncated
+        return Cycle(after, Output(0, "", ""), result.plan, planjson.encode(result.plan))
+
+    def _create(self) -> None:
+        for document in self._new:
+            if document["kind"] == "Run":
+                self.kube.until(lambda: int(time.time()) > self._last)
+                self._last = int(time.time())
+            if namespace := document["metadata"].get("namespace"):
+                self.kube.namespace(namespace)
+            made = {key: value for key, value in document.items() if key != "status" or document["kind"] == "Node"}
+            self.kube.create(made)
+        self._new = []
+
+
+def _whole(api_version: str, kind: str, item: Document) -> Document:
+    return {**item, "apiVersion": api_version, "kind": kind}

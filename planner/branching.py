@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from planner.basis import Basis
-from planner.master import Master
+from planner.dive import Columns
 from planner.relaxed import Relaxed
 from planner.solver import NOISE, Floats
 from policies.model import INF
@@ -44,7 +44,8 @@ class Branching:
     """
 
     relaxed: Relaxed
-    master: Master
+    columns: Columns
+    fixings: Fixings = field(default_factory=dict)
     big: list[int] = field(default_factory=list)
     leaf: Node | None = None
     open: list[tuple[float, int, Node]] = field(default_factory=list)
@@ -64,11 +65,12 @@ class Branching:
 
     def run(self) -> None:
         """Find the leaf."""
-        root = self._node({}, None)
+        root = self._node(self.fixings, None)
         if root is None:
             self.closed = INF
             return
-        self.big = _big(self.master, root.bound)
+        worth = self.columns.worth
+        self.big = [c for c in np.argsort(-worth, kind="stable").tolist() if worth[c] >= BIG * max(root.bound, NOISE)]
         self._push(root)
         while self.open and self.leaf is None:
             node = heapq.heappop(self.open)[2]
@@ -106,17 +108,3 @@ class Branching:
             self.closed = self.closed if found.infeasible else max(self.closed, bound)
             return None
         return Node(min(bound, found.bound), fixings, found.values, self.relaxed.basis())
-
-
-def _big(master: Master, bound: float) -> list[int]:
-    """Counts whose single start is worth BIG of the bound, most valuable first."""
-    problem = master.problem
-    unit = float(problem.book.money.policy.age.unit)
-    found = []
-    for kind in problem.types:
-        if kind.unfunded or kind.members[0] not in master.starts.start:
-            continue
-        worth = kind.base_gpus * problem.candidates[kind.members[0]].weight / unit
-        if worth >= BIG * bound:
-            found.append((-worth, master.starts.count[kind.index]))
-    return [column for _, column in sorted(found)]

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from jobtree.world.values import Bools, Ints
-from planner.master import Master
 from planner.relaxed import Relaxed
 from planner.solver import NOISE, Floats
-from policies.model import INF
+from policies.model import INF, Model
+from policies.problem import Problem
 
 BATCH: Final = 0.45
 """Counts nearer than this to a whole number are rounded together, fewer where that loses much."""
@@ -33,12 +33,14 @@ STARTS: Final = ("start", "starts")
 @dataclass(frozen=True)
 class Columns:
     """Per column: ``owner``, the type that it is of, and ``size``, Active GPUs of its runs (-1: of none); ``counts``:
-    it counts starts.
+    it counts starts; ``worth``: of one of a type's starts, in the objective, where it counts them all, else 0.
     """
 
     size: Ints
     owner: Ints
     counts: Bools
+    worth: Floats
+    integer: Bools
 
     def gangs(self, least: int) -> Bools:
         """What counts starts of runs of so many Active GPUs and more."""
@@ -48,9 +50,9 @@ class Columns:
 class Dive:
     """One rounding of a relaxation's columns: from where its bounds are, ever closer, but for resets."""
 
-    def __init__(self, relaxed: Relaxed, master: Master, of: Columns) -> None:
+    def __init__(self, relaxed: Relaxed, of: Columns) -> None:
         self.relaxed, self.of = relaxed, of
-        self.whole = np.asarray(master.model.integer, dtype=np.bool_)
+        self.whole = of.integer.copy()
         self.resets, self.many = 0, len(self.whole)
 
     def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
@@ -133,15 +135,20 @@ class Dive:
         return self.relaxed.within(everything, highest, self.relaxed.least[everything])
 
 
-def columns_of(master: Master) -> Columns:
-    """The columns of a master by what they count."""
-    problem = master.problem
-    number = len(master.model.cost)
-    nothing = np.full(number, -1, np.int64)
-    found = Columns(nothing, nothing.copy(), np.zeros(number, np.bool_))
-    for column, (what, *key) in enumerate(master.model.column_keys):
+def columns_of(model: Model, problem: Problem) -> Columns:
+    """The columns of a master, or of a block of one, by what they count."""
+    number = len(model.cost)
+    nothing, integer = np.full(number, -1, np.int64), np.asarray(model.integer, np.bool_)
+    found = Columns(nothing, nothing.copy(), np.zeros(number, np.bool_), np.zeros(number), integer)
+    unit = float(problem.book.money.policy.age.unit)
+    if any(what == "allowed" for what, *_ in model.column_keys):  # then payment sees to halves of spares
+        integer &= np.asarray([what != "wallet" for what, *_ in model.column_keys], np.bool_)
+    for column, (what, *key) in enumerate(model.column_keys):
         if what in (*STARTS, "all-steps", "groups", "lies-together"):
             kind = problem.candidates[key[0]].type if what == "start" else key[0]
             found.owner[column], found.size[column] = kind, problem.types[kind].base_gpus
             found.counts[column] = what in STARTS
+            of = problem.types[kind]
+            if found.counts[column] and integer[column] and not of.unfunded:
+                found.worth[column] = of.base_gpus * problem.candidates[of.members[0]].weight / unit
     return found

@@ -72,7 +72,7 @@ def split(model: Model, idle: Set[int] = frozenset()) -> Split | None:
     awake = np.ones(len(model.cost), dtype=np.bool_)
     awake[sorted(idle)] = False
     inside = ~between[row_of] & awake[column_of]
-    label = _labels(row_of[inside], column_of[inside], len(model.cost))
+    label = labels(row_of[inside], column_of[inside], len(model.cost))
     sums = [_summed(model, row) for row, name in enumerate(names) if name == _COUNT]
     counting = {column for column, _ in sums}
     integers = np.bincount(label, weights=awake & np.asarray(model.integer), minlength=len(label))
@@ -97,14 +97,14 @@ def _groups(parts: list[Part], rooms: int) -> list[list[int]]:
     """Parts by what ties them: rows of room, and for each part a tie of its own."""
     part = np.repeat(np.arange(len(parts)), [1 + len(each.rooms) for each in parts])
     tie = np.concatenate([np.r_[each.rooms, rooms + number] for number, each in enumerate(parts)])
-    label = _labels(part, tie, rooms + len(parts))
+    label = labels(part, tie, rooms + len(parts))
     groups: dict[int, list[int]] = {}
     for number in range(len(parts)):
         groups.setdefault(int(label[rooms + number]), []).append(number)
     return list(groups.values())
 
 
-def _labels(row: Ints, column: Ints, count: int) -> Ints:
+def labels(row: Ints, column: Ints, count: int) -> Ints:
     """Per column, the first of the columns that rows tie it to. ``row``, ``column``: the entries, by row."""
     label = np.arange(count)
     if not len(row):

@@ -12,6 +12,7 @@ from jobtree.world.snapshot import take
 from planner import Planning, lower
 from planner.bands import Rounding
 from planner.branching import Branching
+from planner.dive import columns_of
 from planner.master import Master, build
 from planner.relaxed import Relaxed
 from planner.solver import Floats, only_integer, options, solve
@@ -61,7 +62,8 @@ def crowd(seed: int) -> World:
 
 def crowded(seed: int) -> Master:
     """The master of a `crowd`, with the first stage for an objective."""
-    planning = Planning(take(StateFile(crowd(seed).save(), AT).read()), AT)
+    world = crowd(seed)  # its file goes with it
+    planning = Planning(take(StateFile(world.save(), AT).read()), AT)
     problem, room = planning.problem, planning.state.room()
     master = build(problem, kinds(problem.fleet, room.free, frozenset()), room.capacity)
     master.model.maximise(demand.objective(problem, master.starts, unfunded=False))
@@ -88,7 +90,7 @@ def optimum_from(master: Master, decided: Sequence[int], start: Floats) -> float
 def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) -> None:
     master = crowded(seed)
 
-    search = Branching(Relaxed(master.model, SETTINGS), master)
+    search = Branching(Relaxed(master.model, SETTINGS), columns_of(master.model, master.problem))
     search.run()
     assert search.leaf is not None
     best = optimum_from(master, search.big, search.leaf.point)
@@ -101,7 +103,7 @@ def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) ->
 def test_a_master_ends_whole_below_a_bound_of_its_optimum(seed: int) -> None:
     master = crowded(seed)
 
-    found = Rounding(master, SETTINGS).run()
+    found = Rounding(master.model, master.problem, SETTINGS).run()
 
     assert found.values is not None
     assert found.objective - NOISE <= found.bound

@@ -131,6 +131,20 @@ def test_a_dry_run_and_a_plan_file_work_live(live: Live, tmp_path: Path, monkeyp
     assert live.phases() == {"r": "Running"}
 
 
+def test_cycles_follow_one_another_within_one_command(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.kube.namespace("jobtree-system")
+    live.kube.create(run("r", 8, annotations={"bench/succeed-after": "10ms"}))
+    monkeypatch.setenv("KUBECONFIG", str(live.kube.kubeconfig()))
+    said = jobtree("cycle", "--every", "2s", "--for", "4s", "--lake", tmp_path / "lake").ok().out
+
+    assert len(said.splitlines()) == 3
+    assert live.phases() == {"r": "Completed"}
+    lock = live.kube.get("coordination.k8s.io/v1", "Lease", "jobtree-system", "jobtree-planner")
+    assert lock["spec"]["holderIdentity"] == ""
+
+
 def test_a_killed_process_is_followed_by_one_that_completes_its_cycle(live: Live, tmp_path: Path) -> None:
     live.kube.namespace("jobtree-system")
     live.kube.create(run("r", 16, resources={"gpusPerPod": 8}))

@@ -27,7 +27,7 @@ FAR: Final = 10
 """How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved as a MIP."""
 SHARE: Final = 3
 """How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
-NODES: Final = 30
+NODES: Final = 200
 """Most branch-and-bound nodes of the MIP that says how far starts are allowed."""
 SEARCH: Final[Settings] = {
     "mip_heuristic_effort": 0.0,

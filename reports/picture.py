@@ -2,24 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-import matplotlib as mpl
-from matplotlib.artist import Artist
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PatchCollection
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+import vl_convert
 
+from jobtree.api.counted import counted
 from jobtree.api.escaped import escaped
 from reports.slots import DomainSlots, Slot
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; then darker mates of them.
 PALETTE: Final = (
@@ -34,10 +26,12 @@ QUIET: Final = "#57606A"
 STOPPED: Final = "#CF222E"
 PALE: Final = 0.4
 """Opacity of a spare."""
-LEGIBLE: Final = 4.5
-"""Points below which nobody reads a name."""
-MANY: Final = 20_000
-"""Blocks beyond which an SVG holds them as pixels."""
+LEGIBLE: Final = 6.0
+"""CSS pixels below which nobody reads a name."""
+TITLE: Final = "GPUs by owner of the run"
+FONT: Final = "DejaVu Sans, sans-serif"
+Row = dict[str, Any]
+Spec = dict[str, Any]
 
 
 def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: str) -> None:
@@ -47,102 +41,66 @@ def draw_fleet(domains: Sequence[DomainSlots], paths: Sequence[Path], *, title: 
     the domain's nodes are named by their first and last. Owners are coloured, most GPUs first, as far as there are
     colours; the rest share a grey. A run that the plan starts has a dot on each of its blocks.
     """
-    rows = _rows(domains)
-    colours = _colours(domains)
-    width = max((sum(_width(d) for d in row) for row in rows), default=10)
-    scale = min(0.26, max(0.09, 11.0 / width))  # inches a block
-    names = _Names.fitting(domains, scale)
-    height = sum(_row_height(row) + names.blocks for row in rows) or 1.0
-    legend = _handles(domains, colours)
-    wide = width * scale + 3.2  # inches, 3.2 of them for the legend
-    high = max(height * scale, 0.19 * len(legend) + 0.5) + 0.5
-    with mpl.rc_context({"svg.hashsalt": "jobtree", "font.family": "DejaVu Sans", "text.color": INK, "font.size": 8}):
-        figure = Figure(figsize=(wide, high))
-        FigureCanvasAgg(figure)
-        right, tall = width * scale / wide, height * scale / high
-        axes = figure.add_axes((0, 1 - 0.45 / high - tall, right, tall))
-        axes.set(xlim=(-0.2, width - 0.2), ylim=(-height, 0))
-        axes.axis("off")
-        y = 0.0
-        for row in rows:
-            x = 0.0
-            for domain in row:
-                _draw_domain(axes, domain, (x, y), colours, names, font=8 * min(1.0, scale / 0.12))
-                x += _width(domain)
-            y -= _row_height(row) + names.blocks
-        figure.text(
-            0.2 * scale / wide,
-            1 - 0.1 / high,
-            escaped(title),
-            parse_math=False,
-            va="top",
-            fontsize=12,
-            fontweight="bold",
-        )
-        figure.legend(
-            handles=legend,
-            loc="upper left",
-            bbox_to_anchor=(right, 1 - 0.4 / high),
-            frameon=False,
-            title="GPUs by owner of the run",
-            title_fontproperties={"weight": "bold", "size": 8},
-            alignment="left",
-        )
-        for path in paths:
-            metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-            figure.savefig(path, dpi=140, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+    spec = fleet(domains, title=title)
+    for path in paths:
+        if path.suffix == ".svg":
+            path.write_text(str(vl_convert.vegalite_to_svg(spec)), encoding="utf-8")
+        else:
+            path.write_bytes(bytes(vl_convert.vegalite_to_png(spec, scale=1.5)))
 
 
-@dataclass(frozen=True)
-class _Names:
-    """How nodes are named below their columns: at ``font`` points, upright or not, on ``blocks`` of height.
-
-    Without ``each`` only the first and last of a domain are, in one line.
-    """
-
-    each: bool
-    font: float
-    upright: bool
-    blocks: float
-
-    @classmethod
-    def fitting(cls, domains: Sequence[DomainSlots], scale: float) -> "_Names":
-        """What fits columns of ``scale`` inches."""
-        longest = max((len(node.name) for domain in domains for node in domain.nodes), default=1)
-        font = min(6.5, 72 * scale * 0.62)  # points: upright, a line of text is as wide as a column
-        if font < LEGIBLE:
-            return cls(False, LEGIBLE, False, 1.0)
-        inches = 0.62 * longest * font / 72
-        upright = inches > 0.95 * scale
-        return cls(True, font, upright, (inches / scale if upright else font / 72 / scale) + 0.3)
-
-    def draw(self, axes: "Axes", domain: DomainSlots, left: float, floor: float) -> None:
-        """Writes them below ``floor``, the first column beginning at ``left``."""
-        if self.each:
-            for i, node in enumerate(domain.nodes):
-                turn = 90 if self.upright else 0
-                place = (left + i + 0.5, floor - 0.25)
-                axes.text(
-                    *place,
-                    escaped(node.name),
-                    parse_math=False,
-                    fontsize=self.font,
-                    color=QUIET,
-                    va="top",
-                    ha="center",
-                    rotation=turn,
-                )
-        elif domain.nodes:
-            ends = dict.fromkeys((domain.nodes[0].name, domain.nodes[-1].name))
-            axes.text(
-                left + 0.05,
-                floor - 0.25,
-                escaped(" … ".join(ends)),
-                parse_math=False,
-                fontsize=self.font,
-                color=QUIET,
-                va="top",
-            )
+def fleet(domains: Sequence[DomainSlots], *, title: str) -> Spec:
+    """The picture as a Vega-Lite specification, in blocks: y is 0 at the top and falls."""
+    rows, colours = _rows(domains), _colours(domains)
+    width = max((sum(_width(d) for d in row) for row in rows), default=10.0)
+    size = min(26.0, max(6.0, 1000 / width))  # CSS pixels a block
+    names = _Names.fitting(domains, size)
+    marks: list[Row] = []
+    y = 0.0
+    for row in rows:
+        x = 0.0
+        for domain in row:
+            marks += _domain(domain, x, y, colours, names)
+            x += _width(domain)
+        y -= _row_height(row) + names.blocks
+    step = max(1.0, 16 / size)  # blocks from one line of the legend to the next
+    legend = _legend(domains, colours)
+    marks += _key(legend, width + 1, step)
+    bottom = min(y, -step * (len(legend) + 2))
+    font = round(max(7.0, min(11.0, size * 0.55)), 1)
+    words = max(len(TITLE), *(len(text) for text, _ in legend))
+    high, wide = -bottom, width + 1 + 1.2 * step + words * 0.7 * font / size
+    marks = [{**mark, "text": escaped(mark["text"])} if "text" in mark else mark for mark in marks]
+    scales = {"x": {"domain": [-0.2, wide], "nice": False}, "y": {"domain": [bottom, 0], "nice": False}}
+    place = {name: {"field": name, "type": "quantitative", "axis": None, "scale": scales[name]} for name in "xy"}
+    ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
+    plain: Spec = {"type": "nominal", "scale": None, "legend": None}
+    text = {"text": {"field": "text"}, "color": {"field": "colour", **plain}}
+    layers: list[tuple[str, Spec, Spec]] = [
+        ("block", {"type": "rect", "stroke": LINE, "strokeWidth": 0.5},
+         {**place, **ends, "fill": {"field": "colour", **plain},
+          "fillOpacity": {"field": "opacity", "type": "quantitative", "scale": None, "legend": None}}),
+        ("line", {"type": "rule", "stroke": STOPPED, "strokeWidth": 2}, {**place, "x2": ends["x2"]}),
+        ("dot", {"type": "point", "shape": "circle", "filled": True, "fill": "white", "stroke": INK,
+                 "strokeWidth": 0.8, "opacity": 1, "size": size}, place),
+        ("head", {"type": "text", "align": "left", "baseline": "middle", "fontWeight": "bold", "fontSize": font + 1},
+         {**place, **text}),
+        ("name", names.mark(), {**place, **text}),
+        ("text", {"type": "text", "align": "left", "baseline": "middle", "fontSize": font}, {**place, **text}),
+    ]  # fmt: skip
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": round(wide * size),
+        "height": round(high * size),
+        "background": "white",
+        "padding": 12,
+        "title": {"text": escaped(title), "anchor": "start", "fontSize": 16, "color": INK},
+        "config": {"aria": False, "font": FONT, "view": {"stroke": None}},
+        "layer": [
+            {"data": {"values": [m for m in marks if m["kind"] == kind]}, "mark": mark, "encoding": encoding}
+            for kind, mark, encoding in layers
+        ],
+    }
 
 
 def _rows(domains: Sequence[DomainSlots]) -> list[list[DomainSlots]]:
@@ -175,79 +133,113 @@ def _colours(domains: Sequence[DomainSlots]) -> dict[str, str]:
     return {owner: PALETTE[i] if i < len(PALETTE) else OTHERS for i, owner in enumerate(ranked)}
 
 
-def _draw_domain(
-    axes: "Axes",
-    domain: DomainSlots,
-    corner: tuple[float, float],
-    colours: dict[str, str],
-    names: _Names,
-    *,
-    font: float,
-) -> None:
-    """Draw a domain below and right of ``corner``, in blocks."""
-    x, y = corner
-    top = max((len(n.slots) for n in domain.nodes), default=1)
-    floor = y - 1.4 - top
-    blocks, faces = [], []
-    dots: list[tuple[float, float]] = []
+@dataclass(frozen=True)
+class _Names:
+    """How nodes are named below their columns: at ``font`` CSS pixels, upright or not, on ``blocks`` of height.
+
+    Without ``each`` only the first and last of a domain are, in one line.
+    """
+
+    each: bool
+    font: float
+    upright: bool
+    blocks: float
+
+    @classmethod
+    def fitting(cls, domains: Sequence[DomainSlots], size: float) -> "_Names":
+        """What fits columns of ``size`` CSS pixels."""
+        longest = max((len(node.name) for domain in domains for node in domain.nodes), default=1)
+        font = round(min(9.0, size * 0.62), 1)  # upright, a line of text is as wide as a column
+        if font < LEGIBLE:
+            return cls(False, 8.0, False, 10 / size)
+        wide = 0.64 * longest * font
+        upright = wide > 0.95 * size
+        return cls(True, font, upright, (wide if upright else font) / size + 0.45)
+
+    def marks(self, domain: DomainSlots, left: float, floor: float) -> Iterator[Row]:
+        """The names below ``floor``, the first column beginning at ``left``."""
+        if self.each:
+            for i, node in enumerate(domain.nodes):
+                yield {"kind": "name", "x": left + i + 0.5, "y": floor - 0.4, "text": node.name, "colour": QUIET}
+        elif domain.nodes:
+            ends = " … ".join(dict.fromkeys((domain.nodes[0].name, domain.nodes[-1].name)))
+            yield {"kind": "name", "x": left + 0.05, "y": floor - 0.4, "text": ends, "colour": QUIET}
+
+    def mark(self) -> Spec:
+        """How a name is drawn: from its place down, upright ones read upwards."""
+        turned = {"angle": 270, "align": "right", "baseline": "middle"}
+        flat = {"align": "center" if self.each else "left", "baseline": "top"}
+        return {"type": "text", "fontSize": self.font, **(turned if self.upright else flat)}
+
+
+def _domain(domain: DomainSlots, x: float, y: float, colours: Mapping[str, str], names: _Names) -> Iterator[Row]:
+    """A domain below and right of (x, y)."""
+    floor = y - 1.4 - max((len(n.slots) for n in domain.nodes), default=1)
     for i, node in enumerate(domain.nodes):
         for ordinal, slot in enumerate(node.slots):
             left, bottom = x + i, floor + ordinal
-            blocks.append(Rectangle((left + 0.07, bottom + 0.07), 0.86, 0.86))
-            faces.append(_face(slot, colours))
+            opacity = PALE if slot.state == "spare" else 1.0
+            yield _block(left + 0.07, bottom + 0.07, 0.86, _face(slot, colours), opacity)
             if slot.state == "new":
-                dots.append((left + 0.5, bottom + 0.5))
+                yield {"kind": "dot", "x": left + 0.5, "y": bottom + 0.5}
         if not node.usable:
-            axes.plot([x + i + 0.1, x + i + 0.9], [floor - 0.12] * 2, color=STOPPED, linewidth=2)
-    axes.add_collection(
-        PatchCollection(blocks, facecolors=faces, edgecolors=LINE, linewidths=0.4, rasterized=len(blocks) > MANY)
-    )
-    axes.scatter(
-        [x for x, _ in dots], [y for _, y in dots], s=font, color="white", edgecolors=INK, linewidths=0.6, zorder=3
-    )
+            yield {"kind": "line", "x": x + i + 0.1, "x2": x + i + 0.9, "y": floor - 0.12}
     free = sum(s.state == "free" for n in domain.nodes for s in n.slots)
     total = sum(len(n.slots) for n in domain.nodes)
-    axes.text(x + 0.05, y - 1.2, escaped(domain.name), parse_math=False, fontsize=font, fontweight="bold", va="bottom")
-    names.draw(axes, domain, x, floor)
-    axes.text(
-        x + 0.05, floor - 0.25 - names.blocks, f"{free} of {total} free", fontsize=0.85 * font, color=QUIET, va="top"
-    )
+    yield {"kind": "head", "x": x + 0.05, "y": y - 0.9, "text": domain.name, "colour": INK}
+    yield from names.marks(domain, x, floor)
+    yield {
+        "kind": "text",
+        "x": x + 0.05,
+        "y": floor - 0.6 - names.blocks,
+        "text": f"{free} of {total} free",
+        "colour": QUIET,
+    }
 
 
-def _face(slot: Slot, colours: dict[str, str]) -> tuple[float, float, float, float]:
-    plain = {"free": EMPTY, "foreign": FOREIGN}.get(slot.state) or colours[slot.owner]
-    red, green, blue, alpha = mpl.colors.to_rgba(plain)
-    return red, green, blue, PALE if slot.state == "spare" else alpha
+def _block(x: float, y: float, size: float, colour: str, opacity: float = 1.0) -> Row:
+    return {"kind": "block", "x": x, "x2": x + size, "y": y, "y2": y + size, "colour": colour, "opacity": opacity}
 
 
-def _handles(domains: Sequence[DomainSlots], colours: dict[str, str]) -> list[Artist]:
-    """The legend: owners, then what is not an owner, each with its GPUs; only what the picture shows."""
+def _face(slot: Slot, colours: Mapping[str, str]) -> str:
+    return {"free": EMPTY, "foreign": FOREIGN}.get(slot.state) or colours[slot.owner]
+
+
+def _key(lines: Sequence[tuple[str, Row]], x: float, step: float) -> Iterator[Row]:
+    """The legend at ``x``, a line each: what it shows, moved to its line, and its words."""
+    yield {"kind": "head", "x": x, "y": -0.9, "text": TITLE, "colour": INK}
+    for number, (words, mark) in enumerate(lines, 1):
+        y = -0.9 - step * number
+        moved: Row = {
+            name: mark[name] + (x if name[0] == "x" else y) for name in ("x", "x2", "y", "y2") if name in mark
+        }
+        yield {**mark, **moved}
+        yield {"kind": "text", "x": x + 1.2 * step, "y": y, "text": words, "colour": INK}
+
+
+def _legend(domains: Sequence[DomainSlots], colours: Mapping[str, str]) -> list[tuple[str, Row]]:
+    """Owners, then what is not an owner, each with its GPUs and its mark; only what the picture shows."""
     slots = [s for d in domains for n in d.nodes for s in n.slots]
     owners = Counter(s.owner for s in slots if s.owner)
     states = Counter(s.state for s in slots)
     named = [owner for owner, colour in colours.items() if colour != OTHERS]
     rest = owners.total() - sum(owners[owner] for owner in named)
-    handles: list[Artist] = [Patch(facecolor=colours[o], label=escaped(f"{o}: {owners[o]}")) for o in named]
+
+    def block(colour: str, opacity: float = 1.0) -> Row:
+        return _block(0, -0.35, 0.7, colour, opacity)
+
+    found = [(f"{owner}: {owners[owner]}", block(colours[owner])) for owner in named]
     if rest:
-        handles.append(Patch(facecolor=OTHERS, label=f"other owners: {rest}"))
+        found.append((f"other owners: {rest}", block(OTHERS)))
     if states["spare"]:
-        handles.append(Patch(facecolor=mpl.colors.to_rgba(PALETTE[0], PALE), label=f"pale: spares, {states['spare']}"))
+        found.append((f"pale: spares, {states['spare']}", block(PALETTE[0], PALE)))
     if states["foreign"]:
-        handles.append(Patch(facecolor=FOREIGN, label=f"other pods: {states['foreign']}"))
-    handles.append(Patch(facecolor=EMPTY, edgecolor=LINE, label=f"free: {states['free']}"))
+        found.append((f"other pods: {states['foreign']}", block(FOREIGN)))
+    found.append((f"free: {states['free']}", block(EMPTY)))
     if states["new"]:
-        handles.append(
-            Line2D(
-                [],
-                [],
-                marker="o",
-                markersize=4,
-                color="white",
-                markeredgecolor=INK,
-                linestyle="",
-                label=f"starts now: {states['new']}",
-            )
-        )
+        found.append((f"starts now: {states['new']}", {"kind": "dot", "x": 0.35, "y": 0.0}))
     if stopped := sum(not n.usable for d in domains for n in d.nodes):
-        handles.append(Line2D([], [], color=STOPPED, linewidth=2, label=f"takes nothing new: {stopped} nodes"))
-    return handles
+        found.append(
+            (f"takes nothing new: {counted(stopped, 'node')}", {"kind": "line", "x": 0.0, "x2": 0.7, "y": 0.0})
+        )
+    return found

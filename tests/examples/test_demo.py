@@ -47,7 +47,7 @@ def test_it_opens_with_its_headline_in_plain_words(told: tuple[int, str, Path]) 
 def test_its_picture_names_every_machine(told: tuple[int, str, Path]) -> None:
     text = (told[2] / "fleet.svg").read_text(encoding="utf-8")
     names = {node["metadata"]["name"] for node in State(doc.read(told[2] / "cluster.yaml")).all("Node")}
-    assert {name for name in names if f"<!-- {name} -->" not in text} == set()
+    assert {name for name in names if f">{name}</text>" not in text} == set()
 
 
 def test_the_command_that_it_names_next_works(told: tuple[int, str, Path]) -> None:

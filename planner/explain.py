@@ -34,9 +34,9 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     """
     started = draft.started(problem)
     sight = Sight.of(state, room, loads_of(state, draft, room))
-    spaces = sight.spaces
     together = gangs.tied(problem.gangs, started)
-    lacking = Lacking(problem, Shortages(problem, purses) if problem.exact else Routes(problem, purses), spaces)
+    money = Shortages(problem, purses) if problem.exact else Routes(problem, purses)
+    lacking = Lacking(problem, money, sight.spaces, sight.bare)
     told: dict[object, Wait] = {}
     found = []
     for run in state.pending:
@@ -117,7 +117,7 @@ def _unfundable(run: RunRow, refused: list[Refused], set_aside: Iterable[str]) -
 
 def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight, *, tied: bool) -> Wait:
     """Why a run that was weighed waits. ``tied``: it waits for others of its gang to start with it."""
-    return nowhere(state, problem, candidate, sight) or _short(state, problem, candidate, lack, sight, tied=tied)
+    return nowhere(state, problem, candidate, lack, sight) or _short(state, problem, candidate, lack, sight, tied=tied)
 
 
 def _short(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight, *, tied: bool) -> Wait:

@@ -32,8 +32,9 @@ def holders(state: State, key: RunKey) -> list[Holder]:
     unfunded = [c for c in ways if problem.types[problem.candidates[c].type].unfunded]
     candidate = problem.candidates[(unfunded or ways)[0]]
     kind, room = problem.types[candidate.type], state.room()
-    spaces = Sight.of(state, room, loads_of(state, Draft(), room)).spaces
-    lack = Lacking(problem, Shortages(problem, Purses.after(problem, Draft())), spaces).of(candidate)
+    sight = Sight.of(state, room, loads_of(state, Draft(), room))
+    spaces = sight.spaces
+    lack = Lacking(problem, Shortages(problem, Purses.after(problem, Draft())), spaces, sight.bare).of(candidate)
     if not lack.deficit:
         return []
     domains = spaces.of(kind, lack.sites).domains

@@ -33,12 +33,16 @@ class _Place:
 
 
 class Lacking:
-    """What runs lack against one state of room and money; what runs of a type and with the same payers share."""
+    """What runs lack against one state of room and money; what runs of a type and with the same payers share.
 
-    def __init__(self, problem: Problem, money: Money, spaces: Spaces) -> None:
+    ``bare``: the room if nodes lacked nothing but GPUs, for runs that have no place otherwise.
+    """
+
+    def __init__(self, problem: Problem, money: Money, spaces: Spaces, bare: Spaces) -> None:
         self._problem = problem
         self._money = money
         self._spaces = spaces
+        self._bare = bare
         self._places: dict[Hashable, _Place] = {}
         self._known: dict[Hashable, Lack] = {}
         self._regions: dict[int, list[tuple[int, frozenset[int], int]]] = {}
@@ -57,29 +61,34 @@ class Lacking:
         return self._known[key]
 
     def _place(self, candidate: Candidate, kind: RunType) -> _Place:
-        if kind.unfunded or not self._spaces.fits(kind):
-            return _Place(kind.sites, self._spaces.deficit(kind, kind.sites) or 0, {})
+        spaces = self._spaces if self._spaces.fits(kind) else self._bare
+        if kind.unfunded or not spaces.fits(kind):
+            return _Place(kind.sites, spaces.deficit(kind, kind.sites) or 0, {})
         active, spare = kind.base_gpus, kind.lowered.spare_gpus
         best: _Place | None = None
         least = (math.inf, math.inf)
         prices = self._money.by_region(candidate, active, spare)
-        for region, sites, here in self._rooms(kind):
+        for region, sites, here in self._rooms(kind, spaces):
             price = prices[region]
             if (here + price, price) < least:
                 least = here + price, price
                 best = _Place(sites, here, {(True, region): active, (False, region): spare})
         if best is not None and not least[0]:
             return best
-        deficit = self._spaces.deficit(kind, kind.sites) or 0
-        return self._spread(candidate, kind, deficit, least[0]) or best or _Place(kind.sites, deficit, {})
+        return (
+            self._spread(candidate, kind, spaces, least[0])
+            or best
+            or _Place(kind.sites, spaces.deficit(kind, kind.sites) or 0, {})
+        )
 
-    def _spread(self, candidate: Candidate, kind: RunType, deficit: int, least: float) -> _Place | None:
+    def _spread(self, candidate: Candidate, kind: RunType, spaces: Spaces, least: float) -> _Place | None:
         """Where room is cheapest, if that is in several regions and lacks less than ``least``."""
+        deficit = spaces.deficit(kind, kind.sites) or 0
         if deficit >= least:
             return None
-        homes = self._spaces.homes(kind.sites, self._problem.book.money.region)
+        homes = spaces.homes(kind.sites, self._problem.book.money.region)
         demand: Demand = {}
-        for lot in self._spaces.of(kind).lots:
+        for lot in spaces.of(kind).lots:
             region = int(homes[lot.domain])
             for active, gpus in ((True, lot.shape.gpus), (False, lot.shape.spare_gpus)):
                 demand[active, region] = demand.get((active, region), 0) + gpus * lot.groups
@@ -88,12 +97,12 @@ class Lacking:
         price = self._money.missing(candidate, demand).price
         return _Place(kind.sites, deficit, demand) if deficit + price < least else None
 
-    def _rooms(self, kind: RunType) -> list[tuple[int, frozenset[int], int]]:
+    def _rooms(self, kind: RunType, spaces: Spaces) -> list[tuple[int, frozenset[int], int]]:
         """(region, its sites, GPUs to be freed there) wherever all of a run has room in one region."""
         if kind.index not in self._regions:
             region = self._problem.book.money.region
             parts = [(r, self._in(kind.sites, r)) for r in sorted({region[site] for site in kind.sites})]
-            found = [(r, sites, self._spaces.deficit(kind, sites)) for r, sites in parts]
+            found = [(r, sites, spaces.deficit(kind, sites)) for r, sites in parts]
             self._regions[kind.index] = [(r, sites, deficit) for r, sites, deficit in found if deficit is not None]
         return self._regions[kind.index]
 

@@ -13,6 +13,7 @@ from jobtree.world.values import Ints
 from planner import crowding
 from planner.crowding import Crowding
 from planner.derive import State
+from planner.lacking import Lack
 from planner.loads import Loads
 from planner.room import Room
 from planner.space import Space, Spaces
@@ -63,7 +64,7 @@ def _movable(state: State) -> Ints:
     return np.maximum(0, movable)
 
 
-def nowhere(state: State, problem: Problem, candidate: Candidate, sight: Sight) -> Wait | None:
+def nowhere(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight) -> Wait | None:
     """Of a run for which there is no place, or no paid one, whatever other runs do; None for any other."""
     run, kind = candidate.run, problem.types[candidate.type]
     access = run.access(state.policy.maintenance, state.at)
@@ -83,20 +84,23 @@ def nowhere(state: State, problem: Problem, candidate: Candidate, sight: Sight) 
             return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=not later)
         words = _never_fits(run, most, ever.of(kind, load=NO_LOAD), _those(state, run, everywhere))
         return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=True)
-    return None if spaces.fits(kind) else _held_up(state, run, kind, sight)
+    return None if spaces.fits(kind) else _held_up(state, run, kind, lack, sight)
 
 
-def _held_up(state: State, run: RunRow, kind: RunType, sight: Sight) -> Wait:
+def _held_up(state: State, run: RunRow, kind: RunType, lack: Lack, sight: Sight) -> Wait:
     """Of a run for which there would be room on an empty fleet, but not were all of Jobtree's runs to end now."""
-    if crowded := sight.crowding.of(kind, kind.sites):
-        words = "; ".join(crowding.clauses(crowded))
-        return wait_of(run, "CapacityShort", f"{asks(run)}: {words}.", in_order(each.short for each in crowded))
-    if sight.bare.fits(kind) and (crowded := sight.emptied.of(kind, kind.sites)):
-        deficit = sight.bare.of(kind).deficit
-        words = f"{counted(deficit, 'GPU')} would have to be freed, and even then "
-        words += "; ".join(crowding.clauses(crowded))
-        shorts = [*room_short(run.flavor, deficit), *(each.short for each in crowded)]
-        return wait_of(run, "CapacityShort", f"{asks(run)}: {words}.", in_order(shorts))
+    shorts = [each.short for each in lack.missing]
+    clauses = [each.words for each in lack.missing]
+    reason = "BudgetShort" if lack.missing else "CapacityShort"
+    if crowded := sight.crowding.of(kind, lack.sites):
+        shorts += [each.short for each in crowded]
+        clauses += crowding.clauses(crowded)
+        return wait_of(run, reason, f"{asks(run)}: {'; '.join(clauses)}.", in_order(shorts))
+    if sight.bare.fits(kind) and lack.deficit and (crowded := sight.emptied.of(kind, lack.sites)):
+        shorts += [*room_short(run.flavor, lack.deficit), *(each.short for each in crowded)]
+        freed = f"{counted(lack.deficit, 'GPU')} would have to be freed, and even then"
+        clauses.append(f"{freed} {'; '.join(crowding.clauses(crowded))}")
+        return wait_of(run, reason, f"{asks(run)}: {'; '.join(clauses)}.", in_order(shorts))
     missing = sight.spaces.of(kind).missing
     here = [node for node, site in enumerate(state.fleet.site.tolist()) if site in kind.sites]
     names = {state.fleet.names[node] for node in here}

@@ -61,7 +61,8 @@ class Spaces:
         self._free = free
         self._movable = movable
         self._loads = loads
-        self._prices: dict[tuple[frozenset[int], int, PodLoad], _Prices] = {}
+        self._prices: dict[tuple[frozenset[int], int, int, PodLoad], _Prices] = {}
+        self._tight: dict[tuple[frozenset[int], int, PodLoad], bool] = {}
         self._shapes: dict[int, tuple[Shape, ...]] = {}
         self._groups: dict[tuple[frozenset[int], Shape, PodLoad], _Groups] = {}
         self._fits: dict[int, bool] = {}
@@ -96,14 +97,14 @@ class Spaces:
         if shapes[0] != shapes[-1] or not self._fleet.domains:
             return not self.of(kind).missing
         units = shapes[0].pods if shapes[0].pod else shapes[0].size
-        counts = self._price(kind.sites, shapes[0].pod, kind.load).counts
+        counts = self._price(kind.sites, shapes[0], kind.load).counts
         return int((counts // units).sum()) >= len(shapes)
 
     def _alike(self, sites: frozenset[int], shape: Shape, load: PodLoad) -> "_Groups":
         key = (sites, shape, load)
         if key not in self._groups:
             units = shape.pods if shape.pod else shape.size
-            self._groups[key] = self._price(sites, shape.pod, load).groups(units)
+            self._groups[key] = self._price(sites, shape, load).groups(units)
         return self._groups[key]
 
     def _pieces(self, kind: RunType) -> tuple[Shape, ...]:
@@ -130,7 +131,7 @@ class Spaces:
         deficit = missing = pods = 0
         taken = np.zeros(len(self._fleet.domains), dtype=np.int64)
         for shape, same in groupby(shapes):
-            prices = self._price(sites, shape.pod, load)
+            prices = self._price(sites, shape, load)
             units = shape.pods if shape.pod else shape.size
             left = len(list(same))
             if not lots and not taken.any():
@@ -167,24 +168,37 @@ class Spaces:
             self._largest[sites] = int(np.bincount(self._fleet.domain, weights=gpus, minlength=1).max())
         return self._largest[sites]
 
-    def _price(self, sites: frozenset[int], pod: int, load: PodLoad) -> "_Prices":
-        key = (sites, pod, load)
+    def _price(self, sites: frozenset[int], shape: Shape, load: PodLoad) -> "_Prices":
+        share = shape.pod or shape.size  # most GPUs of a pod; its size matters where nodes lack more than GPUs
+        if not shape.pod and not self._binds(sites, share, load):
+            share = 0
+        key = (sites, shape.pod, share, load)
         if key not in self._prices:
-            nodes = np.flatnonzero(self._on(sites))
-            self._prices[key] = _Prices.of(self._costs(nodes, pod, load), self._fleet.domain, len(self._fleet.domains))
+            costs = self._costs(np.flatnonzero(self._on(sites)), shape.pod or 1, share, load)
+            self._prices[key] = _Prices.of(costs, self._fleet.domain, len(self._fleet.domains))
         return self._prices[key]
 
-    def _costs(self, nodes: Ints, pod: int, load: PodLoad) -> Iterator[tuple[Ints, Ints]]:
-        """For the first pod on each node (GPU, where pods have no size), the next, ...: nodes with room, and costs."""
-        unit = pod or 1
+    def _binds(self, sites: frozenset[int], share: int, load: PodLoad) -> bool:
+        """Could nodes lack more than GPUs for pods of at most so many GPUs?"""
+        key = (sites, share, load)
+        if key not in self._tight:
+            nodes = np.flatnonzero(self._on(sites))
+            self._tight[key] = self._loads.bind(nodes, -(-self._movable[nodes] // share), load)
+        return self._tight[key]
+
+    def _costs(self, nodes: Ints, unit: int, share: int, load: PodLoad) -> Iterator[tuple[Ints, Ints]]:
+        """For the first pod on each node (GPU, where pods have no size), the next, ...: nodes with room, and costs.
+
+        ``share``: most GPUs of one pod, 0 where nodes lack no more than GPUs.
+        """
         free, movable = self._free[nodes], self._movable[nodes]
-        binds = self._loads.bind(nodes, movable // unit if pod else np.minimum(movable, 1), load)
+        binds = share > 0 and self._loads.bind(nodes, -(-movable // share), load)
         before = np.zeros(len(nodes), dtype=np.int64)
         for k in range(1, int(movable.max(initial=0)) // unit + 1):
             total = np.maximum(0, k * unit - free)
             fits = movable >= k * unit
             if binds:
-                relief = self._loads.relief(nodes, k if pod else 1, load)
+                relief = self._loads.relief(nodes, -(-k * unit // share), load)
                 total = np.maximum(total, relief)
                 fits &= relief < NEVER
             yield nodes[fits], (total - before)[fits]

@@ -165,6 +165,22 @@ def test_n8_gpus_may_be_held_and_cpu_be_another_s() -> None:
     assert waiting(world, 1, 8, template=pod(cpu="4")) == {("CapacityShort", f"Asks for 8 GPUs: {words}.")}
 
 
+@pytest.mark.parametrize("count", COUNTS)
+def test_n8_money_is_said_beside_what_the_node_lacks(count: int) -> None:
+    world = World().node("n", status={"allocatable": {"pods": "1"}}).budget("org:a", 3).add(daemon("d"))
+    said = "1 GPU short at org-a/gpus (0 of 3 in use); 1 pod short on node n (1 needed, 0 free)"
+
+    assert waiting(world, count, 4) == {("BudgetShort", f"Asks for 4 GPUs: {said}.")}
+
+
+def test_each_group_on_a_node_needs_a_place_for_a_pod_of_its_own() -> None:
+    world = World().node("n", status={"allocatable": {"pods": "2"}}).budget("org:a", 99).run("old", 2)
+    world.cycle()
+    words = "1 pod short on node n (2 needed, 1 free); else 2 GPUs would have to be freed in d1"
+
+    assert waiting(world, 1, 4, by=2) == {("CapacityShort", f"Asks for 4 GPUs in groups of 2: {words}.")}
+
+
 def test_cordoned_and_held_by_others_are_said_only_where_it_is_so() -> None:
     world = World().node("n").node("m").budget("org:a", 99).foreign_pod("theirs", "n", 4)
     short = "Asks for 16 GPUs: 4 GPUs short, whoever else may end: pods that are not Jobtree's hold them."

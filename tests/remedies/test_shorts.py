@@ -73,8 +73,8 @@ def test_the_deficit_is_the_least_that_has_to_be_freed(kind: str, data: st.DataO
             and len(bench.state.pending) == 1
         ):
             freed = Relief(bench).least("free")
-            if freed:  # else pods find no CPU or place where GPUs are freed, but with the pods that go
-                assert wait.deficit_gpus >= sum(freed.values()), wait
+            if freed:  # GPUs alone; with the pods that hold them go their CPU and places, so fewer may be enough
+                assert wait.deficit_gpus <= sum(freed.values()), wait
                 assert wait.deficit_gpus == sum(freed.values()) or bench.run.pod_cpu_milli or _places(now), wait
 
 

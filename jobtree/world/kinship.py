@@ -66,10 +66,10 @@ class Family:
         known = self._ancestors.get(owner)
         if known is None:
             seen = {owner}
-            edge = [owner]
-            while edge:
-                edge = [up for one in edge for up in self.parents(one) if up not in seen]
-                seen.update(edge)
+            edge = {owner}
+            while edge:  # a set: there may be a great many ways to one ancestor
+                edge = {up for one in edge for up in self.parents(one)} - seen
+                seen |= edge
             known = self._ancestors[owner] = frozenset(seen)
         return known
 

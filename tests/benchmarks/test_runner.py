@@ -35,7 +35,7 @@ def test_a_pair_of_cycles_is_measured_on_a_copy() -> None:
     first, second = found.cycles
     assert path.read_bytes() == before
     assert (found.facts.gpus, found.facts.running_gpus, found.facts.pending_runs) == (128, 109, 12)
-    assert list(first.phases) == ["read", "snapshot", "plan", "check", "write"]
+    assert list(first.phases) == ["read", "complete", "snapshot", "plan", "check", "record", "write"]
     assert first.value in [stage.value for stage in first.stages]
     assert (second.started_runs, second.truncated) == (0, False)
     assert [each.name for each in found.baselines] == list(baselines.ORDERS)

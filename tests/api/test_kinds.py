@@ -47,7 +47,7 @@ def test_the_built_in_policy() -> None:
         "opportunistic": {"notice": "0s"},
         "pod_defaults": {
             "image": "registry.k8s.io/pause:3.10", "command": (), "args": (), "cpu": None, "memory": None,
-            "tolerations": (),
+            "tolerations": (), "slurm_env": False,
         },
         "topology": {"labels": {}},
         "solver": {"gap": 0.0001, "deadline": "45s", "seed": 1},

@@ -183,7 +183,7 @@ def test_what_is_odd_in_the_lake_stands_on_the_page(browser: Browser, chargeback
     browser.open(chargeback)
 
     said = browser.ask("document.querySelector('.notices').innerText")
-    assert re.search(r"Envelope gone/gpus: of .+ it is in no cycle of the period, and pays for 1 lease\(s\)", said)
+    assert re.search(r"Envelope gone/gpus: of .+ it is in no cycle of the period, and pays for 1 lease\b", said)
 
 
 def luminance(rgb: str) -> float:

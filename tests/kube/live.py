@@ -102,7 +102,7 @@ class Live:
         """The pods of a Run, by rank."""
         return self.kube.objects("v1", "Pod", label_selector=f"{LABEL_RUN}={name}")
 
-    def until(self, condition: Callable[[], Any], within: float = 60) -> None:
+    def until(self, condition: Callable[[], Any], within: float = 240) -> None:
         """Cycles until the condition holds."""
         end = time.monotonic() + within
         while not condition():

@@ -153,7 +153,7 @@ class Kube:
         with suppress_missing():
             self.kind(api_version, kind).delete(name=name, body=body, **_where(kind, namespace))
 
-    def until(self, condition: Callable[[], _T], within: float = 30) -> _T:
+    def until(self, condition: Callable[[], _T], within: float = 180) -> _T:
         """Waits until ``condition`` says something true, and returns that. Raises AssertionError where it is late."""
         end = time.monotonic() + within
         while not (found := condition()):

@@ -73,6 +73,7 @@ def writes_for(
         *of_pods.before,
         *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in created),
         *of_pods.made,
+        *_promises(intake, plan),
         *_runs(intake, plan),
         *_budgets(intake, plan),
         *_config_map(intake, seen.RECORD, money),
@@ -159,6 +160,19 @@ def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:
         if patch is None:
             patch = patches[before, update.status] = plain.status_patch(before, update.status)
         yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
+
+
+def _promises(intake: Intake, plan: Plan) -> Iterator[Write]:
+    """New promises, those that move or end, and last those that go."""
+    stored = {(each.namespace, each.name): each.status for each in intake.reservations}
+    for each in plan.reservations:
+        yield Write("create", Ref("Reservation", each.namespace, each.name), plain.document(each))
+    for update in plan.promises:
+        patch = plain.status_patch(stored[update.namespace, update.name], update.status)
+        if patch:
+            yield Write("patch", Ref("Reservation", update.namespace, update.name), {"status": patch}, "status")
+    for gone in plan.lapsed:
+        yield Write("delete", Ref("Reservation", gone.namespace, gone.name))
 
 
 def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:

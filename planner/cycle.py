@@ -10,7 +10,9 @@ from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.assemble import assemble
 from planner.certificates import Outcome
-from planner.derive import State, state_of
+from planner.derive import State
+from planner.forecast.holding import held_state
+from planner.forecast.promises import dated
 from planner.incumbent import Incumbent
 from planner.lower import Waiting
 from planner.master import Master, build
@@ -33,7 +35,7 @@ class Planning:
     def state(self) -> State:
         """What the snapshot means at the cycle's time."""
         with collector_paused():
-            return state_of(self.snapshot, self.at)
+            return held_state(self.snapshot, self.at)
 
     @cached_property
     def waiting(self) -> Waiting:
@@ -70,6 +72,11 @@ class Planning:
 
     def finish(self, incumbent: Incumbent) -> Plan:
         """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
+        with collector_paused():
+            return dated(self.snapshot, self.undated(incumbent))
+
+    def undated(self, incumbent: Incumbent) -> Plan:
+        """The same without promises and estimates."""
         with collector_paused():
             return assemble(self.snapshot, self.state, self.problem, incumbent, self.prices)
 

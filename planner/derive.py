@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
+from jobtree.world.columns import replaced
 from jobtree.world.given import given_of
 from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
@@ -27,6 +28,7 @@ from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
+from policies.promises.holds import HELD, NOBODY, NOTHING, Holds, Promised
 from policies.recall import last_changed
 from policies.runs import RunRow, read_runs
 from policies.unread import Unread, unread_of
@@ -40,6 +42,7 @@ class State:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
     ``rooms``: what is free, once it has been counted. ``changed``: when a cycle last was given another world than the
     one before left, or saw leases or runs end. ``standing``: runs whose Leases cannot be read, which stand as before.
+    ``part``: node → free slots kept for promises, to runs that are ``promised``.
     """
 
     at: int
@@ -61,6 +64,8 @@ class State:
     unread: Unread
     turns: dict[LeaseKey, list[Turn]]
     changed: int
+    part: Mapping[str, int] = field(default_factory=dict)
+    promised: Promised = NOBODY
     doubt: str = ""
     lost: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
@@ -85,6 +90,7 @@ class State:
         if not self.rooms:
             room = Room(self.fleet)
             room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
+            room.hold_back(self.part)
             self.rooms.append(room)
         return self.rooms[0].copy()
 
@@ -101,9 +107,16 @@ class State:
             self.blocked[key] = (unweighed.GANG, why)
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         exact = few(len(ready)) and not many
-        ties = trees.Ties(whole, self.quotas())
+        ties = trees.Ties(whole, self.quotas(), self.promised)
         return Waiting.of(
-            ready, self.fleet, self.book, self.funded, self.taken, ties, changed=self.changed, exact=exact
+            ready,
+            self.fleet,
+            self.book,
+            self.funded,
+            self.taken,
+            ties,
+            changed=self.changed,
+            exact=exact,
         )
 
     def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
@@ -152,12 +165,12 @@ def _fates(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
     return Fates(limits, ends_of([closure for closure in closures if closure.reason != "TimeLimit"]), malleable)
 
 
-def state_of(snapshot: Snapshot, at: int) -> State:
-    """Derive the state at ``at`` (Unix seconds)."""
-    tables = snapshot.tables
-    policy = snapshot.policy.spec
+def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING) -> State:
+    """Derive the state at ``at`` (Unix seconds), where promises hold something."""
+    tables = {**snapshot.tables, "nodes": _labelled(snapshot.tables["nodes"], holds)}
+    policy = holds.within(snapshot.policy.spec)
     runs = {run.key: run for run in read_runs(tables["runs"])}
-    fleet = _fleet(tables, runs, policy, at)
+    fleet = _fleet(tables, runs, policy, at, holds.promised)
     book = book_of(read_money(tables, policy, fleet, at))
     uids = {key: run.uid for key, run in runs.items()}
     leases = [lease.of(uids) for lease in read_leases(tables["leases"], book.money)]
@@ -205,9 +218,25 @@ def state_of(snapshot: Snapshot, at: int) -> State:
         pending=[run for run in waiting if run.key not in standing],
         standing=standing,
         unread=unread,
+        part=holds.part,
+        promised=holds.promised,
     )
     _block(state)
     return state
+
+
+def _labelled(nodes: pa.Table, holds: Holds) -> pa.Table:
+    """Nodes with what holds them as a label."""
+    if not holds.whole:
+        return nodes
+    labels = col.column(nodes, "labels")
+    names = col.texts(nodes, "name")
+    cells = {
+        i: sorted([*map(tuple, labels[i]), (HELD, holds.whole[name].value)])
+        for i, name in enumerate(names)
+        if name in holds.whole
+    }
+    return replaced(nodes, "labels", cells)
 
 
 def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey, list[LeaseRow]]:
@@ -260,13 +289,19 @@ def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
     return not (over or holds or run.deleting or run.state != "Active")
 
 
-def _fleet(tables: Mapping[str, pa.Table], runs: Mapping[RunKey, RunRow], policy: PolicySpec, at: int) -> Fleet:
+def _fleet(
+    tables: Mapping[str, pa.Table],
+    runs: Mapping[RunKey, RunRow],
+    policy: PolicySpec,
+    at: int,
+    promised: Promised,
+) -> Fleet:
     limits = bool(policy.maintenance)  # else access does not depend on them
-    asking = {
-        (run.flavor, run.selector, run.tolerations, run.time_limit if limits else None): run
-        for run in runs.values()
-        if not run.outcome and not run.is_cpu
-    }
+    asking = {}
+    for key, run in runs.items():
+        if not run.outcome and not run.is_cpu:
+            own = key if key in promised.all else None
+            asking[run.flavor, run.selector, run.tolerations, run.time_limit if limits else None, own] = run
     accesses = sorted({run.access(policy.maintenance, at) for run in asking.values()}, key=repr)
     wanted = [*selectors(tables["envelopes"]), *selectors(tables["seen_envelopes"])]
     return Fleet.read(tables["nodes"], wanted, accesses)

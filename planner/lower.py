@@ -180,7 +180,8 @@ class Waiting:
             if purse.number not in of_list:
                 of_list[purse.number] = any(recall.recalls(book, payer) for payer in purse.payers)
         recalls = [of_list.get(purse.number, False) for purse in lists]
-        forms = _forms(runs, lists, exact=exact, limits=bool(book.money.policy.maintenance), tied=ties.members)
+        limits = bool(book.money.policy.maintenance)
+        forms = _forms(runs, lists, exact=exact, limits=limits, alone=ties.members | ties.promised.all)
         return cls(runs, lists, forms, fleet, book, running, spent, recall, recalls, ties, exact)
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:
@@ -194,6 +195,7 @@ class Waiting:
         tied = self.ties.members
         of_form: dict[tuple[int, bool], RunType] = {}
         candidates: list[Candidate] = []
+        turns = {key: turn for turn, key in enumerate(self.ties.promised.due)}
         ways: dict[RunKey, list[int]] = {}
         for run, purse, recalls, form in zip(self.runs, self.lists, self.recalls, self.forms, strict=True):
             weight = run.weight(money.policy, money.at)
@@ -207,7 +209,9 @@ class Waiting:
                     kind.members.append(len(candidates))
                     ways.setdefault(run.key, []).append(len(candidates))
                     near = () if unfunded else purse.payers
-                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, recalls and not unfunded))
+                    turn = len(turns) if unfunded else turns.get(run.key, len(turns))
+                    may = recalls and not unfunded
+                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, may, turn))
         types = list(lowering.types.values())
         for kind in types:
             kind.members.sort(key=lambda c: candidates[c].order)
@@ -225,23 +229,24 @@ class Waiting:
             trees=self.ties.trees,
             refused={run.key: purse.refused for run, purse in zip(self.runs, self.lists, strict=True)},
             exact=self.exact,
+            due=[c for c, candidate in enumerate(candidates) if candidate.turn < len(turns)],
         )
 
 
 def _forms(
-    runs: list[RunRow], lists: list[PayerList], *, exact: bool, limits: bool, tied: frozenset[RunKey]
+    runs: list[RunRow], lists: list[PayerList], *, exact: bool, limits: bool, alone: frozenset[RunKey]
 ) -> list[int]:
     """The same number for runs of which `_Lowering.type` reads the same.
 
-    ``limits``: do time limits matter to where a run may lie? What is ``tied`` to others has its own form.
+    ``limits``: do time limits matter to where a run may lie? Runs ``alone`` have forms of their own.
     """
     numbers: dict[tuple[object, ...], int] = {}
     found = []
     for run, purse in zip(runs, lists, strict=True):
         nodes = run.flavor, run.selector, run.tolerations, run.time_limit if limits else None
         width = run.total, run.min_total, run.step, run.group, run.pod, run.spares, run.spread
-        alone = run.key if exact or run.key in tied else None
-        form = purse.number, run.max_borrow, nodes, width, run.pod_cpu_milli, run.pod_memory, alone
+        own = run.key if exact or run.key in alone else None
+        form = purse.number, run.max_borrow, nodes, width, run.pod_cpu_milli, run.pod_memory, own
         found.append(numbers.setdefault(form, len(numbers)))
     return found
 

@@ -85,6 +85,12 @@ class Room:
         open_for_work = self.fleet.takes_work.tolist()
         self.free = [len(slots) if takes else 0 for slots, takes in zip(self.slots, open_for_work, strict=True)]
 
+    def hold_back(self, part: Mapping[str, int]) -> None:
+        """Keep so many free slots of each node for a promise."""
+        for name, gpus in part.items():
+            node = self.fleet.index[name]
+            self.free[node] = max(0, self.free[node] - gpus)
+
     def copy(self) -> "Room":
         """The same room, to be filled apart."""
         other = copy(self)

@@ -93,6 +93,7 @@ class Search:
             room = self.fills.room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, seatings=nodes)
+            self._keep_promises(master, first)
             if split and not problem.exact and master.integers > large.MIDDLE:
                 break  # it would only be rounded
             solved = self._stages(master)
@@ -135,12 +136,22 @@ class Search:
         return not self.problem.exact and (near or as_solved)
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:
-        values: list[int] = []
+        started = {start.candidate for start in outcome.draft.starts}
+        values = [int(candidate in started) for candidate in sorted(self.problem.due, key=self._turn)]
         for name in self.certificates.order:
             values.append(value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]))
             if name == "starts":
                 values.append(-outcome.overdraw)
         return (*values, -nearness(self.problem, outcome.draft))
+
+    def _turn(self, candidate: int) -> int:
+        return self.problem.candidates[candidate].turn
+
+    def _keep_promises(self, master: Master, first: Outcome) -> None:
+        """What is due and can start does: the plan by age has tried it first, beside nothing else."""
+        for start in first.draft.starts:
+            if start.candidate in self.problem.due and start.candidate in master.starts.start:
+                master.model.lower[master.starts.start[start.candidate]] = 1.0
 
     def _stages(self, master: Master) -> Solved:
         """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""

@@ -19,7 +19,7 @@ from policies.usage import HOUR_MILLI, Classes, plain
 
 _DECODER: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 _NEW: Final = RunStatus()
-_UNDECIDED: Final = dict.fromkeys(
+_UNDECIDED: Final[dict[str, Any]] = dict.fromkeys(
     (
         "funding",
         "started",
@@ -28,8 +28,11 @@ _UNDECIDED: Final = dict.fromkeys(
         "projected_gpu_hours",
         "projected_credits",
         "deficit_gpus",
+        "earliest_start",
+        "eta",
+        "kill_probability",
     )
-)
+) | {"reservation": "", "conflict_sets": ()}
 """What a status does not say unless something is decided about it."""
 _FUNDING: Final = {
     "owned": "owned_gpus",

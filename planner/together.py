@@ -20,7 +20,7 @@ from policies.claims import RunKey
 from policies.gangs import Gang
 from policies.problem import Candidate, Problem, RunType
 
-Place = tuple[int, int, RunKey]
+Place = tuple[int, int, int, RunKey]
 """What comes first in the order is least: minus the weight, when it was created, and its name."""
 
 
@@ -52,7 +52,8 @@ class Together:
         first = sorted(map(self._candidate, self._members(gang)), key=lambda each: each.order)[: gang.least]
         gpus = sum(candidate.run.total for candidate in first)
         mean = sum(candidate.run.total * candidate.weight for candidate in first) // gpus
-        return -mean, *first[0].order[1:]
+        turn, _, created, key = first[0].order
+        return turn, -mean, created, key
 
     def try_start(self, gang: Gang) -> list[Settled]:
         """Start as many as it takes, and those that have no turn of their own any more; an empty list, with nothing

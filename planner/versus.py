@@ -17,8 +17,9 @@ from planner import stages
 from planner.certificates import Certified
 from planner.contenders import idle, weighed
 from planner.cycle import plan as plan_of
-from planner.derive import State, state_of
+from planner.derive import State
 from planner.edits import suspended
+from planner.forecast.holding import held_state
 from planner.lower import few
 from planner.meeting import Meeting, meeting
 from planner.reached import START_STAGES, value_of
@@ -99,17 +100,17 @@ class Versus:
 
 def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus:
     """Compare two runs of ``snapshot`` under ``plan``, which was made from it."""
-    now = state_of(snapshot, plan.at)
+    now = held_state(snapshot, plan.at)
     whole = few(len(now.pending))
-    where = meeting(state_of(after(snapshot, plan), plan.at), key, other)
+    where = meeting(held_state(after(snapshot, plan), plan.at), key, other)
     found = Versus(_side(now, plan, key), _side(now, plan, other), where, whole)
     if found.chosen is None:
         return found
     placed, waits = found.chosen
     base = snapshot if whole else after(snapshot, _without(plan, placed.key))
     held = suspended(base, [placed.key])
-    now = state_of(base, plan.at)
-    then = replace(state_of(held, plan.at), changed=now.changed)  # holding it back lets nobody recall more
+    now = held_state(base, plan.at)
+    then = replace(held_state(held, plan.at), changed=now.changed)  # holding it back lets nobody recall more
     if not whole:
         now, then = (weighed(state, (key, other)) for state in (now, then))
     present, instead = _scenario(now, None), _scenario(then, waits.key)
@@ -178,7 +179,7 @@ def _favoured(problem: Problem, forced: RunKey) -> Problem:
 def _lacks(world: Snapshot, at: int, key: RunKey, *, whole: bool) -> str:
     """The planner's own words on a run that waits even there."""
     if not whole:
-        world = suspended(world, idle(state_of(world, at), [key]))
+        world = suspended(world, idle(held_state(world, at), [key]))
     return next(
         (wait.message for wait in plan_of(world, at).waits if (wait.namespace, wait.name) == key),
         "it could start, but not at its least width",

@@ -23,6 +23,7 @@ class Candidate:
     """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first.
 
     ``purse``: the same number for the same payers in the same order; ``recalls``: may it recall anything?
+    ``turn``: among what is promised to start now, the same for all that is not.
     """
 
     run: RunRow
@@ -31,11 +32,12 @@ class Candidate:
     payers: tuple[Payer, ...]
     purse: int
     recalls: bool
+    turn: int = 0
 
     @property
-    def order(self) -> tuple[int, int, RunKey]:
-        """Heaviest first, then oldest, then by name."""
-        return -self.weight, self.run.created, self.run.key
+    def order(self) -> tuple[int, int, int, RunKey]:
+        """What is promised to start now, by its turn; then heaviest first, then oldest, then by name."""
+        return self.turn, -self.weight, self.run.created, self.run.key
 
 
 @dataclass
@@ -88,7 +90,7 @@ class Problem:
     ``running``: the claims that run, as they are funded before anything starts; ``spent``: what has been charged;
     ``recall``: what starts may take where some of it may be recalled; ``leeway``: which caps matter to what may start;
     ``ways``: a run's candidates (funded, and unfunded by its own choice); ``exact``: few enough runs that types keep
-    their payers' order, so that every stage is solved on the master.
+    their payers' order, so that every stage is solved on the master; ``due``: candidates promised to start now.
     """
 
     fleet: Fleet
@@ -104,6 +106,7 @@ class Problem:
     trees: list[Tree]
     refused: dict[RunKey, list[Refused]]
     exact: bool
+    due: list[int] = field(default_factory=list)
 
     @property
     def used(self) -> list[int]:

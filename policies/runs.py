@@ -11,6 +11,7 @@ from jobtree.world.records import read
 from policies.claims import RunKey
 from policies.fleet import Access, Selector, Toleration
 from policies.maintenance import in_the_way
+from policies.promises.holds import is_own
 from policies.shapes import Lowered, lower
 
 
@@ -90,7 +91,9 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
     def access(self, windows: tuple[Maintenance, ...], at: int) -> Access:
         """What it asks of a node if it starts at ``at``."""
-        return Access(self.flavor, self.selector, self.tolerations, in_the_way(windows, at, self.time_limit))
+        met = in_the_way(windows, at, self.time_limit)
+        shuns = tuple(selector for selector in met if not is_own(selector, self.key))
+        return Access(self.flavor, self.selector, self.tolerations, shuns)
 
     @property
     def is_cpu(self) -> bool:

@@ -14,6 +14,7 @@ from policies.claims import LeaseKey, LeaseRow, RunKey
 from policies.endings import limit_end, started
 from policies.gangs import Gang
 from policies.model import INF, Model
+from policies.promises.holds import Promised
 from policies.runs import RunRow
 
 if TYPE_CHECKING:  # a Problem holds Trees
@@ -40,10 +41,11 @@ class Tree:
 
 
 class Ties(NamedTuple):
-    """What makes runs depend on each other: ``gangs`` that are complete, and ``trees`` with a quota."""
+    """What sets runs apart that ask the same: ``gangs`` that are complete, ``trees`` with a quota, promises."""
 
     gangs: list[Gang]
     trees: list[Tree]
+    promised: Promised
 
     @property
     def members(self) -> frozenset[RunKey]:

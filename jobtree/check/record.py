@@ -49,6 +49,9 @@ def _order(case: Case) -> Iterator[Violation]:
         "runs": [(each.namespace, each.name) for each in plan.runs],
         "budgets": [(each.name,) for each in plan.budgets],
         "pruned": [(each.namespace, each.name) for each in plan.pruned],
+        "reservations": [(each.namespace, each.name) for each in plan.reservations],
+        "promises": [(each.namespace, each.name) for each in plan.promises],
+        "lapsed": [(each.namespace, each.name) for each in plan.lapsed],
         "settled": [tuple(str(part) for part in each.title[:-1]) for each in plan.settled],
         "waits": [(each.namespace, each.name) for each in plan.waits],
     }

@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobtree.api import Time
+from jobtree.api import ObjectMeta, Reservation, Time
+from jobtree.api.meta import RunRef
+from jobtree.api.reservation import IntendedSlice, ReservationSpec
 from jobtree.world import rows, schema, seen, values
 from jobtree.world.balances import accounts_of
 from jobtree.world.collector import collector_paused
@@ -30,6 +32,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
             **snapshot.tables,
             "leases": leases(snapshot.tables["leases"], plan),
             "balances": _balances(snapshot.tables, plan),
+            "reservations": _reservations(snapshot.tables["reservations"], plan),
             "runs": runs(snapshot.tables["runs"], plan),
             **_seen(snapshot, plan.at),
             "seen_world": rows.seen_world(seen.World(plan.given, plan.changed)),
@@ -94,6 +97,27 @@ def leases(table: pa.Table, plan: Plan) -> pa.Table:
 def _end_last(ledger: Ledger, at: int) -> None:
     if ledger and ledger[-1][2] is None:
         ledger[-1] = (*ledger[-1][:2], at, ledger[-1][3])
+
+
+def _reservations(table: pa.Table, plan: Plan) -> pa.Table:
+    gone = {(each.namespace, each.name) for each in plan.lapsed}
+    moved = {(each.namespace, each.name): each.status for each in plan.promises}
+    if not (gone or moved or plan.reservations):
+        return table
+    kept = [
+        Reservation(
+            metadata=ObjectMeta(name=row["name"], namespace=row["namespace"], uid=row["uid"]),
+            spec=ReservationSpec(
+                run_ref=RunRef(name=row["run"]),
+                intended_slice=IntendedSlice(nodes=tuple(row["nodes"])),
+                earliest_start=Time(row["first_start"]),
+            ),
+            status=moved.get((row["namespace"], row["name"])) or rows.reservation_status(row["status"]),
+        )
+        for row in table.to_pylist()
+        if (row["namespace"], row["name"]) not in gone
+    ]
+    return rows.reservations(sorted([*kept, *plan.reservations], key=lambda each: (each.namespace, each.name)))
 
 
 def _merged(old: pa.Table, new: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ import msgspec
 
 from jobtree.api.budget import BudgetStatus
 from jobtree.api.lease import Lease
+from jobtree.api.reservation import Reservation, ReservationStatus
 from jobtree.api.run import RunStatus
 from jobtree.world.balances import Account
 
@@ -65,7 +66,7 @@ class Segment(Record, frozen=True, kw_only=True):
 
 
 class Pruned(Record, frozen=True, kw_only=True):
-    """A closed lease that goes, its charges kept in the plan's ``settled`` (spec §3.6)."""
+    """An object that goes: a closed lease, its charges kept in the plan's ``settled`` (spec §3.6), or a promise."""
 
     namespace: str
     name: str
@@ -148,6 +149,14 @@ class PlanWarning(Record, frozen=True, kw_only=True):
     message: str
 
 
+class PromiseUpdate(Record, frozen=True, kw_only=True):
+    """A Reservation whose status is to change, with its whole new status."""
+
+    namespace: str
+    name: str
+    status: ReservationStatus
+
+
 class Solver(Record, frozen=True, kw_only=True):
     """What solved the models, and with which options: enough to solve them again."""
 
@@ -160,7 +169,7 @@ class Plan(Record, frozen=True, kw_only=True):
     """See the module. ``at``: the cycle's time in Unix seconds, ``since``: that of the last cycle that was carried out;
     ``snapshot`` and ``policy``: SHA-256 digests; ``given``: that of what no cycle writes, and ``changed``: when a cycle
     last had another than the one before, or saw leases or runs end; ``settled``: what balances grow by, the charges of
-    what is ``pruned``.
+    what is ``pruned``; ``reservations``: new promises, ``promises``: those that move or end, ``lapsed``: those that go.
     """
 
     version: int = PLAN_VERSION
@@ -185,3 +194,6 @@ class Plan(Record, frozen=True, kw_only=True):
     warnings: list[PlanWarning] = []
     pruned: list[Pruned] = []
     settled: list[Account] = []
+    reservations: list[Reservation] = []
+    promises: list[PromiseUpdate] = []
+    lapsed: list[Pruned] = []

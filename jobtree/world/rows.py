@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
 import pyarrow as pa
 
-from jobtree.api import LABEL_CYCLE, LABEL_RUN, Budget, Lease, Time
+from jobtree.api import LABEL_CYCLE, LABEL_RUN, Budget, Lease, Reservation, Time
 from jobtree.api.budget import Envelope
 from jobtree.api.core import Node, Pod, PodCondition
 from jobtree.api.lease import Segment
 from jobtree.api.policy import PolicySpec
-from jobtree.api.scalars import milli, milli_gpu_seconds
+from jobtree.api.reservation import ReservationStatus
+from jobtree.api.scalars import dec_hook, enc_hook, milli, milli_gpu_seconds
 from jobtree.world import needs, schema
 from jobtree.world.annotations import time_or_none
 from jobtree.world.balances import Account
@@ -226,6 +228,30 @@ def leases(found: Sequence[Lease]) -> pa.Table:
             "funding": [[_segment(segment) for segment in status.funding] for status in states],
         },
     )
+
+
+def reservations(found: Sequence[Reservation]) -> pa.Table:
+    """One row a Reservation; what its status does not say is as first promised."""
+    slices = [each.status.intended_slice or each.spec.intended_slice for each in found]
+    return table(
+        schema.RESERVATIONS,
+        {
+            "namespace": [each.namespace for each in found],
+            "name": [each.name for each in found],
+            "uid": [each.metadata.uid for each in found],
+            "run": [each.spec.run_ref.run_name for each in found],
+            "first_start": [each.spec.earliest_start for each in found],
+            "start": [each.status.earliest_start or each.spec.earliest_start for each in found],
+            "nodes": [where.nodes for where in slices],
+            "state": [each.status.state for each in found],
+            "status": [msgspec.json.encode(each.status, enc_hook=enc_hook, order="sorted").decode() for each in found],
+        },
+    )
+
+
+def reservation_status(text: str) -> ReservationStatus:
+    """The status in the table's text."""
+    return msgspec.json.decode(text, type=ReservationStatus, dec_hook=dec_hook)
 
 
 def _segment(segment: Segment) -> tuple[str, int, int | None, int | None]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 """Raised whenever a column changes its name, type or meaning; written into every table and manifest."""
 
 _code = pa.dictionary(pa.int32(), pa.string())
@@ -200,6 +200,21 @@ LEASES: Final = pa.schema(
 )
 """Key: namespace, name."""
 
+RESERVATIONS: Final = pa.schema(
+    [
+        ("namespace", _code),
+        ("name", _text),
+        ("uid", _text),
+        ("run", _text),
+        ("first_start", _time),  # as first promised
+        ("start", _time),  # as it stands
+        ("nodes", _texts),  # the intended slice as it stands
+        ("state", _code),
+        ("status", _text),  # the whole status as canonical JSON, for what must be carried over
+    ]
+)
+"""Key: namespace, name. Promises, also those that are over until their objects go."""
+
 QUARANTINE: Final = pa.schema(
     [
         ("kind", _code),
@@ -262,6 +277,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "aggregates": AGGREGATES,
     "runs": RUNS,
     "leases": LEASES,
+    "reservations": RESERVATIONS,
     "quarantine": QUARANTINE,
     "unread": UNREAD,
     "warnings": WARNINGS,
@@ -282,6 +298,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "aggregates": ("budget", "name"),
     "runs": ("namespace", "name"),
     "leases": ("namespace", "name"),
+    "reservations": ("namespace", "name"),
     "quarantine": ("kind", "namespace", "name"),
     "unread": ("namespace", "name"),
     "warnings": ("kind", "namespace", "name", "message"),

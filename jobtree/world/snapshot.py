@@ -91,6 +91,7 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "aggregates": rows.aggregates(intake.budgets),
         "runs": rows_runs.runs(intake.runs, policy.spec),
         "leases": rows.leases(uncounted(intake)),
+        "reservations": rows.reservations(intake.reservations),
         "quarantine": rows.notices(intake.quarantined),
         "unread": rows.unread(intake.unread),
         "warnings": rows.notices(intake.warnings),

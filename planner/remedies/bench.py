@@ -21,8 +21,9 @@ from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.contenders import contenders, weighed
-from planner.derive import State, state_of
+from planner.derive import State
 from planner.edits import Cell, Edit, edited
+from planner.forecast.holding import held_state
 from planner.lower import few
 from planner.remedies.near import names, near, without
 from policies.claims import RunKey
@@ -57,7 +58,7 @@ class Bench:
     def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey) -> "Bench":
         """For a run that waits under ``plan``, which was made from ``snapshot``."""
         kept = after(snapshot, plan)
-        whole = state_of(kept, plan.at)
+        whole = held_state(kept, plan.at)
         state = alone(whole, key)
         world = near(kept, whole, key)
         there = set(names(world.tables["runs"])) - {run.key for run in state.pending}
@@ -115,7 +116,7 @@ class Bench:
     def within(self, edits: Iterable[Edit]) -> "Bench":
         """The bench of the same run in an edited near world."""
         changes = list(edits)
-        state = alone(state_of(edited(self.focus, changes), self.at), self.key)
+        state = alone(held_state(edited(self.focus, changes), self.at), self.key)
         state = state.asking(state.pending, {**self.state.runs, **state.runs})
         return replace(self, near=edited(self.near, changes), state=state)
 
@@ -131,7 +132,7 @@ class Bench:
         """
         changes = list(edits)
         for world in self._worlds(changes):
-            state = state_of(edited(world, changes), self.at)
+            state = held_state(edited(world, changes), self.at)
             if not self.few:
                 state = weighed(state, [self.key])
             started = _started(self._heaviest(state) if world is self.contest else state, None)

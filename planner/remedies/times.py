@@ -12,8 +12,9 @@ from jobtree.api.scalars import Time
 from jobtree.world.after import after
 from planner.contenders import idle
 from planner.cycle import plan
-from planner.derive import State, state_of
+from planner.derive import State
 from planner.edits import suspended
+from planner.forecast.holding import held_state
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
 from policies.endings import limit_ends
@@ -27,11 +28,11 @@ def wait(bench: Bench) -> Iterator[Remedy]:
     world, at = bench.near, bench.at
     horizon = bench.at + int(bench.state.policy.reservations.horizon)
     for _ in range(EVENTS if bench.few else 0):
-        known = [time for time in _known(state_of(world, at)) if at < time <= horizon]
+        known = [time for time in _known(held_state(world, at)) if at < time <= horizon]
         if not known:
             return
         at = min(known)
-        found = plan(suspended(world, idle(state_of(world, at))), at)  # planned or not, those wait
+        found = plan(suspended(world, idle(held_state(world, at))), at)  # planned or not, those wait
         if any(lease.run_key == bench.key for lease in found.leases):
             yield Remedy("wait", Who.TIME, 0, f"waiting until {Time(at)}", at=at)
             return

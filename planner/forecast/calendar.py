@@ -1,0 +1,72 @@
+"""Known times: when something ends, opens or is over, and the world as it then is if nothing else happens (spec §5).
+
+A cycle's plan is carried out, and then only time passes: what has a limit ends by it, what has an estimate ends by that
+(`runtime.expected`, or the end that it reported), windows open and maintenance is over. Nodes stay as they are.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobtree.world import values as col
+from jobtree.world.columns import replaced
+from jobtree.world.snapshot import Snapshot
+from planner.derive import State
+from policies.endings import limit_ends, started
+
+
+class Known(NamedTuple):
+    """A time at which something changes for the better. ``source``: ``end``, ``window`` or ``estimate``."""
+
+    at: int
+    source: str
+
+
+def foreseen(world: Snapshot, state: State) -> Snapshot:
+    """The world in which runs that reported or expect an end complete then, and no node fails by waiting alone.
+
+    ``state``: of the same world, now. An estimate that is past tells nothing.
+    """
+    nodes, runs = world.tables["nodes"], world.tables["runs"]
+    silent = [i for i, ready in enumerate(col.bools(nodes, "ready").tolist()) if not ready]
+    places = {key: i for i, key in enumerate(zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True))}
+    ends = {places[key]: end for key, end in estimates(world, state).items()}
+    tables = {
+        **world.tables,
+        "nodes": replaced(nodes, "not_ready_since", dict.fromkeys(silent)),
+        "runs": replaced(runs, "completed_at", ends),
+    }
+    return Snapshot(tables, world.policy, world.since)
+
+
+def estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:
+    """Estimated ends of what runs, Unix seconds: as reported, else start + ``expected``; only those still to come."""
+    runs = world.tables["runs"]
+    keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
+    told = zip(keys, col.optional_ints(runs, "eta"), col.optional_ints(runs, "expected"), strict=True)
+    found = {}
+    for key, eta, expected in told:
+        leases = state.held.get(key)
+        if leases is None or (eta is None and expected is None):
+            continue
+        begun = started(state.runs[key], leases) or state.at
+        end = eta if eta is not None else begun + (expected or 0)
+        if end > state.at:
+            found[key] = end
+    return found
+
+
+def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator[Known]:
+    """Times after now up to the Policy's horizon, in no order; an estimate only where it comes before a limit."""
+    limits = limit_ends(state.runs, state.held)
+    for key, end in limits.items():
+        if end is not None and end <= estimated.get(key, end):
+            yield Known(end, "end")
+    for key, end in estimated.items():
+        limit = limits.get(key)
+        if limit is None or end < limit:
+            yield Known(end, "estimate")
+    for envelope in state.money.envelopes:
+        if envelope.start is not None:
+            yield Known(max(envelope.start, state.at + 60), "window")
+    for window in state.policy.maintenance:
+        yield Known(int(window.end), "end")

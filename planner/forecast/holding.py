@@ -1,0 +1,66 @@
+"""The state that is planned on: as derived, with what standing promises hold in it (spec §5)."""
+
+from collections.abc import Iterable
+
+from jobtree.world.snapshot import Snapshot
+from planner.derive import State, state_of
+from planner.forecast.calendar import Known, estimates, foreseen, known_times
+from planner.forecast.natural import Timeline
+from policies.claims import RunKey
+from policies.promises.holds import NOBODY, Hold, Holds, Promised
+from policies.promises.rules import Promise, held
+
+MOMENTS = 24
+"""Most known times that are looked at to see what promises need."""
+
+
+def held_state(snapshot: Snapshot, at: int) -> State:
+    """Derive the state at ``at`` (Unix seconds): what is promised later is kept from those that would delay it."""
+    state = state_of(snapshot, at)
+    if not len(snapshot.tables["reservations"]):
+        return state
+    waiting = {run.key for run in state.pending if run.key not in state.blocked}
+    promises = held(snapshot.tables["reservations"], waiting)
+    if not promises:
+        return state
+    due = tuple(promise.run_key for promise in promises if promise.start <= at)
+    promised = Promised(frozenset(promise.run_key for promise in promises), due)
+    return state_of(snapshot, at, _holds(snapshot, state, promises)._replace(promised=promised))
+
+
+def _holds(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Holds:
+    """Date the promises beside one another, and see what they leave of each node that is free now."""
+    horizon = state.at + int(state.policy.reservations.horizon)
+    known = [each for each in known_times(state, estimates(snapshot, state)) if state.at < each.at <= horizon]
+    known += [Known(promise.start, "end") for promise in promises if promise.start > state.at]
+    timeline = Timeline.of(foreseen(snapshot, state), known, MOMENTS)
+    for promise in promises:
+        run = state.runs[promise.run_key]
+        timeline.date(run.key, run.limit)
+    free = state.room().free
+    whole: dict[str, Hold] = {}
+    part: dict[str, int] = {}
+    for dated in sorted(timeline.dated, key=lambda each: each.at):
+        moment = next(each for each in timeline.moments if each.at == dated.at)
+        for node in sorted({chunk.node for piece in dated.found.pieces for chunk in piece.chunks}):
+            name, left = state.fleet.names[node], moment.filler.room.free[node]
+            if name in whole or left >= free[node]:
+                continue
+            if left:
+                part[name] = max(part.get(name, 0), free[node] - left)
+            else:
+                whole[name] = Hold(dated.at, _by(timeline, node, dated.at))
+    return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, NOBODY)
+
+
+def _by(timeline: Timeline, node: int, at: int) -> tuple[RunKey, ...]:
+    """Runs that are promised something of a node at a time."""
+    return tuple(
+        sorted(
+            dated.key
+            for dated in timeline.dated
+            if dated.at <= at
+            and (dated.end is None or at < dated.end)
+            and any(chunk.node == node for piece in dated.found.pieces for chunk in piece.chunks)
+        )
+    )

@@ -1,0 +1,80 @@
+"""Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from jobtree.world.snapshot import Snapshot
+from planner.derive import State, state_of
+from planner.draft import Draft
+from planner.filler import Filler, Learnt, Settled, demand
+from planner.place import Start
+from planner.purses import Purses
+from planner.room import Room
+from policies.claims import RunKey
+from policies.problem import Problem
+
+
+@dataclass
+class Moment:
+    """One known time. ``source``: what makes it known."""
+
+    at: int
+    source: str
+    world: Snapshot = field(repr=False)
+
+    @cached_property
+    def state(self) -> State:
+        """The world's state then."""
+        return state_of(self.world, self.at)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """All that waits then, lowered."""
+        return self.state.problem()
+
+    @cached_property
+    def filler(self) -> Filler:
+        """What is left then, to be filled."""
+        room: Room = self.state.room()
+        return Filler(self.problem, room, Purses.after(self.problem, Draft()))
+
+    def try_start(self, key: RunKey) -> Settled | None:
+        """Place and pay a run, funded, at its widest; None, with nothing taken, where it cannot start."""
+        problem = self.problem
+        for index in problem.ways.get(key, ()):
+            kind = problem.types[problem.candidates[index].type]
+            for steps in () if kind.unfunded else range(kind.lowered.steps, -1, -1):
+                found = self.filler.try_start(kind, Start(index, steps))
+                if found is not None:
+                    return found
+        return None
+
+    def take(self, key: RunKey, found: Settled) -> Settled | None:
+        """Hold at this moment the slots of a start that was found at another one; None where they are not free.
+
+        Who pays for it is looked up anew: envelopes may have other room now.
+        """
+        room, problem = self.filler.room, self.problem
+        needed: dict[int, int] = {}
+        for piece in found.pieces:
+            for chunk in piece.chunks:
+                needed[chunk.node] = needed.get(chunk.node, 0) + chunk.count
+        if any(room.free[node] < count for node, count in needed.items()):
+            return None
+        mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
+        paid = self.filler.purses.pay(problem.candidates[mine[0]], demand(problem, room, found.pieces)) if mine else {}
+        if paid is None:
+            return None
+        for piece in found.pieces:
+            room.take(piece.chunks, piece.load)
+            self.filler.vacancies.changed(piece.domain)
+        return Settled(Start(mine[0] if mine else -1, found.start.steps), found.pieces, paid)
+
+    def give_back(self, taken: Settled) -> None:
+        """Undo `take`."""
+        for piece in taken.pieces:
+            self.filler.room.give_back(piece.chunks, piece.load)
+            self.filler.vacancies.changed(piece.domain)
+        if taken.start.candidate >= 0:
+            self.filler.purses.take_back([(taken.start, taken.paid)])
+        self.filler.learnt = Learnt()

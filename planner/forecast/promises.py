@@ -1,0 +1,247 @@
+"""From a plan to its dates: which promises stand, move or end, and when every other run will probably start (spec §5).
+
+Runs are dated in the order of their promises, then of their age, each beside those before it. The oldest demand holds
+Reservations, up to ``maxHeld``; the others are told an estimate.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from jobtree.api.counted import counted
+from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
+from jobtree.api.reservation import (
+    Confidence,
+    Forecast,
+    IntendedSlice,
+    Move,
+    Reservation,
+    ReservationSpec,
+    ReservationStatus,
+)
+from jobtree.api.run import Eta, RunStatus
+from jobtree.api.scalars import Time, dec_hook
+from jobtree.world import values as col
+from jobtree.world.after import after
+from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
+from jobtree.world.snapshot import Snapshot
+from planner.derive import State, state_of
+from planner.forecast.calendar import estimates, foreseen, known_times
+from planner.forecast.natural import Natural, Timeline
+from planner.lower import few
+from policies import unweighed
+from policies.claims import RunKey
+from policies.promises.rules import Promise, fate, read_promises
+
+MOMENTS: Final = 64
+"""Most known times that are looked at where few runs wait."""
+FEWER_MOMENTS: Final = 12
+"""... and where many do."""
+DATED: Final = 300
+"""Most runs that are dated where many wait: the oldest."""
+HISTORY: Final = 20
+"""Most moves that a promise remembers (spec §1)."""
+CONFIDENCE: Final[Mapping[str, Confidence]] = {"end": "fixed", "window": "window", "estimate": "estimated"}
+"""By what makes a time known."""
+
+_STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
+
+
+def dated(snapshot: Snapshot, plan: Plan) -> Plan:
+    """The plan with its promises and estimates; it decides nothing anew."""
+    stored = read_promises(snapshot.tables["reservations"])
+    waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
+    if not stored and not waits:
+        return plan
+    world = after(snapshot, plan)
+    dating = _Dating(plan, world, state_of(world, plan.at))
+    held = dating.settle(stored, waits)
+    dating.date(waits, held)
+    return msgspec.structs.replace(
+        plan,
+        runs=_updates(snapshot, plan, dating.told),
+        reservations=sorted(dating.new, key=lambda each: (each.namespace, each.name)),
+        promises=sorted(dating.moved, key=lambda each: (each.namespace, each.name)),
+        lapsed=_lapsed(stored, held, dating),
+    )
+
+
+@dataclass
+class _Dating:
+    """``state``: of the ``world`` as the plan leaves it. ``told``: what runs are told of their start, as fields of
+    their status; ``new``, ``moved``: Reservations to write.
+    """
+
+    plan: Plan
+    world: Snapshot
+    state: State
+    told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
+    new: list[Reservation] = field(default_factory=list)
+    moved: list[PromiseUpdate] = field(default_factory=list)
+
+    def settle(self, stored: Iterable[Promise], waits: Mapping[RunKey, Wait]) -> dict[RunKey, Promise]:
+        """End what is over; returns the promises that stand, by run, the oldest where a run has several."""
+        starting = {lease.run_key for lease in self.plan.leases}
+        standing: dict[RunKey, Promise] = {}
+        for promise in stored:
+            if not promise.stands:
+                continue
+            key = promise.run_key
+            run = self.state.runs.get(key)
+            over = fate(
+                there=run is not None,
+                starts=key in starting,
+                runs=key in self.state.held,
+                why_not="" if key in waits and key not in standing else self._why_not(key, standing),
+            )
+            if over is None:
+                standing[key] = promise
+            else:
+                status = msgspec.structs.replace(
+                    promise.told, state=over.state, reason=over.reason, message=over.message, forecast=None
+                )
+                self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
+        return standing
+
+    def _why_not(self, key: RunKey, standing: Mapping[RunKey, Promise]) -> str:
+        if key in standing:
+            return f"{standing[key].name} is its promise"
+        run = self.state.runs.get(key)
+        if run is None or run.outcome:
+            return "it is over"
+        return self.state.blocked[key][1] if key in self.state.blocked else f"it is {run.state}"
+
+    def date(self, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> None:
+        """Date what waits: promises in their order, then by age."""
+        runs, policy = self.state.runs, self.state.policy.reservations
+        many = not few(len(self.plan.waits))
+        promised = sorted(held, key=lambda key: (held[key].start, key))
+        others = sorted(waits.keys() - held.keys(), key=lambda key: (runs[key].created, key))
+        if many:
+            others = others[:DATED]
+        timeline = self._timeline(FEWER_MOMENTS if many else MOMENTS)
+        left = policy.max_held - len(held)
+        for key in (*promised, *others):
+            run, wait = runs[key], waits[key]
+            found = None if wait.never else timeline.date(key, run.limit or self._expected.get(key))
+            if found is None:
+                continue
+            if key in held:
+                self._keep(held[key], wait, found)
+            elif left > 0:
+                left -= 1
+                self._promise(key, wait, found)
+            else:
+                self._tell(key, found, "")
+
+    def _timeline(self, most: int) -> Timeline:
+        at = self.plan.at
+        estimated = estimates(self.world, self.state)
+        horizon = at + int(self.state.policy.reservations.horizon)
+        known = [each for each in known_times(self.state, estimated) if at < each.at <= horizon]
+        return Timeline.of(foreseen(self.world, self.state), known, most)
+
+    @property
+    def _expected(self) -> dict[RunKey, int]:
+        runs = self.world.tables["runs"]
+        keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
+        spans = col.optional_ints(runs, "expected")
+        return {key: span for key, span in zip(keys, spans, strict=True) if span is not None}
+
+    def _promise(self, key: RunKey, wait: Wait, found: Natural) -> None:
+        name = f"{key[1]}-{self.plan.cycle.lower()}"
+        where = self._slice(found)
+        spec = ReservationSpec(
+            run_ref=RunRef(name=key[1], namespace=key[0]),
+            intended_slice=where,
+            earliest_start=Time(found.at),
+            paying_envelopes=tuple(EnvelopeRef(budget=budget, envelope=name) for budget, name in found.payers),
+        )
+        status = self._status(ReservationStatus(), wait, found, where)
+        metadata = ObjectMeta(name=name, namespace=key[0], creation_timestamp=Time(self.plan.at))
+        self.new.append(Reservation(metadata=metadata, spec=spec, status=status))
+        self._tell(key, found, name)
+
+    def _keep(self, promise: Promise, wait: Wait, found: Natural) -> None:
+        """A promise stands; where its time or place moves, it remembers when, to what and why."""
+        before, where = promise.told, self._slice(found)
+        moves = []
+        if found.at != promise.start or where.nodes != promise.nodes:
+            cause = "Room or money comes free earlier." if found.at < promise.start else "Its place was taken or lost."
+            if found.at > promise.start:
+                cause = "What it waits for ends later than was known, or room or money was lost."
+            place = where if where.nodes != promise.nodes else None
+            moves = [Move(at=Time(self.plan.at), earliest_start=Time(found.at), intended_slice=place, cause=cause)]
+        history = (*before.history, *moves)[-HISTORY:]
+        status = self._status(msgspec.structs.replace(before, history=history), wait, found, where)
+        if status != before:
+            self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
+        self._tell(promise.run_key, found, promise.name)
+
+    def _status(self, before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice) -> ReservationStatus:
+        start = Time(found.at)
+        scope = next((short.subject for short in wait.shorts if short.rule == "capacity"), "")
+        return msgspec.structs.replace(
+            before,
+            state="Pending",
+            reason="Waiting",
+            message=f"{counted(wait.deficit_gpus, 'GPU')} missing now; it starts at {start}.",
+            earliest_start=start,
+            intended_slice=where,
+            forecast=Forecast(
+                deficit_gpus=wait.deficit_gpus,
+                scope=scope,
+                confidence=CONFIDENCE[found.source],
+                p50=start,
+                p90=start,
+            ),
+        )
+
+    def _slice(self, found: Natural) -> IntendedSlice:
+        fleet, labels = self.state.fleet, self.state.policy.topology.labels
+        domains = {fleet.domains[int(fleet.domain[fleet.index[node]])] for node in found.nodes}
+        if len(domains) > 1:
+            return IntendedSlice(nodes=found.nodes)
+        (domain,) = domains
+        named = {labels.region: domain.region, labels.cluster: domain.cluster}
+        if not domain.alone:
+            named[labels.domain] = domain.label
+        return IntendedSlice(domain={key: value for key, value in named.items() if value}, nodes=found.nodes)
+
+    def _tell(self, key: RunKey, found: Natural, name: str) -> None:
+        start = Time(found.at)
+        told: dict[str, object] = {"eta": Eta(p50=start, p90=start)}
+        if name:
+            told |= {"reservation": name, "earliest_start": start}
+        self.told[key] = told
+
+
+def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, object]]) -> list[RunUpdate]:
+    """Statuses of runs with what they are told of their start; those that say nothing new are left out."""
+    return [*_changed(snapshot, {(each.namespace, each.name): each.status for each in plan.runs}, told)]
+
+
+def _changed(
+    snapshot: Snapshot, updates: Mapping[RunKey, RunStatus], told: Mapping[RunKey, dict[str, object]]
+) -> Iterator[RunUpdate]:
+    table = snapshot.tables["runs"]
+    keys = zip(col.texts(table, "namespace"), col.texts(table, "name"), strict=True)
+    for key, text in zip(keys, col.texts(table, "status"), strict=True):
+        if key in updates or key in told:
+            before = _STATUS.decode(text) if text else RunStatus()
+            status = msgspec.structs.replace(updates.get(key, before), **told.get(key, {}))
+            if status != before:
+                yield RunUpdate(namespace=key[0], name=key[1], status=status)
+
+
+def _lapsed(stored: Iterable[Promise], held: Mapping[RunKey, Promise], dating: _Dating) -> list[Pruned]:
+    """Promises that were over before this cycle, and whose run is over, gone, or has another one."""
+    again = {*held, *((each.namespace, each.spec.run_ref.name) for each in dating.new)}
+    runs = dating.state.runs
+    return [
+        Pruned(namespace=each.namespace, name=each.name)
+        for each in stored
+        if not each.stands and (each.run_key in again or each.run_key not in runs or bool(runs[each.run_key].outcome))
+    ]

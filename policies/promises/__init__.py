@@ -1,0 +1,1 @@
+"""Promises: what is held for a run that waits, from when on, and against whom (spec §5)."""

@@ -1,0 +1,67 @@
+"""What a promise keeps for itself: nodes for runs alone that surely end before it starts (spec §5, held slices).
+
+A hold is a kind of maintenance: the node has no capacity for others from the promised time on,
+
+    a run may use a held node  ⇔  the promise is its own  or  at + time limit ≤ promised start
+
+Where a promise leaves a part of a node's free slots, that part is everybody's and the rest nobody's until then.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jobtree.api.policy import Maintenance, PolicySpec
+from jobtree.api.scalars import Time
+from policies.claims import RunKey
+
+HELD: Final = "held-by"
+"""The label by which held nodes are told apart: no node of a cluster has it, since such keys have a dot or none."""
+FOR_GOOD: Final = Time(253_402_300_799)
+
+
+class Hold(NamedTuple):
+    """A node that a promise leaves nothing of from ``start`` on; ``by``: the runs promised there, sorted."""
+
+    start: int
+    by: tuple[RunKey, ...]
+
+    @property
+    def value(self) -> str:
+        """The label's value: promises that hold from the same time for the same runs are told alike."""
+        return f"{self.start} {' '.join('/'.join(key) for key in self.by)}"
+
+
+class Promised(NamedTuple):
+    """Runs with a promise: ``all``, and those that are ``due`` to start by now, in the order of their promises."""
+
+    all: frozenset[RunKey]
+    due: tuple[RunKey, ...]
+
+
+NOBODY: Final = Promised(frozenset(), ())
+
+
+class Holds(NamedTuple):
+    """``whole``: node → hold; ``part``: node → free slots that are nobody's until a promise starts there."""
+
+    whole: Mapping[str, Hold]
+    part: Mapping[str, int]
+    promised: Promised
+
+    def within(self, policy: PolicySpec) -> PolicySpec:
+        """The Policy with every hold as a maintenance window of its nodes."""
+        windows = tuple(
+            Maintenance(selector={HELD: hold.value}, start=Time(hold.start), end=FOR_GOOD)
+            for hold in sorted(set(self.whole.values()))
+        )
+        return msgspec.structs.replace(policy, maintenance=(*policy.maintenance, *windows)) if windows else policy
+
+
+NOTHING: Final = Holds({}, {}, NOBODY)
+
+
+def is_own(selector: Iterable[tuple[str, str]], key: RunKey) -> bool:
+    """Is this the hold of the run's own promise alone?"""
+    return any(label == HELD and value.split(" ", 1)[1] == "/".join(key) for label, value in selector)

@@ -1,0 +1,79 @@
+"""Stored promises, and what becomes of one (spec §5 Activation).
+
+run gone → Failed; running already → Released; started by this cycle → Activated; over, suspended or waiting for other
+runs → Failed, as it holds nothing then; else it stands.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from jobtree.api.reservation import ReservationState, ReservationStatus
+from jobtree.api.scalars import dec_hook
+from jobtree.world.records import read
+from policies.claims import RunKey
+
+_STATUS = msgspec.json.Decoder(ReservationStatus, dec_hook=dec_hook)
+
+
+class Promise(msgspec.Struct, frozen=True, gc=False):
+    """One Reservation. ``first_start``: as first promised, ``start`` and ``nodes``: as they stand; Unix seconds."""
+
+    namespace: str
+    name: str
+    uid: str
+    run: str
+    first_start: int
+    start: int
+    nodes: tuple[str, ...]
+    state: str
+    status: str
+
+    @property
+    def run_key(self) -> RunKey:
+        """(namespace, run)."""
+        return self.namespace, self.run
+
+    @property
+    def stands(self) -> bool:
+        """Is it still to be kept?"""
+        return self.state not in ("Released", "Failed", "Activated")
+
+    @property
+    def told(self) -> ReservationStatus:
+        """Its whole status."""
+        return _STATUS.decode(self.status)
+
+
+class Fate(NamedTuple):
+    """How a promise ends."""
+
+    state: ReservationState
+    reason: str
+    message: str
+
+
+def read_promises(table: pa.Table) -> list[Promise]:
+    """All Reservations in (namespace, name) order."""
+    return read(table, Promise)
+
+
+def held(table: pa.Table, waiting: set[RunKey]) -> list[Promise]:
+    """Promises that stand, of runs that wait: one a run, the oldest; by the time that they stand at, then by name."""
+    found: dict[RunKey, Promise] = {}
+    for each in read_promises(table):
+        if each.stands and each.run_key in waiting:
+            found.setdefault(each.run_key, each)
+    return sorted(found.values(), key=lambda each: (each.start, each.namespace, each.name))
+
+
+def fate(*, there: bool, starts: bool, runs: bool, why_not: str) -> Fate | None:
+    """What becomes of a promise; None where it stands. ``why_not``: why its run cannot start whatever is free."""
+    if not there:
+        return Fate("Failed", "RunGone", "Its run is gone.")
+    if starts:
+        return Fate("Activated", "Started", "Its run starts.")
+    if runs:
+        return Fate("Released", "Running", "Its run runs already.")
+    return Fate("Failed", "NotWaiting", f"Its run holds nothing: {why_not}.") if why_not else None

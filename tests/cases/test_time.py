@@ -1,0 +1,123 @@
+"""When: natural starts, promises held, what may pass before them (spec §5)."""
+
+# ruff: noqa: N802  the tests are called by the ids of their cases
+
+from typing import Any
+
+from tests.support.times import moment
+from tests.support.worlds import Cycle, World
+
+
+def promise(cycle: Cycle, run: str) -> tuple[str, str, list[str]]:
+    """When, how sure, and where a run is promised to start."""
+    status = standing(cycle)[run]
+    return status["earliestStart"], status["forecast"]["confidence"], status["intendedSlice"]["nodes"]
+
+
+def standing(cycle: Cycle) -> dict[str, dict[str, Any]]:
+    """Statuses of promises that stand, by run."""
+    found = [each for each in cycle.all("Reservation") if each["status"]["state"] == "Pending"]
+    return {each["spec"]["runRef"]["name"]: each["status"] for each in found}
+
+
+def states(cycle: Cycle) -> dict[str, tuple[str, str]]:
+    """State and reason of every Reservation, by run."""
+    return {
+        each["spec"]["runRef"]["name"]: (each["status"]["state"], each["status"]["reason"])
+        for each in cycle.all("Reservation")
+    }
+
+
+def test_F4_a_window_that_opens_is_promised_and_kept() -> None:
+    world = World().node("n1").budget("org:a", 8, start=moment("+2h")).run("r", 8)
+    cycle = world.cycle()
+    assert (cycle.phases, promise(cycle, "r")) == ({"r": "Pending"}, (moment("+2h"), "window", ["n1"]))
+    status = cycle.status("r")
+    assert (status["earliestStart"], status["eta"]["p50"]) == (moment("+2h"), moment("+2h"))
+
+    cycle = world.cycle("+2h")
+    assert (cycle.phases, states(cycle)) == ({"r": "Running"}, {"r": ("Activated", "Started")})
+    assert "earliestStart" not in cycle.status("r")
+
+
+def four_jobs() -> World:
+    """T1: four nodes, jobs that end after one to four hours, then a gang of all and one that would run on."""
+    world = World().domain("A", nodes=4).budget("org:a", 64)
+    for hours in range(1, 5):
+        world.run(f"j{hours}", 8, limit=f"{hours}h")
+    world.cycle()
+    return world.run("large", 32, by=8, limit="6h", created="+1s").run("small", 8, limit="10h", created="+2s")
+
+
+def test_T1_a_gang_is_promised_and_nothing_delays_it() -> None:
+    world = four_jobs()
+    cycle = world.cycle("+1m")
+    assert promise(cycle, "large") == (moment("+4h"), "fixed", ["a01", "a02", "a03", "a04"])
+    assert promise(cycle, "small")[:2] == (moment("+10h"), "fixed")
+    for hours in range(1, 4):
+        cycle = world.run(f"q{hours}", 8, limit="30m", created=f"+{hours}h").cycle(f"+{hours}h")
+        assert cycle.phases[f"q{hours}"] == "Running"
+        assert promise(cycle, "large")[0] == moment("+4h")
+        assert promise(cycle, "small")[0] == moment("+10h")
+    cycle = world.cycle("+4h")
+    assert (cycle.phases["large"], cycle.phases["small"]) == ("Running", "Pending")
+    assert world.cycle("+10h").phases["small"] == "Running"
+
+
+def test_T2_a_job_that_ends_early_brings_the_start_forward() -> None:
+    world = four_jobs()
+    world.cycle("+1m")
+    assert world.cycle("+2h").phases["large"] == "Pending"
+    world.runs("complete", "j4", at="+3h").ok()
+    assert world.cycle("+3h").phases["large"] == "Running"
+
+
+def test_P4_the_second_of_two_whole_fleets_is_promised_the_end_of_the_first() -> None:
+    world = World().domain("A", nodes=10).budget("org:a", 160)
+    cycle = world.run("x", 80, by=8, pods=8, limit="2h").run("y", 80, by=8, pods=8, limit="3h").cycle()
+    assert (cycle.running, promise(cycle, "y")[0]) == (["x"], moment("+2h"))
+
+
+def test_T6_a_budget_that_frees_is_promised_without_a_deficit() -> None:
+    world = World().node("n", 12).budget("org:t", 4).run("one", 4, owner="org:t", limit="1h")
+    cycle = world.run("two", 4, owner="org:t").cycle()
+    assert promise(cycle, "two")[:2] == (moment("+1h"), "fixed")
+    assert standing(cycle)["two"]["forecast"]["deficitGPUs"] == 0
+
+
+def test_T10_maintenance_is_waited_for() -> None:
+    window = {"selector": {"region": "*"}, "start": moment("+2h"), "end": moment("+4h")}
+    world = World().policy(maintenance=[window]).node("n").budget("org:a", 16)
+    cycle = world.run("long", 8, limit="3h").run("short", 8, limit="1h").cycle()
+    assert (cycle.running, promise(cycle, "long")[0]) == (["short"], moment("+4h"))
+
+
+def test_T11_the_oldest_are_held_and_the_others_estimated() -> None:
+    world = World().policy(reservations={"maxHeld": 3}).node("n").budget("org:a", 80)
+    for number in range(11):
+        world.run(f"r{number:02}", 8, limit="1h")
+    cycle = world.cycle()
+    assert (cycle.running, sorted(standing(cycle))) == (["r00"], ["r01", "r02", "r03"])
+    assert {name: cycle.status(name)["eta"]["p50"] for name in cycle.waiting} == {
+        f"r{number:02}": moment(f"+{number}h") for number in range(1, 11)
+    }
+    cycle = world.cycle("+1h")
+    assert (cycle.running, sorted(standing(cycle))) == (["r01"], ["r02", "r03", "r04"])
+
+
+def test_T7_a_promise_of_a_run_that_is_gone_fails_and_the_next_starts() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 64)
+    world.run("one", 8, limit="1h").run("two", 8, limit="1h").run("three", 8).run("four", 8).cycle()
+    cycle = world.delete("Run", "three").cycle("+1h")
+    assert cycle.phases["four"] == "Running"
+    assert states(cycle) == {"three": ("Failed", "RunGone"), "four": ("Activated", "Started")}
+
+
+def test_a_suspended_run_has_no_promise() -> None:
+    world = World().node("n").budget("org:a", 64).run("one", 8, limit="1h").run("two", 8)
+    world.cycle()
+    world.runs("suspend", "two", at="+1m").ok()
+    assert states(world.cycle("+1m")) == {"two": ("Failed", "NotWaiting")}
+    world.runs("resume", "two", at="+2m").ok()
+    cycle = world.cycle("+2m")
+    assert promise(cycle, "two")[0] == moment("+1h")

@@ -5,13 +5,16 @@ A cycle's plan is carried out, and then only time passes: what has a limit ends 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.world import values as col
 from jobtree.world.columns import replaced
 from jobtree.world.snapshot import Snapshot
 from planner.derive import State
 from policies.endings import limit_ends, started
+
+MINUTE: Final = 60
+"""Seconds from now before which no window's opening is promised: the next cycle comes no sooner."""
 
 
 class Known(NamedTuple):
@@ -66,7 +69,7 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
         if limit is None or end < limit:
             yield Known(end, "estimate")
     for envelope in state.money.envelopes:
-        if envelope.start is not None:
-            yield Known(max(envelope.start, state.at + 60), "window")
+        if envelope.start is not None and envelope.start > state.at:
+            yield Known(max(envelope.start, state.at + MINUTE), "window")
     for window in state.policy.maintenance:
         yield Known(int(window.end), "end")

@@ -1,13 +1,13 @@
 """The state that is planned on: as derived, with what standing promises hold in it (spec §5)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobtree.world.snapshot import Snapshot
 from planner.derive import State, state_of
 from planner.forecast.calendar import Known, estimates, foreseen, known_times
 from planner.forecast.natural import Timeline
 from policies.claims import RunKey
-from policies.promises.holds import NOBODY, Hold, Holds, Promised
+from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
 
 MOMENTS = 24
@@ -23,17 +23,16 @@ def held_state(snapshot: Snapshot, at: int) -> State:
     promises = held(snapshot.tables["reservations"], waiting)
     if not promises:
         return state
-    due = tuple(promise.run_key for promise in promises if promise.start <= at)
-    promised = Promised(frozenset(promise.run_key for promise in promises), due)
-    return state_of(snapshot, at, _holds(snapshot, state, promises)._replace(promised=promised))
+    return state_of(snapshot, at, _holds(snapshot, state, promises))
 
 
-def _holds(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Holds:
-    """Date the promises beside one another, and see what they leave of each node that is free now."""
-    horizon = state.at + int(state.policy.reservations.horizon)
-    known = [each for each in known_times(state, estimates(snapshot, state)) if state.at < each.at <= horizon]
-    known += [Known(promise.start, "end") for promise in promises if promise.start > state.at]
-    timeline = Timeline.of(foreseen(snapshot, state), known, MOMENTS)
+def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Holds:
+    """Date the promises beside one another, and see what they leave of each node that is free now.
+
+    What is due, or can start now beside those before it, has its turn before all that is not promised, and needs no
+    hold; of the rest each node is held from the first time on at which some promise needs it.
+    """
+    timeline = Timeline.of(foreseen(snapshot, state), _known(snapshot, state, promises), MOMENTS, state)
     for promise in promises:
         run = state.runs[promise.run_key]
         timeline.date(run.key, run.limit)
@@ -41,7 +40,9 @@ def _holds(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Hol
     whole: dict[str, Hold] = {}
     part: dict[str, int] = {}
     for dated in sorted(timeline.dated, key=lambda each: each.at):
-        moment = next(each for each in timeline.moments if each.at == dated.at)
+        if dated.at == state.at:
+            continue
+        moment = timeline.moment(dated.at)
         for node in sorted({chunk.node for piece in dated.found.pieces for chunk in piece.chunks}):
             name, left = state.fleet.names[node], moment.filler.room.free[node]
             if name in whole or left >= free[node]:
@@ -50,7 +51,17 @@ def _holds(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Hol
                 part[name] = max(part.get(name, 0), free[node] - left)
             else:
                 whole[name] = Hold(dated.at, _by(timeline, node, dated.at))
-    return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, NOBODY)
+    now = {dated.key for dated in timeline.dated if dated.at == state.at}
+    turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now)
+    promised = Promised(frozenset(promise.run_key for promise in promises), turns)
+    return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, promised)
+
+
+def _known(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Iterator[Known]:
+    """Known times up to the horizon, and those at which promises stand."""
+    horizon = state.at + int(state.policy.reservations.horizon)
+    yield from (each for each in known_times(state, estimates(snapshot, state)) if state.at < each.at <= horizon)
+    yield from (Known(promise.start, "end") for promise in promises if promise.start > state.at)
 
 
 def _by(timeline: Timeline, node: int, at: int) -> tuple[RunKey, ...]:

@@ -22,6 +22,13 @@ class Moment:
     source: str
     world: Snapshot = field(repr=False)
 
+    @classmethod
+    def of(cls, state: State, world: Snapshot) -> "Moment":
+        """The present, whose state is known."""
+        moment = cls(state.at, "now", world)
+        moment.__dict__["state"] = state
+        return moment
+
     @cached_property
     def state(self) -> State:
         """The world's state then."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from jobtree.world.snapshot import Snapshot
+from planner.derive import State
 from planner.filler import Learnt, Settled
 from planner.forecast.calendar import Known
 from planner.forecast.moments import Moment
@@ -47,13 +48,18 @@ class Timeline:
     dated: list[_Dated] = field(default_factory=list)
 
     @classmethod
-    def of(cls, world: Snapshot, known: Iterable[Known], most: int) -> "Timeline":
-        """Of a world, and the times that are known in it; of more than ``most`` the earliest."""
+    def of(cls, world: Snapshot, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
+        """Of a world, and the times that are known in it; of more than ``most`` the earliest.
+
+        ``now``: its present state, where what can start now is to start now.
+        """
         sources: dict[int, str] = {}
         for each in sorted(known):
             sources.setdefault(each.at, each.source)
         timeline = cls(world, most)
         timeline.moments = [Moment(at, source, world) for at, source in [*sources.items()][:most]]
+        if now is not None:
+            timeline.moments.insert(0, Moment.of(now, world))
         return timeline
 
     def date(self, key: RunKey, lasting: int | None) -> Natural | None:
@@ -68,6 +74,10 @@ class Timeline:
             moment.filler.take_back([found])
             moment.filler.learnt = Learnt()
         return None
+
+    def moment(self, at: int) -> Moment:
+        """The moment at a known time."""
+        return next(each for each in self.moments if each.at == at)
 
     def _hold(self, dated: _Dated, place: int) -> bool:
         """Hold it at all later moments too; where one of them has not the room, at none."""

@@ -63,5 +63,5 @@ NOTHING: Final = Holds({}, {}, NOBODY)
 
 
 def is_own(selector: Iterable[tuple[str, str]], key: RunKey) -> bool:
-    """Is this the hold of the run's own promise alone?"""
-    return any(label == HELD and value.split(" ", 1)[1] == "/".join(key) for label, value in selector)
+    """Is this a hold of the run's own promise?"""
+    return any(label == HELD and "/".join(key) in value.split(" ")[1:] for label, value in selector)

@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env browser kube demo test test-kube nightly golden lint format bench wheel lock clean
+.PHONY: help env browser kube tools demo test test-kube nightly golden lint format bench wheel image deploy lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,13 +33,16 @@ browser: ## Debian's Chromium for the tests of the reports' pages (as root; else
 kube: $(STAMP) ## the tests' Kubernetes (etcd, apiserver, ..., kwok), built from Go modules once: 5 to 10 minutes, 0.4 GB
 	@$(BIN)/python -m tests.kube.bench.build
 
-test-kube: kube ## the tests against a real Kubernetes alone (ARGS="-k pods": a part of them)
+tools: $(STAMP) ## helm and promtool for the tests of the chart and its alerts: three minutes, once
+	@$(BIN)/python -m tests.kube.bench.tools
+
+test-kube: kube tools ## the tests against a real Kubernetes alone (ARGS="-k pods": a part of them)
 	@$(BIN)/python -m pytest -n 2 tests/kube $(ARGS)
 
 # Slow tests are CI's; `make test ARGS="-m ''"` runs them here (the last -m counts).
 QUICK := $(if $(filter true,$(CI)),,-m "not slow")
 
-test: $(STAMP) browser $(if $(filter true,$(CI)),kube) ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
+test: $(STAMP) browser $(if $(filter true,$(CI)),kube tools) ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
 	@mkdir -p .cache; $(MAKE) --no-print-directory lint >.cache/lint.log 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest -n 2 $(QUICK) $(ARGS); tests=$$?; \
 	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.log; echo "==> lint failed"; }; \
@@ -66,6 +69,15 @@ bench: $(STAMP) ## measure cycles on fleets of up to 100,000 GPUs (minutes; ARGS
 wheel: $(STAMP) ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 
+# Files in the wheel and the image have the time of the last commit, so that a commit gives the same ones again.
+image: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+image: wheel ## build the image that the Helm chart runs (needs docker; DRIVERS=s3fs: for a lake in a bucket)
+	@docker build --file deploy/Dockerfile --build-arg SOURCE_DATE_EPOCH --build-arg "DRIVERS=$(DRIVERS)" \
+		--tag jobtree:$$($(BIN)/jobtree --version | cut -d' ' -f2) $(ARGS) .
+
+deploy: tools ## write the dashboard and the Kustomize files of deploy/ anew
+	@$(BIN)/python deploy/generate.py
+
 clean: ## remove the environment, builds, caches, the demo's output, and what following the guides left in try/
 	rm -rf $(VENV) build dist *.egg-info .cache .hypothesis demo-output try
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -74,6 +86,9 @@ lock: ## resolve pyproject.toml into requirements.lock again (ARGS=--upgrade for
 	@$(PYTHON) -m venv .cache/lock && .cache/lock/bin/python -m pip install --disable-pip-version-check --quiet "uv>=0.9"
 	@.cache/lock/bin/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock $(ARGS)
+	@.cache/lock/bin/uv pip compile pyproject.toml --extra live --extra reports --extra lake --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet --constraint requirements.lock \
+		--output-file deploy/requirements.lock
 
 # Only what is used gets compiled to bytecode, at its first import: compiling everything would take half a minute more.
 $(STAMP): requirements.lock pyproject.toml

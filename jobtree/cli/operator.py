@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
-from jobtree.cli import args, files, jump, progress, report, show
+from jobtree.cli import args, files, jump, lakes, progress, report, service, show
 from jobtree.cli.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
-    from exporters.lake import Lake
     from jobtree.world.plan import Plan
 
 EXAMPLE = "jobtree --state cluster.yaml"
@@ -24,7 +23,17 @@ _TAKES: Final = ("state", "context", "at")
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser, commands = args.program("jobtree", "Plan a GPU fleet.", takes=_TAKES)
-    for add in (_add_cycle, _add_snapshot, _add_plan, _add_apply, _add_replay, _add_crds, report.add, _add_compact):
+    for add in (
+        _add_cycle,
+        _add_snapshot,
+        _add_plan,
+        _add_apply,
+        _add_replay,
+        _add_crds,
+        report.add,
+        _add_compact,
+        service.add,
+    ):
         add(commands)
     return args.run(parser, argv)
 
@@ -92,7 +101,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Time
     from jobtree.world.collector import collector_paused, forget_circles
 
-    lake = _lake(options, given.lake)
+    lake = lakes.named(options, given.lake)
     with collector_paused():  # to the end: it would begin with a walk over all that a cycle leaves behind
         cluster = options.cluster(planning=True)
         if options.at is None and options.state is not None:
@@ -115,7 +124,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
 def _snapshot(options: Options, given: argparse.Namespace) -> int:
     from jobtree.world.snapshot import take
 
-    lake = _lake(options, given.lake)
+    lake = lakes.named(options, given.lake)
     snapshot = take(options.cluster().read())
     lake.refuse_stranger()
     lake.write_tables(snapshot)
@@ -170,7 +179,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
         raise refusal.about(str(given.file)) from None
     cluster = options.cluster(at=plan.at, planning=True)
     with cluster.hold(), progress.shown() as on_phase:
-        result = apply_plan(cluster, plan, _lake(options, given.lake), made_from, on_phase=on_phase)
+        result = apply_plan(cluster, plan, lakes.named(options, given.lake), made_from, on_phase=on_phase)
     show.warn(result.notices)
     show.say(f"{summary.headline(plan)}; {counted(result.writes, 'write')}")
     return 0
@@ -201,34 +210,10 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
 
 
 def _compact(options: Options, given: argparse.Namespace) -> int:
-    from exporters.days import compact, dates
-
     if given.lake is None and options.state is None:
         raise Refusal("no lake is named; say `jobtree compact --lake DIR`, or --state FILE for the one beside it")
-    lake, said = _lake(options, given.lake), list[str]()
-
-    def say(date: str, cycles: int) -> None:
-        said.append(date)
-        show.say(f"{date}: {counted(cycles, 'cycle')}")
-        show.flush()
-
-    for subject, message in compact(lake, say):
-        show.warn([f"{subject}: {message}"])
-    if not said:
-        last = max(dates(lake.root), default=None)
-        where = f"in {lake.root}: it has no cycle" if last is None else f"before {last}, the last day of {lake.root}"
-        show.say(f"Nothing to compact {where}")
+    lakes.compact(lakes.named(options, given.lake))
     return 0
-
-
-def _lake(options: Options, folder: str | None) -> Lake:
-    """The lake: as given, else beside the state file, whose name is that of its cluster."""
-    from exporters.lake import Lake, beside
-
-    if folder is None and options.state is None:
-        raise Refusal("no lake is named: say --lake DIR, or an fsspec URL; only a state file has one beside it")
-    state = options.state or Path()
-    return Lake(folder if folder is not None else str(beside(state)), state.name or None)
 
 
 def _warn(plan: Plan) -> None:

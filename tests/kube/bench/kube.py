@@ -33,9 +33,12 @@ _KEPT: Final = frozenset({"kube-root-ca.crt", "kubernetes", "extension-apiserver
 
 @dataclass
 class Kube:
-    """A running bench with all CRDs. ``admin``: a client that may do everything; ``closing``: what `close` closes."""
+    """A running bench with all CRDs, or without ``crds``. ``admin``: a client that may do everything; ``closing``: what
+    `close` closes.
+    """
 
     processes: Processes
+    crds: bool = True
     closing: list[Any] = field(default_factory=list)
     _made: list[Any] = field(default_factory=list)
 
@@ -43,7 +46,8 @@ class Kube:
         self.admin = self.client("admin")
         self.core = CoreV1Api(self.admin)
         self._dynamic: DynamicClient | None = None
-        self.install_crds()
+        if self.crds:
+            self.install_crds()
 
     @property
     def url(self) -> str:

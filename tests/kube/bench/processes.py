@@ -94,7 +94,7 @@ class Processes:
         self._write_files()
         self.start_etcd()
         self.start_apiserver()
-        self.until(self._api_is_ready, "kube-apiserver")
+        self.until(self.is_ready, "kube-apiserver")
         if self.thin:
             return
         self._start_others()
@@ -124,7 +124,7 @@ class Processes:
         """A killed apiserver on the same data and port: ready within seconds, and the others live through it."""
         self.kill("kube-apiserver")
         self.start_apiserver()
-        self.until(self._api_is_ready, "kube-apiserver")
+        self.until(self.is_ready, "kube-apiserver")
 
     @contextmanager
     def paused(self, name: str) -> Iterator[None]:
@@ -150,7 +150,8 @@ class Processes:
                 raise RuntimeError(f"{name} {'ended' if died else f'was not ready within {within} s'}:\n{log}")
             time.sleep(0.02)
 
-    def _api_is_ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether the API server serves."""
         return self.ca.exists() and _answers(f"{self.url}/readyz", "admin")
 
     def _write_files(self) -> None:

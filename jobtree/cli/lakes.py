@@ -1,0 +1,44 @@
+"""The lake that a command means, and what is done to a lake as such."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobtree.api.counted import counted
+from jobtree.api.errors import Refusal
+from jobtree.cli import show
+from jobtree.cli.args import Options
+
+if TYPE_CHECKING:
+    from exporters.lake import Lake
+
+
+def named(options: Options, folder: str | None) -> Lake:
+    """The lake: as given, else beside the state file, whose name is that of its cluster. Raises Refusal."""
+    from exporters.lake import Lake, beside
+
+    if folder is None and options.state is None:
+        raise Refusal("no lake is named: say --lake DIR, or an fsspec URL; only a state file has one beside it")
+    state = options.state or Path()
+    return Lake(folder if folder is not None else str(beside(state)), state.name or None)
+
+
+def compact(lake: Lake) -> None:
+    """Packs the days that are over, with a line for each. Raises Refusal."""
+    from exporters.days import compact as pack
+    from exporters.days import dates
+
+    said = list[str]()
+
+    def say(date: str, cycles: int) -> None:
+        said.append(date)
+        show.say(f"{date}: {counted(cycles, 'cycle')}")
+        show.flush()
+
+    for subject, message in pack(lake, say):
+        show.warn([f"{subject}: {message}"])
+    if not said:
+        last = max(dates(lake.root), default=None)
+        where = f"in {lake.root}: it has no cycle" if last is None else f"before {last}, the last day of {lake.root}"
+        show.say(f"Nothing to compact {where}")

@@ -139,6 +139,8 @@ class Payers:
         self._money = money
         self._owners: dict[str, dict[str, list[int]]] = {}
         """Flavor → owner → envelopes."""
+        self._below: dict[str, dict[str, list[str]]] = {}
+        """Flavor → ancestor → owners of envelopes who descend from it, itself among them."""
         self._relatives: dict[tuple[str, int | None, str, int], _Answers] = {}
         """By flavor, time limit, owner and its rank."""
 
@@ -150,8 +152,9 @@ class Payers:
         found: list[tuple[tuple[int, int, str], Payer]] = []
         refused: list[Refused] = []
         claimant, sponsors, rank_of = run.owner, frozenset(run.sponsors), self._money.family.rank
-        for owner, envelopes in self._of_flavor(run.flavor).items():
-            family = rank_of(claimant, owner)
+        there = self._of_flavor(run.flavor)
+        for owner in sorted(self._near(run.flavor, claimant) | (sponsors & there.keys())):
+            envelopes, family = there[owner], rank_of(claimant, owner)
             if owner in sponsors:
                 answers = self._ask(envelopes, run, family, limit)
             elif family is not None:
@@ -166,6 +169,17 @@ class Payers:
         found.sort(key=itemgetter(0))
         refused.sort(key=attrgetter("envelope"))
         return [payer for _, payer in found], refused
+
+    def _near(self, flavor: str, claimant: str) -> set[str]:
+        """Owners of envelopes who are relatives: thousands of strangers are not asked one by one."""
+        lineage = self._money.family.lineage
+        if flavor not in self._below:
+            below = self._below[flavor] = dict[str, list[str]]()
+            for owner in self._of_flavor(flavor):
+                for ancestor in lineage(owner):
+                    below.setdefault(ancestor, []).append(owner)
+        below = self._below[flavor]
+        return {owner for ancestor in lineage(claimant) for owner in below.get(ancestor, ())}
 
     def _of_flavor(self, flavor: str) -> dict[str, list[int]]:
         if flavor not in self._owners:

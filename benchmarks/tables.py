@@ -54,19 +54,19 @@ def sections(result: Result, level: str) -> list[str]:
     return [
         f"{level} Plans and their gaps",
         PLANS,
-        _table(["world", "wall s", "CPU s", "peak MB", "gap", *ORDERS], (_plan(row) for row in rows)),
+        table(["world", "wall s", "CPU s", "peak MB", "gap", *ORDERS], (_plan(row) for row in rows)),
         f"{level} Worlds",
         WORLDS,
-        _table(
+        table(
             ["world", "GPUs", "running GPUs", "runs", "pending GPUs", "runs", "started GPUs", "runs"],
             (_world(row) for row in rows),
         ),
         f"{level} Phases",
         PHASES,
-        _table(["world", "first plan", *phases, "rest"], (_phases(row, phases) for row in rows)),
+        table(["world", "first plan", *phases, "rest"], (_phases(row, phases) for row in rows)),
         f"{level} Stages",
         STAGES,
-        _table(
+        table(
             ["world", "stage", "value", "bound", "gap", "unit"],
             (_stage(row, number) for row in rows for number in range(len(row.cycle.stages))),
             left=2,
@@ -135,6 +135,7 @@ def _stage(row: Row, number: int) -> list[str]:
     return [row.name, stage.name, f"{stage.value:,}", *proof, stage.unit]
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A table in Markdown, its first ``left`` columns on the left."""
     rule = [":---" if column < left else "---:" for column in range(len(header))]
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *rows])

@@ -23,7 +23,7 @@ import numpy as np
 
 from planner.master import Master
 from planner.parts import Split, split
-from planner.solver import NOISE, Floats, Settings, Solution, solve
+from planner.solver import LEAN, NOISE, Floats, Settings, Solution, solve
 from policies.model import INF, Model
 
 ROUNDS: Final = 10
@@ -34,6 +34,8 @@ STEPS: Final = (0.2, 0.4, 0.5)
 """How far new prices move from the best so far to the duals of the mixture, by round; the last one stays."""
 NODES: Final = 200
 """Most branch-and-bound nodes of one part at a time."""
+SMALL: Final = 64
+"""Columns up to which a part is solved without what HiGHS takes milliseconds to set up: thousands of small families."""
 CHOICE: Final[Settings] = {"mip_rel_gap": 0.001, "mip_max_nodes": 50}
 """Where the choice among proposals ends: what it leaves the last pass finds."""
 REST: Final = 0.1
@@ -150,7 +152,8 @@ class _Search:
 
     def _solve(self, model: Model, start: Sequence[float] | None = None) -> Solution:
         """The best point of a part's model."""
-        return solve(model, self.settings | {"mip_max_nodes": NODES}, start=start)
+        lean = LEAN if len(model.cost) <= SMALL else {}
+        return solve(model, self.settings | {"mip_max_nodes": NODES} | lean, start=start)
 
     def _proposal(self, number: int, values: Floats) -> _Proposal:
         part = self.parted.parts[number]

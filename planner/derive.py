@@ -362,8 +362,12 @@ def _block(state: State) -> None:
     """Why a waiting run is not even weighed: (reason, sentence)."""
     outcomes = {key: run.outcome for key, run in state.runs.items()}
     outcomes.update({key: ending.outcome for key, ending in state.endings.items() if ending.outcome})
+    refusals: dict[tuple[str, str], str] = {}
     for run in state.pending:
-        refusal = tenancy.refusal(state.money, run.owner, run.namespace)
+        whose = run.owner, run.namespace
+        if whose not in refusals:
+            refusals[whose] = tenancy.refusal(state.money, *whose)
+        refusal = refusals[whose]
         waiting = follow.waiting(run, outcomes)
         if refusal:
             state.blocked[run.key] = (unweighed.OWNER, refusal)

@@ -178,8 +178,7 @@ class Payers:
             for owner in self._of_flavor(flavor):
                 for ancestor in lineage(owner):
                     below.setdefault(ancestor, []).append(owner)
-        below = self._below[flavor]
-        return {owner for ancestor in lineage(claimant) for owner in below.get(ancestor, ())}
+        return set[str]().union(*(self._below[flavor].get(ancestor, ()) for ancestor in lineage(claimant)))
 
     def _of_flavor(self, flavor: str) -> dict[str, list[int]]:
         if flavor not in self._owners:

@@ -53,7 +53,13 @@ def budget_statuses(
     for lease in leases:
         if lease.envelope >= 0:
             usage.add(lease, classes[lease.key], limits_left.get(lease.run_key), node_site.get(lease.node, GONE))
-    return {budget: usage.status(budget) for budget in sorted({e.budget for e in book.money.envelopes})}
+    envelopes: dict[str, list[int]] = defaultdict(list)
+    caps: dict[str, list[Aggregate]] = defaultdict(list)
+    for index, envelope in enumerate(book.money.envelopes):
+        envelopes[envelope.budget].append(index)
+    for cap in book.money.aggregates:
+        caps[cap.budget].append(cap)
+    return {budget: usage.status(envelopes[budget], caps[budget]) for budget in sorted(envelopes)}
 
 
 def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) -> int:
@@ -101,16 +107,13 @@ class _Usage:
         for cap, weight in self.book.touches(lane):
             self.used[cap] += milli * weight
 
-    def status(self, budget: str) -> BudgetStatus:
-        """The whole status of a Budget."""
-        money = self.book.money
-        mine = [index for index, envelope in enumerate(money.envelopes) if envelope.budget == budget]
-        caps = [cap for cap in money.aggregates if cap.budget == budget]
+    def status(self, mine: list[int], caps: list[Aggregate]) -> BudgetStatus:
+        """The whole status of a Budget of these envelopes and aggregate caps."""
         return BudgetStatus(
             envelopes=tuple(self._envelope(index) for index in mine),
             aggregate_caps=tuple(self._aggregate(cap) for cap in caps),
             conditions=(_healthy([*self._over(mine), *self._overspent(mine, caps)]),),
-            updated=Time(money.at),
+            updated=Time(self.book.money.at),
         )
 
     def _envelope(self, index: int) -> EnvelopeUsage:

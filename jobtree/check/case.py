@@ -67,6 +67,19 @@ class Case(Unplanned):
         """The plan's leases, by run."""
         return by_run(self.new)
 
+    @cached_property
+    def completed_once(self) -> set[RunKey]:
+        """Runs with leases closed as Completed, which outlive their run."""
+        return {lease.run_key for lease in self.leases.values() if lease.closure_reason == "Completed"}
+
+    @cached_property
+    def namespaces(self) -> Mapping[str, set[str]]:
+        """By owner, what its Budgets list."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for budget in self.budgets:
+            found[budget.owner].update(budget.namespaces or ())
+        return found
+
     def after(self, run: RunKey) -> list[Held]:
         """What a run holds once the plan is carried out."""
         held, new = self.held_by.get(run, []), self.new_by.get(run, [])

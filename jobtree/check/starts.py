@@ -93,22 +93,17 @@ def _upstream(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
         done = upstream is not None and (
             upstream.outcome == "Completed" or case.phase_after(upstream.key) == "Completed"
         )
-        pruned = upstream is None and _completed_once(case, (run.namespace, name))
+        pruned = upstream is None and (run.namespace, name) in case.completed_once
         if not done and not pruned:
             state = "not there" if upstream is None else upstream.outcome or "not Completed"
             yield Violation.of_run("follow", key, f"it starts, and {name}, which it follows, is {state}")
-
-
-def _completed_once(case: Case, key: RunKey) -> bool:
-    """Leases outlive their run: a pruned run that Completed has left leases closed so."""
-    return any(lease.run_key == key and lease.closure_reason == "Completed" for lease in case.leases.values())
 
 
 def _namespace(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
     """The nearest list of namespaces, from the owner upwards, has this one (spec §1 Budget ``namespaces``)."""
     level, seen = {run.owner}, {run.owner}
     while level:
-        bound = {namespace for budget in case.budgets if budget.owner in level for namespace in budget.namespaces or ()}
+        bound = {namespace for owner in level for namespace in case.namespaces.get(owner, ())}
         if bound:
             if run.namespace not in bound:
                 sentence = f"{run.owner} is charged from {', '.join(sorted(bound))}, and it lives in {run.namespace}"

@@ -27,15 +27,12 @@ def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iter
     """Every envelope and aggregate cap of every Budget whose status the plan rewrites."""
     books = _Books(case, caps, ledger, present)
     envelopes: dict[str, list[str]] = defaultdict(list)
-    aggregates: dict[str, list[str]] = defaultdict(list)
     for budget, name in sorted(case.known_as):
         envelopes[budget].append(name)
-    for cap in case.aggregates:
-        aggregates[cap.budget].append(cap.name)
     for update in case.plan.budgets:
         told = sorted(usage.name for usage in update.status.envelopes)
         capped = sorted(usage.name for usage in update.status.aggregate_caps)
-        if (told, capped) != (envelopes[update.name], sorted(aggregates[update.name])):
+        if (told, capped) != (envelopes[update.name], sorted(cap.name for cap in books.aggregates[update.name])):
             names = ", ".join(envelopes[update.name]) or "none"
             sentence = f"its usage tells of {', '.join([*told, *capped])}, and its envelopes are {names}"
             yield Violation("usage-agrees", f"Budget {update.name}", sentence)
@@ -48,7 +45,7 @@ def _told(books: "_Books", budget: str, status: BudgetStatus) -> Iterator[Violat
         true = books.envelope(books.case.known_as[budget, usage.name])
         yield from _compared(f"Envelope {budget}/{usage.name}", usage, true)
     for usage in status.aggregate_caps:
-        cap = next(each for each in books.case.aggregates if (each.budget, each.name) == (budget, usage.name))
+        cap = next(each for each in books.aggregates[budget] if each.name == usage.name)
         yield from _compared(f"Aggregate {budget}/{usage.name}", usage, books.aggregate(cap))
     over = books.over(budget)
     if over == all(each.status == "True" for each in status.conditions):
@@ -71,12 +68,18 @@ def _compared(subject: str, usage: EnvelopeUsage, true: Figures) -> Iterator[Vio
 class _Books:
     """What the leases that are open with the plan take: of each pool, and by payer.
 
-    ``beyond``: by Budget, GPUs that are unfunded though their envelope's window is open.
+    ``beyond``: by Budget, GPUs that are unfunded though their envelope's window is open; ``aggregates``: its caps.
     """
 
     def __init__(self, case: Case, caps: Caps, ledger: Ledger, present: Present) -> None:
         self.case, self.caps, self.ledger = case, caps, ledger
         self.beyond: dict[str, int] = defaultdict(int)
+        self.aggregates: dict[str, list[Aggregate]] = defaultdict(list)
+        for cap in case.aggregates:
+            self.aggregates[cap.budget].append(cap)
+        self._payers: dict[str, list[EnvelopeKey]] = defaultdict(list)
+        for key in case.envelopes:
+            self._payers[key[0]].append(key)
         self._sites = {case.sites[node.name]: node for node in case.nodes.values()}
         self._gpus: dict[EnvelopeKey, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._ahead: dict[EnvelopeKey, int] = defaultdict(int)
@@ -125,11 +128,9 @@ class _Books:
 
     def over(self, budget: str) -> bool:
         """Has a Budget work that its caps do not hold, or hours or credits capped below what was charged?"""
-        charged = [(self.caps.own(p), *self._charged(p)) for p in self.case.envelopes if p[0] == budget]
-        for cap in self.case.aggregates:
-            if cap.budget == budget:
-                number = self.caps.together(cap)
-                charged.append((number, *self._spent(number)))
+        charged = [(self.caps.own(p), *self._charged(p)) for p in self._payers[budget]]
+        pools = [self.caps.together(cap) for cap in self.aggregates[budget]]
+        charged += [(number, *self._spent(number)) for number in pools]
         return bool(self.beyond[budget]) or any(self._overspent(*each) for each in charged)
 
     def _overspent(self, number: int, spent: int, rated: int) -> bool:

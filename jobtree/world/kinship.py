@@ -36,6 +36,8 @@ class Family:
     def __init__(self, declared: Mapping[str, Iterable[str] | None]) -> None:
         self._declared = {owner: None if parents is None else tuple(parents) for owner, parents in declared.items()}
         self._parents: dict[str, tuple[str, ...]] = {}
+        self._near: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        """Its parents, and theirs."""
         self._ancestors: dict[str, frozenset[str]] = {}
         self._ranks: dict[tuple[str, str], int | None] = {}
 
@@ -87,19 +89,24 @@ class Family:
     def _rank(self, claimant: str, payer: str) -> int | None:
         if claimant == payer:
             return OWN
-        above = self.parents(claimant)
+        above, farther = self._right_above(claimant)
         if payer in above:
             return PARENT
-        of_payer = self.parents(payer)
-        if set(above) & set(of_payer):
+        of_payer, _ = self._right_above(payer)
+        if not above.isdisjoint(of_payer):
             return SIBLING
         if claimant in of_payer:
             return CHILD
-        if any(payer in self.parents(parent) for parent in above):
+        if payer in farther:
             return GRANDPARENT
-        if self.lineage(claimant) & self.lineage(payer):
-            return COUSIN
-        return None
+        return None if self.lineage(claimant).isdisjoint(self.lineage(payer)) else COUSIN
+
+    def _right_above(self, owner: str) -> tuple[frozenset[str], frozenset[str]]:
+        known = self._near.get(owner)
+        if known is None:
+            above = frozenset(self.parents(owner))
+            known = self._near[owner] = above, frozenset(up for parent in above for up in self.parents(parent))
+        return known
 
     def standing(self, claimant: str, payer: str) -> int:
         """The order in which claims on ``payer``'s envelope are honoured (spec §3.5).

@@ -51,8 +51,8 @@ test: $(STAMP) browser $(if $(filter true,$(CI)),kube tools) ## the tests in ran
 nightly: $(STAMP) ## every test, each property on a hundred times as many random examples as in CI (a night)
 	@JOBTREE_EFFORT=$${JOBTREE_EFFORT:-100} $(BIN)/python -m pytest -n 2 $(ARGS)
 
-golden: $(STAMP) ## write tests/golden/plans.json anew: the digests of plans that a refactoring must keep (minutes)
-	@JOBTREE_GOLDEN=rewrite $(BIN)/python -m pytest -q -n 0 -p no:randomly tests/golden tests/cases
+golden: $(STAMP) ## write tests/golden/plans.json anew: the digests of plans that a refactoring must keep (ARGS=tests/golden: some of them)
+	@JOBTREE_EFFORT=1 JOBTREE_GOLDEN=$(if $(ARGS),some,all) $(BIN)/python -m pytest -q -n 2 $(or $(ARGS),tests/golden tests/cases)
 
 lint: $(STAMP) ## style, types and the floors between packages
 	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """What holds for every test: reproducible examples, and no skipped test in CI."""
 
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,7 +39,15 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
-def pytest_sessionfinish(exitstatus: int) -> None:
-    """`make golden` writes its file where everything has run."""
-    if golden.REWRITES and exitstatus == pytest.ExitCode.OK:
-        golden.rewrite()
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """`make golden` writes its file; a worker of xdist tells the controller what it found."""
+    if golden.REWRITES and hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["golden"] = golden.found
+    elif golden.REWRITES:
+        golden.rewrite(passed=exitstatus == pytest.ExitCode.OK)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker of xdist found."""
+    golden.found.update(getattr(node, "workeroutput", {}).get("golden", {}))

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import msgspec
@@ -64,9 +64,13 @@ def policy_json(policy: Policy) -> bytes:
     return msgspec.json.encode(_spelled_out(policy.spec), enc_hook=enc_hook, order="sorted")
 
 
+_fields = cache(msgspec.structs.fields)
+"""Of a struct's type; each time they are asked for anew, msgspec reads all annotations again."""
+
+
 def _spelled_out(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
-        return {field.encode_name: _spelled_out(getattr(value, field.name)) for field in msgspec.structs.fields(value)}
+        return {field.encode_name: _spelled_out(getattr(value, field.name)) for field in _fields(type(value))}
     return [_spelled_out(each) for each in value] if isinstance(value, tuple) else value
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ import yaml
 from jobtree.api import KINDS
 from jobtree.api.cel import RULES
 from jobtree.api.crds import RESOURCES, definition, generate, object_schema
+from tests.support.console import ROOT
 
-ROOT = Path(__file__).parents[2]
 Schema = dict[str, Any]
 #: What a structural schema may say at a node (the server refuses or prunes the rest).
 KEYWORDS = {

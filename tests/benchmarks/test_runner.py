@@ -26,6 +26,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "CACHE", tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_pair_of_cycles_is_measured_on_a_copy() -> None:
     path = load.world(TINY)
     before = path.read_bytes()
@@ -41,6 +42,7 @@ def test_a_pair_of_cycles_is_measured_on_a_copy() -> None:
     assert [each.name for each in found.baselines] == list(baselines.ORDERS)
 
 
+@pytest.mark.slow
 def test_a_solver_that_hangs_is_ended_from_outside() -> None:
     recipe = msgspec.structs.replace(TINY, deadline=1)
     path = load.world(recipe)

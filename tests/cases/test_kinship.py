@@ -6,8 +6,6 @@ import pytest
 
 import planner
 from jobtree.check import check
-from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import take
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT
@@ -39,7 +37,7 @@ def family(payer: str) -> World:
 
 def cycle(world: World) -> Cycle:
     """The cycle at T0, whose stages are the optima of the reference."""
-    snapshot = take(StateFile(world.save(), AT).read())
+    snapshot = world.snapshot()
     plan = planner.plan(snapshot, AT)
     optimum = Reference(read(snapshot, AT)).optimum()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
+import pytest
 from hypothesis import given
 
 from jobtree.check import Before, check
@@ -19,6 +20,7 @@ from tests.support.effort import examples
 Key = TypeVar("Key")
 
 
+@pytest.mark.slow
 @examples(40)
 @given(histories())
 def test_charges_are_those_of_a_ledger_that_knows_the_plan_from_the_start(steps: list[Step]) -> None:

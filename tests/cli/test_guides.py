@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.console import ROOT
 from tests.support.worlds import World
 
-ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 #: The researchers' guide prints this run from `spec:` on; its head is given.
 TRAINER = """\

@@ -45,6 +45,7 @@ def test_on_a_terminal_watch_follows_until_the_run_is_over() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "args"), [(JOBTREE, ["cycle"]), (JOBTREE, ["plan"]), (KUBECTL_RUNS, ["explain", "r"])]
 )

@@ -1,6 +1,5 @@
 """What an owner or an operator may edit in the Budgets and the Policy of a running cluster, field by field."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -8,9 +7,8 @@ from hypothesis import strategies as st
 from tests.cycle import hands
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.drawing import Draw
 from tests.support.times import moment
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 OWNERS: Final = ("org", "org:a", "org:b", "org:a:x", "lab", "club", "nobody:else")
 TIMES: Final = (None, *(moment(each) for each in ("-300d", "-4h", "-90m", "-1h", "-1s", "+0s", "+5m", "+300d")))

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.drawing import Draw
 from tests.support.times import moment
 from tests.support.worlds import World
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 WORDS: Final = (
     "Pending", "Waiting", "Running", "Completed", "Failed", "TimeLimit", "NodeFailure", "Swap", "True", "False",
     "Unknown", "owned", "shared", "borrowed", "unfunded", "Applied", "Planned", "Admitted", "Blocked", "default/none",

@@ -1,7 +1,6 @@
 """What a hand may make of the spec of a Lease, which is a fact: any field edited, the lease deleted or doubled."""
 
 import copy
-from collections.abc import Callable
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -9,8 +8,7 @@ from hypothesis import strategies as st
 from tests.cycle import hands
 from tests.support import documents as doc
 from tests.support.documents import Document
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+from tests.support.drawing import Draw
 
 OWNERS: Final = ("org", "org:a", "org:b", "lab", "club", "nobody")
 PAYERS: Final = (

@@ -18,7 +18,9 @@ def text(page: str) -> str:
     return (console.ROOT / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", consoles.PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow if page == "docs/cli.md" else ()) for page in consoles.PAGES]
+)
 def test_pages_say_what_the_commands_print(page: str) -> None:
     shell = console.Shell()
     with console.clone() as root, contextlib.redirect_stdout(io.StringIO()):

@@ -24,6 +24,7 @@ from tests.support.times import unix
 CHARGES: Final = (Path(__file__).parent / "charges.sql").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @examples(60)
 @given(histories())
 def test_every_second_is_as_a_slow_reading_has_it(steps: list[Step]) -> None:
@@ -45,6 +46,7 @@ def test_the_checker_misses_no_second(steps: list[Step]) -> None:
             assert check(cycle.snapshot, spoilt, before) != []
 
 
+@pytest.mark.slow
 @examples(20)
 @given(histories(), st.integers(0, 60))
 def test_pruned_leases_change_nothing_but_that_they_are_gone(steps: list[Step], retention: int) -> None:

@@ -145,6 +145,7 @@ def test_each_day_is_said_with_its_cycles(lake: Path) -> None:
     assert jobtree("compact", "--lake", lake).ok().out == "".join(f"2026-01-0{day}: 2 cycles\n" for day in (1, 2, 3))
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_a_day_that_reports_the_same(lake: Path, short: Path) -> None:
     whole = report(lake, "chargeback")
     unmarked = lake.with_name("unmarked")  # stopped before the day was marked as done

@@ -7,8 +7,6 @@ from typing import Final
 import numpy as np
 import pytest
 
-from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import take
 from planner import Planning, lower
 from planner.bands import Rounding
 from planner.branching import Branching
@@ -62,8 +60,7 @@ def crowd(seed: int) -> World:
 
 def crowded(seed: int) -> Master:
     """The master of a `crowd`, with the first stage for an objective."""
-    world = crowd(seed)  # its file goes with it
-    planning = Planning(take(StateFile(world.save(), AT).read()), AT)
+    planning = Planning(crowd(seed).snapshot(), AT)
     problem, room = planning.problem, planning.state.room()
     master = build(problem, kinds(problem.fleet, room.free, frozenset()), room.capacity)
     master.model.maximise(demand.objective(problem, master.starts, unfunded=False))

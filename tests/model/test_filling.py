@@ -48,6 +48,7 @@ def _hold(world: World) -> None:
     assert _left(purses) == _left(Purses.after(problem, draft))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["recall", "all"])
 def test_what_once_found_no_payers_would_find_none_again(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def hold(world: World) -> None:

@@ -14,13 +14,12 @@ from tests.reference.large import hold_between, plan_as_large
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
-from tests.support.times import moment
 
 SETTINGS: Final = options(0, 0.0, 2_000)
 
 
 def _run(name: str, gpus: int, owner: str, hours: int) -> doc.Document:
-    return doc.merge(doc.run(name, gpus, owner), {"metadata": {"creationTimestamp": moment(f"-{hours}h")}})
+    return doc.aged(doc.run(name, gpus, owner), hours)
 
 
 ODD: Final = World(

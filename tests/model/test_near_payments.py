@@ -12,15 +12,13 @@ from tests.reference.large import hold_between, plan_as_large
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
-from tests.support.times import moment
 
 SETTINGS: Final = options(0, 0.0, 2_000)
 LENDING: Final = {"allow": True}
 
 
 def _run(name: str, gpus: int, owner: str, hours: int, **funding: object) -> doc.Document:
-    created = {"metadata": {"creationTimestamp": moment(f"-{hours}h")}}
-    return doc.merge(doc.run(name, gpus, owner), created | {"spec": {"funding": funding}})
+    return doc.aged(doc.merge(doc.run(name, gpus, owner), {"spec": {"funding": funding}}), hours)
 
 
 def _family(*envelopes: doc.Document) -> list[doc.Document]:

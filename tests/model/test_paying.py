@@ -18,6 +18,7 @@ from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
+from tests.support.drawing import Draw
 from tests.support.effort import examples
 from tests.support.times import moment
 
@@ -33,7 +34,7 @@ class Paid(NamedTuple):
 
 
 @st.composite
-def crowded(draw: worlds.Draw) -> World:
+def crowded(draw: Draw) -> World:
     """More runs on two dozen GPUs than a family and a lender have money for."""
     lending = {"allow": True, "maxConcurrency": draw(st.integers(1, 4))}
     money = [doc.budget(owner, [doc.envelope(draw(st.integers(1, 8)))]) for owner in worlds.FAMILY[:3]]

@@ -16,7 +16,6 @@ from tests.reference.worlds import AT, World, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.effort import examples
-from tests.support.times import moment
 
 Found = dict[tuple[str, ...], tuple[float, float]]
 """(rule, subjects or domains) → what one more is worth in GPUs of a run just created, GPUs that it starts."""
@@ -24,12 +23,12 @@ Found = dict[tuple[str, ...], tuple[float, float]]
 
 def made(*documents: Document, hours: int = 1) -> list[Document]:
     """Documents as if made some hours ago."""
-    return [doc.merge({"metadata": {"creationTimestamp": moment(f"-{hours}h")}}, each) for each in documents]
+    return [doc.merge(doc.aged({}, hours), each) for each in documents]
 
 
 def run(name: str, gpus: int, owner: str = "org:a", hours: int = 0) -> Document:
     """A run created so many hours ago."""
-    return doc.merge(doc.run(name, gpus, owner), {"metadata": {"creationTimestamp": moment(f"-{hours}h")}})
+    return doc.aged(doc.run(name, gpus, owner), hours)
 
 
 def of(documents: list[Document]) -> Found:

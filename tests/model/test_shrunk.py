@@ -1,7 +1,6 @@
 """A relaxation without what its bounds decide is worth what the whole one is, whatever bounds move."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
@@ -12,10 +11,10 @@ from planner.relaxed import Relaxed
 from planner.shrunk import shrink
 from planner.solver import new_highs, options, pass_model, to_highs
 from policies.model import INF, Model
+from tests.support.drawing import Draw
 
 SETTINGS: Final = options(0, 0.0, 2_000)
 COEFFICIENT: Final = st.integers(-3, 3).map(float)
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @st.composite

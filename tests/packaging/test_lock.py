@@ -3,12 +3,12 @@
 import re
 import tomllib
 from itertools import chain
-from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
+from tests.support.console import ROOT
+
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # One entry is a pin, perhaps a marker, and the hashes on the lines after it.
 ENTRIES = re.findall(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.console import ROOT
 
 
 def make(folder: Path, *args: str, **also: str) -> subprocess.CompletedProcess[str]:

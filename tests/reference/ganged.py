@@ -5,9 +5,10 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tests.reference import worlds
-from tests.reference.worlds import Draw, World
+from tests.reference.worlds import World
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.drawing import Draw
 
 
 @st.composite

@@ -11,7 +11,6 @@ A world is a list of documents, as a state file has them, read without a file. I
     all      all of it
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from jobtree.world.intake import intake, key_of
 from jobtree.world.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.drawing import Draw
 from tests.support.times import T0, moment, unix
 from tests.support.unchanged import unchanged
 
@@ -35,8 +35,6 @@ UNKNOWN: Final = "org:z"
 """An owner without a Budget."""
 FAMILY: Final = OWNERS[:4]
 LENDERS: Final = ("org:b", "org:c")
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
 """The objects of a state file as plain documents: what people write, not what our types make of it."""
 
 import json
+import pickle
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.support.times import moment
 
 Document = dict[str, Any]
 API = "rq.davidlangworthy.io/v1"
@@ -24,11 +28,18 @@ _Loader.yaml_implicit_resolvers = {
 
 def load(text: str) -> list[Document]:
     """Every document of a YAML or JSON text, Lists taken apart."""
+    found: list[Document] = pickle.loads(_pickled(text))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _pickled(text: str) -> bytes:
+    """The documents, to be copied out: a file is read again around every cycle, and YAML is slow."""
     found: list[Document] = []
     for document in yaml.load_all(text, _Loader):
         if document is not None:
             found += document["items"] if str(document.get("kind", "")).endswith("List") else [document]
-    return found
+    return pickle.dumps(found)
 
 
 def dump(documents: Iterable[Document]) -> str:
@@ -58,6 +69,11 @@ def merge(target: Document, patch: Mapping[str, Any]) -> Document:
         else:
             merged[key] = value
     return merged
+
+
+def aged(document: Document, hours: int) -> Document:
+    """The document as if made so many hours before T0."""
+    return merge(document, {"metadata": {"creationTimestamp": moment(f"-{hours}h")}})
 
 
 def node(name: str, gpus: int = 8, *, domain: str | None = "d1", flavor: str | None = FLAVOR) -> Document:

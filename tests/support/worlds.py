@@ -27,7 +27,9 @@ import msgspec
 
 from exporters import planjson
 from exporters.lake import Lake, plan_path
+from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Wait
+from jobtree.world.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support import golden, invariants
 from tests.support.commands import Output, jobtree, kubectl_runs
@@ -270,6 +272,10 @@ class World:
     def state(self) -> State:
         """What the file says now."""
         return State(doc.read(self.save()))
+
+    def snapshot(self, at: str = T0) -> Snapshot:
+        """What a planner gets at ``at``."""
+        return take(StateFile(self.save(at), unix(at)).read())
 
     def try_cycle(self, at: str = T0) -> Output:
         """``jobtree cycle`` with whatever exit code."""

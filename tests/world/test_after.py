@@ -2,16 +2,9 @@
 
 import pytest
 
-from jobtree.cluster.statefile import StateFile
 from jobtree.world.after import after
 from jobtree.world.columns import replaced
-from jobtree.world.snapshot import Snapshot, take
-from tests.support.times import unix
 from tests.support.worlds import World
-
-
-def snapshot(world: World, at: str) -> Snapshot:
-    return take(StateFile(world.save(at), unix(at)).read())
 
 
 def busy() -> World:
@@ -55,9 +48,9 @@ def test_it_is_the_snapshot_of_the_file_after_the_cycle() -> None:
     for step, at in enumerate(("+0s", "+10m", "+20m", "+2h")):
         world.save(at)
         changed(world, step)
-        before = snapshot(world, at)
+        before = world.snapshot(at)
         cycle = world.cycle(at)
-        foreseen, found = after(before, cycle.plan), snapshot(world, at)
+        foreseen, found = after(before, cycle.plan), world.snapshot(at)
 
         for name, table in found.tables.items():
             assert foreseen.tables[name].to_pylist() == table.to_pylist(), (at, name)
@@ -71,7 +64,7 @@ def test_it_is_the_snapshot_of_the_file_after_the_cycle() -> None:
 )
 def test_a_cell_is_replaced_and_nothing_else(column: str, value: object) -> None:
     world = World().run("one", 1, limit="1h").run("two", 2, limit="2h", funding={"sponsors": ["org:s"]})
-    table = snapshot(world, "+0s").tables["runs"]
+    table = world.snapshot("+0s").tables["runs"]
     found = replaced(table, column, {1: value})
 
     rows, before = found.to_pylist(), table.to_pylist()

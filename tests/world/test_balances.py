@@ -91,6 +91,7 @@ def size(accounts: Sequence[Account]) -> int:
     return sum(map(len, record(Part(accounts=tuple(accounts))).values()))
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_merged_by_days_and_nothing_is_refunded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balances, "MOST", 230_000)
     before, start = crowded(), AT + 3 * DAY + 12_345

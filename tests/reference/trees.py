@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from tests.reference.worlds import AT, Draw, World
+from tests.reference.worlds import AT, World
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.drawing import Draw
 from tests.support.times import moment
 
 FAR: Final = ("org:a:x", "org:a:x:u", "org:a:y", "org:a:z")

@@ -13,7 +13,8 @@ import pandas as pd
 import pyarrow as pa
 
 from exporters.fold import Trouble
-from exporters.lake import Lake, read_manifest, read_table
+from exporters.lake import Lake, manifests_in, read_manifest, read_table
+from exporters.manifest import DONE
 from exporters.storage import glob, place
 from jobtree.api import Refusal, Time
 from reports import definition
@@ -142,11 +143,15 @@ def query(lake_root: Path | str, report: str, manifest: Path | str | None = None
 
 
 def newest_manifest(lake_root: Path | str) -> Path:
-    """The manifest of the latest cycle. Raises Refusal where the lake has none."""
-    found = sorted(glob(place(lake_root), "cycles/date=*/*.json"), key=lambda path: path.name)
-    if not found:
-        raise Refusal(f"{lake_root} holds no cycle; `jobtree --state FILE cycle` writes one")
-    return found[-1]
+    """The manifest of the latest cycle whose plan was carried out.
+
+    Raises Refusal where the lake has none, or the manifest of a later one cannot be read.
+    """
+    for day in sorted(glob(place(lake_root), "cycles/date=*"), key=lambda path: path.name, reverse=True):
+        for path in reversed(manifests_in(day)):
+            if read_manifest(path).phase in DONE:
+                return path
+    raise Refusal(f"{lake_root} holds no cycle that was carried out; `jobtree --state FILE cycle` writes one")
 
 
 def connect(lake_root: Path | str, manifest: Path) -> duckdb.DuckDBPyConnection:

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,11 @@ import pyarrow.compute as pc
 from exporters import days
 from exporters.fold import Cycle, Fold, Trouble, fold, read_cycle
 from exporters.foldtables import FOLDS
-from exporters.lake import Lake, read_manifest
+from exporters.lake import Lake
 from jobtree.api import Refusal, Time
 
+_Part = Literal["first", "last", "all"]
+"""Which of a day's cycles."""
 _READERS: Final = 4
 """Days that are read at the same time."""
 
@@ -49,14 +52,14 @@ class Source:
 
 
 def of_cycle(lake: Lake, manifest: Path) -> Source:
-    """One cycle alone. Raises Refusal where its manifest cannot be read."""
-    return _stitched([fold(lake, [Cycle(manifest, read_manifest(manifest))])], [])
+    """One cycle alone. Raises Refusal where its manifest cannot be read, or its plan was not carried out."""
+    return _stitched([fold(lake, [read_cycle(manifest)])], [])
 
 
 def of_period(root: Path | str, since: int | None, until: int | None, names: Collection[str] = FOLDS.keys()) -> Source:
     """Every cycle that says something of [since, until), Unix seconds; None is the lake's own begin or end.
 
-    ``names``: the tables to read; the others are empty.
+    ``names``: the tables to read; the others are empty. Cycles whose plan was not carried out say nothing.
 
     Those are also the last one before the period, for what stood as it began, and the first one after it, which saw
     what ended in it. Raises Refusal where the lake holds no cycle that can be read.
@@ -64,7 +67,7 @@ def of_period(root: Path | str, since: int | None, until: int | None, names: Col
     lake = Lake(root)
     chosen = list(_chosen(days.dates(lake.root), since, until))
 
-    def read(each: tuple[str, slice]) -> tuple[Fold, list[Trouble]]:
+    def read(each: tuple[str, _Part]) -> tuple[Fold, list[Trouble]]:
         date, part = each
         said: list[Trouble] = []
         done = days.is_done(lake.root, date) or (days.is_begun(lake.root, date) and not days.manifests(lake.root, date))
@@ -80,13 +83,13 @@ def of_period(root: Path | str, since: int | None, until: int | None, names: Col
     return _stitched(folds, troubles)
 
 
-def _chosen(dates: Sequence[str], since: int | None, until: int | None) -> Iterator[tuple[str, slice]]:
+def _chosen(dates: Sequence[str], since: int | None, until: int | None) -> Iterator[tuple[str, _Part]]:
     """The days to read, and which of their cycles: of the days before and after the period the nearest one only."""
     begin = "" if since is None else str(Time(since))[:10]
     end = "9999" if until is None else str(Time(until))[:10]
-    yield from ((date, slice(-1, None)) for date in [date for date in dates if date < begin][-1:])
-    yield from ((date, slice(None)) for date in dates if begin <= date <= end)
-    yield from ((date, slice(1)) for date in [date for date in dates if date > end][:1])
+    yield from ((date, "last") for date in [date for date in dates if date < begin][-1:])
+    yield from ((date, "all") for date in dates if begin <= date <= end)
+    yield from ((date, "first") for date in [date for date in dates if date > end][:1])
 
 
 def _compacted(lake: Lake, date: str, names: Collection[str], troubles: list[Trouble]) -> Fold:
@@ -112,9 +115,11 @@ def _late(lake: Lake, date: str) -> list[Trouble]:
     return [Trouble(str(path), f"the day {date} was compacted without this cycle; it is left out") for path in late]
 
 
-def _loose(lake: Lake, date: str, part: slice, troubles: list[Trouble]) -> Fold:
+def _loose(lake: Lake, date: str, part: _Part, troubles: list[Trouble]) -> Fold:
     """A day whose cycles are files of their own."""
-    return fold(lake, list(_read(days.manifests(lake.root, date)[part], troubles)))
+    paths = days.manifests(lake.root, date)
+    found = _read(paths[::-1] if part == "last" else paths, troubles)
+    return fold(lake, list(found if part == "all" else islice(found, 1)))
 
 
 def _read(paths: Sequence[Path], troubles: list[Trouble]) -> Iterator[Cycle]:

@@ -188,12 +188,18 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
 def _replay(_options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.replay import replay
+    from exporters.lake import read_manifest
+    from exporters.manifest import UNDONE
     from exporters.storage import place
 
+    manifest = place(given.manifest)
     with progress.shown() as on_phase:
         on_phase("plan")
-        plan = replay(place(given.manifest), planner, on_news=lambda words: on_phase(f"plan: {words}"))
+        plan = replay(manifest, planner, on_news=lambda words: on_phase(f"plan: {words}"))
     show.say(f"Plan {plan.cycle} is the same again, byte for byte")
+    phase = read_manifest(manifest).phase
+    if phase in UNDONE:
+        show.say(f"The cycle is {phase}: {UNDONE[phase]}")
     return 0
 
 

@@ -1,5 +1,6 @@
 """V1: no decision without its record. A cycle that dies at any moment is completed by the next one, as planned."""
 
+import csv
 import json
 import os
 import random
@@ -19,8 +20,10 @@ from cronjobs.cycle import CycleResult, run_cycle
 from cronjobs.deadline import Planner
 from exporters.lake import Lake, read_manifest
 from exporters.writes import writes_for
+from jobtree.api import Refusal
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
+from reports.query import newest_manifest, query
 from tests.support import documents as doc
 from tests.support import invariants
 from tests.support.commands import jobtree
@@ -263,6 +266,10 @@ def test_v1_a_record_of_another_history_is_set_aside_and_named(
     }  # fmt: skip
     said = jobtree("report", "usage", "--lake", tmp_path / "f" / "lake").ok().err
     assert f"{path}: it was set aside" in said
+    assert jobtree("replay", path).ok().out == (
+        "Plan 20260101T000000Z is the same again, byte for byte\nThe cycle is aside: it was set aside: "
+        "its plan was made on another history of the cluster, and not carried out\n"
+    )
 
 
 def test_v1_reports_leave_an_unfinished_cycle_out_and_say_so(
@@ -273,6 +280,30 @@ def test_v1_reports_leave_an_unfinished_cycle_out_and_say_so(
     path = Lake(tmp_path / "f" / "lake").manifest_path(AT)
     why = "its plan has not been carried out to the end, which the next cycle does; this cycle is left out"
     assert said == f"warning: {path}: {why}\n"
+    assert jobtree("replay", path).ok().out == (
+        "Plan 20260101T000000Z is the same again, byte for byte\nThe cycle is planned: "
+        "its plan has not been carried out to the end, which the next cycle does\n"
+    )
+
+
+def test_v1_the_last_cycle_is_the_last_one_that_was_carried_out(
+    started: Path, tmp_path: Path, planner: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "f" / "lake"
+    shutil.copytree(started, tmp_path / "f")
+    before = query(root, "usage")
+    shutil.rmtree(tmp_path / "f")
+    recorded(started, tmp_path / "f", planner, monkeypatch)
+    path = Lake(root).manifest_path(AT)
+
+    assert newest_manifest(root) == Lake(root).manifest_path(unix("-1h"))
+    assert query(root, "usage").equals(before)
+    with pytest.raises(Refusal, match="its plan has not been carried out to the end"):
+        query(root, "usage", path)
+    # A report that begins on the next day knows the state by the last cycle of this one that was carried out.
+    since = ("--since", "2026-01-01", "--until", "2026-01-02", "--lake", root, "-o", "csv")
+    (unfinished,) = csv.DictReader(jobtree("report", "usage", *since).ok().out.splitlines())
+    assert unfinished["owned_gpus"] == str(before.owned_gpus[0])
 
 
 def test_v1_time_does_not_go_back_behind_a_cycle_that_was_begun(

@@ -1,31 +1,52 @@
 """N6: a report is of the state that the last cycle left, not of the one that it found."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporters.days import compact
 from exporters.lake import Lake
+from reports.definition import names
 from reports.query import make
+from tests.support.times import unix
 from tests.support.worlds import World
 
 SETTINGS = {"currency": "USD", "credit_price": "2"}
 
 
-def rows(world: World, report: str) -> list[dict[str, Any]]:
-    made = make(world.lake, report, settings=SETTINGS if report == "focus" else {})
+def rows(world: World, report: str, until: str | None = None) -> list[dict[str, Any]]:
+    end = None if until is None else unix(until)
+    made = make(world.lake, report, until=end, settings=SETTINGS if report == "focus" else {})
     assert [outcome.apart for outcome in made.outcomes] == [""] * len(made.outcomes)
     found: list[dict[str, Any]] = made.rows.to_pylist()
     return found
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the last cycle ended and started much."""
     path = tmp_path_factory.mktemp("n6") / "cluster.yaml"
     made = World(path).domain("A", nodes=1).budget("org:a", 8).policy().run("r", 8, runtime={"timeLimit": "1h"})
     made.cycle()
-    made.run("s", 4, created="-1s").cycle("+5h")
-    return made
+    made.run("s", 4, created="-1s").run("w", 16).cycle("+5h")
+    return path.parent
+
+
+@pytest.fixture
+def world(left: Path, tmp_path: Path) -> World:
+    shutil.copytree(left, tmp_path, dirs_exist_ok=True)
+    return World(tmp_path / "cluster.yaml")
+
+
+@pytest.mark.parametrize("report", names())
+def test_n6_a_cycle_that_finds_what_the_last_one_left_changes_nothing_that_was_told(report: str, world: World) -> None:
+    """Until the last cycle's second; the one after it changes nothing, so what it found is what was left."""
+    told = rows(world, report, "+5h")
+    left = world.state().leases()
+    assert world.cycle("+301m").leases() == left
+    assert rows(world, report, "+5h") == told
 
 
 def test_n6_what_ended_since_the_last_cycle_has_ended_in_every_report(world: World) -> None:

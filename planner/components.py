@@ -34,7 +34,7 @@ STEPS: Final = (0.2, 0.4, 0.5)
 """How far new prices move from the best so far to the duals of the mixture, by round; the last one stays."""
 NODES: Final = 200
 """Most branch-and-bound nodes of one part at a time."""
-SMALL: Final = 64
+COMPACT: Final = 64
 """Columns up to which a part is solved without what HiGHS takes milliseconds to set up: thousands of small families."""
 CHOICE: Final[Settings] = {"mip_rel_gap": 0.001, "mip_max_nodes": 50}
 """Where the choice among proposals ends: what it leaves the last pass finds."""
@@ -152,7 +152,7 @@ class _Search:
 
     def _solve(self, model: Model, start: Sequence[float] | None = None) -> Solution:
         """The best point of a part's model."""
-        lean = LEAN if len(model.cost) <= SMALL else {}
+        lean = LEAN if len(model.cost) <= COMPACT else {}
         return solve(model, self.settings | {"mip_max_nodes": NODES} | lean, start=start)
 
     def _proposal(self, number: int, values: Floats) -> _Proposal:

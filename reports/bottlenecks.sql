@@ -2,13 +2,14 @@
 --
 -- A run's wait counts for the bound that lacks most, as its plan said (the first of its shortages): an envelope or another
 -- cap, a flavor (too few of it are free), a domain (the run may use only that), or fragmentation (as many as it asks for
--- are free, but not where they fit together). Where no shortage is stated, for its reason. gpu_hours: GPUs asked for x time.
+-- are free, but not where they fit together). Where no shortage is stated, for its reason. GPU-hours are GPUs asked for times
+-- time.
 --
--- price: what one more unit of the bound (a GPU, a GPU-hour, a credit) would be worth by the plans' relaxation, in GPUs of a
--- run just created, where a GPU of an old run counts more; admits_gpus: GPUs that would start. Both are means over the
--- priced_hours in which it had a price; price_now stands at the period's end. No price: more of it alone admits nothing. A
--- bound without hours of waiting has a price, but was never what some run lacked most. No plan can gain more than prices
--- say over the plan's relaxation; gangs need all their GPUs at once (docs/planner.md, Prices).
+-- One more of a bound (a GPU, a GPU-hour, a credit) is worth what the plans' relaxation says, in GPUs of a run just created,
+-- where a GPU of an old run counts more; GPUs that would start are beside it. In CSV, price and admits_gpus are means over the
+-- priced_hours in which there was a price, and price_now stands at the period's end. No price: more of it alone admits nothing.
+-- A bound without hours of waiting has a price, but was never what some run lacked most. No plan can gain more than prices say
+-- over its relaxation; gangs need all their GPUs at once (docs/planner.md, Prices).
 -- @check gpu_seconds = waited
 WITH stretches_of_free AS MATERIALIZED (
     SELECT flavor, began, began + seconds AS ended, free FROM room WHERE flavor IS NOT NULL AND free > 0

@@ -31,7 +31,7 @@ PANELS: Final = 6
 LETTER: Final = 7.2
 """CSS pixels that a letter of a label may be wide: readers' fonts are not the one that the server measures with."""
 OTHERS: Final = "others"
-SPECIAL: Final = {"left": "rest", "free": "rest", OTHERS: "others", "unfunded": "warn", "stopped": "others"}
+SPECIAL: Final = {"left": "rest", "free": "rest", OTHERS: "others", "nobody's": "warn", "stopped": "others"}
 """Series whose colour says what they are, wherever they stand."""
 _COLUMNS: Final = {"bars": ("x", "x2", "y", "series"), "across": ("label", "y", "series"), "lines": ("panel", "x", "y")}
 _DAY: Final = 86_400
@@ -102,9 +102,9 @@ def _fewer(rows: Sequence[Row]) -> list[Row]:
 
 
 def _colours(series: Sequence[str]) -> dict[str, str]:
-    """Series → colour, in the order in which they come, others last."""
+    """Series → colour, in the order in which they come, those of `SPECIAL` last."""
     plain = [name for name in series if name not in SPECIAL]
-    ordered = sorted(series, key=lambda name: name == OTHERS)
+    ordered = sorted(series, key=lambda name: name in SPECIAL)
     return {name: SPECIAL.get(name) or f"c{plain.index(name)}" for name in ordered}
 
 
@@ -154,8 +154,9 @@ def _bars(rows: Sequence[Row], colours: Mapping[str, str], width: int) -> Spec:
     begins = sorted({row["x"] for row in rows})
     x = _time(rows, "x2", width)
     every = -(-len(begins) // x["axis"]["tickCount"])
+    x["scale"] = {"type": "utc", "domain": [_iso(begins[0]), _iso(max(row["x2"] for row in rows))]}
     middle = (width - 50) / len(begins) / 2
-    x["axis"] |= {"values": [_iso(each) for each in begins[::every]], "labelOffset": middle, "tickOffset": middle}
+    x["axis"] |= {"values": [_iso(each) for each in begins[::every]], "tickOffset": middle}
     values: list[Row] = []
     for _, group in groupby(sorted(rows, key=lambda row: row["x"]), key=lambda row: row["x"]):
         floor = 0.0

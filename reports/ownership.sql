@@ -1,7 +1,7 @@
 -- Ownership: what every owner's runs held, and on whose money, per month (UTC).
 --
--- class says how the money came: owned (its own), shared (its family's), borrowed (a sponsor's), unfunded (nobody's).
--- GPU-hours are those of the clock: a spare counts whole here.
+-- Own money is class owned, the family's shared, a sponsor's borrowed, nobody's unfunded. GPU-hours are those of the clock: a
+-- spare counts whole here.
 -- @owner run_owner
 -- @check gpu_seconds = held by month, run_owner, owner, class
 SELECT
@@ -47,7 +47,11 @@ GROUP BY class
 ORDER BY sum(gpu_hours) DESC;
 
 -- @chart across: GPU-hours held, by the owner of the run and whose money it was
-SELECT run_owner AS label, sum(gpu_hours) AS y, class AS series
+SELECT
+    run_owner AS label,
+    sum(gpu_hours) AS y,
+    CASE class WHEN 'owned' THEN 'own' WHEN 'shared' THEN 'family''s' WHEN 'borrowed' THEN 'sponsors''' ELSE 'nobody''s' END
+        AS series
 FROM report
 GROUP BY run_owner, class
 ORDER BY sum(sum(gpu_hours)) OVER (PARTITION BY run_owner) DESC, label, list_position(['owned', 'shared', 'borrowed'], class);

@@ -3,7 +3,7 @@
 -- GPUs are those at the period's end. What is spent counts from the start of the envelope's present window, as its caps
 -- do; unfunded time costs nobody anything. The pace is that of the last seven days, or of the window or the lake if they
 -- are younger. An envelope runs out when that pace, kept up, reaches its cap of hours or of credits, if it does so before
--- its window ends. What is committed to running work is not subtracted from what is left; `budgets usage` shows it.
+-- its window ends. What is committed to running work is not subtracted from what is left; budgets usage shows it.
 -- @reads everything
 -- @check milli_gpu_seconds = window by budget, envelope
 WITH held AS (

@@ -1,7 +1,7 @@
 -- Waits: how long runs waited before they started, and what waits now.
 --
--- A run's wait is from its creation to its first Active lease; counted are runs that started in the period. waiting are
--- those that hold nothing at its end. Runs that no cycle has seen have no known creation, and no known wait.
+-- A run's wait is from its creation to its first Active lease; counted are runs that started in the period. What waits
+-- are those that hold nothing at its end. Runs that no cycle has seen have no known creation, and no known wait.
 -- @reads everything
 -- @check started = starts by owner:run_owner, flavor
 WITH firsts AS (

@@ -35,7 +35,7 @@ PHRASES: Final = (
     "within {stages.NEAR:word} times `solver.gap`",
     "more than a {LARGEST:word} of the integer columns",
     "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",
-    "each part to {components.NODES} nodes",
+    "each part to {components.NODES} nodes, one of up to {COMPACT} columns",
     "on {WORKERS} threads",
     "`planner/allot.py`, at most {allot.NODES} nodes",
     "Above {pay.PARTS} columns",

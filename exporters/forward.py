@@ -8,7 +8,7 @@ otherwise. What has been written already is no part of it: `exporters.writes` fi
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from jobtree.world.snapshot import Snapshot
 
 Name = tuple[str, str]
 """(namespace, name)."""
+GONE: Final = "it is not there any more"
 
 
 class Possible(NamedTuple):
@@ -52,21 +53,25 @@ def possible(
     _gangs_out(runs, plan, out)
     ends = {(each.namespace, each.name): why for each in plan.closures if (why := _end_out(leases, each, refused))}
     goes_on = {
-        (each.namespace, each.name)
+        (each.namespace, each.name): refused.get(name_of("Lease", each.namespace, each.name), GONE)
         for each in plan.segments
         if (each.namespace, each.name) not in leases or name_of("Lease", each.namespace, each.name) in refused
     }
+    promises = dict(_promises_out(intake, plan, out, refused))
     budgets = {budget.name for budget in intake.budgets}
     left = [LeftOut(_run(name), why) for name, why in sorted(out.items())]
-    left += [LeftOut(name_of("Lease", *name), why) for name, why in sorted(ends.items())]
-    left += [LeftOut(name_of("Lease", *name), "it is not there any more") for name in sorted(goes_on - ends.keys())]
+    left += [LeftOut(name_of("Lease", *name), why) for name, why in sorted((goes_on | ends).items())]
+    left += [LeftOut(name_of("Reservation", *name), why) for name, why in sorted(promises.items())]
+    ledgers = goes_on.keys() | ends.keys()
     kept = msgspec.structs.replace(
         plan,
         closures=[each for each in plan.closures if (each.namespace, each.name) not in ends],
-        segments=[each for each in plan.segments if (each.namespace, each.name) not in goes_on | ends.keys()],
+        segments=[each for each in plan.segments if (each.namespace, each.name) not in ledgers],
         leases=[each for each in plan.leases if _run_of(each) not in out],
         runs=[each for each in plan.runs if (each.namespace, each.name) not in out],
         budgets=[each for each in plan.budgets if not left and each.name in budgets],  # the next cycle counts anew
+        reservations=[each for each in plan.reservations if (each.namespace, each.name) not in promises],
+        promises=[each for each in plan.promises if (each.namespace, each.name) not in promises],
     )
     return Possible(kept, left)
 
@@ -148,7 +153,7 @@ def _runs_out(runs: Mapping[Name, Run], plan: Plan, uids: Mapping[Name, str] | N
     for name in sorted({(each.namespace, each.name) for each in plan.runs} | {_run_of(each) for each in plan.leases}):
         run = runs.get(name)
         if run is None:
-            yield name, "it is not there any more"
+            yield name, GONE
         elif _is_another(run, plan.at, uids):
             yield name, "it is another one, made after the plan"
 
@@ -174,6 +179,20 @@ def _starts_out(
         why = _over(runs[name], mine) or next(filter(None, map(cluster.lacks, mine)), "") or cluster.full(mine)
         if why:
             yield name, why
+
+
+def _promises_out(
+    intake: Intake, plan: Plan, out: Mapping[Name, str], refused: Mapping[str, str]
+) -> Iterator[tuple[Name, str]]:
+    """Promises that can no longer be made or told: what is left of their runs is the next cycle's to say."""
+    run_of = {(each.namespace, each.name): each.spec.run_ref.name for each in intake.reservations}
+    run_of |= {(each.namespace, each.name): each.spec.run_ref.name for each in plan.reservations}
+    told = {(each.namespace, each.name) for each in plan.promises}
+    for name in sorted(told | {(each.namespace, each.name) for each in plan.reservations}):
+        why = refused.get(name_of("Reservation", *name)) or (GONE if name not in run_of else "")
+        run = name[0], run_of.get(name, "")
+        if why or run in out:
+            yield name, why or f"{_run(run)}: {out[run]}"
 
 
 def _over(run: Run, leases: Collection[Lease]) -> str:
@@ -211,7 +230,7 @@ def _gangs_out(runs: Mapping[Name, Run], plan: Plan, out: dict[Name, str]) -> No
 def _end_out(leases: Mapping[Name, Lease], closure: Closure, refused: Mapping[str, str]) -> str:
     lease = leases.get((closure.namespace, closure.name))
     if lease is None:
-        return "it is not there any more"
+        return GONE
     if lease.status.closed and (lease.status.ended, lease.status.closure_reason) != (closure.ended, closure.reason):
         return f"it has been closed as {lease.status.closure_reason} since"
     return refused.get(name_of("Lease", closure.namespace, closure.name), "")

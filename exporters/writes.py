@@ -166,13 +166,15 @@ def _promises(intake: Intake, plan: Plan) -> Iterator[Write]:
     """New promises, those that move or end, and last those that go."""
     stored = {(each.namespace, each.name): each.status for each in intake.reservations}
     for each in plan.reservations:
-        yield Write("create", Ref("Reservation", each.namespace, each.name), plain.document(each))
+        if stored.get((each.namespace, each.name)) != each.status:  # one without its status is half made
+            yield Write("create", Ref("Reservation", each.namespace, each.name), plain.document(each))
     for update in plan.promises:
         patch = plain.status_patch(stored[update.namespace, update.name], update.status)
         if patch:
             yield Write("patch", Ref("Reservation", update.namespace, update.name), {"status": patch}, "status")
     for gone in plan.lapsed:
-        yield Write("delete", Ref("Reservation", gone.namespace, gone.name))
+        if (gone.namespace, gone.name) in stored:
+            yield Write("delete", Ref("Reservation", gone.namespace, gone.name))
 
 
 def _budgets(intake: Intake, plan: Plan) -> Iterator[Write]:

@@ -8,7 +8,7 @@ over is another.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -23,6 +23,7 @@ from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan
+from jobtree.world.rows import controller
 
 RunKey = tuple[str, str]
 OVER: Final = frozenset({"Succeeded", "Failed"})
@@ -74,20 +75,14 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
     return writes
 
 
-def is_own(pod: Pod, run: Run) -> bool:
-    """Whether a pod is the run's: its label says so, and its controller is that very object."""
-    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
-    return pod.metadata.labels.get(LABEL_RUN) == run.name and owner is not None and owner.uid == run.metadata.uid
-
-
 def _own_pods(intake: Intake) -> dict[RunKey, list[Pod]]:
     runs = {(run.namespace, run.name): run for run in intake.runs}
     found: dict[RunKey, list[Pod]] = defaultdict(list)
     for pod in intake.pods:
-        name = pod.metadata.labels.get(LABEL_RUN)
-        key = (pod.metadata.namespace or "default", name or "")
-        # One without uid only stands for pods that the server refused (`jobtree.cluster.live.refused`).
-        if name and pod.metadata.uid and (run := runs.get(key)) is not None and is_own(pod, run):
+        key = (pod.metadata.namespace or "default", pod.metadata.labels.get(LABEL_RUN, ""))
+        # One without uid only stands for pods that the server refused (`jobtree.cluster.live.refused`). Deleted is only
+        # what names the run as its controller: of one that names nobody, its label may be a hand's.
+        if pod.metadata.uid and (run := runs.get(key)) is not None and controller(pod) == run.metadata.uid:
             found[key].append(pod)
     return found
 
@@ -117,18 +112,16 @@ def _matched(wanted: list[_Place], present: list[Pod]) -> tuple[list[tuple[_Plac
 
     A pod that is over stays where its life goes on: that it succeeded is to be seen.
     """
-    left: dict[tuple[int, str], list[_Place]] = defaultdict(list)
+    left: dict[tuple[int, str, str], list[_Place]] = defaultdict(list)
     for each in wanted:
-        left[each.group, each.cycle].append(each)
+        left[each.group, each.cycle, each.node].append(each)
     kept: list[tuple[_Place, Pod]] = []
     gone: list[Pod] = []
     for pod in sorted(present, key=lambda pod: natural(pod.metadata.name)):
-        labels = pod.metadata.labels
-        choices = left.get((int(labels.get(LABEL_GROUP, "0")), labels.get(LABEL_CYCLE, "")), [])
-        place = next((each for each in choices if not each.node or each.node == _pinned(pod)), None)
-        if place is not None:
-            choices.remove(place)
-            kept.append((place, pod))
+        group, cycle = _number(pod, LABEL_GROUP, 0), pod.metadata.labels.get(LABEL_CYCLE, "")
+        places = left.get((group, cycle, _pinned(pod))) or left.get((group, cycle, ""))
+        if places:
+            kept.append((places.pop(0), pod))
         elif pod.status.phase not in OVER or wanted:
             gone.append(pod)
     return kept, [pod for pod in gone if pod.metadata.deletion_timestamp is None]
@@ -144,13 +137,17 @@ def _members(wanted: list[_Place], kept: list[tuple[_Place, Pod]]) -> list[Membe
     first: dict[int, int] = {}
     for rank, place in enumerate(wanted):
         first.setdefault(place.group, rank)
-    count = {group: sum(place.group == group for place in wanted) for group in first}
+    count = Counter(place.group for place in wanted)
     taken = {rank_of(pod) for _, pod in kept}
-    free = {g: [rank for rank in range(first[g], first[g] + count[g]) if rank not in taken] for g in first}
-    missing = list(wanted)
-    for place, _ in kept:
-        missing.remove(place)
-    return [Member(free[place.group].pop(0), place.group, place.node, place.gpus, place.cycle) for place in missing]
+    free = {g: iter([rank for rank in range(first[g], first[g] + count[g]) if rank not in taken]) for g in first}
+    there = Counter(place for place, _ in kept)
+    found = []
+    for place in wanted:
+        if there[place]:
+            there[place] -= 1
+        else:
+            found.append(Member(next(free[place.group]), place.group, place.node, place.gpus, place.cycle))
+    return found
 
 
 def _finalizer(run: Run, holds: bool, writes: PodWrites) -> None:
@@ -174,5 +171,10 @@ def _delete(pod: Pod) -> Write:
 
 def rank_of(pod: Pod) -> int:
     """A pod's rank, -1 where it says none."""
-    text = pod.metadata.labels.get(LABEL_RANK, "")
-    return int(text) if text.isascii() and text.isdigit() else -1
+    return _number(pod, LABEL_RANK, -1)
+
+
+def _number(pod: Pod, label: str, otherwise: int) -> int:
+    """What a label says; anybody may write something else into it."""
+    text = pod.metadata.labels.get(label, "")
+    return int(text) if text.isascii() and text.isdigit() else otherwise

@@ -20,16 +20,21 @@ import urllib3
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 from kubernetes.config.kube_config import list_kube_config_contexts
+from yaml import YAMLError
 
 from jobtree import __version__
 from jobtree.api import GROUP, Refusal
 
 READING: Final = urllib3.Timeout(connect=5, read=30)
 """Seconds for a connection, and between two bytes of an answer."""
+FOLLOWING: Final = urllib3.Timeout(connect=5, read=None)
+"""The same of an answer that goes on: who writes nothing for an hour is no broken connection."""
 WRITING: Final = urllib3.Timeout(connect=5, read=15)
 """The same of a write."""
 LONGEST: Final = 10
 """Seconds after which the server itself gives up a write, so that none takes effect long after it was given up here."""
+_BROKEN: Final = (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError)
+"""What reading a kubeconfig raises: the client checks its parts only as it comes to them."""
 IN_CLUSTER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -124,9 +129,10 @@ class Api:
         asked = {"timeout": f"{LONGEST}s"}
         return bytes(self._send(method, path, asked, body, kind, WRITING, fence=fence).data)
 
-    def stream(self, path: str, **query: str | int) -> Iterator[bytes]:
-        """The lines of an answer that goes on, such as a watch or a log that is followed."""
-        answer = self._send("GET", path, query, None, "", READING, preload=False)
+    def stream(self, path: str, *, follow: bool) -> Iterator[bytes]:
+        """The lines of a log; with ``follow`` it goes on, at whatever pace. Raises ApiError and Refusal."""
+        query, timeout = ({"follow": "true"}, FOLLOWING) if follow else ({}, READING)
+        answer = self._send("GET", path, query, None, "", timeout, preload=False)
         left = b""
         try:
             for piece in answer.stream():
@@ -202,8 +208,8 @@ def connect(context: str | None = None) -> Api:
     try:
         contexts, active = list_kube_config_contexts(there)  # type: ignore[no-untyped-call]
         load_kube_config(there, context, configuration)  # type: ignore[no-untyped-call]
-    except ConfigException as error:
-        raise Refusal(f"the kubeconfig cannot be used: {error}") from None
+    except _BROKEN as error:
+        raise Refusal(f"the kubeconfig {there} cannot be used: {error}") from None
     chosen = active if context is None else next(each for each in contexts if each["name"] == context)
     return Api(configuration, chosen["context"].get("namespace") or "default")
 

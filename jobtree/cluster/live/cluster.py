@@ -85,7 +85,7 @@ class LiveCluster:
         """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal."""
         where = f"{path(Ref('Pod', namespace, pod))}/log"
         try:
-            yield from self.api.stream(where, **({"follow": "true"} if follow else {}))
+            yield from self.api.stream(where, follow=follow)
         except ApiError as error:
             raise refusal_of(error, f"the log of pod {namespace}/{pod} cannot be read") from None
 

@@ -43,6 +43,7 @@ class Lock:
     def take(self) -> None:
         """Waits for the lock, and renews it from then on. Raises Refusal naming who holds it."""
         end = time.monotonic() + self._wait
+        self._stop.clear()  # set since it was given back: waiting would be none
         while (other := self._try()) is not None:
             if time.monotonic() >= end:
                 raise Refusal(
@@ -50,7 +51,6 @@ class Lock:
                 )
             self._stop.wait(min(1.0, self._seconds / 10))
         self._api.fence = self.fence
-        self._stop.clear()
         self._thread = threading.Thread(target=self._renew, daemon=True)
         self._thread.start()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +49,8 @@ class Options:
     def reach(self) -> str:
         """The options that name the cluster, for a command that is to be typed: empty, or with a blank after them."""
         if self.state is not None:
-            return f"--state {self.state} "
-        return "" if self.context is None else f"--context {self.context} "
+            return f"--state {shlex.quote(str(self.state))} "
+        return "" if self.context is None else f"--context {shlex.quote(self.context)} "
 
     def cluster(self, *, create: bool = False, at: int | None = None, planning: bool = False) -> Cluster:
         """The file that ``--state`` names, else the live cluster that kubectl would use, at ``at`` (default: `time`).

@@ -9,29 +9,27 @@ from jobtree.cli import fate, lookup
 from jobtree.cli.remedies import Answer, Shown
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jobtree.api import Run
     from jobtree.world.intake import Intake
     from jobtree.world.plan import Plan
 
 
-def of(run: Run, intake: Intake, plan: Plan, state: Path | None) -> Answer | None:
+def of(run: Run, intake: Intake, plan: Plan, reach: str) -> Answer | None:
     """What would have a suspended run, or one that follows others, weighed; None for any other run.
 
-    ``plan``: made from ``intake``; ``state``: the state file on which commands are to be typed.
+    ``plan``: made from ``intake``; ``reach``: options that name the cluster, for commands that are to be typed.
     """
     if lookup.phase(fate.after(run, plan)) not in {"Pending", "Waiting"}:
         return None
-    shown = _resumed(run, state) if run.spec.state == "Suspended" else _completed(run, intake, plan)
+    shown = _resumed(run, reach) if run.spec.state == "Suspended" else _completed(run, intake, plan)
     return Answer(remedies=shown, planned=False) if shown else None
 
 
-def _resumed(run: Run, state: Path | None) -> list[Shown]:
+def _resumed(run: Run, reach: str) -> list[Shown]:
     from planner.remedies import Who
     from planner.remedies.record import Command
 
-    how = Command(f"resume {run.name}", run.namespace).typed(None if state is None else str(state))
+    how = Command(f"resume {run.name}", run.namespace).typed(reach)
     return [Shown(kind="resume", who=Who.OWNER.words, words="its owner resumes it", how=how)]
 
 

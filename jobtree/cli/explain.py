@@ -77,7 +77,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     with progress.shown() as on_phase:
         plan = dry_run(intake, options.time, start_planner(), on_phase=on_phase)
         on_phase("remedies")
-        answer = awaited.of(run, intake, plan, options.state) or remedies.of(run, intake, plan, options)
+        answer = awaited.of(run, intake, plan, options.reach) or remedies.of(run, intake, plan, options)
     found = fate.of(run, intake, plan)
     leases = in_order(lease for lease in intake.leases if lease.run_key == (run.namespace, run.name))
     if options.output in {"json", "yaml"}:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -105,34 +104,34 @@ def of(run: Run, intake: Intake, plan: Plan, options: Options) -> Answer | None:
     from planner.remedies import remedies
 
     found = remedies(take(intake), plan, (run.namespace, run.name))
-    return _answer(found, run, options.state) if found.weighed else None
+    return _answer(found, run, options.reach) if found.weighed else None
 
 
-def _answer(found: Remedies, run: Run, state: Path | None) -> Answer:
-    shown = [_shown(each, [_asked(change, run) for change in each.changes], state) for each in found.found]
+def _answer(found: Remedies, run: Run, reach: str) -> Answer:
+    shown = [_shown(each, [_asked(change, run) for change in each.changes], reach) for each in found.found]
     holders = [Holder(f"{each.run[0]}/{each.run[1]}", each.owner, each.gpus) for each in found.holders]
     return Answer(remedies=shown, taken=found.taken, confirmed_now=found.now, holders=holders)
 
 
-def _shown(remedy: Remedy, changes: Sequence[Change], state: Path | None) -> Shown:
+def _shown(remedy: Remedy, changes: Sequence[Change], reach: str) -> Shown:
     return Shown(
         kind=remedy.kind,
         who=remedy.who.words,
         words=remedy.words,
         gpus=remedy.gpus,
-        how=_how(remedy, changes, state),
+        how=_how(remedy, changes, reach),
         nodes=dict(remedy.nodes),
         changes=[Field(change.subject, change.field, change.value) for change in changes],
         at=None if remedy.at is None else Time(remedy.at),
     )
 
 
-def _how(remedy: Remedy, changes: Sequence[Change], state: Path | None) -> str:
+def _how(remedy: Remedy, changes: Sequence[Change], reach: str) -> str:
     """The commands on this cluster, or the fields and the places."""
     from planner.remedies import typed, written
 
     if remedy.commands:
-        return typed(remedy.commands, None if state is None else str(state))
+        return typed(remedy.commands, reach)
     return "; ".join(part for part in (written(changes), _places(remedy.nodes)) if part)
 
 

@@ -250,4 +250,4 @@ def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:
     if options.state is None:  # a live cluster's next cycle comes by itself
         return
     at = "" if options.at is None else f" --at {Time(options.at)}"
-    show.say("", f"Run it: jobtree --state {options.state} cycle{at}")
+    show.say("", f"Run it: jobtree {options.reach}cycle{at}")

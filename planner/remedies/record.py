@@ -72,11 +72,11 @@ class Command:
     words: str
     namespace: str = ""
 
-    def typed(self, state: str | None = None) -> str:
-        """The whole line; ``state``: the state file that it works on."""
+    def typed(self, reach: str = "") -> str:
+        """The whole line; ``reach``: options that name the cluster, with a blank after them."""
         if not self.namespace:
             return f"kubectl {self.words}"
-        return f"kubectl runs {f'--state {state} ' if state else ''}-n {self.namespace} {self.words}"
+        return f"kubectl runs {reach}-n {self.namespace} {self.words}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +114,9 @@ def label_of(field: str, key: str) -> str:
     return f'{field}["{key}"]'
 
 
-def typed(commands: Iterable[Command], state: str | None = None) -> str:
-    """Commands as one line for a shell."""
-    return " && ".join(command.typed(state) for command in commands)
+def typed(commands: Iterable[Command], reach: str = "") -> str:
+    """Commands as one line for a shell; ``reach``: as in `Command.typed`."""
+    return " && ".join(command.typed(reach) for command in commands)
 
 
 def written(changes: Iterable[Change]) -> str:

@@ -57,9 +57,7 @@ class ReservationsPolicy(Strict, frozen=True, kw_only=True):
     )
     bucket: Annotated[Duration, Meta(description="Grid of estimated times."), LATER] = Duration(5 * MINUTE)
     horizon: Annotated[Duration, Meta(description="No date beyond it is promised or estimated.")] = Duration(14 * DAY)
-    max_held: Annotated[
-        int, Meta(ge=0, le=100_000, description="Most Reservation objects; oldest demand first."), LATER
-    ] = 200
+    max_held: Annotated[int, Meta(ge=0, le=100_000, description="Most Reservation objects; oldest demand first.")] = 200
     on_budget_shortfall: Annotated[
         Literal["wait", "startUnfunded"],
         Meta(description="What a due promise does where there is room but no money."),

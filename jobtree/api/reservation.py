@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import LATER, UNSET, Fraction, Labels, Strict, Tolerant, shown
+from jobtree.api.base import Fraction, Labels, Strict, Tolerant, shown
 from jobtree.api.meta import EnvelopeRef, Object, RunRef
 from jobtree.api.scalars import Time
 
@@ -93,6 +93,6 @@ class Reservation(Object, frozen=True, kw_only=True):
 
     NAMESPACED: ClassVar[bool] = True
 
-    spec: Annotated[ReservationSpec, LATER]
+    spec: ReservationSpec
     kind: Literal["Reservation"] = "Reservation"
-    status: Annotated[ReservationStatus, UNSET] = ReservationStatus()
+    status: ReservationStatus = ReservationStatus()

@@ -108,9 +108,7 @@ class Runtime(Strict, frozen=True, kw_only=True):
     """How long the run takes and what happens when it is interrupted."""
 
     checkpoint: Annotated[Duration | None, Meta(description="How often the run saves its state.")] = None
-    expected: Annotated[
-        Duration | None, Meta(description="How long it will probably run; for forecasts only."), LATER
-    ] = None
+    expected: Annotated[Duration | None, Meta(description="How long it will probably run; for forecasts only.")] = None
     time_limit: Annotated[Duration | None, Meta(description="It is ended (`TimeLimit`) when it ran this long.")] = None
     requeue: Annotated[
         bool | None,
@@ -341,9 +339,9 @@ class RunStatus(Tolerant, frozen=True, kw_only=True):
         None
     )
     projected_credits: Annotated[int | float | None, Meta(description="Credits charged up to the time limit.")] = None
-    reservation: Annotated[str, Meta(description="Name of its Reservation, if one is held."), UNSET] = ""
-    earliest_start: Annotated[Time | None, Meta(description="The promised start."), UNSET] = None
-    eta: Annotated[Eta | None, Meta(description="The estimated start."), UNSET] = None
+    reservation: Annotated[str, Meta(description="Name of its Reservation, if one is held.")] = ""
+    earliest_start: Annotated[Time | None, Meta(description="The promised start.")] = None
+    eta: Annotated[Eta | None, Meta(description="The estimated start.")] = None
     deficit_gpus: Annotated[
         int | None,
         Meta(description="GPUs to be freed for its cheapest feasible placement."),

@@ -22,7 +22,6 @@ NOTES = tuple(str((mark.extra or {})["later"]) for mark in (LATER, UNSET))
 #: A value of each marked field of a spec that is not its default.
 GIVEN: dict[str, dict[str, Any]] = {
     "Run": {
-        "spec.runtime.expected": {"runtime": {"expected": "1h"}},
         "spec.malleable.maxTotalGPUs": {"malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 12, "stepGPUs": 4}},
         "spec.malleable.desiredTotalGPUs": {
             "malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4, "desiredTotalGPUs": 4}
@@ -38,14 +37,12 @@ GIVEN: dict[str, dict[str, Any]] = {
         "spec.reservations.notice": {"reservations": {"notice": "5m"}},
         "spec.reservations.patience": {"reservations": {"patience": "1h"}},
         "spec.reservations.bucket": {"reservations": {"bucket": "1m"}},
-        "spec.reservations.maxHeld": {"reservations": {"maxHeld": 3}},
         "spec.reservations.onBudgetShortfall": {"reservations": {"onBudgetShortfall": "startUnfunded"}},
         "spec.lottery": {"lottery": {"term": "1h"}},
         "spec.cuts": {"cuts": {"maxGPUsPerCycle": 8}},
         "spec.elasticity": {"elasticity": {"maxGrowStepsPerCycle": 2}},
         "spec.opportunistic": {"opportunistic": {"notice": "1m"}},
     },
-    "Reservation": {"spec": {}},
 }
 PLAIN = {
     "Run": doc.run("r", 8),

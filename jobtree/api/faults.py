@@ -43,8 +43,14 @@ def faults(kind: str, written: Mapping[str, Any]) -> list[Refusal]:
 def _broken_rules(item: KindObject | Node | Pod, mended: list[tuple[words.PathPart, ...]]) -> list[Refusal]:
     if isinstance(item, Node | Pod):
         return []
-    names = {str(part) for path in mended for part in path[-1:]}
+    names = {_last(path) for path in mended if path}
     return [each for each in problems(item) if not any(name in each.problem for name in names)]
+
+
+def _last(path: tuple[words.PathPart, ...]) -> str:
+    """The end of a path as sentences have it: a field's name, of an entry with its number."""
+    *above, last = path
+    return f"{above[-1]}[{last}]" if above and isinstance(last, int) else str(last)
 
 
 def _mend(kind: str, value: Any, path: tuple[words.PathPart, ...]) -> bool:

@@ -44,11 +44,6 @@ WORKERS: Final = 4
 """Threads that solve parts side by side. No answer depends on them."""
 
 
-def is_parted(master: Master) -> bool:
-    """Has it parts?"""
-    return split(master.model, _idle(master)) is not None
-
-
 def solve_components(master: Master, settings: Settings) -> Solution | None:
     """Maximise the master's objective; None where it has no parts. The bound is valid for the whole model."""
     model = master.model

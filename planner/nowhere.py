@@ -127,23 +127,25 @@ def _no_nodes(state: State, run: RunRow) -> str:
 
 
 def _no_paid_nodes(state: State, candidate: Candidate) -> str:
-    payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
-    who = ", ".join(f"{e.label} ({_asked(e.selector)})" for e in payers[:3])
-    return f"No node that it may use is matched by an envelope that pays for it: {who}"
+    return f"No node that it may use is matched by an envelope that pays for it: {_payers(state, candidate)}"
 
 
 def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Space) -> str:
     """Of a run that would fit, but not where its payers pay."""
     run = candidate.run
-    payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
-    who = ", ".join(f"{e.label} ({_asked(e.selector)})" for e in payers[:SAID])
     where = ", ".join(state.fleet.domain_name(d) for d in everywhere.domains[:SAID])
     biggest = max(shape.size for shape in run.lowered().pieces())
     lacking = f"{counted(paid.missing, 'GPU')} short"
     if biggest > paid.largest:
         lacking = f"a group of {biggest} GPUs can never fit, the largest domain has {paid.largest}"
-    more = f" and {len(payers) - SAID} more" if len(payers) > SAID else ""
-    return f"{asks(run)}: {lacking} where its envelopes pay, {who}{more}; it would fit in {where}."
+    return f"{asks(run)}: {lacking} where its envelopes pay, {_payers(state, candidate)}; it would fit in {where}."
+
+
+def _payers(state: State, candidate: Candidate) -> str:
+    """Envelopes that may pay, with the nodes that they pay for, nearest first."""
+    payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
+    who = ", ".join(f"{each.label} ({_asked(each.selector)})" for each in payers[:SAID])
+    return f"{who} and {len(payers) - SAID} more" if len(payers) > SAID else who
 
 
 def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:

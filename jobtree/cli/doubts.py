@@ -31,12 +31,17 @@ def doubts(intake: Intake, items: Sequence[KindObject], at: int) -> list[str]:
     runs |= {(item.namespace, item.name) for item in items if isinstance(item, Run)}
     owners = {str(budget.spec.owner) for budget in (*intake.budgets, *items) if isinstance(budget, Budget)}
     found = []
+    strange: dict[str, list[str]] = {}
     for item in items:
         if isinstance(item, Run):
             flavor = item.spec.resources.gpu_type
             pod = needs.of_template(item, policy.resource_names)
             asked = {**(pod.node_selector if pod else {}), **item.spec.locality.selector}
-            said = [*_upstreams(item, runs), *_owner(item, owners), *_nowhere(asked, flavor, fleet, label)]
+            owner = str(item.spec.owner)
+            if owner not in strange:
+                strange[owner] = list(_owner(owner, owners))
+            of_owner = [] if item.spec.funding.opportunistic else strange[owner]
+            said = [*_upstreams(item, runs), *of_owner, *_nowhere(asked, flavor, fleet, label)]
         elif isinstance(item, Budget):
             said = [*_windows(item, at), *_selectors(item, fleet, label)]
         else:
@@ -46,8 +51,10 @@ def doubts(intake: Intake, items: Sequence[KindObject], at: int) -> list[str]:
 
 
 def _upstreams(run: Run, runs: Collection[tuple[str, str]]) -> Iterator[str]:
-    there = sorted(name for namespace, name in runs if namespace == run.namespace and name != run.name)
-    for name in run.spec.follow.after if run.spec.follow else ():
+    if run.spec.follow is None:
+        return
+    there = {name for namespace, name in runs if namespace == run.namespace and name != run.name}
+    for name in run.spec.follow.after:
         if name not in there:
             yield (
                 f"spec.follow.after names {name}, and there is no such run in namespace {run.namespace}: "
@@ -55,10 +62,9 @@ def _upstreams(run: Run, runs: Collection[tuple[str, str]]) -> Iterator[str]:
             )
 
 
-def _owner(run: Run, owners: Collection[str]) -> Iterator[str]:
+def _owner(owner: str, owners: Collection[str]) -> Iterator[str]:
     """An owner without a Budget: what its ancestors' pay for may be meant, unless the name is nearly another's."""
-    owner = str(run.spec.owner)
-    if owner in owners or run.spec.funding.opportunistic:
+    if owner in owners:
         return
     above = [each for each in OwnerPath(owner).ancestors() if each in owners]
     near = _near(owner, owners, LIKE if above else 0.5)
@@ -72,8 +78,10 @@ def _nowhere(
 ) -> Iterator[str]:
     """A selector that no node of the flavor matches, where there are nodes of that flavor."""
     asked = {key: value for key, value in selector.items() if value != ANY}
+    if not asked:
+        return
     there = [labels for labels in fleet if flavor is None or labels.get(label) == flavor]
-    if not asked or not there or any(asked.items() <= labels.items() for labels in there):
+    if not there or any(asked.items() <= labels.items() for labels in there):
         return
     said = ", ".join(f"{key}={value}" for key, value in sorted(asked.items()))
     yield f"{field or 'its selector'} {said} matches no node{f' of flavor {flavor}' if flavor else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -41,31 +42,41 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Run
 
     cluster = options.cluster(create=True)
-    found = manifests.read(
-        given.filenames,
-        manifests.Place(options.namespace, cluster.namespace),
-        follow=given.follow,
-        nodes=options.state is not None,  # a live cluster's come from its kubelets
-    )
+    nodes_too = options.state is not None  # a live cluster's come from its kubelets
+    place = manifests.Place(options.namespace, cluster.namespace)
+    found = manifests.read(given.filenames, place, follow=given.follow, nodes=nodes_too)
     if not found:
-        raise Refusal(
-            f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join((*manifests.KINDS, 'Node'))}"
-        )
-    items = [each.item for each in found if not isinstance(each.item, Node)]
+        kinds = (*manifests.KINDS, "Node") if nodes_too else manifests.KINDS
+        raise Refusal(f"{', '.join(given.filenames)} has no object in it; allowed are {', '.join(kinds)}")
     structured = options.output in {"json", "yaml"}
     if not structured:
         start_planner()
+    words = _written(options, cluster, found)
+    if structured:
+        from exporters.plain import document
+
+        after = _objects(cluster.read())
+        shown = [
+            each.value if isinstance(each.item, Node) else document(after.get(each.subject, each.item))
+            for each in found
+        ]
+        show.data(show.listing(shown), options.output)
+        return 0
+    said = list(zip(found, words, strict=True))
+    show.say(*nodes.said([(each.item.metadata.name, word) for each, word in said if isinstance(each.item, Node)]))
+    show.say(*(f"{each.subject} {word}" for each, word in said if not isinstance(each.item, Node)))
+    _next_cycle(options, [each.item for each in found if isinstance(each.item, Run)])
+    return 0
+
+
+def _written(options: Options, cluster: Cluster, found: Sequence[Manifest]) -> list[str]:
+    """Writes all of it, warns of what is odd in it, and returns kubectl's word for each. Raises Refusal for all."""
+    items = [each.item for each in found if not isinstance(each.item, Node)]
     with cluster.hold():
         intake, broken = _read(cluster, found)
         fleet = nodes.joined(intake, found)
-        show.warn(
-            [
-                *check(intake, found),
-                *nodes.check(fleet, found),
-                *_strange_flavors(fleet, items),
-                *doubts(fleet, items, options.time),
-            ]
-        )
+        show.warn([*check(intake, found), *nodes.check(fleet, found), *_strange_flavors(fleet, items)])
+        show.warn(doubts(fleet, items, options.time))
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
         there = {node.metadata.name: node for node in intake.nodes}
@@ -78,25 +89,7 @@ def _submit(options: Options, given: argparse.Namespace) -> int:
             for each in found
         ]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
-    if structured:
-        from exporters.plain import document
-
-        after = _objects(cluster.read())
-        show.data(
-            show.listing(
-                [
-                    each.value if isinstance(each.item, Node) else document(after.get(each.subject, each.item))
-                    for each in found
-                ]
-            ),
-            options.output,
-        )
-        return 0
-    words = [(each, word) for each, (word, _) in zip(found, outcomes, strict=True)]
-    show.say(*nodes.said([(each.item.metadata.name, word) for each, word in words if isinstance(each.item, Node)]))
-    show.say(*(f"{each.subject} {word}" for each, word in words if not isinstance(each.item, Node)))
-    _next_cycle(options, [item for item in items if isinstance(item, Run)])
-    return 0
+    return [word for word, _ in outcomes]
 
 
 def _read(cluster: Cluster, items: Sequence[Manifest]) -> tuple[Intake, set[str]]:
@@ -126,14 +119,15 @@ def check(intake: Intake, found: Sequence[Manifest]) -> list[str]:
     from jobtree.api.rules import check_object, check_set
 
     subjects = [each.subject for each in found]
-    twice = next((subject for subject in subjects if subjects.count(subject) > 1), None)
+    twice = next((subject for subject, number in Counter(subjects).items() if number > 1), None)
     if twice is not None:
         raise Refusal(f"{twice} is submitted twice; remove one of the two")
     items = [each.item for each in found if not isinstance(each.item, Node)]
     warnings = [warning for item in items for warning in (*check_object(item), *without_effect(item))]
     together: list[KindObject] = [item for item in items if isinstance(item, Budget | Run)]
-    together += [budget for budget in intake.budgets if budget.subject not in subjects]
-    together += [run for run in intake.runs if run.subject not in subjects]
+    submitted = frozenset(subjects)
+    together += [budget for budget in intake.budgets if budget.subject not in submitted]
+    together += [run for run in intake.runs if run.subject not in submitted]
     check_set(together)
     return warnings
 

@@ -30,7 +30,7 @@ from tests.support.commands import jobtree
 from tests.support.times import T0, moment, unix
 from tests.support.worlds import World
 
-AT, NEXT = unix(T0), unix("+1m")
+AT = unix(T0)
 BEGUN = f"the cycle of {T0} was begun and not ended; it is completed now, as it was planned: "
 
 

@@ -126,15 +126,6 @@ class Processes:
         self.start_apiserver()
         self.until(self.is_ready, "kube-apiserver")
 
-    @contextmanager
-    def paused(self, name: str) -> Iterator[None]:
-        """One process does nothing meanwhile, as on a machine that hangs."""
-        self.running[name].send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self.running[name].send_signal(signal.SIGCONT)
-
     def audit(self) -> list[dict[str, Any]]:
         """Every call of an account of the namespace jobtree-system so far, as the apiserver's audit log has it."""
         log = self.folder / "audit.log"

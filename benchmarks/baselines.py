@@ -114,9 +114,8 @@ def density(problem: Problem, room: Room) -> list[int]:
 
 def _payable(problem: Problem, purses: Purses, kind: RunType) -> float:
     """GPUs that the payers of a type could hold, each alone."""
-    pays_on = problem.book.money.pays_on
     lanes = (
-        [problem.book.touches(problem.lane(source, site)) for site in sorted(pays_on[source.envelope] & kind.sites)]
+        [problem.book.touches(problem.lane(source, site)) for site in sorted(problem.pays_on(source) & kind.sites)]
         for source in kind.sources
     )
     return float(sum(max((purses.most(touches, 1000) for touches in mine), default=0) for mine in lanes))

@@ -200,7 +200,7 @@ def _standing(gpus: int) -> dict[str, Rows]:
         "budgets": [{"name": name, "owner": owner} for name, owner in zip(names, OWNERS, strict=True)],
         "envelopes": [{"budget": name, **envelope} for name in names],
     }
-    keyed: dict[str, Rows] = {"aggregates": {}, "quarantine": {}, "foreign": {}}
+    keyed: dict[str, Rows] = {"aggregates": {}, "use_caps": {}, "quarantine": {}, "foreign": {}}
     for name, found in rows.items():
         empty = dict.fromkeys(FOLDS[name].names[:-2])
         keyed[name] = {tuple(str(row[column]) for column in STANDING[name]): {**empty, **row} for row in found}

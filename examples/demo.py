@@ -130,6 +130,7 @@ WORDS_OF_BOUNDS = {
     "concurrency": "the quota of",
     "subtree": "what stands above the teams,",
     "aggregate": "the joint cap",
+    "use": "what may be used by all of",
     "capacity": "room on",
 }
 

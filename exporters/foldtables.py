@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from jobtree.world import schema
 
-FOLD_VERSION: Final = 2
+FOLD_VERSION: Final = 3
 """Raised whenever a column changes its name, type or meaning."""
 
 _SPAN: Final = [("since", pa.int64()), ("until", pa.int64())]
@@ -59,6 +59,7 @@ NODES: Final = pa.schema([*_plain(schema.NODES.field(name) for name in _NODE), *
 BUDGETS: Final = pa.schema([*_plain(schema.BUDGETS), *_SPAN])
 ENVELOPES: Final = pa.schema([*_plain(schema.ENVELOPES), *_SPAN])
 AGGREGATES: Final = pa.schema([*_plain(schema.AGGREGATES), *_SPAN])
+USE_CAPS: Final = pa.schema([*_plain(schema.USE_CAPS), *_SPAN])
 QUARANTINE: Final = pa.schema([*_plain(schema.QUARANTINE), *_SPAN])
 
 FOREIGN: Final = pa.schema([("node", pa.string()), ("gpus", pa.int64()), *_SPAN])
@@ -111,6 +112,7 @@ FOLDS: Final[dict[str, pa.Schema]] = {
     "budgets": BUDGETS,
     "envelopes": ENVELOPES,
     "aggregates": AGGREGATES,
+    "use_caps": USE_CAPS,
     "quarantine": QUARANTINE,
     "foreign": FOREIGN,
     "waits": WAITS,
@@ -122,6 +124,7 @@ STANDING: Final[dict[str, tuple[str, ...]]] = {
     "budgets": ("name",),
     "envelopes": ("budget", "name"),
     "aggregates": ("budget", "name"),
+    "use_caps": ("budget", "name"),
     "quarantine": ("kind", "namespace", "name"),
 }
 """Tables of the snapshot whose rows are kept with the time that they stood, by their key."""

@@ -213,7 +213,8 @@ def _pruned(intake: Intake, plan: Plan) -> Iterator[Write]:
     names = [(each.namespace, each.name) for each in plan.pruned]
     fresh = {name: int(leases[name].status.ended or 0) for name in names if name in leases and name not in counted}
     if fresh:
-        starts = [start for each in intake.budgets for envelope in each.spec.envelopes if (start := envelope.start)]
+        starts = [start for each in intake.budgets for bound in each.spec.envelopes if (start := bound.start)]
+        starts += [start for each in intake.budgets for use in each.spec.use_caps if (start := use.start)]
         number, accounts = balances.grown(parts, plan.settled, [int(start) for start in starts])
         still = {name: int(leases[name].status.ended or 0) for name, at in counted.items() if at == number}
         record = balances.record(Part(accounts=accounts, counted=still | fresh))
@@ -237,7 +238,8 @@ def usage_is_due(before: BudgetStatus, after: BudgetStatus, at: int) -> bool:
     """Whether a Budget's usage is to be rewritten at Unix second ``at``: at once when more than the clock moved it."""
     if _timeless(before) != _timeless(after):
         return True
-    moved = (before.envelopes, before.aggregate_caps) != (after.envelopes, after.aggregate_caps)
+    was, now = ((each.envelopes, each.aggregate_caps, each.use_caps) for each in (before, after))
+    moved = was != now
     return moved and (before.updated is None or at - before.updated >= USAGE_PERIOD)
 
 
@@ -247,6 +249,7 @@ def _timeless(status: BudgetStatus) -> BudgetStatus:
         updated=None,
         envelopes=tuple(_still(usage) for usage in status.envelopes),
         aggregate_caps=tuple(_still(usage) for usage in status.aggregate_caps),
+        use_caps=tuple(_still(usage) for usage in status.use_caps),
     )
 
 

@@ -303,7 +303,7 @@ def _fleet(
             own = key if key in promised.all else None
             asking[run.flavor, run.selector, run.tolerations, run.time_limit if limits else None, own] = run
     accesses = sorted({run.access(policy.maintenance, at) for run in asking.values()}, key=repr)
-    wanted = [*selectors(tables["envelopes"]), *selectors(tables["seen_envelopes"])]
+    wanted = selectors(*(tables[name] for bound in ("envelopes", "use_caps") for name in (bound, f"seen_{bound}")))
     return Fleet.read(tables["nodes"], wanted, accesses)
 
 

@@ -90,7 +90,7 @@ def _regions(problem: Problem, sites: Sites) -> list[int]:
 
 
 def _lane(problem: Problem, source: Source, region: int, number: dict[Touches, int]) -> int:
-    if region not in problem.book.money.pays_on[source.envelope]:
+    if region not in problem.pays_on(source):
         return -1
     return number.setdefault(problem.book.touches(problem.lane(source, region)), len(number))
 

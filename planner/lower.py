@@ -6,12 +6,13 @@ from typing import Final, NamedTuple
 
 from planner.payer_lists import PayerList, PayerLists
 from policies import lending
-from policies.caps import CapBook, Lane
+from policies.caps import Cap, CapBook, Lane
 from policies.claims import RunKey
 from policies.classes import Funded
 from policies.fleet import Access, Fleet
 from policies.ledger import Spent
 from policies.leeway import Leeway
+from policies.money import bits
 from policies.payers import Source
 from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
@@ -19,6 +20,7 @@ from policies.recall import Ask, Recall
 from policies.runs import RunRow
 from policies.shapes import PodLoad
 from policies.trees import Ties
+from policies.uses import Watch
 
 EXACT: Final = 100
 """Most runs that wait where few do."""
@@ -87,15 +89,26 @@ class _Lowering:
 
         ``borrows``: is there a limit on loans; ``most``: GPUs that one run could take.
         """
-        caps = [self.book.caps[cap] for cap in self.book.of_envelope(source.envelope) if cap not in self.leeway.idle]
+        there = self.book.of_envelope(source.envelope, source.watch.on)
+        caps = [self.book.caps[cap] for cap in there if cap not in self.leeway.idle]
         limit = source.limit if any(cap.ahead for cap in caps) else None
         lent = source.loan and (borrows or any(cap.rule == lending.RULE for cap in caps))
         own = source.run_gpus if source.run_gpus is not None and source.run_gpus < most else None
-        lanes = (Lane(source.envelope, source.loan, region, limit) for region in self.leeway.free)
-        pays_on = self.book.money.pays_on[source.envelope]
+        watch = self._watched(source.watch, caps, most)
+        lanes = (Lane(source.envelope, source.loan, region, limit, watch.on) for region in self.leeway.free)
+        pays_on = self.book.money.paid_on(source.envelope, watch.shut)
         pays = any(self._is_open(lane, source.level) for lane in lanes if lane.site in pays_on)
         level = self.recall.level(self.book, source.envelope, source.level, self.leeway.idle)
-        return Source(source.envelope, lent, limit, own, level) if pays else None
+        return Source(source.envelope, lent, limit, own, level, watch) if pays else None
+
+    def _watched(self, watch: Watch, caps: list[Cap], most: int) -> Watch:
+        """Without the use caps that cannot bind. ``caps``: those that could; ``most``: as `_single` has it."""
+        if not watch.on:
+            return watch
+        on = sum({cap.pool.user for cap in caps}) & watch.on
+        uses = self.book.money.uses
+        each = sum(1 << i for i in bits(watch.each) if (uses[i].per_run_gpus or 0) < most)
+        return Watch(on, watch.shut, each)
 
     def _is_open(self, lane: Lane, level: int) -> bool:
         """Is there money for a GPU, or a spare, of a start that stands there?"""

@@ -7,8 +7,10 @@ from typing import Final, NamedTuple, Protocol
 from jobtree.api.counted import counted
 from jobtree.world.plan import Short
 from planner.purses import Demand
-from policies.caps import Cap
+from policies.caps import POOL_WORDS, Cap
+from policies.money import Use
 from policies.problem import Candidate
+from policies.uses import RULE
 
 BORROW_PRICE: Final = 0.998
 RUN_PRICE: Final = 0.9985
@@ -76,3 +78,11 @@ def over_run_limit(gpus: int, label: str, limit: int) -> Missing:
     return Missing(
         Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), f"{counted(gpus, 'GPU')} short {words}"
     )
+
+
+def over_use_limit(use: Use, milli: int) -> Missing:
+    """A use cap's ``perRun.maxGPUs`` binds, by so many milli-GPUs."""
+    gpus, limit = -(-milli // 1000), counted(use.per_run_gpus or 0, "GPU")
+    words = f"at {POOL_WORDS[RULE].format(use.label)}, which gives one run {limit} (perRun.maxGPUs)"
+    short = Short(rule="use-perRun", subject=use.label, amount=gpus, unit="GPU")
+    return Missing(short, f"{counted(gpus, 'GPU')} short {words}")

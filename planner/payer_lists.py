@@ -5,7 +5,9 @@ from operator import attrgetter
 
 from policies.caps import CapBook
 from policies.payers import Payer, Payers, Refused, Source
+from policies.payments import limits_runs
 from policies.runs import RunRow
+from policies.uses import times_runs
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,21 @@ class PayerLists:
             near = tuple(found)
             sources = tuple(sorted((payer.source for payer in near), key=attrgetter("envelope")))
             lends = any(source.loan for source in sources)
-            limited = any(source.run_gpus is not None for source in sources)
-            sites = frozenset[int]().union(*(self.book.money.pays_on[source.envelope] for source in sources))
+            limited = limits_runs(sources, None)
+            money = self.book.money
+            sites = frozenset[int]().union(*(money.paid_on(s.envelope, s.watch.shut) for s in sources))
             self._lists[asked] = PayerList(near, refused, sources, lends, limited, sites, len(self._lists))
         return self._lists[asked]
 
     def _weighed_limit(self, run: RunRow) -> int | None:
-        """The run's limit as far as any envelope of its flavor can tell limits apart."""
+        """The run's limit as far as any envelope or use cap of its flavor can tell limits apart."""
         if run.flavor not in self._strict:
             money = self.book.money
-            self._strict[run.flavor] = money.policy.funding.past_window == "refuse" or any(
+            timed = times_runs(money, run.flavor) or any(
                 money.envelopes[e].per_run_time is not None or money.envelopes[e].per_run_default_time is not None
                 for e in money.by_flavor.get(run.flavor, ())
             )
+            self._strict[run.flavor] = timed or money.policy.funding.past_window == "refuse"
         return run.limit if self._strict[run.flavor] else self._ahead(run.limit)
 
     def _ahead(self, limit: int | None) -> int:
@@ -72,6 +76,8 @@ class PayerLists:
     def _asked(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
         """Who may pay, who may not, and the places of payers whose limit a cap on time weighs: only they have one."""
         found, refused = self._payers.of(run, run.limit if self._strict[run.flavor] else None)
-        timed = [i for i, payer in enumerate(found) if self.book.time_caps(payer.envelope)]
+        user = self.book.money.user_of(run.owner)
+        looked = (self.book.of_envelope(payer.envelope, user) for payer in found)
+        timed = [i for i, mine in enumerate(looked) if any(self.book.caps[cap].ahead for cap in mine)]
         weighed = set(timed)
         return [payer if i in weighed else payer.within(None) for i, payer in enumerate(found)], refused, timed

@@ -11,6 +11,7 @@ from planner.place import Start
 from planner.ways import Ways
 from policies.claims import RunKey
 from policies.leeway import Touches
+from policies.money import bits
 from policies.payers import Payer
 from policies.problem import Candidate, Problem, RunType
 from policies.recall import FARTHEST, LEVELS
@@ -190,6 +191,7 @@ class Bill:
         self._taken: list[tuple[int, int, int]] = []
         self._borrowed = 0
         self._of_envelope: dict[int, int] = {}
+        self._of_use: dict[int, int] = {}
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
@@ -200,12 +202,12 @@ class Bill:
         return gpus == 0
 
     def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:
-        active, _ = purpose
+        active, region = purpose
         milli = self.purses.problem.milli(active)
         most = self.purses.most(touches, milli, payer.level if self._recalls else FARTHEST, wanted) if milli else wanted
         if not most:
             return 0
-        here = min(most, self._own_limits(payer, active, milli))
+        here = min(most, self._own_limits(payer, active, milli), *self._use_limits(payer, region, milli))
         if here <= 0:
             return 0
         for cap, weight in touches:
@@ -213,6 +215,8 @@ class Bill:
             self._taken.append((cap, weight * milli * here, payer.level))
         self._borrowed += here if payer.loan and active else 0
         self._of_envelope[payer.envelope] = self._of_envelope.get(payer.envelope, 0) + here * milli
+        for use in self._uses(payer, region):
+            self._of_use[use] = self._of_use.get(use, 0) + here * milli
         payments = self.paid.setdefault(purpose, {})
         payments[payer.envelope] = payments.get(payer.envelope, 0) + here
         return here
@@ -225,6 +229,16 @@ class Bill:
         if payer.run_gpus is not None and milli:
             most = min(most, (1000 * payer.run_gpus - self._of_envelope.get(payer.envelope, 0)) // milli)
         return most
+
+    def _uses(self, payer: Payer, region: int) -> list[int]:
+        """The use caps there that bound what a single run takes."""
+        uses = self.purses.problem.book.money.uses
+        return [i for i in bits(payer.watch.each) if region in uses[i].sites]
+
+    def _use_limits(self, payer: Payer, region: int, milli: int) -> list[int]:
+        uses = self.purses.problem.book.money.uses
+        mine = self._uses(payer, region) if milli else ()
+        return [(1000 * (uses[i].per_run_gpus or 0) - self._of_use.get(i, 0)) // milli for i in mine]
 
     def cancel(self) -> None:
         """Give everything back."""

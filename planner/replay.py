@@ -13,7 +13,7 @@ what it says holds until the next event. Envelopes that share no cap have nothin
 those that do has a clock of its own, and where nothing happens nothing is computed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ import msgspec
 
 from jobtree.api.lease import FundingClass
 from jobtree.world.named import GONE_PAYER
+from policies import uses
 from policies.book import book_of
 from policies.caps import CapBook, Lane
 from policies.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, class_name, on_loan, open_claims
@@ -87,7 +88,7 @@ def replay(
     for group in groups(past.money, book):
         mine = [lease for envelope in group for lease in held.get(envelope, ())]
         if mine:
-            beneath = [lease for lease in payers_gone if _is_beneath(past.money, group, lease)]
+            beneath = [lease for lease in payers_gone if _is_looked_at(past.money, group, lease)]
             charged = [*(lease for envelope in group for lease in timed.get(envelope, ())), *beneath]
             balances = [each for payer in (*group, GONE_PAYER) for each in past.money.balances_of.get(payer, ())]
             still = [lease for lease in beneath if is_frozen(lease) and lease.start <= past.since]
@@ -108,6 +109,7 @@ def groups(money: Money, book: CapBook) -> list[list[int]]:
 
     together = [cap.pool.envelopes for cap in book.caps if len(cap.pool.envelopes) > 1]
     together += [(i, *below(money, i)) for i, envelope in enumerate(money.envelopes) if envelope.subtree]
+    together += [members for use in money.uses if (members := uses.members(money, use))]
     for members in together:
         for member in members[1:]:
             one, other = sorted((root(members[0]), root(member)))
@@ -118,13 +120,21 @@ def groups(money: Money, book: CapBook) -> list[list[int]]:
     return [found[key] for key in sorted(found)]
 
 
-def _is_beneath(money: Money, group: Iterable[int], lease: LeaseRow) -> bool:
-    """Is a payer that is not there below a subtree of the group?"""
+def _is_looked_at(money: Money, group: Sequence[int], lease: LeaseRow) -> bool:
+    """Is a payer that is not there below a subtree of the group, or does a use cap of the group look at its run?"""
+    user = money.user_of(lease.run_owner)
+    if any(user >> i & 1 and money.uses[i].is_of(lease.flavor) for i in _uses_of(money, group)):
+        return True
     envelopes = (money.envelopes[index] for index in group)
     return any(
         each.subtree and each.flavor == lease.flavor and money.family.descends(lease.owner, each.owner)
         for each in envelopes
     )
+
+
+def _uses_of(money: Money, group: Sequence[int]) -> list[int]:
+    """Numbers of the use caps that look at payments of the group; they look at those of no other."""
+    return [i for i, use in enumerate(money.uses) if any(use.is_of(money.envelopes[e].flavor) for e in group)]
 
 
 @dataclass
@@ -167,16 +177,22 @@ class _Clock:
     def _asked(self) -> set[int]:
         """Seconds at which the pass is asked whatever was charged: windows, and loans that have aged."""
         money = self.past.money
-        mine = [money.envelopes[index] for index in self.envelopes]
         admitted: dict[tuple[RunKey, int], int] = {}
         for lease in self.leases:
             if on_loan(money, lease):
                 claim = (lease.run_key, lease.envelope)
                 admitted[claim] = min(lease.start, admitted.get(claim, lease.start))
         return {
-            *(when for envelope in mine for when in (envelope.start, envelope.end) if when is not None),
+            *(when for window in self._windows(scopes=False) for when in window if when is not None),
             *(start + money.envelopes[envelope].lending_duration for (_, envelope), start in admitted.items()),
         }
+
+    def _windows(self, *, scopes: bool) -> list[tuple[int | None, int | None]]:
+        """Of envelopes and use caps; of ``scopes``, which look at others' payments while they are open, alone."""
+        money = self.past.money
+        mine = [each for index in self.envelopes if (each := money.envelopes[index]).subtree or not scopes]
+        looking = [money.uses[index] for index in _uses_of(money, self.envelopes)]
+        return [*((each.start, each.end) for each in mine), *((use.start, use.end) for use in looking)]
 
     def _mine(self, ends: Mapping[LeaseKey, int]) -> Iterator[int]:
         return (ends[lease.key] for lease in self.leases if lease.key in ends)
@@ -228,14 +244,14 @@ class _Clock:
         if not self.book.time_caps(lease.envelope):
             return ()
         money = self.past.money
-        lane = Lane(lease.envelope, on_loan(money, lease), self.sites.get(lease.node, GONE), None)
+        site, user = self.sites.get(lease.node, GONE), money.user_of(lease.run_owner)
+        lane = Lane(lease.envelope, on_loan(money, lease), site, None, user)
         return second_of(self.book, lane, lease.milli(money.policy), rate, at)
 
     def _ask(self, at: int, used: dict[int, int]) -> None:
         """The pass at the second ``at``, and whom it turns."""
         money = replace(self.past.money, at=at)
-        scopes = [money.envelopes[index] for index in self.envelopes if money.envelopes[index].subtree]
-        reshaped = any(at in (envelope.start, envelope.end) for envelope in scopes)
+        reshaped = any(at in window for window in self._windows(scopes=True))
         self.book = book_of(money) if reshaped else replace(self.book, money=money)
         there = self._there(at, self.leases)
         parts = parts_of(self.book, open_claims(there, money, {}, self.fates.malleable), self.sites)

@@ -10,7 +10,7 @@ and the payer with the least Σ rises is named, the nearest of equal ones. That 
 ``planner.shortage`` wherever one payer carries the rest; the model also mixes payers, and is solved where runs are few.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,12 +27,15 @@ from planner.missing import (
     missing_at,
     over_borrow_limit,
     over_run_limit,
+    over_use_limit,
 )
 from planner.purses import Demand, Purses
 from planner.solver import Floats
 from policies.leeway import Touches
+from policies.money import bits
 from policies.payers import Payer
 from policies.problem import Candidate, Problem
+from policies.uses import each_of
 
 
 class _Asked(NamedTuple):
@@ -68,7 +71,7 @@ class _Payers(NamedTuple):
 class _Ways:
     """Lanes of a run's payers (rows, in the order of the ``payers``) in ``regions`` (columns).
 
-    ``open``: places of regions in which something is left.
+    ``open``: places of regions in which something is left; ``uses``: use caps that bound the single run, by place.
     """
 
     asked: _Asked
@@ -76,36 +79,41 @@ class _Ways:
     regions: list[int]
     lanes: Ints
     open: list[int]
+    uses: list[tuple[int, ...]]
 
 
 @dataclass
 class _Taken:
     """What one run takes while its payments are put together.
 
-    ``left``: of caps that it touches; ``paid``: milli-GPUs by envelope; ``borrowed``: of lenders; ``rises``: by cap.
+    ``left``: of caps that it touches; ``paid``: milli-GPUs by envelope; ``borrowed``: of lenders; ``used``: where use
+    caps bound the single run, by use cap; ``rises``: by cap.
     """
 
     left: dict[int, int] = field(default_factory=dict)
     paid: dict[int, int] = field(default_factory=dict)
     borrowed: int = 0
+    used: dict[int, int] = field(default_factory=dict)
     rises: dict[int, int] = field(default_factory=dict)
 
-    def pay(self, payer: Payer, touched: Touches, milli: int) -> None:
-        """Take ``milli`` milli-GPUs over a payer. ``left`` has all caps of it, and they hold as much."""
+    def pay(self, payer: Payer, touched: Touches, milli: int, uses: Iterable[int]) -> None:
+        """Take ``milli`` milli-GPUs over a payer where ``uses`` count. ``left`` has all its caps; they hold as much."""
         for cap, weight in touched:
             self.left[cap] -= weight * milli
-        self._count(payer, milli)
+        self._count(payer, milli, uses)
 
-    def raise_caps(self, payer: Payer, touched: Touches, milli: int) -> None:
+    def raise_caps(self, payer: Payer, touched: Touches, milli: int, uses: Iterable[int]) -> None:
         """The same where caps may hold less, and rise."""
         for cap, weight in touched:
             rise = weight * milli - self.left[cap]
             if rise > 0:
                 self.rises[cap] = self.rises.get(cap, 0) + rise
             self.left[cap] = max(0, -rise)
-        self._count(payer, milli)
+        self._count(payer, milli, uses)
 
-    def _count(self, payer: Payer, milli: int) -> None:
+    def _count(self, payer: Payer, milli: int, uses: Iterable[int]) -> None:
+        for use in uses:
+            self.used[use] = self.used.get(use, 0) + milli
         self.paid[payer.envelope] = self.paid.get(payer.envelope, 0) + milli
         self.borrowed += milli if payer.loan else 0
 
@@ -190,7 +198,8 @@ class Routes:
                 prices = self._price(ways, slice(place, place + 1), left, taken)
                 price += float(prices.min())
                 near = int(prices.argmin())
-                taken.raise_caps(ways.payers.near[near], self._touched(int(ways.lanes[near, place]), taken), left)
+                touched = self._touched(int(ways.lanes[near, place]), taken)
+                taken.raise_caps(ways.payers.near[near], touched, left, ways.uses[place])
         return Gap(price, sorted(self._named(ways, taken), key=Missing.order))
 
     def _rest(self, ways: _Ways, place: int, need: int) -> float:
@@ -217,9 +226,10 @@ class Routes:
                 most.append(1000 * ways.asked.max_borrow - taken.borrowed)
             if payer.run_gpus is not None:
                 most.append(1000 * payer.run_gpus - taken.paid.get(payer.envelope, 0))
+            most += [1000 * self._per_run(use) - taken.used.get(use, 0) for use in ways.uses[place]]
             here = min(most) // 1000 * 1000
             if here > 0:
-                taken.pay(payer, touched, here)
+                taken.pay(payer, touched, here, ways.uses[place])
                 total += here
         return total
 
@@ -245,6 +255,9 @@ class Routes:
         if ways.payers.most is not None:
             paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.payers.near])
             price += RUN_PRICE * np.maximum(0.0, paid + milli - ways.payers.most)[:, None]
+        for use in {use for there in ways.uses[places] for use in there}:
+            over = max(0, taken.used.get(use, 0) + milli - 1000 * self._per_run(use))
+            price[:, [use in there for there in ways.uses[places]]] += RUN_PRICE * over
         price[lanes < 0] = np.inf
         return np.asarray(price / 1000)
 
@@ -261,11 +274,20 @@ class Routes:
             if over > 0 and payer.run_gpus is not None:
                 label = self._problem.book.money.envelopes[payer.envelope].label
                 found.append(over_run_limit(-(-over // 1000), label, payer.run_gpus))
+        for use, milli in taken.used.items():
+            if milli > 1000 * self._per_run(use):
+                found.append(over_use_limit(self._problem.book.money.uses[use], milli - 1000 * self._per_run(use)))
         return found
+
+    def _per_run(self, use: int) -> int:
+        return self._problem.book.money.uses[use].per_run_gpus or 0
 
     def _of(self, asked: _Asked) -> _Ways:
         if asked not in self._ways:
             grid = self._lanes.grids[asked.purse, asked.sites]
             there = np.flatnonzero(self._rooms[grid.lanes].any(axis=0)).tolist()
-            self._ways[asked] = _Ways(asked, self._payers[asked.purse], grid.regions, grid.lanes, there)
+            payers, uses = self._payers[asked.purse], self._problem.book.money.uses
+            each = list(bits(each_of(payer.watch for payer in payers.near)))
+            bounding = [tuple(i for i in each if region in uses[i].sites) for region in grid.regions]
+            self._ways[asked] = _Ways(asked, payers, grid.regions, grid.lanes, there, bounding)
         return self._ways[asked]

@@ -18,11 +18,13 @@ from planner.missing import (
     missing_at,
     over_borrow_limit,
     over_run_limit,
+    over_use_limit,
 )
 from planner.purses import Demand, Purses
 from planner.solver import LEAN, options, solve
 from policies.caps import amount
 from policies.model import INF, Model
+from policies.money import bits
 from policies.problem import Candidate, Problem, RunType
 
 
@@ -67,14 +69,18 @@ class Shortages:
         level = {payer.envelope: payer.level for payer in candidate.payers}
         caps: dict[int, dict[int, list[tuple[int, int]]]] = {}
         pays: dict[tuple[bool, int], list[int]] = {}
+        uses: dict[int, list[tuple[int, int]]] = {}
         for (active, region), gpus in sorted(demand.items(), reverse=True):
             columns = []
             for payer in kind.sources:
-                if region not in problem.book.money.pays_on[payer.envelope]:
+                if region not in problem.pays_on(payer):
                     continue
                 column = model.column(("pay", active, region, payer.envelope), integer=True)
                 columns.append((column, 1.0))
                 pays.setdefault((active, payer.envelope), []).append(column)
+                for use in bits(payer.watch.each):
+                    if region in problem.book.money.uses[use].sites:
+                        uses.setdefault(use, []).append((column, problem.milli(active)))
                 for cap, weight in problem.book.touches(problem.lane(payer, region)):
                     mine = caps.setdefault(cap, {}).setdefault(level[payer.envelope], [])
                     mine.append((column, weight * problem.milli(active)))
@@ -82,6 +88,7 @@ class Shortages:
         for cap, terms in sorted(caps.items()):
             rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
         rises.run_limits(kind, pays)
+        rises.use_limits(uses)
         solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000) | LEAN)
         if solution.values is None:
             return Gap(math.inf, [])
@@ -160,6 +167,13 @@ class _Rises:
             ]
             bound = _Bound(milli, 1000 * payer.run_gpus)
             self._limit(("per-run", label), bound, 1000, RUN_PRICE, partial(_over_run, label, payer.run_gpus))
+
+    def use_limits(self, uses: dict[int, list[tuple[int, int]]]) -> None:
+        """perRun limits of use caps."""
+        for number, milli in sorted(uses.items()):
+            use = self.problem.book.money.uses[number]
+            bound = _Bound(milli, 1000 * (use.per_run_gpus or 0))
+            self._limit(("use-run", number), bound, 1000, RUN_PRICE, partial(over_use_limit, use))
 
     def _limit(
         self, key: tuple[Any, ...], bound: _Bound, scale: int, price: float, missing: Callable[[int], Missing]

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from policies.leeway import Touches
 from policies.payers import Payer
 from policies.problem import Candidate, Problem
+from policies.uses import Watch
 
 Reach = Mapping[int, Touches]
 """Region of money where a payer pays → (cap, weight per milli-GPU) of what it pays there."""
 
-_Sort = tuple[int, bool, int | None]
-"""What caps see of a payer: envelope, whether it lends, seconds that a claim may last."""
+_Sort = tuple[int, bool, int | None, Watch]
+"""What caps see of a payer: envelope, whether it lends, seconds that a claim may last, use caps that look."""
 
 
 class Ways:
@@ -48,11 +49,11 @@ class Ways:
         key = _sort(payer)
         if key not in self._reaches:
             money = self._problem.book.money
-            regions = sorted({money.region[site] for site in money.pays_on[payer.envelope]})
+            regions = sorted({money.region[site] for site in self._problem.pays_on(payer)})
             lanes = ((region, self._problem.lane(payer, region)) for region in regions)
             self._reaches[key] = {region: self._problem.book.touches(lane) for region, lane in lanes}
         return self._reaches[key]
 
 
 def _sort(payer: Payer) -> _Sort:
-    return payer.envelope, payer.loan, payer.limit
+    return payer.envelope, payer.loan, payer.limit, payer.watch

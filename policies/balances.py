@@ -35,13 +35,12 @@ class Balance:
     rate_milli: int
     spans: tuple[Span, ...]
 
-    def charged(self, start: int | None) -> tuple[int, int]:
-        """Milli-GPU-seconds from ``start`` on, and the same times its rate."""
-        total = sum(
-            milli * (until - (since if start is None else max(since, start)))
-            for since, until, milli in self.spans
-            if start is None or until > start
-        )
+    def charged(self, start: int | None, end: int | None = None) -> tuple[int, int]:
+        """Milli-GPU-seconds in [start, end), None being open, and the same times its rate."""
+        total = 0
+        for since, until, milli in self.spans:
+            low = since if start is None else max(since, start)
+            total += milli * max(0, (until if end is None else min(until, end)) - low)
         return total, total * self.rate_milli
 
 
@@ -64,12 +63,13 @@ def read_balances(table: pa.Table, index: Mapping[PayerName, int]) -> tuple[list
     return found, {number: place for place, number in numbers.items()}
 
 
-def matching(places: Mapping[int, Place], flavor: str, selector: Selector) -> frozenset[int]:
-    """The places whose nodes an envelope of this flavor and selector matched.
+def matching(places: Mapping[int, Place], flavor: str | None, selector: Selector) -> frozenset[int]:
+    """The places whose nodes an envelope or use cap of this flavor (None: of any) and selector matched.
 
     A label that nobody asked for when the leases went is not known: it counts as matched, so that caps stay safe.
     """
-    return frozenset(number for number, place in places.items() if place[0] == flavor and _matches(place[1], selector))
+    alike = (number for number, place in places.items() if flavor in (None, place[0]))
+    return frozenset(number for number in alike if _matches(places[number][1], selector))
 
 
 def _matches(labels: str, selector: Iterable[tuple[str, str]]) -> bool:

@@ -1,7 +1,8 @@
 """Caps: limits on weighted sums of payments (spec §3.4), asked by everyone who weighs money.
 
-A *pool* says whose payments count together (an envelope's own or its subtree's, an aggregate's, an envelope's loans);
-a *measure* says how a payment is weighed (GPUs now, GPU-hours ahead, credits ahead). A cap is a pool under a measure:
+A *pool* says whose payments count together (an envelope's own or its subtree's, an aggregate's, an envelope's loans,
+those for an owner's runs); a *measure* says how a payment is weighed (GPUs now, GPU-hours ahead, credits ahead). A cap
+is a pool under a measure:
 
     Σ over payments in the pool of  weight(payment) × milli-GPUs  ≤  limit − spent
 
@@ -17,12 +18,25 @@ from policies.money import Money
 
 
 class Lane(NamedTuple):
-    """A way for money to flow: from an envelope, for GPUs on a site, for at most ``limit`` seconds (None = open)."""
+    """A way for money to flow: from an envelope, for GPUs on a site, for at most ``limit`` seconds (None = open).
+
+    ``user``: which use caps look at the run's owner (`policies.money.Money.user_of`).
+    """
 
     envelope: int
     loan: bool
     site: int
     limit: int | None
+    user: int
+
+
+class Gone(NamedTuple):
+    """A way for money of an envelope that is not there: the owner that this had, its flavor; as a `Lane` the rest."""
+
+    owner: str
+    flavor: str
+    site: int
+    user: int
 
 
 @dataclass(frozen=True)
@@ -30,8 +44,8 @@ class Pool:
     """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``.
 
     ``since``: charges count from then on (None: always), or with ``by_payer`` from the start of the envelope that paid
-    them; ``end``: of its window. ``above``: whether it looks at payments of an envelope that is not there, by the owner
-    that this had, its flavor and the site.
+    them; ``end``: of its window. ``above``: whether it looks at payments of an envelope that is not there. ``user``:
+    the bit of a use cap, 0 of any other.
     """
 
     rule: str
@@ -44,7 +58,8 @@ class Pool:
     since: int | None
     end: int | None
     by_payer: bool = False
-    above: Callable[[str, str, int], bool] | None = None
+    above: Callable[["Gone"], bool] | None = None
+    user: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,7 +127,7 @@ class CapBook:
     _by_envelope: dict[int, list[int]]
     _timed: dict[int, list[int]]
     _known: dict[Lane, tuple[tuple[int, int], ...]]
-    _above: dict[tuple[str, str, int], list[int]]
+    _above: dict[Gone, list[int]]
 
     @classmethod
     def of(cls, money: Money, pools: Sequence[Pool], measures: Sequence[Measure]) -> "CapBook":
@@ -144,17 +159,17 @@ class CapBook:
             known = self._known[lane] = tuple(found)
         return known
 
-    def above(self, owner: str, flavor: str, site: int) -> list[int]:
-        """The caps that look at payments of an envelope that is not there, of this owner and flavor, on a site."""
-        key = (owner, flavor, site)
-        if key not in self._above:
+    def above(self, gone: Gone) -> list[int]:
+        """The caps that look at payments of an envelope that is not there."""
+        if gone not in self._above:
             pools = ((i, cap.pool.above) for i, cap in enumerate(self.caps))
-            self._above[key] = [i for i, looks in pools if looks is not None and looks(*key)]
-        return self._above[key]
+            self._above[gone] = [i for i, looks in pools if looks is not None and looks(gone)]
+        return self._above[gone]
 
-    def of_envelope(self, envelope: int) -> list[int]:
-        """The caps whose pool may hold payments of this envelope."""
-        return self._by_envelope.get(envelope, [])
+    def of_envelope(self, envelope: int, user: int) -> list[int]:
+        """The caps whose pool may hold payments of this envelope for runs at which the use caps of ``user`` look."""
+        mine = self._by_envelope.get(envelope, [])
+        return [i for i in mine if not (bit := self.caps[i].pool.user) or bit & user]
 
     def time_caps(self, envelope: int) -> list[int]:
         """The caps on hours or credits whose pool may hold payments of this envelope."""
@@ -167,8 +182,12 @@ class CapBook:
 
 
 def span(money: Money, lane: Lane, pool_end: int | None) -> int:
-    """Seconds that an admission on ``lane`` is provided for: min(P, window left, time limit left) (spec §3.4)."""
-    ends = [end - money.at for end in (money.envelopes[lane.envelope].end, pool_end) if end is not None]
+    """Seconds that an admission on ``lane`` is provided for: min(P, window left, time limit left) (spec §3.4).
+
+    An envelope that is not there has no window.
+    """
+    own_end = money.envelopes[lane.envelope].end if lane.envelope >= 0 else None
+    ends = [end - money.at for end in (own_end, pool_end) if end is not None]
     limits = [] if lane.limit is None else [lane.limit]
     return max(0, min([int(money.policy.accounting_period), *ends, *limits]))
 
@@ -178,6 +197,7 @@ POOL_WORDS = {
     "subtree": "the subtree of {}",
     "aggregate": "the aggregate cap {}",
     "lending": "the lending cap of {}",
+    "use": "the use cap {}",
 }
 """How people call a pool, by its rule."""
 

@@ -152,7 +152,8 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
     for lease in leases:
         site = sites.get(lease.node, GONE)
         by_site[site] = by_site.get(site, 0) + lease.milli(book.money.policy)
-    lanes = ((Lane(claim.envelope, claim.loan, site, claim.limit), milli) for site, milli in by_site.items())
+    user = book.money.user_of(claim.run_owner)
+    lanes = ((Lane(claim.envelope, claim.loan, site, claim.limit, user), milli) for site, milli in by_site.items())
     (touched, second), *others = (weigh(book, *each) for each in lanes)
     for other in others:
         for total, more in zip((touched, second), other, strict=True):

@@ -1,7 +1,7 @@
 """Where: nodes, domains, and what may be used or paid for where (spec §2, §3.2).
 
 A *site* is a set of nodes that the same selectors match and the same tolerations open: nothing in the model can tell
-its nodes apart. Selectors that matter are those of envelopes and of runs that wait.
+its nodes apart. Selectors that matter are those of envelopes, of use caps and of runs that wait.
 """
 
 from collections.abc import Iterable, Sequence
@@ -159,9 +159,9 @@ class Fleet:
         """The flavor of every node of ``site``."""
         return self.flavor[int(self._first[site])]
 
-    def sites_matching(self, flavor: str, selector: Selector) -> frozenset[int]:
-        """The sites whose nodes have this flavor and these labels."""
-        return frozenset(site for site in self._matching(selector) if self.site_flavor(site) == flavor)
+    def sites_matching(self, flavor: str | None, selector: Selector) -> frozenset[int]:
+        """The sites whose nodes have this flavor (None: any) and these labels."""
+        return frozenset(site for site in self._matching(selector) if flavor in (None, self.site_flavor(site)))
 
     def sites_for(self, access: Access) -> frozenset[int]:
         """The sites on whose nodes a run of ``access`` may be placed."""

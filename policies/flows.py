@@ -21,7 +21,7 @@ from policies import recall
 from policies.leeway import Touches
 from policies.model import INF, Model
 from policies.payers import Source
-from policies.payments import Purse, Terms, cap_rows, limits_runs, per_region
+from policies.payments import Purse, Terms, cap_rows, limits_runs, per_region, use_rows
 from policies.problem import Problem
 from policies.recall import Term
 
@@ -70,7 +70,7 @@ class _Ports:
         return found
 
     def _lane(self, source: Source, active: bool, region: int) -> LaneClass | None:
-        if region not in self.problem.book.money.pays_on[source.envelope]:
+        if region not in self.problem.pays_on(source):
             return None
         touches = self.problem.leeway.touches(self.problem.lane(source, region), self.problem.milli(active))
         return None if touches is None else LaneClass(source.envelope, active, touches, source.level)
@@ -114,6 +114,7 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
     Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts;   Σ pay from e ≤ perRun.maxGPUs × starts
     """
     lent = [s for s in purse.sources if s.loan and purse.max_borrow is not None]
+    use_rows(model, ports.problem, purse, demand)
     alone = [s for s in purse.sources if s.run_gpus is not None]
     groups = [(s,) for s in alone] + [tuple(s for s in lent if s not in alone)]
     rest = tuple(s for s in purse.sources if s not in lent and s not in alone)

@@ -1,6 +1,7 @@
 """Running work that a quarantined Budget pays: it stays as it was, and no claim of it can be asked (spec §2).
 
-It still takes its place in the subtrees of its owner's ancestors, before every claim there:
+It still takes its place in the subtrees of its owner's ancestors and in the use caps of its run's owner, before every
+claim there:
 
     concurrency      its milli-GPUs
     hours, credits   its next second, and for admissions what it is provided for ahead
@@ -11,8 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from policies.caps import CapBook
 from policies.claims import UNFUNDED, LeaseRow, RunKey
-from policies.ledger import Spent
-from policies.scopes import GONE
+from policies.ledger import Spent, gone
 
 
 def is_frozen(lease: LeaseRow) -> bool:
@@ -36,7 +36,7 @@ def kept(
     ahead: dict[int, int] = defaultdict(int, spent.ahead)
     for lease in leases:
         milli = lease.milli(book.money.policy)
-        for number in book.above(lease.owner, lease.flavor, node_site.get(lease.node, GONE)):
+        for number in book.above(gone(book.money, lease, node_site)):
             if not book.caps[number].ahead:
                 cap[number] += milli
             elif lease.key not in ended:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jobtree.world.balances import Span
+from policies import uses
 from policies.balances import Balance
-from policies.caps import CapBook, Lane
+from policies.caps import CapBook, Gone, Lane
 from policies.claims import UNFUNDED, LeaseRow, counts_as_loan, on_loan
 from policies.money import Discounts, Money
 from policies.scopes import GONE
@@ -22,13 +23,20 @@ from policies.scopes import GONE
 class Spent:
     """What has been charged: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit.
 
-    ``ahead``: per cap, what is provided for and no claim can be asked about (`policies.frozen`).
+    ``ahead``: per cap, what is provided for and no claim can be asked about (`policies.frozen`); ``use``: by use cap,
+    what is charged in its window, and the same times its rate.
     """
 
     envelope: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     credits: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     cap: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     ahead: dict[int, int] = field(default_factory=dict)
+    use: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add_use(self, number: int, charged: tuple[int, int]) -> None:
+        """A use cap is charged something more."""
+        had = self.use.get(number, (0, 0))
+        self.use[number] = had[0] + charged[0], had[1] + charged[1]
 
     def used(self, caps: int) -> list[int]:
         """Of each of so many caps, what is taken before any claim is asked."""
@@ -50,8 +58,9 @@ def spent(
     total = Spent()
     for lease in leases:
         last = ends.get((lease.namespace, lease.name), money.at)
+        _add_uses(money, total, lease, last, node_site)
         if lease.envelope < 0:
-            for cap in book.above(lease.owner, lease.flavor, node_site.get(lease.node, GONE)) if lease.budget else ():
+            for cap in book.above(gone(money, lease, node_site)) if lease.budget else ():
                 pool, measure = book.caps[cap].pool, book.caps[cap].measure
                 total.cap[cap] += measure.charged(*charged(money, lease, last, pool.since))
             continue
@@ -60,7 +69,8 @@ def spent(
         total.envelope[lease.envelope] += charge
         total.credits[lease.envelope] += rated
         for cap in book.time_caps(lease.envelope):
-            lane = Lane(lease.envelope, on_loan(money, lease), node_site.get(lease.node, GONE), None)
+            site, user = node_site.get(lease.node, GONE), money.user_of(lease.run_owner)
+            lane = Lane(lease.envelope, on_loan(money, lease), site, None, user)
             if book.caps[cap].pool.contains(lane):
                 since = book.counts_from(cap, lease.envelope)
                 counted = (charge, rated) if since == start else charged(money, lease, last, since)
@@ -72,8 +82,12 @@ def spent(
 
 def _add(book: CapBook, total: Spent, balance: Balance) -> None:
     money, envelope = book.money, balance.envelope
+    user = money.user_of(balance.run_owner)
+    for number in uses.counting(money, user, balance.flavor, balance.place):
+        use = money.uses[number]
+        total.add_use(number, balance.charged(use.start, use.end))
     if envelope < 0:
-        for cap in book.above(balance.owner, balance.flavor, balance.place):
+        for cap in book.above(Gone(balance.owner, balance.flavor, balance.place, user)):
             total.cap[cap] += book.caps[cap].measure.charged(*balance.charged(book.caps[cap].pool.since))
         return
     start = money.envelopes[envelope].start
@@ -82,10 +96,22 @@ def _add(book: CapBook, total: Spent, balance: Balance) -> None:
     total.credits[envelope] += rated
     loan = counts_as_loan(money, envelope, balance.run_owner, lambda: balance.lent)
     for cap in book.time_caps(envelope):
-        if book.caps[cap].pool.contains(Lane(envelope, loan, balance.place, None)):
+        if book.caps[cap].pool.contains(Lane(envelope, loan, balance.place, None, user)):
             since = book.counts_from(cap, envelope)
             counted = (charge, rated) if since == start else balance.charged(since)
             total.cap[cap] += book.caps[cap].measure.charged(*counted)
+
+
+def _add_uses(money: Money, total: Spent, lease: LeaseRow, last: int, node_site: Mapping[str, int]) -> None:
+    user = money.user_of(lease.run_owner) if lease.budget else 0
+    for number in uses.counting(money, user, lease.flavor, node_site.get(lease.node, GONE)) if user else ():
+        use = money.uses[number]
+        total.add_use(number, charged(money, lease, last if use.end is None else min(last, use.end), use.start))
+
+
+def gone(money: Money, lease: LeaseRow, node_site: Mapping[str, int]) -> Gone:
+    """How money flows for a lease whose payer is not there."""
+    return Gone(lease.owner, lease.flavor, node_site.get(lease.node, GONE), money.user_of(lease.run_owner))
 
 
 def second_of(book: CapBook, lane: Lane, milli: int, rate: int, at: int) -> Iterator[tuple[int, int]]:

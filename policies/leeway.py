@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policies.caps import CapBook, Lane
+from policies.uses import EVERYBODY
 
 Touches = tuple[tuple[int, int], ...]
 """(cap, weight per milli-GPU)."""
@@ -49,7 +50,7 @@ class Leeway:
         for envelope, sites in enumerate(book.money.pays_on):
             for region in sorted(sites & regions.keys()):
                 for loan in (False, True):
-                    for cap, weight in book.touches(Lane(envelope, loan, region, None)):
+                    for cap, weight in book.touches(Lane(envelope, loan, region, None, EVERYBODY)):
                         weights = most.setdefault(cap, {})
                         weights[region] = max(weight, weights.get(region, 0))
         idle = frozenset(

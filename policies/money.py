@@ -1,6 +1,6 @@
 """Budgets as the planner sees them: envelopes, owners, and the moment at which they are asked (spec §1 Budget)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from jobtree.world import values as col
 from jobtree.world.kinship import Family, family_of
 from jobtree.world.named import PayerName
 from jobtree.world.records import read
-from policies.balances import Balance, matching, read_balances
+from policies.balances import Balance, Place, matching, read_balances
 from policies.fleet import Fleet, Selector
 
 
@@ -74,6 +74,42 @@ class Aggregate:
     max_millicredits: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A use cap of an owner; units as `Envelope` has them. ``flavor``: None is every one.
+
+    ``sites``: where it counts, those of balances' places too.
+    """
+
+    budget: str
+    name: str
+    owner: str
+    flavor: str | None
+    selector: Selector
+    subtree: bool
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    per_run_gpus: int | None
+    per_run_time: int | None
+    start: int | None
+    end: int | None
+    sites: frozenset[int]
+
+    @property
+    def label(self) -> str:
+        """How people name it."""
+        return f"{self.budget}/{self.name}"
+
+    def open_at(self, at: int) -> bool:
+        """Does it bind: is its window [start, end) open?"""
+        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+
+    def is_of(self, flavor: str) -> bool:
+        """Does it count GPUs of a flavor?"""
+        return self.flavor is None or self.flavor == flavor
+
+
 Discounts = tuple[tuple[int | None, int], ...]
 """What a spare GPU weighs in thousandths, from which second on (None: from the beginning), in order."""
 
@@ -82,10 +118,11 @@ Discounts = tuple[tuple[int | None, int], ...]
 class Money:
     """All envelopes in (budget, name) order and the family of owners.
 
+    ``households``: the family if owners without an envelope had others below them by path, as use caps have it;
     ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
     ``funding.crossLocation`` allows everywhere (spec §3.2); ``region``: per site, the first site that the very same
-    envelopes match, which money cannot tell from it; ``discounts``: of spares, the last one is in force; ``balances``:
-    what pruned leases were charged; ``places``: those of their places that each envelope matched.
+    envelopes and use caps match, which money cannot tell from it; ``discounts``: of spares, the last one is in force;
+    ``balances``: what pruned leases were charged; ``places``: those of their places that each envelope matched.
     """
 
     at: int
@@ -93,7 +130,9 @@ class Money:
     envelopes: list[Envelope]
     index: Mapping[PayerName, int]
     aggregates: list[Aggregate]
+    uses: list[Use]
     family: Family
+    households: Family
     sites: list[frozenset[int]]
     pays_on: list[frozenset[int]]
     region: list[int]
@@ -102,6 +141,22 @@ class Money:
     balances: list[Balance]
     places: list[frozenset[int]]
     namespaces: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    _users: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def user_of(self, owner: str) -> int:
+        """The use caps that look at runs of an owner, whatever their windows: bit i is that of ``uses[i]``."""
+        if owner not in self._users:
+            looks = (use.owner == owner or (use.subtree and self._is_below(owner, use.owner)) for use in self.uses)
+            self._users[owner] = sum(1 << i for i, looked in enumerate(looks) if looked)
+        return self._users[owner]
+
+    def _is_below(self, owner: str, above: str) -> bool:
+        return self.family.descends(owner, above) or self.households.descends(owner, above)
+
+    def paid_on(self, envelope: int, shut: int) -> frozenset[int]:
+        """Where an envelope pays for a run that the use caps of ``shut``, as bits, keep from their nodes."""
+        pays_on = self.pays_on[envelope]
+        return pays_on.difference(*(self.uses[i].sites for i in bits(shut))) if shut else pays_on
 
     @cached_property
     def by_flavor(self) -> dict[str, list[int]]:
@@ -128,9 +183,17 @@ class Money:
         return self._rates.get(self.envelopes[envelope].flavor, 0)
 
 
-def selectors(envelopes: pa.Table) -> list[Selector]:
-    """The envelopes' selectors, in row order."""
-    return col.column(envelopes, "selector")
+def bits(mask: int) -> Iterator[int]:
+    """Numbers of the bits that are set, in order."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def selectors(*tables: pa.Table) -> list[Selector]:
+    """The selectors of envelopes and use caps, in row order."""
+    return [selector for table in tables for selector in col.column(table, "selector")]
 
 
 def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, at: int) -> Money:
@@ -150,16 +213,21 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     anywhere = policy.funding.cross_location == "allow"
     balances, places = read_balances(tables["balances"], index)
     pays_on = [fleet.sites_matching(e.flavor, ()) for e in envelopes] if anywhere else sites
+    uses = _uses(tables["use_caps"], owners, fleet, places)
+    holders = {envelope.owner for envelope in envelopes}
+    family = _family(budgets, owners, holders)
     return Money(
         at=at,
         policy=policy,
         envelopes=envelopes,
         index=index,
         aggregates=_aggregates(tables["aggregates"], envelopes),
-        family=_family(budgets, owners),
+        uses=uses,
+        family=family,
+        households=family if holders == set(owners.values()) else _family(budgets, owners, owners.values()),
         sites=sites,
         pays_on=pays_on,
-        region=_regions(fleet.site_count, [*sites, *pays_on]),
+        region=_regions(fleet.site_count, [*sites, *pays_on, *(use.sites for use in uses)]),
         quarantined=broken,
         discounts=_discounts(tables["seen_discounts"], policy, at),
         balances=balances,
@@ -185,9 +253,9 @@ def _regions(site_count: int, matches: list[frozenset[int]]) -> list[int]:
     ]
 
 
-def _family(budgets: pa.Table, owners: Mapping[str, str]) -> Family:
+def _family(budgets: pa.Table, owners: Mapping[str, str], by_path: Iterable[str]) -> Family:
     named = zip(col.texts(budgets, "name"), col.column(budgets, "parents", nullable=True), strict=True)
-    return family_of((owners[name], parents) for name, parents in named)
+    return family_of(((owners[name], parents) for name, parents in named), frozenset(by_path))
 
 
 def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple[str, ...] | None]:
@@ -203,6 +271,17 @@ def _aggregates(table: pa.Table, envelopes: list[Envelope]) -> list[Aggregate]:
     numbers = {(e.budget, e.name): i for i, e in enumerate(envelopes)}
     members = zip(col.texts(table, "budget"), col.column(table, "envelopes"), strict=True)
     return read(table, Aggregate, envelopes=[tuple(numbers[budget, e] for e in names) for budget, names in members])
+
+
+def _uses(table: pa.Table, owners: Mapping[str, str], fleet: Fleet, places: Mapping[int, Place]) -> list[Use]:
+    asked = list(zip(col.column(table, "flavor", nullable=True), selectors(table), strict=True))
+    return read(
+        table,
+        Use,
+        owner=[owners[budget] for budget in col.texts(table, "budget")],
+        subtree=[scope == "subtree" for scope in col.texts(table, "scope")],
+        sites=[fleet.sites_matching(*each) | matching(places, *each) for each in asked],
+    )
 
 
 def _envelopes(table: pa.Table, owners: Mapping[str, str]) -> list[Envelope]:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from jobtree.api.counted import named
 from jobtree.api.scalars import Duration
 from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
+from policies import uses
 from policies.classes import OLD_LOAN
-from policies.money import Envelope, Money
+from policies.money import Envelope, Money, bits
 from policies.runs import RunRow
+from policies.uses import Watch
 
 if TYPE_CHECKING:  # a Problem holds Payers
     from policies.payments import PayKey, Purse
@@ -35,16 +37,20 @@ class Source(NamedTuple):
     limit: int | None
     run_gpus: int | None
     level: int
+    watch: Watch
 
 
 class Payer(NamedTuple):
-    """An envelope that may pay for a run. ``limit``: seconds a claim may last there; ``run_gpus``: most for one run."""
+    """An envelope that may pay for a run. ``limit``: seconds a claim may last there; ``run_gpus``: most for one run;
+    ``watch``: use caps that look at the run.
+    """
 
     envelope: int
     rank: int
     order: int
     limit: int | None
     run_gpus: int | None
+    watch: Watch
 
     @property
     def loan(self) -> bool:
@@ -58,7 +64,7 @@ class Payer(NamedTuple):
 
     def within(self, limit: int | None) -> Payer:
         """The same payer under another time limit."""
-        return self if limit == self.limit else Payer(self.envelope, self.rank, self.order, limit, self.run_gpus)
+        return self if limit == self.limit else self._replace(limit=limit)
 
     @property
     def source(self) -> Source:
@@ -68,7 +74,7 @@ class Payer(NamedTuple):
 
 @lru_cache(maxsize=65_536)  # it is asked of every payer of every list, and lists share their payers
 def _source(payer: Payer) -> Source:
-    return Source(payer.envelope, payer.loan, payer.limit, payer.run_gpus, payer.level)
+    return Source(payer.envelope, payer.loan, payer.limit, payer.run_gpus, payer.level, payer.watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +147,8 @@ class Payers:
         """Flavor → owner → envelopes."""
         self._below: dict[str, dict[str, list[str]]] = {}
         """Flavor → ancestor → owners of envelopes who descend from it, itself among them."""
-        self._relatives: dict[tuple[str, int | None, str, int], _Answers] = {}
-        """By flavor, time limit, owner and its rank."""
+        self._relatives: dict[tuple[str, int | None, str, int, int], _Answers] = {}
+        """By flavor, time limit, owner, its rank, and the use caps that look at the claimant."""
 
     def of(self, run: RunRow, limit: int | None) -> tuple[list[Payer], list[Refused]]:
         """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not.
@@ -152,13 +158,14 @@ class Payers:
         found: list[tuple[tuple[int, int, str], Payer]] = []
         refused: list[Refused] = []
         claimant, sponsors, rank_of = run.owner, frozenset(run.sponsors), self._money.family.rank
+        user = self._money.user_of(claimant)
         there = self._of_flavor(run.flavor)
         for owner in sorted(self._near(run.flavor, claimant) | (sponsors & there.keys())):
             envelopes, family = there[owner], rank_of(claimant, owner)
             if owner in sponsors:
                 answers = self._ask(envelopes, run, family, limit)
             elif family is not None:
-                case = run.flavor, limit, owner, family
+                case = run.flavor, limit, owner, family, user
                 if case not in self._relatives:
                     self._relatives[case] = self._ask(envelopes, run, family, limit)
                 answers = self._relatives[case]
@@ -196,13 +203,18 @@ class Payers:
             lends = sponsor and envelope.lends and (family is None or not _shares(envelope, family))
             rank = SPONSOR if family is None or lends else family
             lasts = limit if limit is not None else envelope.per_run_default_time
+            watch = uses.watch(money, run.owner, run.flavor, lasts)
             why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, lasts)
+            shut = not why and bool(money.pays_on[index]) and not money.paid_on(index, watch.shut)
+            if shut:
+                why = f"{envelope.label} may not pay: {uses.too_long(money, watch.shut, lasts)}"
             if why:
                 later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
+                later = later or (shut and all(money.uses[i].end is not None for i in bits(watch.shut)))
                 answers.refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
                 continue
             order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
-            payer = Payer(index, rank, order, lasts, envelope.per_run_gpus)
+            payer = Payer(index, rank, order, lasts, envelope.per_run_gpus, watch)
             answers.found.append(((rank, order, envelope.label), payer))
         return answers
 

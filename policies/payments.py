@@ -8,6 +8,7 @@ Runs with equal payers share a *purse*. Per purse, role and site,
     Σ weight × milli × pay ≤ limit − used             for every cap of the book
     Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts  per type with a borrow limit
     pay from e ≤ perRun.maxGPUs × starts              per type (a spare counts its discount)
+    Σ pay where a use cap counts ≤ its perRun.maxGPUs × starts           likewise
 
 Where farther claims may be recalled the rows of a cap are those of `policies.recall`.
 
@@ -22,12 +23,14 @@ from typing import NamedTuple
 
 from policies import recall
 from policies.model import INF, Model
+from policies.money import bits
 from policies.payers import Source
 from policies.places import Kind
 from policies.problem import Problem
 from policies.recall import Term
 from policies.seats import Seat
 from policies.shapes import Shape
+from policies.uses import each_of
 
 Terms = list[tuple[int, float]]
 """(column, coefficient)."""
@@ -71,7 +74,10 @@ class Purse:
 
 def limits_runs(sources: Iterable[Source], max_borrow: int | None) -> bool:
     """Does anything bound what a single run takes of these payers? Its purse is its own then."""
-    return any(source.run_gpus is not None or (max_borrow is not None and source.loan) for source in sources)
+    return any(
+        source.run_gpus is not None or source.watch.each or (max_borrow is not None and source.loan)
+        for source in sources
+    )
 
 
 class Paid(NamedTuple):
@@ -142,7 +148,7 @@ def _balance(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, int
     for (active, site), terms in sorted(per_region(model, purse).items()):
         columns = []
         for source in purse.sources:
-            if site not in problem.book.money.pays_on[source.envelope]:
+            if site not in problem.pays_on(source):
                 continue
             key = (purse.index, active, site, source.envelope)
             column = pay[key] = model.column(("pay", *key))
@@ -168,3 +174,20 @@ def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, 
             terms = [(column, problem.milli(key[1]) / 1000) for key, column in mine if key[3] == source.envelope]
             starts = [(column, -float(source.run_gpus)) for column in purse.starts]
             model.row(("per-run", purse.index, source.envelope), [*terms, *starts], -INF, 0.0)
+    by_region: dict[tuple[bool, int], Terms] = {}
+    for key, column in mine:
+        by_region.setdefault(key[1:3], []).append((column, 1.0))
+    use_rows(model, problem, purse, by_region.items())
+
+
+def use_rows(model: Model, problem: Problem, purse: Purse, demand: Iterable[tuple[tuple[bool, int], Terms]]) -> None:
+    """What a use cap gives to a single run. ``demand``: (active, region) → GPUs to be paid there, by whomever."""
+    there = list(demand)
+    for number in bits(each_of(source.watch for source in purse.sources)):
+        use = problem.book.money.uses[number]
+        taken: dict[int, float] = {}  # a group's column asks for GPUs and for spares
+        for (active, region), mine in there:
+            for column, gpus in mine if region in use.sites else ():
+                taken[column] = taken.get(column, 0.0) + gpus * problem.milli(active) / 1000
+        starts = [(column, -float(use.per_run_gpus or 0)) for column in purse.starts]
+        model.row(("use-run", purse.index, number), [*taken.items(), *starts], -INF, 0.0)

@@ -139,9 +139,13 @@ class Problem:
         """Envelope → payer of a candidate, were it funded."""
         return self._by_envelope.get(candidate.purse, {})
 
+    def pays_on(self, source: Source | Payer) -> frozenset[int]:
+        """Where this payer pays."""
+        return self.book.money.paid_on(source.envelope, source.watch.shut)
+
     def lane(self, source: Source | Payer, site: int) -> Lane:
         """How this payer's money flows to a site."""
-        return Lane(source.envelope, source.loan, self.book.money.region[site], source.limit)
+        return Lane(source.envelope, source.loan, self.book.money.region[site], source.limit, source.watch.on)
 
 
 def _counted(shapes: list[Shape]) -> tuple[tuple[Shape, int], ...]:

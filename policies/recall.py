@@ -14,9 +14,9 @@ model, with z_k ∈ {0, 1}: starts as far as k are allowed,
     Σ starts at k and farther ≤ room(k)·z_k
     z_(k+1) ≤ z_k
 
-At all other caps all funded claims count: ``room`` knows *contested* caps alone, where nearer starts want more than is
-left beside all that runs. Stage 4 is least overdraw: Σ over envelopes of the milli-GPUs by which what it pays itself,
-the starts and what was funded without them, exceeds its concurrency.
+At all other caps (lending, use caps, hours, credits) all funded claims count: ``room`` knows *contested* caps alone,
+where nearer starts want more than is left beside all that runs. Stage 4 is least overdraw: Σ over envelopes of the
+milli-GPUs by which what it pays itself, the starts and what was funded without them, exceeds its concurrency.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from jobtree.world import values
-from policies import lending, scopes
+from policies import lending, scopes, uses
 from policies.caps import CapBook
 from policies.classes import OLD_LOAN, Funded, Place
 from policies.ledger import Spent
@@ -95,7 +95,8 @@ class Recall:
 
     def level(self, book: CapBook, envelope: int, level: int, idle: frozenset[int] = frozenset()) -> int:
         """The nearest level that no contested cap of an envelope tells from this one; ``idle``: caps of no account."""
-        rooms = [self.room[cap] for cap in book.of_envelope(envelope) if cap in self.room and cap not in idle]
+        contested = (cap for cap in book.of_envelope(envelope, 0) if cap in self.room and cap not in idle)
+        rooms = [self.room[cap] for cap in contested]
         return next(near for near in range(level + 1) if all(mine[near] == mine[level] for mine in rooms))
 
     def may_lose(self, place: Place) -> bool:
@@ -104,7 +105,7 @@ class Recall:
 
     def recalls(self, book: CapBook, payer: Payer) -> bool:
         """May a start that it pays for use more than is left beside all that runs?"""
-        caps = (self.room[cap] for cap in book.of_envelope(payer.envelope) if cap in self.room)
+        caps = (self.room[cap] for cap in book.of_envelope(payer.envelope, 0) if cap in self.room)
         return any(rooms[payer.level] > rooms[-1] for rooms in caps)
 
 
@@ -147,7 +148,7 @@ def overdraw(model: Model, recall: Recall, paid: Mapping[int, Sequence[tuple[int
 
 
 def _loose_caps(book: CapBook) -> set[int]:
-    return {i for i, cap in enumerate(book.caps) if not cap.ahead and cap.rule != lending.RULE}
+    return {i for i, cap in enumerate(book.caps) if not cap.ahead and cap.rule not in (lending.RULE, uses.RULE)}
 
 
 def _held(book: CapBook, running: Funded, changed: int) -> dict[int, list[int]]:
@@ -180,7 +181,7 @@ def _wanted(book: CapBook, caps: Iterable[int], asks: Iterable[Ask]) -> dict[int
         for payer in payers:
             mine = of.get(payer.envelope)
             if mine is None:
-                mine = of[payer.envelope] = [cap for cap in book.of_envelope(payer.envelope) if cap in touched]
+                mine = of[payer.envelope] = [cap for cap in book.of_envelope(payer.envelope, 0) if cap in touched]
             for cap in mine:
                 nearest[cap] = min(payer.level, nearest.get(cap, FARTHEST))
         for cap, level in nearest.items():

@@ -108,7 +108,8 @@ def _charges(lease: LeaseRow, money: Money, place: str) -> Iterator[tuple[Title,
 
 def _places(names: set[str], money: Money, nodes: pa.Table) -> dict[str, str]:
     """Node → its labels that envelopes ask for; nodes that are gone have none that is known."""
-    asked = sorted({key for envelope in money.envelopes for key, _ in envelope.selector})
+    selectors = [*(envelope.selector for envelope in money.envelopes), *(use.selector for use in money.uses)]
+    asked = sorted({key for selector in selectors for key, _ in selector})
     there = nodes.filter(pc.is_in(nodes["name"], value_set=pa.array(sorted(names), pa.string())))
     labels = zip(col.texts(there, "name"), col.column(there, "labels"), strict=True)
     return {name: place_of(dict(mine), asked) for name, mine in labels}

@@ -8,7 +8,7 @@ An envelope of a descendant that is deleted, or cannot be read, is one by the ow
 was charged to the subtree is refunded.
 """
 
-from policies.caps import Lane, Pool
+from policies.caps import Gone, Lane, Pool
 from policies.money import Money
 
 RULE_OWN = "envelope"
@@ -43,9 +43,9 @@ def _pool(money: Money, index: int) -> Pool:
     def contains(lane: Lane) -> bool:
         return lane.envelope == index or lane.site in sites or lane.site == GONE
 
-    def above(owner: str, flavor: str, site: int) -> bool:
-        beneath = flavor == envelope.flavor and money.family.descends(owner, envelope.owner)
-        return beneath and (site in sites or site == GONE)
+    def above(gone: Gone) -> bool:
+        beneath = gone.flavor == envelope.flavor and money.family.descends(gone.owner, envelope.owner)
+        return beneath and (gone.site in sites or gone.site == GONE)
 
     return Pool(
         rule=RULE_SUBTREE if envelope.subtree else RULE_OWN,

@@ -29,7 +29,7 @@ def read_seen_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: F
         credit_rates={flavor: _decimal(milli) for flavor, milli in millis},
         spares=msgspec.structs.replace(policy.spares, discount=_decimal(discounts[-1])),
     )
-    seen = {name: tables[f"seen_{name}"] for name in ("budgets", "envelopes", "aggregates")}
+    seen = {name: tables[f"seen_{name}"] for name in ("budgets", "envelopes", "aggregates", "use_caps")}
     seen |= {"quarantine": tables["quarantine"].slice(0, 0), **{name: tables[name] for name in _SAME}}
     return read_money(seen, then, fleet, since)
 

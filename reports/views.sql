@@ -36,12 +36,14 @@ CREATE MACRO exhausted(cap, used, paced, span, stop) AS (
 -- stands: whether something that stood in [begin, stop) did so at the period's end (stop null: it still does).
 CREATE MACRO stands(begin, stop) AS begin <= getvariable('until') AND coalesce(stop > getvariable('until'), TRUE);
 
--- nodes, budgets, envelopes, aggregates, quarantine, foreign_gpus, waits, prices: as the period's end found them.
+-- nodes, budgets, envelopes, aggregates, use_caps, quarantine, foreign_gpus, waits, prices: as the period's end found
+-- them.
 -- NAME_history (foreign_history): every form in the period, with the time that it stood, [since, until).
 CREATE VIEW nodes AS FROM nodes_history WHERE stands(since, until);
 CREATE VIEW budgets AS FROM budgets_history WHERE stands(since, until);
 CREATE VIEW envelopes AS FROM envelopes_history WHERE stands(since, until);
 CREATE VIEW aggregates AS FROM aggregates_history WHERE stands(since, until);
+CREATE VIEW use_caps AS FROM use_caps_history WHERE stands(since, until);
 CREATE VIEW quarantine AS FROM quarantine_history WHERE stands(since, until);
 CREATE VIEW foreign_gpus AS FROM foreign_history WHERE stands(since, until);
 CREATE VIEW waits AS FROM waits_history WHERE stands(since, until);

@@ -141,13 +141,48 @@ class AggregateCap(Strict, frozen=True, kw_only=True):
     max_credits: Annotated[Amount | None, Meta(description="Most credits.")] = None
 
 
+class UsePerRun(Strict, frozen=True, kw_only=True):
+    """What one run may take of a use cap; for admissions only."""
+
+    max_gpus: Annotated[PositiveCount | None, Meta(description="Most GPUs of one run.")] = None
+    max_time: Annotated[Duration | None, Meta(description="Longest time limit; a run without one does not start.")] = (
+        None
+    )
+
+
+class UseCap(Strict, frozen=True, kw_only=True):
+    """A bound over the funded GPUs of an owner's runs, whoever pays."""
+
+    name: Annotated[PartName, Meta(description="Unique among the Budget's use caps.")]
+    flavor: Annotated[Flavor | None, Meta(description="GPU flavor that it counts; every one if absent.")] = None
+    selector: Annotated[
+        Selector | None,
+        Meta(description="Labels of the nodes that it counts; the value `*` means any value or none. All if absent."),
+    ] = None
+    scope: Annotated[
+        Scope,
+        Meta(description="`subtree` counts runs of the owner and of its descendants, `own` the owner's alone."),
+    ] = "subtree"
+    max_concurrency: Annotated[Count | None, Meta(description="Most GPUs at once.")] = None
+    max_gpu_hours: Annotated[Amount | None, Meta(description="Most GPU-hours in the window.")] = None
+    max_credits: Annotated[Amount | None, Meta(description="Most credits in the window.")] = None
+    per_run: Annotated[UsePerRun | None, Meta(description="The widest and longest single run.")] = None
+    start: Annotated[Time | None, Meta(description="It binds, and counts, from then on; always if absent.")] = None
+    end: Annotated[Time | None, Meta(description="It binds until then; for good if absent.")] = None
+
+    @property
+    def bounds(self) -> bool:
+        """Whether it bounds anything."""
+        limits = (self.max_concurrency, self.max_gpu_hours, self.max_credits)
+        of_one = () if self.per_run is None else (self.per_run.max_gpus, self.per_run.max_time)
+        return any(limit is not None for limit in (*limits, *of_one))
+
+
 class BudgetSpec(Strict, frozen=True, kw_only=True):
-    """The allowance of one owner."""
+    """The allowance of one owner; it has an envelope or a use cap at least."""
 
     owner: Annotated[OwnerPath, Meta(description="Colon path of the owner; immutable.")]
-    envelopes: Annotated[
-        tuple[Envelope, ...], BY_NAME, Meta(min_length=1, max_length=64, description="The pools of GPUs.")
-    ]
+    envelopes: Annotated[tuple[Envelope, ...], BY_NAME, Meta(max_length=64, description="The pools of GPUs.")] = ()
     namespaces: Annotated[
         tuple[Namespace, ...],
         Meta(
@@ -167,6 +202,11 @@ class BudgetSpec(Strict, frozen=True, kw_only=True):
         tuple[AggregateCap, ...],
         BY_NAME,
         Meta(max_length=32, description="Bounds over several envelopes."),
+    ] = ()
+    use_caps: Annotated[
+        tuple[UseCap, ...],
+        BY_NAME,
+        Meta(max_length=32, description="Bounds over what runs of the owner use, whoever pays."),
     ] = ()
 
 
@@ -204,11 +244,20 @@ class AggregateUsage(EnvelopeUsage, frozen=True, kw_only=True):
     """Use of one aggregate cap."""
 
 
+class UseUsage(EnvelopeUsage, frozen=True, kw_only=True):
+    """Use of one use cap: of the owner's runs, on the nodes that it counts; `headroomGPUs` are those that it leaves."""
+
+    headroom_gpus: Annotated[
+        int | float | None, Meta(description="GPUs that it still leaves; absent without `maxConcurrency`.")
+    ] = None  # type: ignore[assignment]  # no bound on GPUs, no headroom
+
+
 class BudgetStatus(Tolerant, frozen=True, kw_only=True):
     """Use of the Budget as of the last cycle that changed it."""
 
     envelopes: Annotated[tuple[EnvelopeUsage, ...], BY_NAME, Meta(description="Use of each envelope.")] = ()
     aggregate_caps: Annotated[tuple[AggregateUsage, ...], BY_NAME, Meta(description="Use of each aggregate cap.")] = ()
+    use_caps: Annotated[tuple[UseUsage, ...], BY_NAME, Meta(description="Use of each use cap.")] = ()
     conditions: Annotated[
         tuple[Condition, ...],
         BY_TYPE,

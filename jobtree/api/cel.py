@@ -182,15 +182,20 @@ _RUN: Final[dict[Place, list[Rule]]] = {
 _BUDGET: Final[dict[Place, list[Rule]]] = {
     (): [Rule("self.spec.owner == oldSelf.spec.owner", "the owner of a Budget never changes", ".spec.owner")],
     ("spec",): [
+        Rule(
+            "has(self.envelopes) && self.envelopes.size() > 0 || has(self.useCaps) && self.useCaps.size() > 0",
+            "a Budget has an envelope at least, or a use cap",
+            ".envelopes",
+        ),
         Rule("!has(self.parents) || !(self.owner in self.parents)", "nothing descends from itself", ".parents"),
         Rule(
             "!has(self.aggregateCaps) || self.aggregateCaps.all(cap, cap.envelopes.all(name, "
-            "self.envelopes.exists(envelope, envelope.name == name)))",
+            "has(self.envelopes) && self.envelopes.exists(envelope, envelope.name == name)))",
             "aggregateCaps name envelopes of this Budget",
             ".aggregateCaps",
         ),
         Rule(
-            "!has(self.aggregateCaps) || self.aggregateCaps.all(cap, !has(cap.flavor) || "
+            "!has(self.aggregateCaps) || self.aggregateCaps.all(cap, !has(cap.flavor) || !has(self.envelopes) || "
             "self.envelopes.all(envelope, !(envelope.name in cap.envelopes) || envelope.flavor == cap.flavor))",
             "envelopes of an aggregate cap with a flavor have that flavor",
             ".aggregateCaps",
@@ -203,6 +208,14 @@ _BUDGET: Final[dict[Place, list[Rule]]] = {
             "double(self.concurrency) * double((self.end - self.start).getSeconds())",
             "maxGPUHours is at most concurrency × window hours",
             ".maxGPUHours",
+        ),
+    ],
+    ("spec", "useCaps", "[]"): [
+        Rule("!has(self.start) || !has(self.end) || self.start < self.end", "end is after start", ".end"),
+        Rule(
+            "has(self.maxConcurrency) || has(self.maxGPUHours) || has(self.maxCredits) || "
+            "(has(self.perRun) && (has(self.perRun.maxGPUs) || has(self.perRun.maxTime)))",
+            "a use cap bounds something",
         ),
     ],
 }

@@ -82,8 +82,10 @@ class Stage(Tolerant, frozen=True, kw_only=True):
 class Price(Tolerant, frozen=True, kw_only=True):
     """What one more GPU, GPU-hour or credit of a bound would be worth, by the LP relaxation."""
 
-    rule: Annotated[str, Meta(description="The rule: `concurrency`, `aggregate-hours`, `capacity`, …")]
-    subject: Annotated[str, Meta(description="`budget/envelope`, `budget/aggregate`, or for `capacity` a flavor.")]
+    rule: Annotated[str, Meta(description="The rule: `concurrency`, `aggregate-hours`, `use-credits`, `capacity`, …")]
+    subject: Annotated[
+        str, Meta(description="`budget/envelope`, `budget/aggregate`, `budget/use cap`, or for `capacity` a flavor.")
+    ]
     alike: Annotated[int, Meta(description="How many other caps of equal payers have this price, each.")] = 0
     domains: Annotated[int, Meta(description="Of `capacity`: in how many domains it holds.")] = 0
     unit: Annotated[str, Meta(description="What there would be one more of: `GPU`, `GPU-hour`, `credit`.")]

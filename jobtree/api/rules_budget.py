@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobtree.api.budget import AggregateCap, Budget, Envelope
+from jobtree.api.budget import AggregateCap, Budget, Envelope, UseCap
 from jobtree.api.counted import named
 from jobtree.api.errors import Refusal, wrong
 from jobtree.api.scalars import HOUR, exact
@@ -13,6 +13,10 @@ from jobtree.api.scalars import HOUR, exact
 def budget_problems(budget: Budget) -> Iterator[Refusal]:
     """Every fault of one Budget, in a fixed order."""
     spec = budget.spec
+    if not spec.envelopes and not spec.use_caps:
+        allowed = "an entry in one of them at least"
+        problem = f"spec.envelopes and spec.useCaps are empty; allowed is {allowed}"
+        yield Refusal(problem, field="spec.envelopes", given="nothing", allowed=allowed)
     first: dict[str, int] = {}
     for index, envelope in enumerate(spec.envelopes):
         where = f"spec.envelopes[{index}]"
@@ -32,6 +36,13 @@ def budget_problems(budget: Budget) -> Iterator[Refusal]:
             yield wrong(f"{where}.name", cap.name, "a name that no other aggregate cap has")
         names.add(cap.name)
         yield from _aggregate_problems(cap, where, {envelope.name: envelope for envelope in spec.envelopes})
+    taken: set[str] = set()
+    for index, use in enumerate(spec.use_caps):
+        where = f"spec.useCaps[{index}]"
+        if use.name in taken:
+            yield wrong(f"{where}.name", use.name, "a name that no other use cap has")
+        taken.add(use.name)
+        yield from _use_problems(use, where)
 
 
 def budget_warnings(budget: Budget) -> list[str]:
@@ -59,6 +70,18 @@ def _envelope_problems(envelope: Envelope, where: str) -> Iterator[Refusal]:
             yield wrong(f"{where}.perRun.{field}", value, "a duration above 0s, or leave it out")
     if limits.max_time is not None and limits.default_time is not None and limits.default_time > limits.max_time:
         yield wrong(f"{where}.perRun.defaultTime", limits.default_time, f"at most perRun.maxTime, {limits.max_time}")
+
+
+def _use_problems(use: UseCap, where: str) -> Iterator[Refusal]:
+    if not use.bounds:
+        yield Refusal(
+            f"{where} bounds nothing: it has none of maxConcurrency, maxGPUHours, maxCredits, perRun.maxGPUs"
+            " and perRun.maxTime."
+        )
+    if use.start is not None and use.end is not None and use.end <= use.start:
+        yield wrong(f"{where}.end", use.end, f"a time after {where}.start, {use.start}")
+    if use.per_run is not None and use.per_run.max_time == 0:
+        yield wrong(f"{where}.perRun.maxTime", use.per_run.max_time, "a duration above 0s, or leave it out")
 
 
 def _aggregate_problems(cap: AggregateCap, where: str, envelopes: dict[str, Envelope]) -> Iterator[Refusal]:

@@ -35,24 +35,26 @@ def parents_of_owners(budgets: Iterable[Budget]) -> dict[OwnerPath, tuple[OwnerP
     """The parents of every owner that a Budget names, as its owner or as a parent (spec §1, Budget).
 
     An owner's parents are those that its Budgets list, in the order of the Budgets' names; where none of them lists
-    any, the longest proper prefix that itself has a Budget.
+    any, the longest proper prefix that itself has a Budget with an envelope.
     """
     listed: dict[OwnerPath, dict[OwnerPath, None] | None] = {}
     mentioned: dict[OwnerPath, None] = {}
+    holders = set()
     for budget in sorted(budgets, key=lambda each: each.name):
         spec = budget.spec
         before = listed.get(spec.owner)
         listed[spec.owner] = before if spec.parents is None else {**(before or {}), **dict.fromkeys(spec.parents)}
         mentioned |= dict.fromkeys((spec.owner, *(spec.parents or ())))
-    return {owner: parents_of(owner, listed) for owner in sorted(mentioned)}
+        if spec.envelopes:
+            holders.add(spec.owner)
+    return {owner: _parents_of(owner, listed.get(owner), holders) for owner in sorted(mentioned)}
 
 
-def parents_of(owner: OwnerPath, listed: Mapping[OwnerPath, Iterable[OwnerPath] | None]) -> tuple[OwnerPath, ...]:
-    """Parents of any owner; `listed` has every owner with a Budget and the parents its Budgets list, or None."""
-    given = listed.get(owner)
-    if given is not None:
-        return tuple(given)
-    return next(((prefix,) for prefix in owner.ancestors() if prefix in listed), ())
+def _parents_of(owner: OwnerPath, listed: Iterable[OwnerPath] | None, holders: set[OwnerPath]) -> tuple[OwnerPath, ...]:
+    """Parents of any owner. ``listed``: those that its Budgets list, or None; ``holders``: owners with an envelope."""
+    if listed is not None:
+        return tuple(listed)
+    return next(((prefix,) for prefix in owner.ancestors() if prefix in holders), ())
 
 
 class Circle(NamedTuple, Generic[Text]):

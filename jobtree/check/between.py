@@ -47,13 +47,13 @@ class Past(Moment):
         lost = case.snapshot.since is None or not seen.discounts
         rows = case.rows
         super().__init__(
-            last, rows, *((rows.budgets, rows.envelopes, rows.aggregates) if lost else (seen[0], seen[1], seen[2]))
+            last, rows, *((rows.budgets, rows.envelopes, rows.aggregates, rows.use_caps) if lost else seen[:4])
         )
         self.discount = case.discount if lost else seen.discounts[-1].milli
         self.rates = case.rates if lost else {rate.flavor: rate.rate_milli for rate in seen.rates}
         self.closing, self.appended = case.closing, case.appended
-        then = (seen.budgets, seen.envelopes, seen.aggregates, self.discount, self.rates)
-        now = (rows.budgets, rows.envelopes, rows.aggregates, case.discount, case.rates)
+        then = (*seen[:4], self.discount, self.rates)
+        now = (rows.budgets, rows.envelopes, rows.aggregates, rows.use_caps, case.discount, case.rates)
         self.goes_on = lost or then == now
         self._caps: dict[int, Caps] = {}
         self._beneath = [x for x in self.leases.values() if x.payer is not None and x.payer not in self.envelopes]
@@ -179,7 +179,10 @@ def _last_cycle(case: Case) -> int | None:
 def _turns(past: Past, group: Group) -> set[int]:
     """Seconds at which a class may change, or does."""
     mine = [past.envelopes[payer] for payer in group.payers]
-    windows = {when for each in mine for when in (each.start, each.end) if when is not None}
+    flavors = {each.flavor for each in mine}
+    looking = (cap for cap in past.use_caps if cap.flavor is None or cap.flavor in flavors)
+    edges = [*((each.start, each.end) for each in mine), *((cap.start, cap.end) for cap in looking)]
+    windows = {when for edge in edges for when in edge if when is not None}
     caps = past.caps(past.at)
     admitted: dict[tuple[RunKey, EnvelopeKey], int] = {}
     for lease in group.open:

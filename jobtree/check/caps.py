@@ -6,10 +6,12 @@ A *pool* bounds payments taken together, in GPUs at once, GPU-hours and credits:
                         descendants pay on nodes that its flavor and selector match, while its window is open
     aggregate           everything that the envelopes it names pay
     lending             everything that the envelope pays for strangers
+    use-cap             everything that anybody pays for runs of its owner, with ``scope: subtree`` also of descendants,
+                        on nodes that its flavor and selector match, in its window
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +20,7 @@ import msgspec
 from jobtree.check.accounts import Account
 from jobtree.check.moment import Moment
 from jobtree.check.named import EnvelopeKey, label
-from jobtree.check.rows import Aggregate, Envelope, Held
+from jobtree.check.rows import Aggregate, Envelope, Held, UseCap
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
@@ -47,7 +49,7 @@ class Pool(NamedTuple):
 class Touch(NamedTuple):
     """A pool that a payment counts against, its seconds in [since, until) only.
 
-    ``below``: the payment is a descendant's, so that the pool sees it in its own window only.
+    ``below``: the pool sees it in its own window only: the payment is a descendant's, or the pool a use cap's.
     """
 
     pool: int
@@ -61,10 +63,11 @@ class Touch(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """What all payments of one payer, as loans or not, for nodes of one site count against.
+    """What all payments of one payer, as loans or not, for owners and nodes of one kind count against.
 
     ``present``: pools that look now; ``timed``: those of them that bound hours or credits and count this second;
-    ``charged``: what the ledger keeps whenever it was, the envelope's own pool and all that bound hours or credits.
+    ``charged``: what the ledger keeps whenever it was, the envelope's own pool, use caps' and all that bound hours or
+    credits.
     """
 
     present: tuple[Touch, ...]
@@ -88,7 +91,9 @@ class Caps:
         self._aggregates: dict[tuple[str, str], int] = {}
         self._subtrees: dict[str, list[Envelope]] = defaultdict(list)
         self._above: dict[EnvelopeKey, list[tuple[Envelope, Touch]]] = {}
-        self._lanes: dict[tuple[EnvelopeKey, bool, int | None], Lane] = {}
+        self._lanes: dict[tuple[EnvelopeKey, bool, int | None, tuple[int, ...]], Lane] = {}
+        self._uses: dict[tuple[str, str], int] = {}
+        self._looking: dict[str, tuple[int, ...]] = {}
         self._lane_of: dict[Held, Lane] = {}
         self._loans: dict[Held, bool] = {}
         for key, envelope in case.envelopes.items():
@@ -106,6 +111,10 @@ class Caps:
             self._aggregates[cap.budget, cap.name] = pool
             for name in cap.envelopes:
                 self._together[case.known_as[cap.budget, name]].append(pool)
+        for use in case.use_caps:
+            subject = f"{use.budget}/{use.name}"
+            pool = self._add("use-cap", subject, use.concurrency, use.max_gpu_milliseconds, use.max_millicredits)
+            self._uses[use.budget, use.name] = pool
 
     def _add(self, rule: str, subject: str, gpus: int | None, hours: int | None, millicredits: int | None) -> int:
         width = None if gpus is None else 1000 * gpus
@@ -120,14 +129,38 @@ class Caps:
         """The pool of an aggregate cap."""
         return self._aggregates[cap.budget, cap.name]
 
+    def use(self, cap: UseCap) -> int:
+        """The pool of a use cap."""
+        return self._uses[cap.budget, cap.name]
+
+    def uses_of(self, owner: str) -> tuple[int, ...]:
+        """Places of the use caps that look at runs of an owner."""
+        if owner not in self._looking:
+            caps = enumerate(self.case.use_caps)
+            self._looking[owner] = tuple(place for place, cap in caps if self.case.looks_at(cap, owner))
+        return self._looking[owner]
+
+    def _use_touches(self, owner: str, counts: Callable[[UseCap], bool]) -> Iterator[Touch]:
+        """What payments for runs of an owner count against, whoever makes them."""
+        for place in self.uses_of(owner):
+            cap = self.case.use_caps[place]
+            if counts(cap):
+                yield Touch(self.use(cap), cap.start, cap.end, below=True)
+
+    def _counts(self, flavor: str, name: str) -> Callable[[UseCap], bool]:
+        node = self.case.nodes[name] if name in self.case.sites else None
+        return lambda cap: cap.counts(flavor, node)
+
     def of_owner(self, payer: EnvelopeKey, node: str) -> list[int]:
         """The pools that look at what an envelope pays for its owner on a node."""
-        return [touch.pool for touch in self._lane(payer, False, partial(self.case.matches, node=node)).present]
+        uses = self._use_touches(payer.owner, self._counts(payer.flavor, node))
+        return [touch.pool for touch in self._lane(payer, False, partial(self.case.matches, node=node), uses).present]
 
     def reach(self, payer: EnvelopeKey) -> list[int]:
         """The pools that payments of an envelope may count against, whenever and wherever."""
         above = [touch.pool for _, touch in self._ancestors(payer)]
-        return [self._own[payer], self._lent[payer], *self._together.get(payer, ()), *above]
+        uses = [self.use(cap) for cap in self.case.use_caps if cap.flavor in (None, payer.flavor)]
+        return [self._own[payer], self._lent[payer], *self._together.get(payer, ()), *above, *uses]
 
     def is_loan(self, lease: Held) -> bool:
         """Whether a sponsor pays: a stranger, or a relative whose ``sharing: none`` keeps it out of the family's pool
@@ -152,15 +185,16 @@ class Caps:
         """What a payment for this lease counts against."""
         found = self._lane_of.get(lease)
         if found is None:
-            payer = lease.payer
+            payer, matches = lease.payer, partial(self.case.matches, node=lease.node)
+            uses = self._use_touches(lease.run_owner, self._counts(lease.flavor, lease.node))
             if payer is None:
                 found = NO_LANE
             elif payer not in self.case.envelopes:
-                found = self._beneath(lease.owner, lease.flavor, partial(self.case.matches, node=lease.node))
+                found = self._beneath(lease.owner, lease.flavor, matches, uses)
             else:
-                key = payer, self.is_loan(lease), self.case.sites.get(lease.node)
+                key = payer, self.is_loan(lease), self.case.sites.get(lease.node), self.uses_of(lease.run_owner)
                 if key not in self._lanes:
-                    self._lanes[key] = self._lane(payer, key[1], partial(self.case.matches, node=lease.node))
+                    self._lanes[key] = self._lane(payer, key[1], matches, uses)
                 found = self._lanes[key]
             self._lane_of[lease] = found
         return found
@@ -169,26 +203,34 @@ class Caps:
         """The same of what leases that were pruned had paid."""
         place = {} if account.place is None else msgspec.json.decode(account.place)
 
-        def matches(envelope: Envelope) -> bool:
-            asked = ((key, value) for key, value in envelope.selector if value != "*" and key in place)
-            return envelope.flavor == account.flavor and all(place[key] == value for key, value in asked)
+        def matches(bound: Envelope | UseCap) -> bool:
+            asked = ((key, value) for key, value in bound.selector if value != "*" and key in place)
+            return bound.flavor in (None, account.flavor) and all(place[key] == value for key, value in asked)
 
+        uses = self._use_touches(account.run_owner, matches)
         if account.payer not in self.case.envelopes:
-            return self._beneath(account.owner, account.flavor, matches)
-        return self._lane(account.payer, self._lends(account.payer, account.run_owner, account.lent), matches)
+            return self._beneath(account.owner, account.flavor, matches, uses)
+        loan = self._lends(account.payer, account.run_owner, account.lent)
+        return self._lane(account.payer, loan, matches, uses)
 
-    def _beneath(self, owner: str, flavor: str, matches: Callable[[Envelope], bool]) -> Lane:
-        """What payments of an owner count against whose envelope is not there: the subtrees above that match."""
-        return self._lane_of_touches(touch for each, touch in self._subtrees_above(owner, flavor) if matches(each))
+    def _beneath(self, owner: str, flavor: str, matches: Callable[[Envelope], bool], uses: Iterable[Touch]) -> Lane:
+        """What payments of an owner count against whose envelope is not there: the subtrees above that match, and
+        ``uses``.
+        """
+        above = (touch for each, touch in self._subtrees_above(owner, flavor) if matches(each))
+        return self._lane_of_touches((*above, *uses))
 
-    def _lane(self, payer: EnvelopeKey, loan: bool, matches: Callable[[Envelope], bool]) -> Lane:
-        """The envelope itself, its aggregates, its loans, and the subtrees of its ancestors that match the place."""
+    def _lane(self, payer: EnvelopeKey, loan: bool, matches: Callable[[Envelope], bool], uses: Iterable[Touch]) -> Lane:
+        """The envelope itself, its aggregates, its loans, the subtrees of its ancestors that match the place, and
+        ``uses``.
+        """
         own = self._own[payer]
         pools = [own, *self._together.get(payer, ()), *([self._lent[payer]] if loan else [])]
         start = self.case.envelopes[payer].start
         touches = (
             *(Touch(pool, start, None, below=False) for pool in pools),
             *(touch for each, touch in self._ancestors(payer) if matches(each)),
+            *uses,
         )
         return self._lane_of_touches(touches, own)
 
@@ -199,7 +241,7 @@ class Caps:
         return Lane(
             present=tuple(touch for touch in touches if not touch.below or touch in counting),
             timed=tuple(touch for touch in touches if touch in counting and touch in on_time),
-            charged=tuple(touch for touch in touches if touch.pool == own or touch in on_time),
+            charged=tuple(touch for touch in touches if touch.pool in {own, *self._uses.values()} or touch in on_time),
         )
 
     def _ancestors(self, payer: EnvelopeKey) -> list[tuple[Envelope, Touch]]:

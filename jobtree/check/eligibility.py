@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from jobtree.check.case import Case
-from jobtree.check.moment import has_labels
-from jobtree.check.rows import Held, Node, Run, RunKey
+from jobtree.check.rows import Held, Node, Run, RunKey, has_labels
 from jobtree.check.violation import Violation
 
 

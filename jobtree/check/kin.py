@@ -1,10 +1,10 @@
 """Who is family, and how near (spec §1 Budget ``parents``, §3.1, §3.5).
 
 An owner descends from the parents that its Budgets name, else from the longest proper prefix of its path that has a
-Budget. Relatives share an ancestor, each counting as its own.
+Budget with an envelope. Relatives share an ancestor, each counting as its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from jobtree.check.rows import Budget
 
@@ -13,14 +13,15 @@ SPONSOR = 6
 
 
 class Kin:
-    """The family DAG of a snapshot's Budgets."""
+    """The family DAG of a snapshot's Budgets. ``by_path``: owners from whom others descend by path; None: all."""
 
-    def __init__(self, budgets: Iterable[Budget]) -> None:
+    def __init__(self, budgets: Iterable[Budget], by_path: Collection[str] | None = None) -> None:
         self._named: dict[str, set[str] | None] = {}
         for budget in budgets:
             named = self._named.setdefault(budget.owner, None)
             if budget.parents is not None:
                 self._named[budget.owner] = (named or set()) | set(budget.parents)
+        self._by_path = self._named.keys() if by_path is None else by_path
         self._parents: dict[str, frozenset[str]] = {}
         self._line: dict[str, frozenset[str]] = {}
         self._ranks: dict[tuple[str, str], int | None] = {}
@@ -36,7 +37,7 @@ class Kin:
     def _by_prefix(self, owner: str) -> frozenset[str]:
         prefix, cut, _ = owner.rpartition(":")
         while cut:
-            if prefix in self._named:
+            if prefix in self._by_path:
                 return frozenset([prefix])
             prefix, cut, _ = prefix.rpartition(":")
         return frozenset()

@@ -8,7 +8,19 @@ from collections.abc import Mapping
 from jobtree.check.accounts import Account
 from jobtree.check.kin import Kin
 from jobtree.check.named import EnvelopeKey
-from jobtree.check.rows import Aggregate, Budget, Envelope, Held, Labels, LeaseKey, Node, Rows, Run, RunKey
+from jobtree.check.rows import (
+    Aggregate,
+    Budget,
+    Envelope,
+    Held,
+    LeaseKey,
+    Node,
+    Rows,
+    Run,
+    RunKey,
+    UseCap,
+    has_labels,
+)
 from jobtree.world.plan import Closure, Segment
 
 
@@ -21,17 +33,25 @@ class Moment:
     """
 
     def __init__(
-        self, at: int, rows: Rows, budgets: list[Budget], envelopes: list[Envelope], aggregates: list[Aggregate]
+        self,
+        at: int,
+        rows: Rows,
+        budgets: list[Budget],
+        envelopes: list[Envelope],
+        aggregates: list[Aggregate],
+        use_caps: list[UseCap],
     ) -> None:
         self.at = at
         self.nodes: Mapping[str, Node] = rows.node
         self.runs: Mapping[RunKey, Run] = rows.run
         self.quarantined = {(each.kind, each.namespace or "", each.name) for each in rows.quarantine}
         self.owner_of = {budget.name: budget.owner for budget in budgets}
-        self.kin = Kin(budgets)
+        self.kin = Kin(budgets, {envelope.owner for envelope in envelopes})
+        self.households = Kin(budgets)
         self.envelopes = {envelope.key: envelope for envelope in envelopes}
         self.known_as = {(envelope.budget, envelope.name): envelope.key for envelope in envelopes}
         self.aggregates = aggregates
+        self.use_caps = use_caps
         self.discount = 1000
         self.discounts = rows.seen.discounts
         self.rates: Mapping[str, int] = {}
@@ -41,7 +61,7 @@ class Moment:
         self.new: list[Held] = []
         self.closing: Mapping[LeaseKey, Closure] = {}
         self.appended: Mapping[LeaseKey, list[Segment]] = {}
-        self.sites = rows.sites(envelopes)
+        self.sites = rows.sites(envelopes, use_caps)
         self._matches: dict[tuple[EnvelopeKey, int], bool] = {}
 
     def milli(self, lease: Held) -> int:
@@ -79,6 +99,15 @@ class Moment:
             return array if array is not None and array.array else None
         return run
 
+    def looks_at(self, cap: UseCap, owner: str) -> bool:
+        """Whether a use cap looks at runs of an owner: its own, or with ``scope: subtree`` those of whoever is below.
+
+        Below an owner that has no envelope are those that descend from it by their paths as if it had one.
+        """
+        if cap.scope == "own" or owner == cap.owner:
+            return owner == cap.owner
+        return any(cap.owner in kin.line(owner) for kin in (self.kin, self.households))
+
     def matches(self, envelope: Envelope, node: str) -> bool:
         """Whether an envelope's flavor and selector match a node; one that is gone counts, so that caps stay safe."""
         site = self.sites.get(node)
@@ -89,9 +118,3 @@ class Moment:
             known = self.nodes[node]
             self._matches[key] = known.flavor == envelope.flavor and has_labels(known, envelope.selector)
         return self._matches[key]
-
-
-def has_labels(node: Node, selector: Labels) -> bool:
-    """Whether a node has every label that a selector asks for; the value ``*`` is any value or none (spec §1)."""
-    labels = dict(node.labels)
-    return all(value == "*" or labels.get(key) == value for key, value in selector)

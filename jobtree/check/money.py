@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.named import EnvelopeKey, label
-from jobtree.check.rows import Envelope, Held, Run, RunKey
+from jobtree.check.rows import Envelope, Held, Run, RunKey, UseCap
 from jobtree.check.violation import Violation
 
 
@@ -27,10 +27,12 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
         yield from _who(caps, lease, run, envelope)
         yield from _where(case, lease, envelope)
         yield from _when(case, lease, envelope)
+        yield from _use_time(case, caps, lease)
     for key in sorted(case.new_by):
         run = case.run_of(key)
         if run is not None:
             yield from _per_run(case, key)
+            yield from _use_run(case, caps, key, run)
             yield from _borrowed(case, caps, key, run)
             yield from _unfunded(case, key, run)
 
@@ -108,6 +110,37 @@ def _per_run(case: Case, key: RunKey) -> Iterator[Violation]:
         if most is not None and taken[payer] > most:
             sentence = f"it takes {taken[payer]} milli-GPUs of {label(payer)}, which gives one run {most}"
             yield Violation.of_run("per-run-gpus", key, sentence)
+
+
+def _looking(case: Case, caps: Caps, owner: str) -> list[UseCap]:
+    """Use caps that bind runs of an owner now."""
+    return [cap for place in caps.uses_of(owner) if (cap := case.use_caps[place]).is_open(case.at)]
+
+
+def _use_time(case: Case, caps: Caps, lease: Held) -> Iterator[Violation]:
+    limit = case.limit(lease.run_key)
+    for cap in _looking(case, caps, lease.run_owner):
+        most = cap.per_run_time
+        if (
+            most is not None
+            and cap.counts(lease.flavor, case.nodes.get(lease.node))
+            and (limit is None or limit > most)
+        ):
+            given = "no time limit" if limit is None else f"a limit of {limit} s"
+            sentence = f"use cap {cap.budget}/{cap.name} admits runs of at most {most} s; the run has {given}"
+            yield _of(lease, "use-run-time", sentence)
+
+
+def _use_run(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violation]:
+    for cap in _looking(case, caps, run.owner):
+        if cap.per_run_gpus is None:
+            continue
+        mine = [each for each in case.after(key) if each.payer and cap.counts(each.flavor, case.nodes.get(each.node))]
+        taken, fresh = sum(map(case.milli, mine)), {lease.key for lease in case.new_by[key]}
+        if taken > 1000 * cap.per_run_gpus and any(lease.key in fresh for lease in mine):
+            most = 1000 * cap.per_run_gpus
+            sentence = f"it takes {taken} milli-GPUs where use cap {cap.budget}/{cap.name} gives one run {most}"
+            yield Violation.of_run("use-run-gpus", key, sentence)
 
 
 def _borrowed(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violation]:

@@ -83,7 +83,8 @@ def _charges(case: Case, lease: Held) -> Iterator[tuple[Title, int, int, int]]:
     if payer is None or lease.ended is None:
         return
     node = case.nodes.get(lease.node)
-    asked = {key for envelope in case.envelopes.values() for key, _ in envelope.selector}
+    selectors = [*(each.selector for each in case.envelopes.values()), *(cap.selector for cap in case.use_caps)]
+    asked = {key for selector in selectors for key, _ in selector}
     labels = None if node is None else dict(node.labels)
     place = None if labels is None else tuple(sorted((key, labels.get(key)) for key in asked))
     funded = [entry for entry in lease.funding if entry[0] != "unfunded"]

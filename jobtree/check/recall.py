@@ -97,7 +97,7 @@ class Recall:
         starts = [claim for claim in claims if claim.starts and self._taken(claim, number)]
         if pool.width is None or not starts:
             return
-        farthest = FARTHEST if pool.rule == "lending" else max(self._level(claim) for claim in starts)
+        farthest = FARTHEST if pool.rule in ("lending", "use-cap") else max(self._level(claim) for claim in starts)
         running = [claim for claim in claims if not claim.starts and self._taken(claim, number)]
         stay = max((place for place, claim in enumerate(running) if self._is_firm(claim)), default=-1)
         taken = sum(self._taken(claim, number) for claim in starts) + self._kept.get(number, 0)

@@ -156,6 +156,34 @@ class Aggregate(NamedTuple):
     max_millicredits: int | None
 
 
+class UseCap(NamedTuple):
+    """A row of ``use_caps`` and its Budget's ``owner``. ``flavor``: None is every one; limits as `Envelope` has."""
+
+    budget: str
+    name: str
+    flavor: str | None
+    selector: Labels
+    scope: str
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    per_run_gpus: int | None
+    per_run_time: int | None
+    start: int | None
+    end: int | None
+    owner: str
+
+    def is_open(self, at: int) -> bool:
+        """Whether it binds at ``at``: that lies in its window [start, end)."""
+        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+
+    def counts(self, flavor: str, node: Node | None) -> bool:
+        """Whether it counts a GPU of a flavor on a node; one that is gone counts, so that caps stay safe."""
+        if self.flavor not in (None, flavor):
+            return False
+        return node is None or has_labels(node, self.selector)
+
+
 class Run(NamedTuple):
     """A row of ``runs``.
 
@@ -307,6 +335,7 @@ class Seen(NamedTuple):
     budgets: list[Budget]
     envelopes: list[Envelope]
     aggregates: list[Aggregate]
+    use_caps: list[UseCap]
     rates: list[Rate]
     discounts: list[Discount]
     world: list[World]
@@ -325,6 +354,7 @@ class Rows:
     budgets: list[Budget]
     envelopes: list[Envelope]
     aggregates: list[Aggregate]
+    use_caps: list[UseCap]
     runs: list[Run]
     leases: list[Held]
     balances: list[Account]
@@ -349,6 +379,7 @@ class Rows:
             budgets=read(tables["budgets"], Budget),
             envelopes=_envelopes(tables["envelopes"], tables["budgets"]),
             aggregates=read(tables["aggregates"], Aggregate),
+            use_caps=read(tables["use_caps"], UseCap, owner=_owners(tables["use_caps"], tables["budgets"])),
             runs=runs,
             leases=leases,
             balances=read(tables["balances"], Account),
@@ -358,6 +389,9 @@ class Rows:
                 budgets=read(tables["seen_budgets"], Budget),
                 envelopes=_envelopes(tables["seen_envelopes"], tables["seen_budgets"]),
                 aggregates=read(tables["seen_aggregates"], Aggregate),
+                use_caps=read(
+                    tables["seen_use_caps"], UseCap, owner=_owners(tables["seen_use_caps"], tables["seen_budgets"])
+                ),
                 rates=read(tables["seen_rates"], Rate),
                 discounts=read(tables["seen_discounts"], Discount),
                 world=read(tables["seen_world"], World),
@@ -368,14 +402,15 @@ class Rows:
             open_by=by_run(lease for lease in leases if not lease.closed),
             statuses=_statuses(runs),
         )
-        rows.sites(rows.envelopes)
+        rows.sites(rows.envelopes, rows.use_caps)
         return rows
 
-    def sites(self, envelopes: Iterable[Envelope]) -> Mapping[str, int]:
-        """By node the number of its site: nodes that none of the envelopes tells apart, by flavor or a label that it
-        asks for.
+    def sites(self, envelopes: Iterable[Envelope], use_caps: Iterable[UseCap]) -> Mapping[str, int]:
+        """By node the number of its site: nodes that none of the envelopes and use caps tells apart, by flavor or a
+        label that it asks for.
         """
-        asked = tuple(sorted({key for envelope in envelopes for key, _ in envelope.selector}))
+        selectors = [*(each.selector for each in envelopes), *(cap.selector for cap in use_caps)]
+        asked = tuple(sorted({key for selector in selectors for key, _ in selector}))
         if asked not in self._sites:
             numbers: dict[tuple[str | None, ...], int] = {}
             found = {}
@@ -388,8 +423,19 @@ class Rows:
 
 
 def _envelopes(envelopes: pa.Table, budgets: pa.Table) -> list[Envelope]:
+    return read(envelopes, Envelope, owner=_owners(envelopes, budgets))
+
+
+def _owners(bounds: pa.Table, budgets: pa.Table) -> list[str]:
+    """Owners of the Budgets that envelopes or use caps are of."""
     owner_of = {budget.name: budget.owner for budget in read(budgets, Budget)}
-    return read(envelopes, Envelope, owner=[owner_of[name] for name in values.column(envelopes, "budget")])
+    return [owner_of[name] for name in values.column(bounds, "budget")]
+
+
+def has_labels(node: Node, selector: Labels) -> bool:
+    """Whether a node has every label that a selector asks for; the value ``*`` is any value or none (spec §1)."""
+    labels = dict(node.labels)
+    return all(value == "*" or labels.get(key) == value for key, value in selector)
 
 
 def by_run(leases: Iterable[Held]) -> dict[RunKey, list[Held]]:

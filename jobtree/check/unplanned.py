@@ -47,7 +47,7 @@ class Unplanned(Moment):
     """A snapshot at Unix second ``at``, under its own Budgets, before there is a plan."""
 
     def __init__(self, snapshot: Snapshot, rows: Rows, at: int) -> None:
-        super().__init__(at, rows, rows.budgets, rows.envelopes, rows.aggregates)
+        super().__init__(at, rows, rows.budgets, rows.envelopes, rows.aggregates, rows.use_caps)
         self.snapshot = snapshot
         self.rows = rows
         self.policy = snapshot.policy.spec

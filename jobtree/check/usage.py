@@ -7,7 +7,7 @@ from fractions import Fraction
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.scalars import exact
 from jobtree.check.ahead import reach, until_then
-from jobtree.check.caps import CREDIT, Caps
+from jobtree.check.caps import CREDIT, Caps, Touch
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
 from jobtree.check.ledger import Ledger
@@ -24,17 +24,21 @@ Figures = dict[str, Fraction | int | None]
 
 
 def violations(case: Case, caps: Caps, ledger: Ledger, present: Present) -> Iterator[Violation]:
-    """Every envelope and aggregate cap of every Budget whose status the plan rewrites."""
+    """Every envelope, aggregate and use cap of every Budget whose status the plan rewrites."""
     books = _Books(case, caps, ledger, present)
     envelopes: dict[str, list[str]] = defaultdict(list)
     for budget, name in sorted(case.known_as):
         envelopes[budget].append(name)
     for update in case.plan.budgets:
         told = sorted(usage.name for usage in update.status.envelopes)
-        capped = sorted(usage.name for usage in update.status.aggregate_caps)
-        if (told, capped) != (envelopes[update.name], sorted(cap.name for cap in books.aggregates[update.name])):
+        both = (update.status.aggregate_caps, update.status.use_caps)
+        caps_told = [sorted(usage.name for usage in usages) for usages in both]
+        there = (books.aggregates[update.name], [case.use_caps[place] for place in books.looking[update.name]])
+        if told != envelopes[update.name] or caps_told != [sorted(cap.name for cap in caps) for caps in there]:
             names = ", ".join(envelopes[update.name]) or "none"
-            sentence = f"its usage tells of {', '.join([*told, *capped])}, and its envelopes are {names}"
+            sentence = (
+                f"its usage tells of {', '.join([*told, *caps_told[0], *caps_told[1]])}, and its envelopes are {names}"
+            )
             yield Violation("usage-agrees", f"Budget {update.name}", sentence)
             continue
         yield from _told(books, update.name, update.status)
@@ -47,6 +51,9 @@ def _told(books: "_Books", budget: str, status: BudgetStatus) -> Iterator[Violat
     for usage in status.aggregate_caps:
         cap = next(each for each in books.aggregates[budget] if each.name == usage.name)
         yield from _compared(f"Aggregate {budget}/{usage.name}", usage, books.aggregate(cap))
+    for usage in status.use_caps:
+        place = next(place for place in books.looking[budget] if books.case.use_caps[place].name == usage.name)
+        yield from _compared(f"Use {budget}/{usage.name}", usage, books.use(place))
     over = books.over(budget)
     if over == all(each.status == "True" for each in status.conditions):
         says, is_so = ("is healthy", "something is") if over else ("is not healthy", "nothing is")
@@ -68,7 +75,8 @@ def _compared(subject: str, usage: EnvelopeUsage, true: Figures) -> Iterator[Vio
 class _Books:
     """What the leases that are open with the plan take: of each pool, and by payer.
 
-    ``beyond``: by Budget, GPUs that are unfunded though their envelope's window is open; ``aggregates``: its caps.
+    ``beyond``: by Budget, GPUs that are unfunded though their envelope's window is open; ``aggregates``: its caps;
+    ``looking``: places of its use caps.
     """
 
     def __init__(self, case: Case, caps: Caps, ledger: Ledger, present: Present) -> None:
@@ -77,6 +85,9 @@ class _Books:
         self.aggregates: dict[str, list[Aggregate]] = defaultdict(list)
         for cap in case.aggregates:
             self.aggregates[cap.budget].append(cap)
+        self.looking: dict[str, list[int]] = defaultdict(list)
+        for place, use in enumerate(case.use_caps):
+            self.looking[use.budget].append(place)
         self._payers: dict[str, list[EnvelopeKey]] = defaultdict(list)
         for key in case.envelopes:
             self._payers[key[0]].append(key)
@@ -87,8 +98,11 @@ class _Books:
         self._width: dict[int, int] = defaultdict(int)
         self._hours: dict[int, int] = defaultdict(int)
         self._credits: dict[int, int] = defaultdict(int)
+        self._of_use: list[dict[str, int]] = [defaultdict(int) for _ in case.use_caps]
         for lease in (*case.held, *case.new):
             payer, name = lease.payer, present.classes[lease.key]
+            if payer is not None:
+                self._at_uses(lease, name)
             there = payer is not None and payer in case.envelopes
             if payer is not None and name != "unfunded":
                 seconds, rate = reach(case, lease), case.rate(lease.flavor) if there else lease.recorded_rate
@@ -111,6 +125,41 @@ class _Books:
                 self._hours[touch.pool] += ahead
                 self._credits[touch.pool] += ahead * rate
 
+    def _at_uses(self, lease: Held, name: str) -> None:
+        """At the use caps that look at its run and count its node, whatever their windows."""
+        case = self.case
+        there = lease.payer is not None and lease.payer in case.envelopes
+        for place in self.caps.uses_of(lease.run_owner):
+            use, mine = case.use_caps[place], self._of_use[place]
+            node = case.nodes[lease.node] if lease.node in case.sites else None
+            if not use.counts(lease.flavor, node):
+                continue
+            mine[name if lease.active else "spare"] += lease.gpus
+            if name == "unfunded":
+                pays = there and lease.payer is not None and case.envelopes[lease.payer].is_open(case.at)
+                mine["beyond"] += case.milli(lease) if pays else 0
+                continue
+            until = until_then(case, reach(case, lease), Touch(0, use.start, use.end, below=True))
+            ahead = case.milli(lease) * until if use.is_open(case.at) else 0
+            mine["milli"] += case.milli(lease)
+            mine["ahead"] += ahead
+            mine["rated"] += ahead * (case.rate(lease.flavor) if there else lease.recorded_rate)
+
+    def use(self, place: int) -> Figures:
+        """The true figures of a use cap."""
+        number = self.caps.use(self.case.use_caps[place])
+        mine, pool, (spent, rated) = self._of_use[place], self.caps.pools[number], self._spent(number)
+        left = (
+            None if pool.width is None else Fraction(max(0, pool.width - mine["milli"]), 1000),
+            None if pool.hours is None else Fraction(max(0, pool.hours - spent - mine["ahead"]), _HOUR),
+            None if pool.credits is None else Fraction(max(0, pool.credits - rated - mine["rated"]), CREDIT * 1000),
+        )
+        return {
+            **{f"{name}_gpus": mine[name] for name in _CLASSES},
+            **_consumed(spent, rated, mine["ahead"], mine["rated"], limited=pool.credits is not None),
+            **dict(zip(("headroom_gpus", "headroom_gpu_hours", "headroom_credits"), left, strict=True)),
+        }
+
     def envelope(self, payer: EnvelopeKey) -> Figures:
         """The true figures of an envelope."""
         return {
@@ -131,6 +180,14 @@ class _Books:
         charged = [(self.caps.own(p), *self._charged(p)) for p in self._payers[budget]]
         pools = [self.caps.together(cap) for cap in self.aggregates[budget]]
         charged += [(number, *self._spent(number)) for number in pools]
+        for place in self.looking[budget]:
+            use, mine = self.case.use_caps[place], self._of_use[place]
+            if use.is_open(self.case.at):
+                number = self.caps.use(use)
+                width = self.caps.pools[number].width
+                charged.append((number, *self._spent(number)))
+                if width is not None and mine["beyond"] and mine["milli"] + mine["beyond"] > width:
+                    return True
         return bool(self.beyond[budget]) or any(self._overspent(*each) for each in charged)
 
     def _overspent(self, number: int, spent: int, rated: int) -> bool:
@@ -156,11 +213,7 @@ class _Books:
         ahead = sum(self._ahead[payer] for payer in payers)
         return {
             **{f"{name}_gpus": sum(self._gpus[payer][name] for payer in payers) for name in _CLASSES},
-            "gpu_seconds_consumed": Fraction(paid, 1000),
-            "gpu_hours_consumed": Fraction(paid, _HOUR),
-            "gpu_hours_committed": Fraction(ahead, _HOUR),
-            "credits_consumed": Fraction(rated, CREDIT * 1000) if limited else None,
-            "credits_committed": Fraction(sum(self._rated[p] for p in payers), CREDIT * 1000) if limited else None,
+            **_consumed(paid, rated, ahead, sum(self._rated[p] for p in payers), limited=limited),
         }
 
     def _spent(self, number: int) -> tuple[int, int]:
@@ -189,3 +242,14 @@ class _Books:
             pools = {number: self.caps.pools[number] for number in self.caps.of_owner(payer, name)}
             rooms.append(min(p.width - self._width[n] for n, p in pools.items() if p.width is not None))
         return max(rooms)
+
+
+def _consumed(paid: int, rated: int, ahead: int, ahead_rated: int, *, limited: bool) -> Figures:
+    """What is consumed and committed; ``limited``: in credits too."""
+    return {
+        "gpu_seconds_consumed": Fraction(paid, 1000),
+        "gpu_hours_consumed": Fraction(paid, _HOUR),
+        "gpu_hours_committed": Fraction(ahead, _HOUR),
+        "credits_consumed": Fraction(rated, CREDIT * 1000) if limited else None,
+        "credits_committed": Fraction(ahead_rated, CREDIT * 1000) if limited else None,
+    }

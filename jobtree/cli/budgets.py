@@ -1,4 +1,4 @@
-"""`budgets usage`: what each envelope and aggregate cap carries and has left, computed at ``--at``."""
+"""`budgets usage`: what each envelope, aggregate and use cap carries and has left, computed at ``--at``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         kinds,
         "usage",
         _usage,
-        "show the use of every envelope and aggregate cap",
+        "show the use of every envelope, aggregate and use cap",
         example="kubectl runs --state cluster.yaml budgets usage --owner org:ai:rai:sys",
     )
     usage.add_argument("--owner", metavar="OWNER", help=f"only of {owners.HELP}; also what their runs borrow")
@@ -81,6 +81,8 @@ def _caps(intake: Intake) -> dict[tuple[str, str, str], tuple[Any, Any, Any]]:
             caps[key] = (envelope.max_gpu_hours, envelope.max_credits, envelope.end)
         for cap in budget.spec.aggregate_caps:
             caps[budget.name, "AggregateCap", cap.name] = (cap.max_gpu_hours, cap.max_credits, None)
+        for use in budget.spec.use_caps:
+            caps[budget.name, "UseCap", use.name] = (use.max_gpu_hours, use.max_credits, use.end)
     return caps
 
 
@@ -102,7 +104,7 @@ def _table(records: list[dict[str, Any]], caps: dict[tuple[str, str, str], tuple
         (row["owner"], f"{row['budget']}/{row['name']}{_mark(row)}", *(_number(row.get(field)) for _, field in columns))
         for row in rows
     ]
-    counted = [row for row in rows if row["kind"] == "Envelope"]  # an aggregate cap counts the same GPUs once more
+    counted = [row for row in rows if row["kind"] == "Envelope"]  # aggregate and use caps count the same GPUs again
     if len(counted) > 1:
         sums = [
             _number(None if field in _NO_SUMS else sum(row.get(field, 0) for row in counted)) for _, field in columns
@@ -119,7 +121,7 @@ def _state(intake: Intake, at: int) -> State:
 
 
 def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
-    """A record per envelope and aggregate cap, by budget, in the order of its spec."""
+    """A record per envelope, aggregate and use cap, by budget, in the order of its spec."""
     from exporters import plain
     from exporters.nodelist import natural
 
@@ -130,6 +132,7 @@ def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
         head = {"budget": budget.name, "owner": str(budget.spec.owner)}
         records += [{**head, "kind": "Envelope", **plain.status(each)} for each in status.envelopes]
         records += [{**head, "kind": "AggregateCap", **plain.status(each)} for each in status.aggregate_caps]
+        records += [{**head, "kind": "UseCap", **plain.status(each)} for each in status.use_caps]
     return records
 
 
@@ -168,7 +171,7 @@ def _loans(state: State, is_meant: Callable[[str], bool]) -> list[dict[str, Any]
 
 
 def _mark(record: dict[str, Any]) -> str:
-    return " (aggregate)" if record["kind"] == "AggregateCap" else ""
+    return {"AggregateCap": " (aggregate)", "UseCap": " (use)"}.get(record["kind"], "")
 
 
 def _number(value: float | str | None) -> str:

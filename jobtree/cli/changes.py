@@ -41,8 +41,9 @@ def _cap(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]
         raise Refusal(f"there is no Budget {budget}; there are {_list(each.name for each in intake.budgets)}")
     parts = {each.name: "envelopes" for each in found.spec.envelopes}
     parts |= {each.name: "aggregates" for each in found.spec.aggregate_caps if each.name not in parts}
+    parts |= {each.name: "use_caps" for each in found.spec.use_caps if each.name not in parts}
     if part not in parts:
-        raise Refusal(f"Budget {budget} has no envelope or aggregate cap {part}; there are {_list(parts)}")
+        raise Refusal(f"Budget {budget} has no envelope, aggregate cap or use cap {part}; there are {_list(parts)}")
     return f"{name} has {gpus} GPUs", [Cell(parts[part], (budget, part), "concurrency", gpus)]
 
 
@@ -117,7 +118,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 OPTIONS: Final[dict[str, tuple[str, str, Maker]]] = {
-    "cap": ("BUDGET/NAME=N", "an envelope or aggregate cap of N GPUs", _cap),
+    "cap": ("BUDGET/NAME=N", "an envelope, aggregate cap or use cap of N GPUs", _cap),
     "width": ("RUN=N", "a waiting run of N GPUs (of N at least, where it is malleable)", _width),
     "cancel": ("RUN", "a run that is cancelled", _state("Cancelled")),
     "suspend": ("RUN", "a run that is suspended", _state("Suspended")),

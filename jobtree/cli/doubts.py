@@ -91,12 +91,17 @@ def _selectors(budget: Budget, fleet: Sequence[Mapping[str, str]], label: str) -
     for envelope in budget.spec.envelopes:
         field = f"spec.envelopes[{envelope.name}].selector"
         yield from _nowhere(envelope.selector, envelope.flavor, fleet, label, field)
+    for use in budget.spec.use_caps:
+        yield from _nowhere(use.selector or {}, use.flavor, fleet, label, f"spec.useCaps[{use.name}].selector")
 
 
 def _windows(budget: Budget, at: int) -> Iterator[str]:
     for envelope in budget.spec.envelopes:
         if envelope.end is not None and envelope.end <= at:
             yield f"the window of spec.envelopes[{envelope.name}] was over at {Time(envelope.end)}: it pays for nothing"
+    for use in budget.spec.use_caps:
+        if use.end is not None and use.end <= at:
+            yield f"the window of spec.useCaps[{use.name}] was over at {Time(use.end)}: it bounds nothing"
 
 
 def _near(name: str, names: Collection[str], cutoff: float = 0.5) -> str:

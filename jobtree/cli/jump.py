@@ -12,8 +12,9 @@ from jobtree.api.scalars import DAY
 from jobtree.cli import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from jobtree.api.budget import Envelope, UseCap
     from jobtree.world.intake import Intake
 
 FAR: Final = DAY
@@ -64,10 +65,10 @@ def _ends(intake: Intake, last: int, at: int) -> str:
     ended = state_of(take(intake), at).endings
     runs = [f"{'/'.join(key)} ({end.reason})" for key, end in ended.items() if end.reason not in _ASKED]
     windows = [
-        f"{budget.name}/{envelope.name}"
+        f"{budget.name}/{name}"
         for budget in intake.budgets
-        for envelope in budget.spec.envelopes
-        if envelope.end is not None and last < envelope.end <= at
+        for name, end in (*_closing(budget.spec.envelopes), *_closing(budget.spec.use_caps))
+        if last < end <= at
     ]
     parts = [
         f"{counted(len(found), *words)}: {_some(sorted(found, key=natural))}"
@@ -75,6 +76,10 @@ def _ends(intake: Intake, last: int, at: int) -> str:
         if found
     ]
     return ", ".join(parts)
+
+
+def _closing(bounds: Iterable[Envelope | UseCap]) -> Iterator[tuple[str, Time]]:
+    return ((each.name, each.end) for each in bounds if each.end is not None)
 
 
 def _some(names: Sequence[str]) -> str:

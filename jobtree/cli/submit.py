@@ -150,6 +150,12 @@ def _strange_flavors(intake: Intake, items: Sequence[KindObject]) -> list[str]:
         if isinstance(item, Budget)
         for number, envelope in enumerate(item.spec.envelopes)
     ]
+    asked += [
+        (item, f"spec.useCaps[{number}].flavor", use.flavor)
+        for item in items
+        if isinstance(item, Budget)
+        for number, use in enumerate(item.spec.use_caps)
+    ]
     return [
         f"{item.subject}: {field} is {flavor}, and no node has it; there are {named(there)}"
         for item, field, flavor in asked

@@ -45,13 +45,7 @@ def _seen(snapshot: Snapshot, at: int) -> dict[str, pa.Table]:
     told = tables["seen_discounts"]
     history = zip(values.optional_ints(told, "since"), values.ints(told, "milli").tolist(), strict=True)
     before = [seen.Discount(milli=milli, since=None if since is None else Time(since)) for since, milli in history]
-    return seen_tables(
-        tables["budgets"],
-        tables["envelopes"],
-        tables["aggregates"],
-        seen.rates_milli(policy),
-        seen.discounts(before, policy, at),
-    )
+    return seen_tables(tables, seen.rates_milli(policy), seen.discounts(before, policy, at))
 
 
 def _balances(tables: Mapping[str, pa.Table], plan: Plan) -> pa.Table:

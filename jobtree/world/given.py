@@ -22,7 +22,7 @@ LeaseName = tuple[str, str]
 """(namespace, name)."""
 Claim = tuple[tuple[str, str], tuple[str, str]]
 """((namespace, run), (Budget, envelope))."""
-WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates")
+WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates", "use_caps")
 """Tables of which no cycle writes anything."""
 WRITTEN: Final = ("outcome", "outcome_reason", "enforced_limit", "status")
 """Columns of ``runs`` that cycles write."""
@@ -76,9 +76,9 @@ def _others(pods: pa.Table, runs: pa.Table) -> pa.Table:
 
 
 def _passed(snapshot: Snapshot, at: int) -> list[bool]:
-    """Which starts and ends of windows, of envelopes and of maintenance, are past."""
-    envelopes = snapshot.tables["envelopes"]
-    times = [*values.optional_ints(envelopes, "start"), *values.optional_ints(envelopes, "end")]
+    """Which starts and ends of windows, of envelopes, use caps and maintenance, are past."""
+    edges = ((snapshot.tables[name], edge) for name in ("envelopes", "use_caps") for edge in ("start", "end"))
+    times = [time for table, edge in edges for time in values.optional_ints(table, edge)]
     times += [int(time) for window in snapshot.policy.spec.maintenance for time in (window.start, window.end)]
     return [time is not None and time <= at for time in times]
 

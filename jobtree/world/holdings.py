@@ -31,7 +31,10 @@ def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run])
         for each in budget.spec.envelopes
     )
     index = {name: i for i, name in enumerate(names)}
-    family = family_of((budget.spec.owner, budget.spec.parents) for budget in by_name.values())
+    family = family_of(
+        ((budget.spec.owner, budget.spec.parents) for budget in by_name.values()),
+        {name.owner for name in index},
+    )
     runs_by_key = {(run.namespace, run.name): run for run in runs}
     for lease in opened:
         payer = _payer(lease, by_name, index) or _stranger(lease, by_name, family)

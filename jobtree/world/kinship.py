@@ -1,10 +1,10 @@
 """Who is family, and how near (spec §1 Budget.parents, §3.1).
 
 Owners form a DAG: an owner descends from the ``parents`` its Budgets name, or else from the longest proper prefix of
-its path that has a Budget. Two owners are relatives when they share an ancestor, themselves counted.
+its path that has a Budget with an envelope. Two owners are relatives when they share an ancestor, themselves counted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -31,9 +31,13 @@ def standing_of(rank: int) -> int:
 
 
 class Family:
-    """The DAG of owners. ``declared``: owner → the parents its Budgets name, None where they name none at all."""
+    """The DAG of owners. ``declared``: owner → the parents its Budgets name, None where they name none at all.
 
-    def __init__(self, declared: Mapping[str, Iterable[str] | None]) -> None:
+    ``by_path``: owners of whom others descend by their paths; all that are declared by default.
+    """
+
+    def __init__(self, declared: Mapping[str, Iterable[str] | None], by_path: Collection[str] | None = None) -> None:
+        self._by_path = declared.keys() if by_path is None else frozenset(by_path)
         self._declared = {owner: None if parents is None else tuple(parents) for owner, parents in declared.items()}
         self._parents: dict[str, tuple[str, ...]] = {}
         self._near: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
@@ -59,7 +63,7 @@ class Family:
         parts = owner.split(":")
         for length in range(len(parts) - 1, 0, -1):
             prefix = ":".join(parts[:length])
-            if prefix in self._declared:
+            if prefix in self._by_path:
                 return (prefix,)
         return ()
 
@@ -117,11 +121,11 @@ class Family:
         return REST if rank is None else standing_of(rank)
 
 
-def family_of(budgets: Iterable[tuple[str, Parents]]) -> Family:
-    """From each Budget's owner and parents; several of one owner name them together."""
+def family_of(budgets: Iterable[tuple[str, Parents]], by_path: Collection[str] | None = None) -> Family:
+    """From each Budget's owner and parents; several of one owner name them together. ``by_path``: as `Family` has."""
     declared: dict[str, list[str] | None] = {}
     for owner, parents in budgets:
         known = declared.setdefault(owner, None)
         if parents is not None:
             declared[owner] = [*(known or []), *parents]
-    return Family(declared)
+    return Family(declared, by_path)

@@ -199,6 +199,30 @@ def aggregates(found: Sequence[Budget]) -> pa.Table:
     )
 
 
+def use_caps(found: Sequence[Budget]) -> pa.Table:
+    """One row a use cap."""
+    pairs = [(budget.name, cap) for budget in found for cap in sorted(budget.spec.use_caps, key=lambda c: c.name)]
+    caps = [cap for _, cap in pairs]
+    limits = [cap.per_run for cap in caps]
+    return table(
+        schema.USE_CAPS,
+        {
+            "budget": [budget for budget, _ in pairs],
+            "name": [cap.name for cap in caps],
+            "flavor": [cap.flavor for cap in caps],
+            "selector": [cap.selector or {} for cap in caps],
+            "scope": [cap.scope for cap in caps],
+            "concurrency": [cap.max_concurrency for cap in caps],
+            "max_gpu_milliseconds": [maybe(milli_gpu_seconds, cap.max_gpu_hours) for cap in caps],
+            "max_millicredits": [maybe(milli, cap.max_credits) for cap in caps],
+            "per_run_gpus": [maybe(lambda limit: limit.max_gpus, limit) for limit in limits],
+            "per_run_time": [maybe(lambda limit: limit.max_time, limit) for limit in limits],
+            "start": [cap.start for cap in caps],
+            "end": [cap.end for cap in caps],
+        },
+    )
+
+
 def leases(found: Sequence[Lease]) -> pa.Table:
     """One row a lease, open or closed; ``run`` is the name that people see (`NAME-INDEX` for an array's index)."""
     specs = [lease.spec for lease in found]

@@ -117,6 +117,24 @@ AGGREGATES: Final = pa.schema(
 )
 """Key: budget, name."""
 
+USE_CAPS: Final = pa.schema(
+    [
+        ("budget", _text),
+        ("name", _text),
+        ("flavor", _code),  # null = every one
+        ("selector", _labels),  # value "*" = any value or none; none = every node
+        ("scope", _code),  # own | subtree
+        ("concurrency", _count),
+        ("max_gpu_milliseconds", _count),  # maxGPUHours x 3,600,000: milli-GPU-seconds
+        ("max_millicredits", _count),
+        ("per_run_gpus", _count),
+        ("per_run_time", _span),
+        ("start", _time),
+        ("end", _time),
+    ]
+)
+"""Key: budget, name."""
+
 RUNS: Final = pa.schema(
     [
         ("namespace", _code),
@@ -240,7 +258,8 @@ WARNINGS: Final = QUARANTINE
 """Key: kind, namespace, name, message. Objects that are used, each with something that a person should know."""
 
 SEEN_BUDGETS: Final = pa.schema([BUDGETS.field(name) for name in ("name", "owner", "namespaces", "parents")])
-"""Key: name. Budgets as the last cycle saw them (spec §3.6); envelopes and aggregates have the columns of today's."""
+"""Key: name. Budgets as the last cycle saw them (spec §3.6); envelopes, aggregates and use caps have the
+columns of today's."""
 
 SEEN_RATES: Final = pa.schema([("flavor", _text), ("rate_milli", _count)])  # millicredits per GPU-hour
 """Key: flavor. Credit rates as the last cycle saw them; ``seen_discounts`` tells whether there is a record."""
@@ -275,6 +294,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "budgets": BUDGETS,
     "envelopes": ENVELOPES,
     "aggregates": AGGREGATES,
+    "use_caps": USE_CAPS,
     "runs": RUNS,
     "leases": LEASES,
     "reservations": RESERVATIONS,
@@ -284,6 +304,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "seen_budgets": SEEN_BUDGETS,
     "seen_envelopes": ENVELOPES,
     "seen_aggregates": AGGREGATES,
+    "seen_use_caps": USE_CAPS,
     "seen_rates": SEEN_RATES,
     "seen_discounts": SEEN_DISCOUNTS,
     "seen_world": SEEN_WORLD,
@@ -296,6 +317,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "budgets": ("name",),
     "envelopes": ("budget", "name"),
     "aggregates": ("budget", "name"),
+    "use_caps": ("budget", "name"),
     "runs": ("namespace", "name"),
     "leases": ("namespace", "name"),
     "reservations": ("namespace", "name"),
@@ -305,6 +327,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "seen_budgets": ("name",),
     "seen_envelopes": ("budget", "name"),
     "seen_aggregates": ("budget", "name"),
+    "seen_use_caps": ("budget", "name"),
     "seen_rates": ("flavor",),
     "seen_discounts": ("since",),
     "seen_world": ("given",),

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from jobtree.api import Lease, Policy, enc_hook
+from jobtree.api import Budget, Lease, Policy, enc_hook
 from jobtree.world import digest, rows, rows_runs
 from jobtree.world.balances import LeaseName, whole
 from jobtree.world.collector import collector_paused
@@ -18,7 +18,9 @@ from jobtree.world.intake import Intake
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
 
-SEEN_MONEY: Final = ("seen_budgets", "seen_envelopes", "seen_aggregates", "seen_rates", "seen_discounts")
+SEEN_BOUNDS: Final = {"envelopes": "seen_envelopes", "aggregates": "seen_aggregates", "use_caps": "seen_use_caps"}
+"""Tables of what Budgets bound → the same as the last cycle saw them."""
+SEEN_MONEY: Final = ("seen_budgets", *SEEN_BOUNDS.values(), "seen_rates", "seen_discounts")
 """Tables of what the last cycle saw of the money."""
 
 
@@ -91,8 +93,7 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "nodes": rows.nodes(intake.nodes, policy.spec),
         "pods": rows.pods(intake.pods, policy.spec),
         "budgets": rows.budgets(intake.budgets),
-        "envelopes": rows.envelopes(intake.budgets),
-        "aggregates": rows.aggregates(intake.budgets),
+        **_bounds(intake.budgets),
         "runs": rows_runs.runs(intake.runs, policy.spec),
         "leases": rows.leases(uncounted(intake)),
         "reservations": rows.reservations(intake.reservations),
@@ -119,27 +120,25 @@ def is_counted(lease: Lease, counted: Mapping[LeaseName, int]) -> bool:
 def _seen(found: Seen | None) -> dict[str, pa.Table]:
     if found is None:
         return {name: TABLES[name].empty_table() for name in SEEN_MONEY}
-    return seen_tables(
-        rows.budgets(found.budgets),
-        rows.envelopes(found.budgets),
-        rows.aggregates(found.budgets),
-        found.credit_rates,
-        found.discounts,
-    )
+    money = {"budgets": rows.budgets(found.budgets), **_bounds(found.budgets)}
+    return seen_tables(money, found.credit_rates, found.discounts)
+
+
+def _bounds(budgets: Sequence[Budget]) -> dict[str, pa.Table]:
+    return {
+        "envelopes": rows.envelopes(budgets),
+        "aggregates": rows.aggregates(budgets),
+        "use_caps": rows.use_caps(budgets),
+    }
 
 
 def seen_tables(
-    budgets: pa.Table,
-    envelopes: pa.Table,
-    aggregates: pa.Table,
-    credit_rates: Mapping[str, int],
-    discounts: Sequence[Discount],
+    money: Mapping[str, pa.Table], credit_rates: Mapping[str, int], discounts: Sequence[Discount]
 ) -> dict[str, pa.Table]:
-    """The tables of what a cycle saw of the money, from the snapshot's own tables of it."""
+    """The tables of what a cycle saw of the money; ``money``: the snapshot's own tables of it."""
     return {
-        "seen_budgets": budgets.select(SEEN_BUDGETS.names),
-        "seen_envelopes": envelopes,
-        "seen_aggregates": aggregates,
+        "seen_budgets": money["budgets"].select(SEEN_BUDGETS.names),
+        **{name: money[table] for table, name in SEEN_BOUNDS.items()},
         "seen_rates": rows.seen_rates(credit_rates),
         "seen_discounts": rows.seen_discounts(discounts),
     }

@@ -71,5 +71,8 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
     for envelope in state.money.envelopes:
         if envelope.start is not None and envelope.start > state.at:
             yield Known(max(envelope.start, state.at + MINUTE), "window")
+    for use in state.money.uses:  # it binds no more from then on
+        if use.end is not None and use.end > state.at:
+            yield Known(max(use.end, state.at + MINUTE), "window")
     for window in state.policy.maintenance:
         yield Known(int(window.end), "end")

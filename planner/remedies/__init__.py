@@ -26,7 +26,7 @@ __all__ = ["Change", "Remedies", "Remedy", "Who", "remedies", "typed", "written"
 
 WIDER: Final = 16
 """How many times as large a rise may become where others that wait take what it gives."""
-LIMITS: Final = ("cap", "tree", "per-run")
+LIMITS: Final = ("cap", "tree", "per-run", "use-run")
 SINGLES: Final = (("own", True), ("end", True), ("back", True), ("free", False))
 """Kinds of lifts beside rises, and whether one of them is to do."""
 MIXTURES: Final = (
@@ -85,7 +85,7 @@ def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
 
 def _around(bench: Bench, result: Remedies) -> Iterator[Remedy | None]:
     """Changes of the world around the run: single ones, and the cheapest combination where there are none."""
-    terms = [*lenders.binding(bench), *lenders.terms(bench)]
+    terms = [*lenders.binding(bench), *lenders.use_terms(bench), *lenders.terms(bench)]
     opened = next((each for each in terms if fits(bench.state) and bench.within(each.edits).starts()), None)
     money = [*lenders.sponsors(bench), *([opened] if opened else [])]
     singles = [_confirmed(bench, each, result) for each in money]

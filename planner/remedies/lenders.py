@@ -1,4 +1,5 @@
-"""Money that others have: sponsors that the run does not list yet, and terms on which envelopes do not pay.
+"""Money that others have: sponsors that the run does not list yet, and terms on which envelopes do not pay or use caps
+do not admit.
 
 A sponsor is an owner whose envelope of the run's flavor lends to the run's owner (spec §3.1); the one with most room is
 asked first, and where no single one suffices, the fewest in that order.
@@ -15,9 +16,10 @@ from planner.edits import Cell
 from planner.remedies.bench import HOUR_MILLI, Bench, largest
 from planner.remedies.record import Change, Command, Remedy, Who, label_of
 from planner.remedies.submitting import again
-from policies import unweighed
+from policies import unweighed, uses
+from policies.caps import POOL_WORDS
 from policies.fleet import ANY
-from policies.money import Envelope
+from policies.money import Envelope, bits
 from policies.runs import RunRow
 
 NEAREST: Final = 6
@@ -74,7 +76,7 @@ def _lenders(bench: Bench) -> list[str]:
         if envelope.lends_to(run.owner) and envelope.pays_at(bench.at):
             left = min(
                 state.book.caps[cap].limit - state.funded.used[cap]
-                for cap in state.book.of_envelope(index)
+                for cap in state.book.of_envelope(index, state.money.user_of(run.owner))
                 if not state.book.caps[cap].ahead
             )
             room[envelope.owner] = room.get(envelope.owner, 0) + max(0, left)
@@ -97,6 +99,24 @@ def terms(bench: Bench) -> list[Remedy]:
         )
         for envelope, said, columns in _closed_doors(bench)[:NEAREST]
     ]
+
+
+def use_terms(bench: Bench) -> Iterator[Remedy]:
+    """Longer runs admitted by the use caps whose perRun.maxTime keeps this one from their nodes."""
+    run, money = bench.run, bench.state.money
+    shut = [money.uses[i] for i in bits(uses.watch(money, run.owner, run.flavor, run.limit).shut)]
+    if shut:
+        to = None if run.limit is None else str(Duration(run.limit))
+        yield Remedy(
+            kind="terms",
+            who=Who.BUDGETS,
+            gpus=0,
+            words=f"longer runs at {named([POOL_WORDS[uses.RULE].format(use.label) for use in shut])}",
+            changes=tuple(
+                Change(f"Budget {use.budget}", f"spec.useCaps[{use.name}].perRun.maxTime", to) for use in shut
+            ),
+            edits=tuple(Cell("use_caps", (use.budget, use.name), "per_run_time", run.limit) for use in shut),
+        )
 
 
 def binding(bench: Bench) -> Iterator[Remedy]:

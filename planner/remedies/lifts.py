@@ -1,6 +1,6 @@
 """Lifts: what may give way in a model of relief, by how much, at which price (see relief).
 
-cap, tree, per-run, borrow   a limit is raised, in the unit that people read
+cap, tree, per-run, use-run, borrow   a limit is raised, in the unit that people read
 free      GPUs of a node are freed, by whoever holds them
 back      a node out of work is put back to work
 own, end  a run that holds GPUs is suspended: one of the same owner, or of another
@@ -94,7 +94,7 @@ class Lifts:
         period = int(problem.book.money.policy.accounting_period) / 3600
         near = _places(problem.candidates[c].payers for c in problem.ways.get(self._bench.key, ()))
         gpus = sum(sum(s.size for s in problem.types[c.type].lowered.pieces()) for c in problem.candidates)
-        per_run: dict[int, dict[int, float]] = {}
+        per_run: dict[Lift, dict[int, float]] = {}
         left = {(*tree.root, tree.hours): tree.left for tree in problem.trees}
         for key, row in list(self._rows.items()):
             weights = [abs(w) for w in model.values[model.starts[row] : model.starts[row + 1]]]
@@ -112,10 +112,10 @@ class Lifts:
                 price, scale = (1 / period, HOUR_MILLI) if key[3] else (1.0, 1)
                 most += self._owed(row, -left[key[1:]] / scale, most)
                 self._add(Lift("tree", key[1:]), price, most, {row: 1.0})
-            elif key[0] == "per-run":
-                per_run.setdefault(key[2], {})[row] = 1.0
-        for envelope, rows in per_run.items():
-            self._add(Lift("per-run", envelope), RUN_PRICE, float(gpus), rows)
+            elif key[0] in ("per-run", "use-run"):
+                per_run.setdefault(Lift(key[0], key[2]), {})[row] = 1.0
+        for lift, rows in per_run.items():
+            self._add(lift, RUN_PRICE, float(gpus), rows)
         borrow = {self._rows["borrow", number]: 1.0 for number in self._own() if ("borrow", number) in self._rows}
         if borrow:
             self._add(Lift("borrow", self._bench.key), BORROW_PRICE, float(gpus), borrow)
@@ -209,7 +209,8 @@ class Lifts:
                 yield from self._row(("node", "gpus", node), lease.gpus)
                 chunks[lease.group, node] = chunks.get((lease.group, node), 0) + (lease.gpus if lease.active else 0)
             if lease.envelope >= 0 and state.funded.classes[lease.namespace, lease.name] != UNFUNDED:
-                lane = Lane(lease.envelope, on_loan(state.money, lease), state.node_site.get(lease.node, GONE), left)
+                site, user = state.node_site.get(lease.node, GONE), state.money.user_of(lease.run_owner)
+                lane = Lane(lease.envelope, on_loan(state.money, lease), site, left, user)
                 for cap, weight in book.touches(lane):
                     amount = weight * lease.milli(state.policy) / book.caps[cap].measure.scale
                     yield from self._row(("cap", cap), amount)

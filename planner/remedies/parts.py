@@ -21,8 +21,15 @@ _FIELDS: Final = {
     ("aggregate", "concurrency"): ("concurrency", "maxConcurrency", 1),
     ("aggregate", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
     ("aggregate", "credits"): ("max_millicredits", "maxCredits", 1000),
+    ("use", "concurrency"): ("concurrency", "maxConcurrency", 1),
+    ("use", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
+    ("use", "credits"): ("max_millicredits", "maxCredits", 1000),
 }
 """(rule, measure) → column of the snapshot, field of the manifest, and the column's units in one of the field's."""
+
+
+_PLACES: Final = {"aggregate": ("aggregates", "aggregateCaps"), "use": ("use_caps", "useCaps")}
+"""Rule → table of the snapshot, and list of the manifest's spec; any other is of envelopes."""
 
 
 def remedy_of(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
@@ -53,10 +60,9 @@ def together(parts: list[Remedy]) -> Remedy:
 
 def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
     cap = bench.state.book.caps[lift.subject]
-    table = "aggregates" if cap.rule == "aggregate" else "envelopes"
+    table, part = _PLACES.get(cap.rule, ("envelopes", "envelopes"))
     budget, _, name = cap.subject.partition("/")
     column, path, unit = _FIELDS["envelope" if cap.rule == "subtree" else cap.rule, cap.measure.name]
-    part = "aggregateCaps" if table == "aggregates" else "envelopes"
     value = field(bench.near, table, (budget, name), column) + rise * unit
     gpus = rise
     if cap.ahead:  # as many GPUs as the rise provides for one accounting period
@@ -83,6 +89,19 @@ def _per_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
         words=f"{counted(rise, 'GPU')} more of {envelope.label} for one run",
         changes=(Change(f"Budget {envelope.budget}", f"spec.envelopes[{envelope.name}].perRun.maxGPUs", limit),),
         edits=(Cell("envelopes", (envelope.budget, envelope.name), "per_run_gpus", limit),),
+    )
+
+
+def _use_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
+    use = bench.state.money.uses[lift.subject]
+    limit = (use.per_run_gpus or 0) + rise
+    return Remedy(
+        kind="cap",
+        who=Who.BUDGETS,
+        gpus=rise,
+        words=f"{counted(rise, 'GPU')} more for one run at {POOL_WORDS['use'].format(use.label)}",
+        changes=(Change(f"Budget {use.budget}", f"spec.useCaps[{use.name}].perRun.maxGPUs", limit),),
+        edits=(Cell("use_caps", (use.budget, use.name), "per_run_gpus", limit),),
     )
 
 
@@ -173,6 +192,7 @@ def _end(bench: Bench, lift: Lift, _: int) -> Remedy:
 _PARTS: Final[dict[str, Callable[[Bench, Lift, int], Remedy]]] = {
     "cap": _cap,
     "per-run": _per_run,
+    "use-run": _use_run,
     "tree": _tree,
     "borrow": _borrow,
     "back": _back,

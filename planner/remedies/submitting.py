@@ -129,6 +129,7 @@ def _longest_limit(bench: Bench) -> int:
     mine = [money.envelopes[e] for e in money.by_flavor.get(bench.run.flavor, ())]
     ends = [int(window.end) for window in policy.maintenance] + [e.end for e in mine if e.end is not None]
     limits = [e.per_run_time for e in mine if e.per_run_time is not None]
+    limits += [use.per_run_time for use in money.uses if use.per_run_time is not None]
     return max([int(policy.accounting_period), *limits, *(end - bench.at for end in ends)])
 
 

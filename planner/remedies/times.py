@@ -1,8 +1,8 @@
 """Waiting: the first known time at which the run starts by itself.
 
-Known times are ends by time limits, windows that open and maintenance that is over. Cycles are planned at each of
-them in turn, each on what the one before has left, until the run starts. Nothing is said where many runs wait, or
-where it takes more than `EVENTS` cycles: this is no forecast, only an exact date.
+Known times are ends by time limits, windows that open, use caps that bind no more and maintenance that is over. Cycles
+are planned at each of them in turn, each on what the one before has left, until the run starts. Nothing is said where
+many runs wait, or where it takes more than `EVENTS` cycles: this is no forecast, only an exact date.
 """
 
 from collections.abc import Iterator
@@ -43,4 +43,5 @@ def _known(state: State) -> Iterator[int]:
     """Times at which something is known to change for the better."""
     yield from (end for end in limit_ends(state.runs, state.held).values() if end is not None)
     yield from (envelope.start for envelope in state.money.envelopes if envelope.start is not None)
+    yield from (use.end for use in state.money.uses if use.end is not None)
     yield from (int(window.end) for window in state.policy.maintenance)

@@ -125,11 +125,45 @@ def test_two_envelopes_of_one_name_are_refused() -> None:
     )
 
 
-def test_a_budget_needs_an_envelope() -> None:
-    assert refusal().startswith(
-        "Budget org-a: spec.envelopes is an empty list; "
-        "allowed is a list of 1 to 64 entries, each a mapping with name, flavor, selector, concurrency,"
+def test_a_budget_needs_an_envelope_or_a_use_cap() -> None:
+    assert refusal() == (
+        "Budget org-a: spec.envelopes and spec.useCaps are empty; allowed is an entry in one of them at least"
     )
+
+
+@pytest.mark.parametrize(
+    ("caps", "sentence"),
+    [
+        ([{"name": "u"}], "spec.useCaps[0] bounds nothing: it has none of maxConcurrency, maxGPUHours, maxCredits,"),
+        ([{"name": "u", "perRun": {}}], "spec.useCaps[0] bounds nothing"),
+        (
+            [{"name": "u", "maxConcurrency": 1}, {"name": "u", "maxCredits": 0}],
+            'spec.useCaps[1].name is "u"; allowed is a name that no other use cap has',
+        ),
+        (
+            [{"name": "u", "maxConcurrency": 1, "start": WINDOW["end"], "end": WINDOW["end"]}],
+            f"spec.useCaps[0].end is {WINDOW['end']}; allowed is a time after spec.useCaps[0].start, {WINDOW['end']}",
+        ),
+        ([{"name": "u", "maxConcurrency": -1}], "spec.useCaps[0].maxConcurrency is -1; allowed is"),
+        ([{"name": "u", "maxGPUHours": -0.5}], "spec.useCaps[0].maxGPUHours is -0.5; allowed is"),
+        ([{"name": "u", "maxConcurrency": 1, "selector": {}}], "spec.useCaps[0].selector is an empty mapping; allowed"),
+        ([{"name": "u", "maxConcurrency": 1, "scope": "all"}], 'spec.useCaps[0].scope is "all"; allowed is'),
+        ([{"name": "u", "perRun": {"maxGPUs": 0}}], "spec.useCaps[0].perRun.maxGPUs is 0; allowed is"),
+        ([{"name": "u", "perRun": {"maxTime": "0s"}}], "spec.useCaps[0].perRun.maxTime is 0s; allowed is"),
+        ([{"name": "u", "maxGPUs": 8}], "spec.useCaps[0].maxGPUs is not a field"),
+    ],
+)
+def test_a_broken_use_cap_is_refused_in_one_sentence(caps: list[doc.Document], sentence: str) -> None:
+    told = refusal(useCaps=caps)
+    assert told[: len(f"Budget org-a: {sentence}")] == f"Budget org-a: {sentence}"
+
+
+def test_what_a_use_cap_may_say() -> None:
+    cap = {
+        "name": "u", "flavor": "H100-80GB", "selector": {"region": "*"}, "scope": "own", "maxConcurrency": 0,
+        "maxGPUHours": 0, "maxCredits": 0.5, "perRun": {"maxGPUs": 8, "maxTime": "2d"}, **WINDOW,
+    }  # fmt: skip
+    assert judge(useCaps=[cap]) == []
 
 
 def test_what_an_envelope_may_say() -> None:

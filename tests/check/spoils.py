@@ -297,3 +297,8 @@ def spent_below(scene: Scene, hours: int) -> Scene:
     scene.budget("org", envelope(8, scope="subtree", maxGPUHours=hours)).budget("org:b", envelope(2))
     scene.run("x", 2, owner="org:b", created="-9h").had("x", "a02#4-5", ago("8h"), ago("5h"), payer="org-b/gpus")
     return scene.remove("Run", "x").remove("Budget", "org-b")
+
+
+def used(scene: Scene, owner: str = "org:a:x", **cap: Any) -> Scene:
+    """A Budget of this owner with nothing but a use cap."""
+    return scene.budget(owner, name=f"{owner.replace(':', '-')}-use", useCaps=[{"name": "use", **cap}])

@@ -8,6 +8,7 @@ from tests.check.spoils import (
     limit,
     spent_below,
     unreadable,
+    used,
 )
 from tests.support.documents import envelope
 
@@ -75,6 +76,35 @@ SPOILS = [
         "one GPU beyond the lending cap",
         lambda s: s.envelope("org-l", {"lending": {"maxConcurrency": 4}}),
         "no-overdraft-lending classes-partition-width status-agrees",
+    ),
+    Spoil(
+        "caps",
+        "one GPU beyond the use cap of its owner, whoever pays",
+        lambda s: used(s, maxConcurrency=9),
+        "no-overdraft-use-cap classes-partition-width",
+    ),
+    Spoil(
+        "caps",
+        "one GPU beyond the use cap of an owner above, which counts its own run too",
+        lambda s: used(s, "org:a", maxConcurrency=11),
+        "no-overdraft-use-cap classes-partition-width",
+    ),
+    Spoil(
+        "caps",
+        "one GPU beyond the use cap of an owner above that has no envelope",
+        lambda s: used(s, "org", maxConcurrency=11),
+        "no-overdraft-use-cap classes-partition-width",
+    ),
+    Spoil("caps", "hours of a use cap", lambda s: used(s, maxGPUHours=239), "look-ahead-hours"),
+    Spoil("caps", "one GPU beyond what a run may use", lambda s: used(s, perRun={"maxGPUs": 9}), "use-run-gpus"),
+    Spoil(
+        "caps", "a run without a limit where one is due", lambda s: used(s, perRun={"maxTime": "9d"}), "use-run-time"
+    ),
+    Spoil(
+        "loan",
+        "one GPU beyond the use cap of a borrower",
+        lambda s: used(s, "team:a", maxConcurrency=7),
+        "no-overdraft-use-cap classes-partition-width",
     ),
     Spoil(
         "hours",

@@ -17,6 +17,7 @@ from tests.check.spoils import (
     template,
     unreadable,
     usage,
+    used,
 )
 from tests.support.documents import envelope, foreign_pod
 from tests.support.times import moment
@@ -32,6 +33,11 @@ TWISTS = [
         lambda s: unreadable(s).envelope("org-a", {"concurrency": 13}),
         "",
     ),
+    Spoil("caps", "a use cap that just holds", lambda s: used(s, maxConcurrency=10, perRun={"maxGPUs": 10}), ""),
+    Spoil("caps", "a use cap of another flavor", lambda s: used(s, flavor="A100", maxConcurrency=0), ""),
+    Spoil("caps", "a use cap of other nodes", lambda s: used(s, selector={"tier": "x"}, maxConcurrency=0), ""),
+    Spoil("caps", "a use cap that is over", lambda s: used(s, end=moment("+0s"), maxConcurrency=0), ""),
+    Spoil("caps", "a use cap of an owner above alone", lambda s: used(s, "org:a", scope="own", maxConcurrency=2), ""),
     Spoil("hours", "hours of a subtree beside those of a Budget that is gone", lambda s: spent_below(s, hours=106), ""),
     Spoil("hours", "a Budget's whole usage", lambda s: capped(s).then(usage(aggregate=2)), ""),
     Spoil("hours", "a lease that goes when its time is over", lambda s: pruned(s, "done-0", retention="30m"), ""),

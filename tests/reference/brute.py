@@ -9,7 +9,7 @@ from itertools import product
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
 from tests.reference.model import below
-from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
+from tests.reference.rules import SPONSOR, Cap, Payment, caps, is_shut, looks_at, milli, payers, pays_on, time_left
 from tests.reference.standing import OLD_LOAN, Part, honoured, level_of, parts_of, room_of, spent_of
 
 Choice = tuple[Run, bool, tuple[int, ...]]
@@ -179,9 +179,10 @@ class _Money:
                 for (taken, own), cost in states.items():
                     for key, rank in payers(world, run).items():
                         envelope = world.envelopes[key]
-                        if not pays_on(world, envelope, world.nodes[name]):
+                        node, left = world.nodes[name], time_left(run, envelope)
+                        if not pays_on(world, envelope, node) or is_shut(world, run, envelope, node):
                             continue
-                        paid = Payment(rank == SPONSOR, envelope, world.nodes[name], active, time_left(run, envelope))
+                        paid = Payment(run.owner, rank == SPONSOR, envelope, node, active, left)
                         uses = _own_uses(world, choice, index, paid, rank)
                         rest = tuple(has - use for has, use in zip(own, uses, strict=True))
                         state = self._taken(taken, paid, level_of(rank)), rest
@@ -246,7 +247,7 @@ def _paid_by(world: World, key: Key) -> Cap:
     def now(paid: Payment) -> int:
         return milli(world, active=paid.active) if paid.envelope.key == key else 0
 
-    return Cap(f"paid by {'/'.join(key)}", 1 << 60, now, False, lambda *_: 0, False)
+    return Cap(f"paid by {'/'.join(key)}", 1 << 60, now, False, lambda *_: 0, False, lambda _: 0)
 
 
 def _gpus(world: World) -> int:
@@ -257,8 +258,9 @@ def _gpus(world: World) -> int:
 
 
 def _own_limits(world: World, choice: list[Choice]) -> tuple[int, ...]:
-    """Per start: milli-GPUs at each envelope (``perRun``), and Active GPUs that it may borrow."""
+    """Per start: milli-GPUs at each envelope and use cap (``perRun``), and Active GPUs that it may borrow."""
     most = [each.row["per_run_gpus"] for each in world.envelopes.values()]
+    most += [use.row["per_run_gpus"] for use in world.uses]
     each_run = [1 << 40 if gpus is None else 1000 * gpus for gpus in most]
     return tuple(
         limit
@@ -276,6 +278,15 @@ def _own_uses(world: World, choice: list[Choice], index: int, paid: Payment, ran
             if other == index and key == paid.envelope.key and each.row["per_run_gpus"] is not None
             else 0
             for key, each in world.envelopes.items()
+        ]
+        found += [
+            milli(world, active=paid.active)
+            if other == index
+            and use.row["per_run_gpus"] is not None
+            and looks_at(world, use, run.owner)
+            and use.matches(paid.node)
+            else 0
+            for use in world.uses
         ]
         lent = other == index and rank == SPONSOR and paid.active
         found.append(1 if lent and run.row["max_borrow"] is not None else 0)

@@ -58,6 +58,26 @@ class Envelope:
 
 
 @dataclass(frozen=True)
+class Use:
+    """A use cap; ``flavor``: None is every one; the rest as `Envelope` has it."""
+
+    key: Key
+    owner: str
+    flavor: str | None
+    selector: dict[str, str]
+    row: dict[str, Any]
+
+    def matches(self, node: Node | None) -> bool:
+        """Flavor and every label, as of an envelope."""
+        return node is None or (self.flavor in (None, node.flavor) and has(node.labels, self.selector))
+
+    def open_at(self, at: int) -> bool:
+        """Spec §1: it binds in [start, end)."""
+        start, end = self.row["start"], self.row["end"]
+        return (start is None or start <= at) and (end is None or at < end)
+
+
+@dataclass(frozen=True)
 class Run:
     """``widths``: the groups at each width it may start with, least first; ``weight``: of one GPU in stage 3."""
 
@@ -109,7 +129,7 @@ class Lease(NamedTuple):
 class World:
     """Everything at ``at`` (Unix seconds). ``waiting``: runs that may start; ``runs``: all of them.
 
-    ``changed``: when a cycle last saw something otherwise than the one before, or end.
+    ``changed``: when a cycle last saw something otherwise than the one before, or end. ``holders``: who has envelopes.
     """
 
     at: int
@@ -118,7 +138,9 @@ class World:
     nodes: dict[str, Node]
     envelopes: dict[Key, Envelope]
     aggregates: list[dict[str, Any]]
+    uses: list[Use]
     parents: dict[str, list[str] | None]
+    holders: set[str]
     runs: dict[Key, Run]
     leases: list[Lease]
     waiting: list[Run] = field(default_factory=list)
@@ -157,7 +179,9 @@ def read(snapshot: Snapshot, at: int) -> World:
         nodes={row["name"]: _node(row, leases, table["pods"], runs) for row in table["nodes"]},
         envelopes={env.key: env for row in table["envelopes"] for env in [_envelope(row, owners)]},
         aggregates=table["aggregates"],
+        uses=[_use(row, owners) for row in table["use_caps"]],
         parents=parents,
+        holders={owners[row["budget"]] for row in table["envelopes"]},
         runs=runs,
         leases=leases,
     )
@@ -204,6 +228,11 @@ def _run(row: dict[str, Any], policy: PolicySpec, at: int) -> Run:
 def _envelope(row: dict[str, Any], owners: Mapping[str, str]) -> Envelope:
     selector = {each["key"]: each["value"] for each in row["selector"]}
     return Envelope((row["budget"], row["name"]), owners[row["budget"]], row["flavor"], selector, row)
+
+
+def _use(row: dict[str, Any], owners: Mapping[str, str]) -> Use:
+    selector = {each["key"]: each["value"] for each in row["selector"]}
+    return Use((row["budget"], row["name"]), owners[row["budget"]], row["flavor"], selector, row)
 
 
 def _lease(row: dict[str, Any], runs: Mapping[Key, Run], at: int, leases: list[dict[str, Any]]) -> Lease:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pulp
 
 from tests.reference.facts import Key, Node, Run, World, gang_of
-from tests.reference.rules import SPONSOR, Cap, Payment, caps, milli, payers, pays_on, time_left
+from tests.reference.rules import SPONSOR, Cap, Payment, caps, is_shut, looks_at, milli, payers, pays_on, time_left
 from tests.reference.standing import Part, honoured, level_of, parts_of, room_of, spent_of
 
 pulp.set_v4_migration_warnings(False)  # version 4 is shut out: it needs a newer Python than this project
@@ -179,6 +179,7 @@ class Reference:
         places: dict[tuple[object, ...], list[Node]] = {}
         for node in world.nodes.values():
             seen = [(pays_on(world, each, node), each.matches(node)) for each in world.envelopes.values()]
+            seen += [(use.matches(node), True) for use in world.uses]
             places.setdefault((node.flavor, *seen), []).append(node)
         for way in self.ways:
             if way.funded:
@@ -190,7 +191,7 @@ class Reference:
             self._limits_of_run(way)
 
     def _caps(self, payments: list[_Paid]) -> None:
-        """§3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps", with the look-ahead; §3.8."""
+        """§3.4 "concurrency, hours, credits, aggregates, subtree scopes, lending caps, use caps"; look-ahead; §3.8."""
         book = caps(self.world)
         spent = spent_of(self.world, book)
         parts = parts_of(self.world, book, spent)
@@ -262,20 +263,26 @@ class Reference:
         columns = []
         for key, rank in payers(self.world, way.run).items():
             envelope = self.world.envelopes[key]
-            if pays_on(self.world, envelope, nodes[0]):
+            if pays_on(self.world, envelope, nodes[0]) and not is_shut(self.world, way.run, envelope, nodes[0]):
                 left = time_left(way.run, envelope)
                 columns.append(self._integer())
-                way.pays.append((Payment(rank == SPONSOR, envelope, nodes[0], active, left), rank, columns[-1]))
+                one = Payment(way.run.owner, rank == SPONSOR, envelope, nodes[0], active, left)
+                way.pays.append((one, rank, columns[-1]))
         gpus = [each for node in nodes for each in way.on.get((active, node.name), [])]
         self._add(pulp.lpSum(columns) == pulp.lpSum(gpus))
 
     def _limits_of_run(self, way: Way) -> None:
-        """§3.4 "`perRun`, the run's `maxBorrowGPUs`" (Active GPUs; a spare counts × discount at perRun)."""
+        """§3.4 "`perRun`" of envelopes and use caps, "`maxBorrowGPUs`" (Active; a spare × discount at perRun)."""
         for key in sorted({paid.envelope.key for paid, _, _ in way.pays}):
             most = self.world.envelopes[key].row["per_run_gpus"]
             mine = [(paid, gpus) for paid, _, gpus in way.pays if paid.envelope.key == key]
             if most is not None:
                 self._add(pulp.lpSum(milli(self.world, active=p.active) * gpus for p, gpus in mine) <= 1000 * most)
+        for use in self.world.uses:
+            most = use.row["per_run_gpus"]
+            if most is not None and looks_at(self.world, use, way.run.owner):
+                there = [(paid, gpus) for paid, _, gpus in way.pays if use.matches(paid.node)]
+                self._add(pulp.lpSum(milli(self.world, active=p.active) * gpus for p, gpus in there) <= 1000 * most)
         most = way.run.row["max_borrow"]
         if most is not None:
             self._add(pulp.lpSum(gpus for paid, rank, gpus in way.pays if rank == SPONSOR and paid.active) <= most)

@@ -6,19 +6,24 @@ A cap is a limit with a function that says what one GPU counts against it; 0 whe
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.reference.facts import Envelope, Key, Node, Run, World
+from tests.reference.facts import Envelope, Key, Node, Run, Use, World
 
 SPONSOR = 6
 """The rank of a sponsor; own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5."""
 
 LOANS = "loans of "
+USE = "use of "
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""
 
 
 class Payment(NamedTuple):
-    """One GPU on ``node`` (None = gone), paid by ``envelope``, as a loan or not; ``left``: of its run's time limit."""
+    """One GPU on ``node`` (None = gone) for a run of ``owner``, paid by ``envelope``, as a loan or not.
 
+    ``left``: of its run's time limit.
+    """
+
+    owner: str
     loan: bool
     envelope: Envelope
     node: Node | None
@@ -29,8 +34,8 @@ class Payment(NamedTuple):
 class Cap(NamedTuple):
     """Σ weigh(payment) over all payments ≤ limit. ``ahead``: a cap on hours or credits, which looks ahead (§3.4).
 
-    ``charge``: what a GPU-second that was charged at a credit rate counts; ``recalls``: one at which claims are
-    recalled (§3.8): GPUs of an envelope, aggregate or subtree.
+    ``charge``: what a GPU-second that was charged at a credit rate counts, from ``since`` of a payment on; ``recalls``:
+    one at which claims are recalled (§3.8): GPUs of an envelope, aggregate or subtree.
     """
 
     name: str
@@ -39,21 +44,25 @@ class Cap(NamedTuple):
     ahead: bool
     charge: Callable[[Payment, int], int]
     recalls: bool
+    since: Callable[[Payment], int]
 
 
-def parents_of(world: World, owner: str) -> list[str]:
-    """Spec §1: the parents its Budgets name, else the longest proper prefix that has a Budget."""
+def parents_of(world: World, owner: str, also: str = "") -> list[str]:
+    """Spec §1: the parents its Budgets name, else the longest proper prefix that has a Budget with an envelope.
+
+    ``also``: counts as if it had one.
+    """
     named = world.parents.get(owner)
     if named is not None:
         return named
     parts = owner.split(":")
     prefixes = [":".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
-    return [prefix for prefix in prefixes if prefix in world.parents][:1]
+    return [prefix for prefix in prefixes if prefix in world.holders or prefix == also][:1]
 
 
-def line_of(world: World, owner: str) -> set[str]:
+def line_of(world: World, owner: str, also: str = "") -> set[str]:
     """An owner and all above it."""
-    return {owner}.union(*(line_of(world, parent) for parent in parents_of(world, owner)))
+    return {owner}.union(*(line_of(world, parent, also) for parent in parents_of(world, owner, also)))
 
 
 def rank(world: World, claimant: str, payer: str) -> int | None:
@@ -119,6 +128,24 @@ def pays_on(world: World, envelope: Envelope, node: Node) -> bool:
     return node.flavor == envelope.flavor if anywhere else envelope.matches(node)
 
 
+def looks_at(world: World, use: Use, owner: str) -> bool:
+    """Spec §1 ``useCaps``: "runs of this owner (`subtree`: and of its descendants)", while it binds."""
+    below = use.row["scope"] == "subtree" and (
+        use.owner in line_of(world, owner) or use.owner in line_of(world, owner, use.owner)
+    )
+    return use.open_at(world.at) and (owner == use.owner or below)
+
+
+def is_shut(world: World, run: Run, envelope: Envelope, node: Node) -> bool:
+    """Spec §1 ``useCaps[].perRun.maxTime``: a run whose limit, stated or a payer's default, is not within it waits."""
+    left = time_left(run, envelope)
+    return any(
+        looks_at(world, use, run.owner) and use.matches(node) and (left is None or left > most)
+        for use in world.uses
+        if (most := use.row["per_run_time"]) is not None
+    )
+
+
 def milli(world: World, *, active: bool) -> int:
     """Spec §3.4: spares count × ``spares.discount``."""
     return 1000 if active else world.policy.spares.discount_milli
@@ -144,6 +171,10 @@ def _pools(world: World) -> Iterator[_Pool]:
         both = {"gpus": row["concurrency"], "hours": row["max_gpu_milliseconds"], "credits": row["max_millicredits"]}
         members = {(row["budget"], name) for name in row["envelopes"]}
         yield f"{row['budget']}/{row['name']}", both, _in_aggregate(members), None
+    for use in world.uses:
+        row = use.row
+        whole = {"gpus": row["concurrency"], "hours": row["max_gpu_milliseconds"], "credits": row["max_millicredits"]}
+        yield f"{USE}{'/'.join(use.key)}", whole, _in_use(world, use), row["end"]
 
 
 def _in_envelope(world: World, envelope: Envelope) -> Callable[[Payment], bool]:
@@ -171,6 +202,16 @@ def _in_aggregate(members: set[Key]) -> Callable[[Payment], bool]:
     return lambda payment: payment.envelope.key in members
 
 
+def _in_use(world: World, use: Use) -> Callable[[Payment], bool]:
+    """Spec §1 ``useCaps``: "on matching nodes, whoever pays"."""
+
+    def counts(payment: Payment) -> bool:
+        alike = use.flavor in (None, payment.envelope.flavor) and use.matches(payment.node)
+        return alike and looks_at(world, use, payment.owner)
+
+    return counts
+
+
 def _caps(
     world: World, name: str, limits: dict[str, int | None], counts: Callable[[Payment], bool], end: int | None
 ) -> Iterator[Cap]:
@@ -194,13 +235,18 @@ def _caps(
     def rated_second(paid: Payment, rate: int) -> int:
         return now(paid) * rate
 
+    starts = {f"{USE}{'/'.join(use.key)}": use.row["start"] or 0 for use in world.uses}
+
+    def since(paid: Payment) -> int:
+        return int(starts[name] if name in starts else paid.envelope.row["start"] or 0)
+
     if limits["gpus"] is not None:
-        recalls = not name.startswith(LOANS)
-        yield Cap(f"GPUs of {name}", 1000 * limits["gpus"], now, False, lambda *_: 0, recalls)
+        recalls = not name.startswith((LOANS, USE))
+        yield Cap(f"GPUs of {name}", 1000 * limits["gpus"], now, False, lambda *_: 0, recalls, since)
     if limits["hours"] is not None:
-        yield Cap(f"hours of {name}", limits["hours"], ahead, True, second, False)
+        yield Cap(f"hours of {name}", limits["hours"], ahead, True, second, False, since)
     if limits["credits"] is not None:
-        yield Cap(f"credits of {name}", CREDIT * limits["credits"], rated, True, rated_second, False)
+        yield Cap(f"credits of {name}", CREDIT * limits["credits"], rated, True, rated_second, False, since)
 
 
 def rate_of(world: World, envelope: Envelope) -> int:

@@ -108,11 +108,11 @@ def room_of(parts: list[Part], funded: list[bool], number: int, cap: Cap, spent:
 
 
 def _charged(world: World, cap: Cap, lease: Lease) -> int:
-    """Spec §3.6: Σ over funded segments of weight × seconds, at or after the envelope's present ``start``."""
+    """Spec §3.6: Σ over funded segments of weight × seconds, at or after the present ``start``."""
     if lease.payer is None:
         return 0
     payment = _payment(world, lease)
-    opened = payment.envelope.row["start"] or 0
+    opened = cap.since(payment)
     total = 0
     for segment in lease.segments:
         until = segment["to"] if segment["to"] is not None else world.at if lease.until is None else lease.until
@@ -129,7 +129,7 @@ def _payment(world: World, lease: Lease) -> Payment:
     start = min((each.start for each in world.leases if each.run == lease.run and each.until is None), default=world.at)
     left = None if limit is None else max(0, start + limit - world.at)
     payer, node = world.envelopes[lease.payer or ("", "")], world.nodes.get(lease.node)
-    return Payment(_is_loan(world, lease), payer, node, lease.active, left)
+    return Payment(lease.run_owner, _is_loan(world, lease), payer, node, lease.active, left)
 
 
 def _claims(world: World) -> list[list[Lease]]:

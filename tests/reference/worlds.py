@@ -2,7 +2,7 @@
 
 A world is a list of documents, as a state file has them, read without a file. Its *kind* says what is odd about it:
 
-    payers   owners that compete for shared quota, sponsors, subtrees, aggregates, limits of single runs
+    payers   owners that compete for shared quota, sponsors, subtrees, aggregates, use caps, limits of single runs
     room     fragments, pods and groups off the divisibility chain, taints, CPU, spares, mixed domains
     time     hours and credits with look-ahead, windows, time limits, switches of the Policy
     ties     gangs, trees with quotas, opportunistic runs, stages in another order
@@ -107,7 +107,9 @@ def worlds(draw: Draw, kind: str, *, tiny: bool = False) -> World:
     alone = [doc.merge(each, {"spec": {"gang": None, "parent": None}}) for each in before]
     edited = [_edited(draw, each) if kind != "recall" or _chance(draw, 1, 4) else each for each in budgets]
     if _chance(draw, 1, 8):
-        descent = _descent(draw, [each["spec"]["owner"] for each in edited])
+        descent = _descent(
+            draw, [owner for each in edited if (owner := each["spec"]["owner"]) and each["spec"]["envelopes"]]
+        )
         edited = [doc.merge(each, {"spec": {"parents": descent.get(each["spec"]["owner"])}}) for each in edited]
     since = draw(st.sampled_from([None, None, None, AT - 3601, AT - 3600, AT - 3599]))
     return World([*fleet, *edited, *alone, *runs[len(before) :], *policy], [*fleet, *budgets, *alone, *policy], since)
@@ -148,7 +150,30 @@ def _fleet(draw: Draw, odd: dict[str, bool]) -> list[Document]:
 def _budgets(draw: Draw, odd: dict[str, bool]) -> list[Document]:
     owners = [owner for owner in OWNERS if not _chance(draw, 1, 6 if odd["recall"] else 3)] or [OWNERS[0]]
     descent = _descent(draw, owners) if (odd["payers"] or odd["running"]) and _chance(draw, 1, 3) else {}
-    return [_budget(draw, odd, owner, descent.get(owner)) for owner in owners]
+    found = [_budget(draw, odd, owner, descent.get(owner)) for owner in owners]
+    if (odd["payers"] or odd["time"] or odd["running"]) and _chance(draw, 1, 3):
+        bounded: list[str] = draw(st.lists(st.sampled_from(FAMILY), min_size=1, max_size=2, unique=True))
+        found += [_bounding(draw, odd, owner) for owner in bounded]
+    return found
+
+
+def _bounding(draw: Draw, odd: dict[str, bool], owner: str) -> Document:
+    """A Budget that has nothing but a use cap, of an owner that may have no other."""
+    cap: Document = {"name": "use", "scope": _pick(draw, "subtree", "subtree", "own")}
+    cap |= _pick(draw, {}, {}, {"flavor": doc.FLAVOR}, {"selector": {"region": "us-west"}}, {"selector": {"tier": "x"}})
+    each: Document = {"maxGPUs": draw(st.integers(1, 8))} if _chance(draw, 1, 3) else {}
+    if odd["time"]:
+        cap |= {"maxGPUHours": draw(st.integers(2, 200))} if _chance(draw, 1, 3) else {}
+        cap |= {"maxCredits": draw(st.integers(2, 200))} if _chance(draw, 1, 5) else {}
+        cap |= _pick(draw, {}, {}, {}, {"end": moment("+2h")}, {"start": moment("+2h")}, {"end": moment("-2h")})
+        each |= {"maxTime": "1h"} if _chance(draw, 1, 4) else {}
+    if each:
+        cap["perRun"] = each
+    if cap.keys() <= {"name", "scope", "flavor", "selector", "start", "end"} or _chance(draw, 2, 3):
+        cap["maxConcurrency"] = draw(st.integers(0, 8 if odd["tiny"] or odd["recall"] else 16))
+    made = doc.merge(doc.budget(owner, []), {"metadata": {"name": f"{owner.replace(':', '-')}-use"}})
+    made = doc.merge(made, {"spec": {"useCaps": [cap]}})
+    return doc.merge(made, {"metadata": {"uid": f"uid-use-{owner}", "creationTimestamp": moment("-9d")}})
 
 
 def _descent(draw: Draw, owners: list[str]) -> dict[str, list[str]]:
@@ -318,4 +343,8 @@ def _edited(draw: Draw, budget: Document) -> Document:
         else each
         for each in envelopes
     ]
-    return doc.merge(budget, {"spec": {"envelopes": envelopes}})
+    uses = [
+        {**each, "maxConcurrency": draw(st.integers(0, 8))} if _chance(draw, 1, 3) else each
+        for each in budget["spec"].get("useCaps", ())
+    ]
+    return doc.merge(budget, {"spec": {"envelopes": envelopes, **({"useCaps": uses} if uses else {})}})

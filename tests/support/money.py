@@ -71,25 +71,27 @@ class Law:
         self.discounts = [
             (unix(each["since"]) if "since" in each else 0, each["milli"]) for each in policy["discounts"]
         ]
-        self.owners = {spec["owner"] for spec in self.budgets.values()}
+        self.everyone = {spec["owner"] for spec in self.budgets.values()}
+        self.owners = {spec["owner"] for spec in self.budgets.values() if spec.get("envelopes")}
         self.envelopes = {
             (name, each["name"], spec["owner"], each["flavor"]): each
             for name, spec in self.budgets.items()
-            for each in spec["envelopes"]
+            for each in spec.get("envelopes", ())
         }
         self._named: dict[str, set[str]] = {}
         for spec in self.budgets.values():
             if "parents" in spec:
                 self._named.setdefault(spec["owner"], set()).update(spec["parents"])
 
-    def line(self, owner: str) -> set[str]:
-        """An owner and all above it."""
+    def line(self, owner: str, by_path: set[str] | None = None) -> set[str]:
+        """An owner and all above it. ``by_path``: owners of whom others descend by path, those with an envelope."""
+        holders = self.owners if by_path is None else by_path
         found, todo = {owner}, [owner]
         while todo:
             one = todo.pop()
             parts = one.split(":")
             prefixes = (":".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
-            nearest = next((prefix for prefix in prefixes if prefix in self.owners), None)
+            nearest = next((prefix for prefix in prefixes if prefix in holders), None)
             above = self._named.get(one, set() if nearest is None else {nearest}) - found
             found |= above
             todo += above
@@ -123,6 +125,25 @@ class Law:
                 members = {key for key in self.envelopes if key[0] == name and key[1] in cap["envelopes"]}
                 limits = {"GPUs": cap.get("maxConcurrency"), **_amounts(cap)}
                 yield from _caps(f"{name}/{cap['name']}", limits, lambda p, m=members: p.payer in m, self.start)
+
+            for use in spec.get("useCaps", ()):
+                start, end = (unix(use[edge]) if edge in use else None for edge in ("start", "end"))
+                opened = (start is None or start <= at) and (end is None or at < end)
+                whole = {"GPUs": use.get("maxConcurrency"), **_amounts(use)} if opened else {}
+                label = f"use of {name}/{use['name']}"
+                yield from _caps(label, whole, self.use(spec["owner"], use), lambda _, start=start: start)
+
+    def use(self, owner: str, use: Document) -> Callable[[Payment], bool]:
+        """Which payments a use cap of an owner counts, whoever makes them."""
+
+        def counts(payment: Payment) -> bool:
+            above = (self.line(payment.run_owner, by_path) for by_path in (self.owners, self.everyone))
+            below = use.get("scope") != "own" and any(owner in line for line in above)
+            alike = use.get("flavor", payment.flavor) == payment.flavor
+            looked = payment.run_owner == owner or below
+            return looked and alike and _matches(use.get("selector", {}), payment.labels)
+
+        return counts
 
     def start(self, payment: Payment) -> int | None:
         """Of the payer's window."""
@@ -217,7 +238,16 @@ def _usage(after: Sequence[Document], law: Law, payments: Sequence[Payment], at:
         if document["kind"] != "Budget" or "updated" not in status or unix(status["updated"]) != at:
             continue
         name = document["metadata"]["name"]
-        for usage in status["envelopes"]:
+        spec = law.budgets.get(name, {})
+        for use in spec.get("useCaps", ()):
+            usage = next(each for each in status["useCaps"] if each["name"] == use["name"])
+            counts = law.use(spec["owner"], use)
+            end = min(at, unix(use["end"])) if "end" in use else at
+            start = unix(use["start"]) if "start" in use else None
+            true = sum(_until(each, end).charge(start, rated=False) for each in payments if counts(each))
+            if Fraction(str(usage["gpuSecondsConsumed"])) * 1000 != true:
+                yield f"{name}/{use['name']} says {usage['gpuSecondsConsumed']} GPU-seconds, ledgers say {true / 1000}"
+        for usage in status.get("envelopes", ()):
             mine = [
                 each for each in payments if each.payer[:2] == (name, usage["name"]) and each.payer in law.envelopes
             ]

@@ -205,7 +205,7 @@ class World:
     ) -> Self:  # fmt: skip
         """A Budget with one envelope `gpus` (its further fields as keywords), or with ``envelopes`` as given."""
         given = [dict(each) for each in envelopes] if envelopes is not None else None
-        made = doc.budget(owner, given or [doc.envelope(concurrency or 0, **envelope)], name)
+        made = doc.budget(owner, [doc.envelope(concurrency or 0, **envelope)] if given is None else given, name)
         return self.add(doc.merge(made, {"spec": spec or {}, "metadata": metadata or {}}))
 
     def run(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from cronjobs import lottery
 from cronjobs.completing import complete
 from cronjobs.deadline import Planner
 from cronjobs.unbroken import unbroken
@@ -67,9 +68,12 @@ class CycleResult:
 
 
 def run_cycle(
-    cluster: Cluster, at: int, lake: Lake, planner: Planner, *, on_phase: OnPhase | None = None
-) -> CycleResult:
+    cluster: Cluster, at: int, lake: Lake, planner: Planner, *, on_phase: OnPhase | None = None,
+    origin: str | None = None,
+) -> CycleResult:  # fmt: skip
     """One cycle at Unix second ``at``; one before it that was begun and not ended is completed first.
+
+    ``origin``: of the lottery's chain, hex, where this cycle has to publish one; random where it is not given.
 
     Raises Refusal where it cannot be done, with nothing of it written to the cluster.
     """
@@ -87,7 +91,8 @@ def run_cycle(
             snapshot = take(intake, at)
             if snapshot.number > 1 and is_unchanged(intake, snapshot, at, lake):
                 return CycleResult(None, 0, phase.seconds, notices)
-            snapshot = replace(snapshot, number=lake.number_for(at, snapshot))
+            lot = lottery.lot(cluster, intake, at)
+            snapshot = replace(snapshot, number=lake.number_for(at, snapshot), lot=lot)
         with phase("plan"):
             planner.ask(snapshot, at, deadline=_deadline(snapshot), on_news=phase.news)
             for name in snapshot.tables:  # so it is in the lake before anything is written to the cluster
@@ -98,7 +103,7 @@ def run_cycle(
         with phase("check"):
             plan = passed(planner, snapshot, plan, before)
             del before  # as large as the state that is written next
-        writes = _carry_out(cluster, intake, snapshot, plan, lake, phase, notices)
+        writes = _carry_out(cluster, intake, snapshot, plan, lake, phase, notices, origin)
     return CycleResult(plan, writes, phase.seconds, notices)
 
 
@@ -148,8 +153,9 @@ def _greet(lake: Lake, intake: Intake, at: int) -> list[str]:
 
 
 def _carry_out(
-    cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases, notices: list[str]
-) -> int:
+    cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases, notices: list[str],
+    origin: str | None = None,
+) -> int:  # fmt: skip
     """Carries out a plan that was checked, whose snapshot is in the lake; returns how many writes that took.
 
     The record comes first, marked planned: whatever happens after it, the next cycle completes the plan from there. A
@@ -166,6 +172,8 @@ def _carry_out(
             )  # fmt: skip
         with phase("write"):
             writes = writes_for(intake, plan, encoded, money=money, pods=cluster.runs_pods)
+            if snapshot.policy.spec.mode != "observe":
+                writes = [*lottery.published(cluster, intake, plan, origin), *writes]
             cluster.write(writes, intake.revision)
         try:
             lake.finish(path, "observed" if snapshot.policy.spec.mode == "observe" else "applied", (), phase.seconds)

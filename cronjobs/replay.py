@@ -1,5 +1,6 @@
 """Replay: a stored snapshot planned again must give the stored plan, byte for byte (spec §4, §11)."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from cronjobs.news import OnNews
 from exporters import lake, planjson
 from jobtree.api import Refusal
 from jobtree.api.scalars import DAY
+from jobtree.world.lottery import Lot
 from jobtree.world.plan import Plan
 
 NO_DEADLINE: Final = DAY
@@ -25,17 +27,20 @@ def replay(manifest: Path, planner: Planner, *, on_news: OnNews | None = None) -
     """
     snapshot, at = lake.read_snapshot(manifest)
     stored = lake.read_plan(manifest)
-    if planjson.decode(stored).truncated:
+    before = planjson.decode(stored)
+    if before.truncated:
         raise Refusal(
             "its plan was cut off by the deadline, or stands in for one that the checker did not pass, so another "
             "search would end elsewhere; replay a whole one",
             subject=str(manifest),
         )
+    if before.lottery is not None:
+        snapshot = replace(snapshot, lot=Lot(before.lottery.position, before.lottery.secret))
     plan = planner.plan(snapshot, at, deadline=NO_DEADLINE, on_news=on_news)
     again = planjson.encode(plan)
     if again != stored:
-        path, before, after = first_difference(msgspec.json.decode(stored), msgspec.json.decode(again))
-        raise Refusal(f"the plan is another one: {path} was {before} and is now {after}", subject=str(manifest))
+        path, old, new = first_difference(msgspec.json.decode(stored), msgspec.json.decode(again))
+        raise Refusal(f"the plan is another one: {path} was {old} and is now {new}", subject=str(manifest))
     return plan
 
 

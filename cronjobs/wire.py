@@ -8,6 +8,7 @@ import pyarrow.ipc
 
 from exporters import planjson
 from jobtree.api import Policy, dec_hook, enc_hook
+from jobtree.world.lottery import Lot
 from jobtree.world.snapshot import Snapshot
 
 pack_plan = planjson.encode
@@ -15,8 +16,8 @@ unpack_plan = planjson.decode
 
 
 class Request(msgspec.Struct):
-    """A plan is wanted: ``tables`` as Arrow streams, ``at`` and ``since`` in Unix seconds, ``number`` as in `Snapshot`;
-    ``incumbent``: the one to finish, as the process sent it, or empty where the best is to be searched for.
+    """A plan is wanted: ``tables`` as Arrow streams, ``at`` and ``since`` in Unix seconds, ``number`` and ``lot`` as in
+    `Snapshot`; ``incumbent``: the one to finish, as the process sent it, or empty where the best is to be searched for.
     """
 
     at: int
@@ -24,6 +25,7 @@ class Request(msgspec.Struct):
     number: int
     policy: bytes
     tables: dict[str, bytes]
+    lot: Lot | None = None
     incumbent: bytes = b""
 
     @classmethod
@@ -31,14 +33,14 @@ class Request(msgspec.Struct):
         """To search for the best plan."""
         tables = {name: _stream(table) for name, table in snapshot.tables.items()}
         policy = msgspec.json.encode(snapshot.policy, enc_hook=enc_hook)
-        return cls(at, snapshot.since, snapshot.number, policy, tables)
+        return cls(at, snapshot.since, snapshot.number, policy, tables, snapshot.lot)
 
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot to plan for."""
         tables = {name: pa.ipc.open_stream(stream).read_all() for name, stream in self.tables.items()}
         policy = msgspec.json.decode(self.policy, type=Policy, dec_hook=dec_hook)
-        return Snapshot(tables, policy, self.since, self.number)
+        return Snapshot(tables, policy, self.since, self.number, self.lot)
 
 
 def _stream(table: pa.Table) -> bytes:

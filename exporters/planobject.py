@@ -1,5 +1,6 @@
 """The Plan object: one cycle's record in the cluster, what ``kubectl get plans`` shows (spec §1)."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 import msgspec
 
 from exporters import plain, planjson
-from jobtree.api import ObjectMeta, Policy, Time
+from jobtree.api import ObjectMeta, Policy, Time, enc_hook
 from jobtree.api import plan as api
 from jobtree.api.counted import counted
 from jobtree.world import seen
@@ -20,6 +21,8 @@ _WARNINGS: Final = 200
 """Most warnings that an object carries; the lake has them all."""
 _LETTERS: Final = 500
 """Most letters of one of them."""
+_TOKENS: Final = 500
+"""Most tokens of a pool that the object shows (spec §1)."""
 _PRICES: Final = 12
 """Most prices, likewise."""
 
@@ -57,6 +60,7 @@ def build(intake: Intake, plan: Plan, encoded: bytes, money: Mapping[str, str]) 
             stages=tuple(_stage(plan, number) for number in range(len(plan.stages))),
             truncated=plan.truncated,
             prices=_prices(plan),
+            lottery=_lottery(plan),
             warnings=_warnings(plan, _WARNINGS),
             counts=_counts(intake, plan),
         ),
@@ -116,6 +120,20 @@ def _prices(plan: Plan) -> tuple[api.Price, ...]:
     )
 
 
+def _lottery(plan: Plan) -> api.Lottery | None:
+    """What was drawn; pools of more than 500 tokens by their SHA-256 alone, the plan in the lake has them."""
+    if plan.lottery is None:
+        return None
+    return msgspec.structs.replace(plan.lottery, draws=tuple(map(_draw, plan.lottery.draws)))
+
+
+def _draw(draw: api.Draw) -> api.Draw:
+    if all(sum(len(each.tokens) for each in pool) <= _TOKENS for pool in draw.pools):
+        return draw
+    digest = hashlib.sha256(msgspec.json.encode(draw.pools, enc_hook=enc_hook, order="deterministic")).hexdigest()
+    return msgspec.structs.replace(draw, pools=(), pools_digest=digest)
+
+
 def _counts(intake: Intake, plan: Plan) -> api.Counts:
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
     closed = [leases[closure.namespace, closure.name] for closure in plan.closures]
@@ -127,6 +145,7 @@ def _counts(intake: Intake, plan: Plan) -> api.Counts:
         started=runs("Start"),
         waiting=len(plan.waits),
         grown=runs("Grow"),
+        cut=len({leases[each.namespace, each.name].run_key for each in plan.closures if each.made_room_for}),
         leases_opened=len(plan.leases),
         leases_closed=len(plan.closures),
         gpus_started=sum(len(each.spec.slice.nodes) for each in plan.leases if each.spec.slice.role == "Active"),

@@ -8,7 +8,7 @@ two states of the Plan are one.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,14 +18,15 @@ from exporters.pods import PodWrites, pod_writes
 from jobtree.api import Budget, Lease, Policy, Time
 from jobtree.api import Plan as PlanObject
 from jobtree.api.budget import BudgetStatus, EnvelopeUsage
-from jobtree.api.lease import LeaseStatus
+from jobtree.api.lease import Cause, LeaseStatus, Proof
 from jobtree.api.lease import Segment as LedgerSegment
 from jobtree.api.policy import PolicySpec
 from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
-from jobtree.world import balances, seen
+from jobtree.world import balances, lottery, seen
 from jobtree.world.balances import Part
 from jobtree.world.intake import Intake
+from jobtree.world.lottery import Chain
 from jobtree.world.plan import Closure, Plan, Segment
 from jobtree.world.snapshot import is_counted
 from policies.usage import plain as plain_number
@@ -38,6 +39,9 @@ _CLOCKED: Final = (
     "credits_consumed", "credits_committed", "headroom_credits",
 )  # fmt: skip
 """Figures of a usage record that the clock alone moves."""
+
+_MAKES_ROOM: Final = frozenset({"ReclaimUnfunded", "Lottery"})
+"""Reasons of closures that have a cause even where no promise was made: a start of the same plan is it."""
 
 Name = tuple[str, str]
 
@@ -69,6 +73,7 @@ def writes_for(
     created = [lease for lease in plan.leases if (lease.namespace, lease.name) not in whole]
     return [
         *_record(stored, record),
+        *_drawn(intake, plan),
         *_ledger(intake, plan),
         *of_pods.before,
         *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in created),
@@ -101,6 +106,14 @@ def _carried_out(stored: Mapping[str, PlanObject], record: PlanObject) -> Iterat
         yield Write("patch", Ref("Plan", "", record.name), {"status": {"phase": "Applied"}}, "status")
 
 
+def _drawn(intake: Intake, plan: Plan) -> Iterator[Write]:
+    """The position of the secret that the Plan reveals: no later cycle draws with it again."""
+    chain = Chain.of(intake.config_map(lottery.NAME))
+    if plan.lottery is not None and chain is not None and chain.position < plan.lottery.position:
+        position = {"position": str(plan.lottery.position)}
+        yield Write("patch", Ref("ConfigMap", seen.NAMESPACE, lottery.NAME), {"data": position})
+
+
 def _ledger(intake: Intake, plan: Plan) -> Iterator[Write]:
     """Closures first, then segments of leases that stay open."""
     segments: dict[Name, list[Segment]] = defaultdict(list)
@@ -110,10 +123,37 @@ def _ledger(intake: Intake, plan: Plan) -> Iterator[Write]:
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
     odd = {notice[1:3] for notice in intake.warnings if notice.kind == "Lease"}
     for name in [*closures, *sorted(segments.keys() - closures.keys())]:
-        yield from _lease_patch(leases[name], segments.get(name, []), closures.get(name), odd=name in odd)
+        closure = closures.get(name)
+        made = _Closed.of(plan, closure) if closure is not None else None
+        yield from _lease_patch(leases[name], segments.get(name, []), made, odd=name in odd)
 
 
-def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None, *, odd: bool) -> Iterator[Write]:
+class _Closed(NamedTuple):
+    """A closure as a status has it: when, why, what for, and how it can be recomputed."""
+
+    ended: int
+    reason: str
+    cause: Cause | None
+    proof: Proof | None
+
+    @classmethod
+    def of(cls, plan: Plan, closure: Closure) -> "_Closed":
+        """From the plan and one of its closures."""
+        cause, proof, name = None, None, planobject.name_of(plan)
+        if closure.made_room_for or closure.reason in _MAKES_ROOM:
+            cause = Cause(plan=name, reservation=closure.made_room_for)
+        if closure.draw is not None and plan.lottery is not None:
+            proof = Proof(
+                plan=name,
+                reservation=closure.made_room_for,
+                draw=closure.draw,
+                position=plan.lottery.position,
+                secret=plan.lottery.secret,
+            )
+        return cls(closure.ended, closure.reason, cause, proof)
+
+
+def _lease_patch(lease: Lease, segments: list[Segment], closure: _Closed | None, *, odd: bool) -> Iterator[Write]:
     """What continues or ends a lease's ledger. ``odd``: its status contradicts itself: it is written as it was read."""
     ref = Ref("Lease", lease.namespace, lease.name)
     funding = list(lease.status.funding)
@@ -128,7 +168,13 @@ def _lease_patch(lease: Lease, segments: list[Segment], closure: Closure | None,
     if closure is not None and not lease.status.closed:
         _end_last(funding, closure.ended)
         status = msgspec.structs.replace(
-            status, closed=True, ended=Time(closure.ended), closure_reason=closure.reason, funding=tuple(funding)
+            status,
+            closed=True,
+            ended=Time(closure.ended),
+            closure_reason=closure.reason,
+            funding=tuple(funding),
+            cause=closure.cause,
+            proof=closure.proof,
         )
     patch = plain.status_patch(lease.status, status)
     if patch and odd:

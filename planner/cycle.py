@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
+import msgspec
+
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan, Prices
 from jobtree.world.snapshot import Snapshot
 from planner import stages
 from planner.assemble import assemble
 from planner.certificates import Outcome
+from planner.cutting.deciding import Decision, with_cuts
 from planner.derive import State
 from planner.forecast.holding import held_state
 from planner.forecast.promises import dated
@@ -35,7 +38,13 @@ class Planning:
     def state(self) -> State:
         """What the snapshot means at the cycle's time."""
         with collector_paused():
-            return held_state(self.snapshot, self.at)
+            return self.decision.state
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The same, and what was drawn for it."""
+        with collector_paused():
+            return with_cuts(self.snapshot, held_state(self.snapshot, self.at))
 
     @cached_property
     def waiting(self) -> Waiting:
@@ -73,7 +82,8 @@ class Planning:
     def finish(self, incumbent: Incumbent) -> Plan:
         """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
         with collector_paused():
-            return dated(self.snapshot, self.undated(incumbent))
+            plan = msgspec.structs.replace(self.undated(incumbent), lottery=self.decision.lottery)
+            return dated(self.snapshot, plan)
 
     def undated(self, incumbent: Incumbent) -> Plan:
         """The same without promises and estimates."""

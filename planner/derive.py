@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ from policies.book import book_of
 from policies.caps import CapBook
 from policies.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.classes import Funded, derive
+from policies.cuts.order import NO_CUTS, Cuts
 from policies.endings import Ending
 from policies.fleet import Fleet
 from policies.frozen import is_frozen, kept
@@ -66,6 +68,7 @@ class State:
     changed: int
     part: Mapping[str, int] = field(default_factory=dict)
     promised: Promised = NOBODY
+    holds: Holds = NOTHING
     doubt: str = ""
     lost: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
@@ -165,11 +168,12 @@ def _fates(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
     return Fates(limits, ends_of([closure for closure in closures if closure.reason != "TimeLimit"]), malleable)
 
 
-def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING) -> State:
-    """Derive the state at ``at`` (Unix seconds), where promises hold something."""
+def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS) -> State:
+    """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
     tables = {**snapshot.tables, "nodes": _labelled(snapshot.tables["nodes"], holds)}
     policy = holds.within(snapshot.policy.spec)
-    runs = {run.key: run for run in read_runs(tables["runs"])}
+    tables["nodes"] = _pinned_nodes(tables["nodes"], cuts)
+    runs = {run.key: _pinned(run, cuts) for run in read_runs(tables["runs"])}
     fleet = _fleet(tables, runs, policy, at, holds.promised)
     book = book_of(read_money(tables, policy, fleet, at))
     uids = {key: run.uid for key, run in runs.items()}
@@ -181,7 +185,8 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING) -> State:
     places = {lease.place for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], places, _quarantined_nodes(tables["quarantine"]), policy, at)
     ended = endings.endings(runs, held, _reports(lives, serving, runs, unread), lost, unread, snapshot.since, at)
-    closures = _closures(leases, ended, lost, at)
+    ended |= cuts.endings
+    closures = _closures(leases, ended, lost, cuts, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
@@ -220,9 +225,31 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING) -> State:
         unread=unread,
         part=holds.part,
         promised=holds.promised,
+        holds=holds,
     )
     _block(state)
     return state
+
+
+def _pinned(run: RunRow, cuts: Cuts) -> RunRow:
+    """The run, asking for its own nodes where it has some."""
+    if run.key not in cuts.pins:
+        return run
+    return msgspec.structs.replace(run, selector=tuple(sorted((*run.selector, (cuts.label(run.key), "")))))
+
+
+def _pinned_nodes(nodes: pa.Table, cuts: Cuts) -> pa.Table:
+    """Nodes with a label for each start that is to be there."""
+    wanted: dict[str, list[tuple[str, str]]] = {}
+    for key, names in cuts.pins.items():
+        for name in names:
+            wanted.setdefault(name, []).append((cuts.label(key), ""))
+    if not wanted:
+        return nodes
+    labels = col.column(nodes, "labels")
+    places = {name: i for i, name in enumerate(col.texts(nodes, "name"))}
+    cells = {places[name]: sorted([*map(tuple, labels[places[name]]), *mine]) for name, mine in wanted.items()}
+    return replaced(nodes, "labels", cells)
 
 
 def _labelled(nodes: pa.Table, holds: Holds) -> pa.Table:
@@ -262,11 +289,14 @@ def _funded(
 
 
 def _closures(
-    leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[tuple[str, str]], at: int
+    leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[tuple[str, str]], cuts: Cuts, at: int
 ) -> list[Closure]:
-    """Open leases of runs that end, and spares on failed nodes, in (namespace, name) order."""
+    """Open leases of runs that end, spares on failed nodes, and what is cut, in (namespace, name) order."""
     found = []
     for lease in leases:
+        if lease.key in cuts.leases:
+            found.append(cuts.leases[lease.key].closure(lease, at))
+            continue
         ending = ended.get(lease.run_key)
         if lease.closed or (ending is None and (lease.active or lease.place not in lost)):
             continue

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import UNSET, Flavor, Strict, Tolerant, Uid, shown
+from jobtree.api.base import Flavor, Strict, Tolerant, Uid, shown
 from jobtree.api.meta import EnvelopeRef, Object, RunRef
 from jobtree.api.scalars import OwnerPath, Time
 
@@ -125,8 +125,8 @@ class LeaseStatus(Tolerant, frozen=True, kw_only=True):
         tuple[Segment, ...],
         Meta(description="The ledger: its class over time; segments are only ever appended."),
     ] = ()
-    cause: Annotated[Cause | None, Meta(description="For closures that made room."), UNSET] = None
-    proof: Annotated[Proof | None, Meta(description="For closures by the lottery."), UNSET] = None
+    cause: Annotated[Cause | None, Meta(description="For closures that made room.")] = None
+    proof: Annotated[Proof | None, Meta(description="For closures by the lottery.")] = None
 
 
 class Lease(Object, frozen=True, kw_only=True):

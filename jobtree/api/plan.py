@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from jobtree.api.base import UNSET, Strict, Tolerant, shown
+from jobtree.api.base import Strict, Tolerant, shown
 from jobtree.api.meta import Object
 from jobtree.api.scalars import OwnerPath, Time
 
@@ -165,7 +165,7 @@ class PlanStatus(Tolerant, frozen=True, kw_only=True):
         tuple[Price, ...],
         Meta(description="What more of a bound would be worth, the largest first; the lake has all of them."),
     ] = ()
-    lottery: Annotated[Lottery | None, Meta(description="Where something was drawn."), UNSET] = None
+    lottery: Annotated[Lottery | None, Meta(description="Where something was drawn.")] = None
     warnings: Annotated[tuple[PlanWarning, ...], Meta(description="Objects that were left out or look wrong.")] = ()
     counts: Annotated[Counts, Meta(description="What the plan does.")] = Counts()
 

@@ -49,11 +49,11 @@ class SparesPolicy(Strict, frozen=True, kw_only=True):
 class ReservationsPolicy(Strict, frozen=True, kw_only=True):
     """Promises."""
 
-    notice: Annotated[Duration, Meta(description="Least time between a promise and cuts for it."), LATER] = Duration(
+    notice: Annotated[Duration, Meta(description="Least time between a promise and cuts for it.")] = Duration(
         15 * MINUTE
     )
-    patience: Annotated[Duration, Meta(description="A natural start within it is awaited; nobody is cut."), LATER] = (
-        Duration(12 * HOUR)
+    patience: Annotated[Duration, Meta(description="A natural start within it is awaited; nobody is cut.")] = Duration(
+        12 * HOUR
     )
     bucket: Annotated[Duration, Meta(description="Grid of estimated times."), LATER] = Duration(5 * MINUTE)
     horizon: Annotated[Duration, Meta(description="No date beyond it is promised or estimated.")] = Duration(14 * DAY)
@@ -218,8 +218,8 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     ] = Duration(24 * HOUR)
     spares: Annotated[SparesPolicy, Meta(description="Spares.")] = SparesPolicy()
     reservations: Annotated[ReservationsPolicy, Meta(description="Promises.")] = ReservationsPolicy()
-    lottery: Annotated[LotteryPolicy, Meta(description="The lottery."), LATER] = LotteryPolicy()
-    cuts: Annotated[CutsPolicy, Meta(description="Cuts."), LATER] = CutsPolicy()
+    lottery: Annotated[LotteryPolicy, Meta(description="The lottery.")] = LotteryPolicy()
+    cuts: Annotated[CutsPolicy, Meta(description="Cuts.")] = CutsPolicy()
     elasticity: Annotated[ElasticityPolicy, Meta(description="Growth of malleable runs."), LATER] = ElasticityPolicy()
     age: Annotated[AgePolicy, Meta(description="The weight of waiting.")] = AgePolicy()
     funding: Annotated[FundingPolicy, Meta(description="Payment.")] = FundingPolicy()

@@ -346,11 +346,9 @@ class RunStatus(Tolerant, frozen=True, kw_only=True):
         int | None,
         Meta(description="GPUs to be freed for its cheapest feasible placement."),
     ] = None
-    kill_probability: Annotated[
-        Fraction | None, Meta(description="Its chance to be cut for a held promise."), UNSET
-    ] = None
+    kill_probability: Annotated[Fraction | None, Meta(description="Its chance to be cut for a held promise.")] = None
     conflict_sets: Annotated[
-        tuple[str, ...], Meta(description="Reservations (`namespace/name`) that name this run."), UNSET
+        tuple[str, ...], Meta(description="Reservations (`namespace/name`) that name this run.")
     ] = ()
     follow_deadline: Annotated[
         Time | None, Meta(description="When it fails unless its failed upstream is replaced.")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
+from jobtree.check.cutting import may_start_unfunded
 from jobtree.check.named import EnvelopeKey, label
 from jobtree.check.rows import Envelope, Held, Run, RunKey, UseCap
 from jobtree.check.violation import Violation
@@ -152,12 +153,12 @@ def _borrowed(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violati
 
 
 def _unfunded(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
-    """No run starts partly unfunded, and only an opportunistic one wholly (spec §3.7)."""
+    """No run starts partly unfunded, and only an opportunistic or a promised one wholly (spec §3.7)."""
     fresh = [lease for lease in case.new_by[key] if lease.reason != "Swap"]
     unpaid = sum(lease.gpus for lease in fresh if lease.payer is None)
     if not unpaid:
         return
-    if not run.opportunistic:
+    if not run.opportunistic and not may_start_unfunded(case, key):
         sentence = f"{unpaid} of its new GPUs are paid by nobody, and it is not opportunistic"
         yield Violation.of_run("funded-start", key, sentence)
     elif any(lease.payer is not None for lease in fresh):

@@ -68,7 +68,7 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
 def _explain(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import dry_run
     from exporters import plain
-    from jobtree.cli import awaited, fate, remedies
+    from jobtree.cli import awaited, cuts, fate, remedies
     from jobtree.cli.state import in_order, lease_table
 
     intake, run = _read(options, given)
@@ -95,6 +95,8 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
             show.say("", title, *_indented(lines))
     if leases:
         show.say("", "Leases", *_indented(lease_table(leases)))
+    if cut := cuts.lines(run, leases):
+        show.say("", "Cuts", *_indented(cut))
     return 0
 
 

@@ -68,6 +68,7 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     message: str = ""
     shorts: list[Short] = []
     never: bool = False
+    undated: str = ""
 
     def lines(self) -> list[str]:
         """The block."""
@@ -92,6 +93,8 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
             found.append(f"ended: {self.ended}")
         if self.reason or self.message:
             found.append(f"reason: {': '.join(part for part in (self.reason, self.message) if part)}")
+        if self.undated:
+            found.append(f"earliestStart: none: {self.undated}")
         if self.shorts:
             found.append(f"short: {', '.join(str(short) for short in self.shorts)}")
         return found or [f"phase: {self.phase}"]
@@ -152,6 +155,7 @@ def _waiting(name: str, phase: str, wait: Wait) -> Fate:
         message=wait.message,
         shorts=shorts,
         never=wait.never,
+        undated=wait.undated,
     )
 
 

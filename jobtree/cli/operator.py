@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,6 +45,10 @@ def _add_cycle(commands: Commands) -> None:
     cycle.add_argument("--every", type=args.span, metavar="SPAN", help="a cycle each SPAN, such as 10s")
     cycle.add_argument("--for", dest="span", type=args.span, metavar="SPAN", help="for so long, such as 50s")
     cycle.add_argument("--yes", action="store_true", help="do not ask before a cycle that jumps far and ends runs")
+    cycle.add_argument(
+        "--lottery-origin", dest="origin", type=_origin, metavar="HEX",
+        help="32 bytes that a new chain of the lottery begins with (default: random)",
+    )  # fmt: skip
     _add_lake(cycle)
 
 
@@ -109,7 +114,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
         for at in times(options.at, given.every, given.span):
             cluster.at = Time(at)
             with cluster.hold(), progress.shown() as on_phase:
-                result = run_cycle(cluster, at, lake, planner, on_phase=on_phase)
+                result = run_cycle(cluster, at, lake, planner, on_phase=on_phase, origin=given.origin)
             show.warn(result.notices)
             if result.plan is None:
                 show.say(f"Nothing has changed since the plan for {Time(at)}: nothing is written")
@@ -157,6 +162,13 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
     files.write_text(given.out, planfile.dump(plan, worldprint.prints(take(intake, plan.at))))
     show.say(f"{summary.headline(plan)}; carry it out: `jobtree {options.reach}apply {given.out}`")
     return 0
+
+
+def _origin(text: str) -> str:
+    """argparse type: 32 bytes in hex."""
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise argparse.ArgumentTypeError(f"{text} is no secret; allowed are 64 digits 0-9 and a-f")
+    return text
 
 
 def _model_file(text: str) -> Path:

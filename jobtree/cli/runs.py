@@ -5,7 +5,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobtree.cli import args, budgets, completion, control, explain, fleet, pods, sponsors, state, submit, watch, whatif
+from jobtree.cli import (
+    args,
+    budgets,
+    completion,
+    control,
+    explain,
+    fleet,
+    pods,
+    sponsors,
+    state,
+    submit,
+    verify,
+    watch,
+    whatif,
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -13,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     top, commands = args.program(
         "kubectl runs", "Submit runs to a GPU fleet and see what becomes of them.", takes=tuple(args.GLOBAL)
     )
-    for module in (submit, explain, whatif, watch, state, fleet, pods, budgets, control, sponsors, completion):
+    for module in (submit, explain, whatif, watch, state, fleet, pods, budgets, control, sponsors, verify, completion):
         module.add(commands)
     return top
 

@@ -79,6 +79,9 @@ class Cluster(Protocol):
         object in question is done.
         """
 
+    def secret(self, name: str, key: str) -> str | None:
+        """A text of a Secret in the planner's namespace; None where it is not there. No snapshot holds it."""
+
     def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
         """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal in a file."""
 

@@ -12,6 +12,8 @@ from jobtree.api import Refusal, Time
 from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
+from jobtree.cluster.secret_text import secret_text
+from jobtree.world import seen
 from jobtree.world.collector import collector_paused
 from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
 
@@ -78,6 +80,13 @@ class StateFile:
             if after != before.data:
                 disk.replace(self._target(), after)
             self._last = _Read(after, "", before.text)
+
+    def secret(self, name: str, key: str) -> str | None:
+        """A text of a Secret in the planner's namespace, as the file says it; None where it is not there."""
+        wanted = Key("", "Secret", seen.NAMESPACE, name)
+        with self._named():
+            found = next((each.raw for each in self._read().text.documents() if each.key == wanted), None)
+        return None if found is None else secret_text(found, key)
 
     def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
         """Raises Refusal: nothing runs in a file."""

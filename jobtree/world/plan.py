@@ -12,6 +12,7 @@ import msgspec
 
 from jobtree.api.budget import BudgetStatus
 from jobtree.api.lease import Lease
+from jobtree.api.plan import Lottery
 from jobtree.api.reservation import Reservation, ReservationStatus
 from jobtree.api.run import RunStatus
 from jobtree.world.balances import Account
@@ -47,12 +48,18 @@ class Stage(Record, frozen=True, kw_only=True):
 
 
 class Closure(Record, frozen=True, kw_only=True):
-    """A lease that ends: ``ended`` in Unix seconds, ``reason`` as in spec §1 (Completed, TimeLimit, ...)."""
+    """A lease that ends: ``ended`` in Unix seconds, ``reason`` as in spec §1 (Completed, TimeLimit, ...).
+
+    ``made_room_for``: ``namespace/name`` of the Reservation that it was cut for; ``draw``: which pick of the plan's
+    lottery for that one took it, from 0.
+    """
 
     namespace: str
     name: str
     ended: int
     reason: str
+    made_room_for: str = ""
+    draw: int | None = None
 
 
 class Segment(Record, frozen=True, kw_only=True):
@@ -86,7 +93,10 @@ class Short(Record, frozen=True, kw_only=True):
 
 
 class Wait(Record, frozen=True, kw_only=True):
-    """Why a run does not start, computed: the binding bounds, largest shortage first, and the sentence for people."""
+    """Why a run does not start, computed: the binding bounds, largest shortage first, and the sentence for people.
+
+    ``undated``: why it has no date, as a clause, where that is known.
+    """
 
     namespace: str
     name: str
@@ -95,6 +105,7 @@ class Wait(Record, frozen=True, kw_only=True):
     shorts: list[Short] = []
     deficit_gpus: int = 0
     never: bool = False
+    undated: str = ""
 
 
 class Price(Record, frozen=True, kw_only=True):
@@ -169,7 +180,8 @@ class Plan(Record, frozen=True, kw_only=True):
     """See the module. ``at``: the cycle's time in Unix seconds, ``since``: that of the last cycle that was carried out;
     ``snapshot`` and ``policy``: SHA-256 digests; ``given``: that of what no cycle writes, and ``changed``: when a cycle
     last had another than the one before, or saw leases or runs end; ``settled``: what balances grow by, the charges of
-    what is ``pruned``; ``reservations``: new promises, ``promises``: those that move or end, ``lapsed``: those that go.
+    what is ``pruned``; ``reservations``: new promises, ``promises``: those that move or end, ``lapsed``: those that go;
+    ``lottery``: the secret that it reveals, and what was drawn with it.
     """
 
     version: int = PLAN_VERSION
@@ -197,3 +209,4 @@ class Plan(Record, frozen=True, kw_only=True):
     reservations: list[Reservation] = []
     promises: list[PromiseUpdate] = []
     lapsed: list[Pruned] = []
+    lottery: Lottery | None = None

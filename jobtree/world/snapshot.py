@@ -15,6 +15,7 @@ from jobtree.world.balances import LeaseName, whole
 from jobtree.world.collector import collector_paused
 from jobtree.world.cycles import number_after
 from jobtree.world.intake import Intake
+from jobtree.world.lottery import Lot
 from jobtree.world.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
 from jobtree.world.seen import Discount, Seen
 
@@ -30,13 +31,14 @@ class Snapshot:
 
     ``since``: the time of the last cycle that was carried out, Unix seconds; ``number``: the how-manieth cycle in its
     second this one is. Like the cycle's own time they are inputs of their own, in manifest and Plan, and in no digest:
-    they move with the clock alone.
+    they move with the clock alone. So is ``lot``, the secret that it may draw with; it is nowhere else until it has.
     """
 
     tables: Mapping[str, pa.Table]
     policy: Policy
     since: int | None = None
     number: int = 1
+    lot: Lot | None = None
     _digests: dict[str, str] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     @cached_property

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from jobtree.world.snapshot import Snapshot
+from planner.cutting.dating import CutDate
 from planner.derive import State
 from planner.filler import Learnt, Settled
 from planner.forecast.calendar import Known
@@ -20,13 +21,14 @@ from policies.claims import RunKey
 
 class Natural(NamedTuple):
     """A start to come. ``nodes``: where, by name; ``payers``: (budget, envelope), nearest first; ``source``: what makes
-    its time known.
+    its time known; ``cut``: what goes for it.
     """
 
     at: int
     source: str
     nodes: tuple[str, ...]
     payers: tuple[tuple[str, str], ...]
+    cut: CutDate | None = None
 
 
 class _Dated(NamedTuple):

@@ -27,9 +27,11 @@ from jobtree.world import values as col
 from jobtree.world.after import after
 from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
 from jobtree.world.snapshot import Snapshot
+from planner.cutting.dating import CutDates
 from planner.derive import State, state_of
 from planner.forecast.calendar import estimates, foreseen, known_times
 from planner.forecast.natural import Natural, Timeline
+from planner.forecast.undated import without_date
 from planner.lower import few
 from policies import unweighed
 from policies.claims import RunKey
@@ -59,6 +61,8 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
     dating = _Dating(plan, world, state_of(world, plan.at))
     held = dating.settle(stored, waits)
     dating.date(waits, held)
+    dating.warn()
+    plan = without_date(plan, dating.cuts.why_not)
     return msgspec.structs.replace(
         plan,
         runs=_updates(snapshot, plan, dating.told),
@@ -71,15 +75,21 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
 @dataclass
 class _Dating:
     """``state``: of the ``world`` as the plan leaves it. ``told``: what runs are told of their start, as fields of
-    their status; ``new``, ``moved``: Reservations to write.
+    their status; ``cuts``: dates that cuts make; ``named``: by run, promises that name it with its chance to be cut;
+    ``new``, ``moved``: Reservations to write.
     """
 
     plan: Plan
     world: Snapshot
     state: State
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
+    cuts: CutDates = field(init=False)
+    named: dict[RunKey, list[tuple[str, float]]] = field(default_factory=dict)
     new: list[Reservation] = field(default_factory=list)
     moved: list[PromiseUpdate] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.cuts = CutDates(self.state)
 
     def settle(self, stored: Iterable[Promise], waits: Mapping[RunKey, Wait]) -> dict[RunKey, Promise]:
         """End what is over; returns the promises that stand, by run, the oldest where a run has several."""
@@ -126,6 +136,9 @@ class _Dating:
         for key in (*promised, *others):
             run, wait = runs[key], waits[key]
             found = None if wait.never else timeline.date(key, run.limit or self._expected.get(key))
+            if not wait.never and (found is None or found.at > self.plan.at + int(policy.patience)):
+                found = self._cut(key, held.get(key)) or found
+            found = self._unfunded(key, held.get(key), found)
             if found is None:
                 continue
             if key in held:
@@ -135,6 +148,24 @@ class _Dating:
                 self._promise(key, wait, found)
             else:
                 self._tell(key, found, "")
+
+    def _cut(self, key: RunKey, promise: Promise | None) -> Natural | None:
+        """A start that cuts make, no earlier than who may be cut has been told of it for ``notice``."""
+        policy, at = self.state.policy.reservations, self.plan.at
+        earliest = at + int(policy.notice)
+        if promise is not None:
+            told = promise.told.forecast
+            earliest = promise.start if told is not None and told.conflict_set else max(promise.start, earliest)
+        cut = self.cuts.date(key, earliest, at + int(policy.horizon))
+        return None if cut is None else Natural(cut.at, "end", cut.nodes, cut.payers, cut)
+
+    def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
+        """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
+        earliest = self.plan.at + int(self.state.policy.reservations.notice) if promise is None else promise.start
+        if found is not None and found.at <= earliest:
+            return found
+        start = self.cuts.unfunded(key, earliest)
+        return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
 
     def _timeline(self, most: int) -> Timeline:
         at = self.plan.at
@@ -196,6 +227,8 @@ class _Dating:
                 confidence=CONFIDENCE[found.source],
                 p50=start,
                 p90=start,
+                conflict_set=found.cut.conflicts if found.cut else (),
+                remedies=found.cut.remedies if found.cut else (),
             ),
         )
 
@@ -215,7 +248,20 @@ class _Dating:
         told: dict[str, object] = {"eta": Eta(p50=start, p90=start)}
         if name:
             told |= {"reservation": name, "earliest_start": start}
+            for conflict in found.cut.conflicts if found.cut else ():
+                namespace, _, run = conflict.run.partition("/")
+                chance = float(conflict.kill_probability)
+                self.named.setdefault((namespace, run), []).append((f"{key[0]}/{name}", chance))
         self.told[key] = told
+
+    def warn(self) -> None:
+        """Tell runs of the promises that name them, and of their chance to lose all for any of these."""
+        for key, promises in self.named.items():
+            spared = 1.0
+            for _, chance in promises:
+                spared *= 1 - chance
+            names = tuple(sorted(name for name, _ in promises))
+            self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
 
 
 def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, object]]) -> list[RunUpdate]:

@@ -10,9 +10,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from jobtree.api.scalars import Time
+from jobtree.world.lottery import LENGTH
 
-LENGTH = 2**20
-"""Secrets of one chain: w_1 … w_N; the anchor w_0 is published before any is used."""
 _WORDS = 2**256
 
 

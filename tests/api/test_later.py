@@ -34,12 +34,8 @@ GIVEN: dict[str, dict[str, Any]] = {
         },
     },
     "Policy": {
-        "spec.reservations.notice": {"reservations": {"notice": "5m"}},
-        "spec.reservations.patience": {"reservations": {"patience": "1h"}},
         "spec.reservations.bucket": {"reservations": {"bucket": "1m"}},
         "spec.reservations.onBudgetShortfall": {"reservations": {"onBudgetShortfall": "startUnfunded"}},
-        "spec.lottery": {"lottery": {"term": "1h"}},
-        "spec.cuts": {"cuts": {"maxGPUsPerCycle": 8}},
         "spec.elasticity": {"elasticity": {"maxGrowStepsPerCycle": 2}},
         "spec.opportunistic": {"opportunistic": {"notice": "1m"}},
     },

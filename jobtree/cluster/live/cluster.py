@@ -16,6 +16,7 @@ from jobtree.cluster.live.lock import Lock
 from jobtree.cluster.live.paths import path
 from jobtree.cluster.live.writing import Writer
 from jobtree.cluster.protocol import Ref, Write
+from jobtree.cluster.secret_text import secret_text
 from jobtree.world import seen
 from jobtree.world.collector import collector_paused
 from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
@@ -80,6 +81,15 @@ class LiveCluster:
             self.left_out = writer.left_out
         if any(each.ref.kind == "Plan" for each in writes):  # a cycle's
             writer.all(list(refused.records(self._runs, writes, self.left_out, self.at)))
+
+    def secret(self, name: str, key: str) -> str | None:
+        """A text of a Secret in the planner's namespace; None where it is not there. Raises Refusal."""
+        try:
+            return secret_text(self.api.get(path(Ref("Secret", seen.NAMESPACE, name))), key)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise refusal_of(error, f"Secret {seen.NAMESPACE}/{name} cannot be read") from None
 
     def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
         """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal."""

@@ -1,0 +1,168 @@
+"""Dates of starts that cuts make: when, what goes, and each run's chance to be drawn (spec §5, §6).
+
+    date = max(now + notice, end of the protection of enough victims)
+
+Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jobtree.api.reservation import Conflict, Remedy
+from planner.cutting.least import Option, Weighing
+from planner.cutting.odds import odds
+from planner.cutting.pools import Pools
+from planner.cutting.trial import Trial
+from planner.cutting.victims import protected_until, victims_of
+from planner.derive import State
+from planner.draft import Draft
+from planner.filler import Filler
+from planner.place import Start
+from planner.purses import Purses
+from policies.claims import RunKey
+from policies.cuts.lottery import Token
+from policies.cuts.order import REASONS, Harm
+
+DATED: Final = 64
+"""Most runs in one cycle for which cuts are looked for: those first in order."""
+
+
+class CutDate(NamedTuple):
+    """A start that cuts make. ``at``: Unix seconds; ``nodes``: where it would lie, ``payers``: (budget, envelope);
+    ``conflicts``: who may lose all, ``remedies``: what is cut or drawn.
+    """
+
+    at: int
+    nodes: tuple[str, ...]
+    payers: tuple[tuple[str, str], ...]
+    conflicts: tuple[Conflict, ...]
+    remedies: tuple[Remedy, ...]
+
+
+@dataclass
+class CutDates:
+    """``state``: of the world as the plan leaves it. ``why_not``: by run, why no cuts would start it."""
+
+    state: State
+    why_not: dict[RunKey, str] = field(default_factory=dict)
+    _tried: int = 0
+
+    @cached_property
+    def _trial(self) -> Trial:
+        return Trial.of(self.state)
+
+    def date(self, key: RunKey, earliest: int, horizon: int) -> CutDate | None:
+        """When cuts let a run start, at ``earliest`` or, where victims are protected, up to ``horizon`` (Unix seconds).
+
+        None where money or its own owner's runs are in the way, or it would not fit whatever went.
+        """
+        if self.state.policy.mode == "noCuts" or not self.state.held or self._tried >= DATED:
+            return None
+        trial = self._trial
+        candidate = trial.funded(key)
+        if candidate is None or trial.is_tied(key) or not trial.is_funded(candidate):
+            return None
+        self._tried += 1
+        owner = self.state.runs[key].owner
+        times = [earliest, *(time for time in protected_until(self.state, owner) if earliest < time <= horizon)]
+        found = self._first(candidate, owner, times)
+        if found is None:
+            if self._only_own(candidate, owner):
+                self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
+            return None
+        at, weighing, harm = found
+        pools = Pools(weighing, harm)
+        chances = odds(pools) if harm.lottery else {}
+        lost = _completed(pools)
+        chosen = weighing.chosen(harm, pools.numbers(lost))
+        trial.take(weighing, chosen, "", {})
+        settled = trial.start(candidate)
+        if settled is None:
+            return None
+        fleet, envelopes = self.state.fleet, self.state.money.envelopes
+        nodes = sorted({chunk.node for piece in settled.pieces for chunk in piece.chunks})
+        payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
+        return CutDate(
+            at,
+            tuple(fleet.names[node] for node in nodes),
+            tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
+            tuple(_conflicts(weighing, chosen, chances)),
+            tuple(_remedies(weighing, chosen, chances)),
+        )
+
+    def unfunded(self, key: RunKey, earliest: int) -> CutDate | None:
+        """A start without money at ``earliest``, where the room is there now and the Policy lets it."""
+        if self.state.policy.reservations.on_budget_shortfall != "startUnfunded":
+            return None
+        row = msgspec.structs.replace(self.state.runs[key].waiting(), opportunistic=True)
+        problem = self.state.asking([row]).problem()
+        filler = Filler(problem, self._trial.filler.room, Purses.after(problem, Draft()))
+        for candidate in problem.ways.get(key, ()):
+            kind = problem.types[problem.candidates[candidate].type]
+            found = filler.try_start(kind, Start(candidate, 0)) if kind.unfunded else None
+            if found is not None:
+                nodes = sorted({chunk.node for piece in found.pieces for chunk in piece.chunks})
+                return CutDate(earliest, tuple(self.state.fleet.names[node] for node in nodes), (), (), ())
+        return None
+
+    def _first(self, candidate: int, owner: str, times: list[int]) -> tuple[int, Weighing, Harm] | None:
+        """The first time at which enough may go; who may go at one time may at every later one."""
+        low, high, best = 0, len(times) - 1, None
+        while low <= high:
+            middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
+            weighing = self._trial.weighing(candidate, victims_of(self.state, owner, at=times[middle]))
+            harm = weighing.least()
+            if harm is None:
+                low = middle + 1
+            else:
+                best, high = (times[middle], weighing, harm), middle - 1
+        return best
+
+    def _only_own(self, candidate: int, owner: str) -> bool:
+        """Would it fit if its own owner's runs went, too?"""
+        return self._trial.weighing(candidate, victims_of(self.state, "", at=_EVER)).least() is not None
+
+
+_EVER: Final = 1 << 40
+"""Later than any protection."""
+
+
+def _completed(pools: Pools) -> list[RunKey]:
+    """Runs of one set with the least harm: the first token of each pool."""
+    drawn: list[Token] = []
+    while pool := {owner: tokens for owner, tokens in pools.after(drawn).items() if tokens}:
+        drawn.append(min(token for tokens in pool.values() for token in tokens))
+    return sorted({(token.namespace, token.run) for token in drawn})
+
+
+def _conflicts(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Conflict]:
+    """Who may lose all that it has, with its chance; and who loses a part, with none."""
+    cut = {weighing.victims[option.victim].run: 0.0 for option in chosen}
+    cut |= {
+        weighing.victims[option.victim].run: 1.0
+        for option in chosen
+        if option.what == "lost" and weighing.victims[option.victim].unfunded
+    }
+    cut = {run: chance for run, chance in cut.items() if run not in chances} | chances
+    for run, chance in sorted(cut.items()):
+        yield Conflict(run="/".join(run), kill_probability=chance)
+
+
+def _remedies(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Remedy]:
+    """Cuts in their order, the gentlest first; of the lottery everyone who may be drawn."""
+    gpus: dict[tuple[int, RunKey], int] = {}
+    for option in chosen:
+        kind, victim = weighing.kinds[option], weighing.victims[option.victim]
+        if option.what == "lost" and not victim.unfunded:
+            continue
+        size = victim.gpus if option.what == "lost" else weighing.size(option)
+        gpus[-kind, victim.run] = gpus.get((-kind, victim.run), 0) + size
+    for victim in weighing.victims:
+        if victim.run in chances:
+            gpus[0, victim.run] = victim.gpus
+    for (kind, run), size in sorted(gpus.items()):
+        yield Remedy(run="/".join(run), action=REASONS[-kind], gpus=size)

@@ -1,0 +1,159 @@
+"""What a cycle cuts, decided before anything is started: the state that is planned on is the one without it (spec §5).
+
+Promises that are due are settled in their order, each beside those before it. One that fits starts; one that only money
+keeps waiting cuts nobody; else the set of victims with the least harm goes, by the lottery where several are equal. No
+failure of one blocks the next. What is funded and not promised makes opportunistic work alone give way.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from jobtree.api.plan import Draw, Lottery, PoolOwner
+from jobtree.api.scalars import OwnerPath, Time
+from jobtree.world.lottery import Lot
+from jobtree.world.snapshot import Snapshot
+from planner.cutting.opportunistic import give_way, is_called_for
+from planner.cutting.pools import Pools
+from planner.cutting.trial import Trial
+from planner.cutting.victims import victims_of
+from planner.derive import State, state_of
+from policies.claims import LeaseKey, RunKey
+from policies.cuts import lottery
+from policies.cuts.lottery import Pick
+from policies.cuts.order import Cut
+from policies.promises.holds import Promised
+from policies.promises.rules import Promise, held
+
+
+class Decision(NamedTuple):
+    """The state to be planned on, and what was drawn for it."""
+
+    state: State
+    lottery: Lottery | None
+
+
+@dataclass
+class _Activation:
+    """``cut``: what goes for each promise, by its run; ``draws``: of those that drew."""
+
+    trial: Trial
+    lot: Lot | None
+    cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
+    draws: dict[RunKey, Draw] = field(default_factory=dict)
+
+    def settle(self, promise: Promise) -> None:
+        """Start what is promised, where need be in the room of victims."""
+        trial, key = self.trial, promise.run_key
+        candidate = trial.funded(key)
+        if candidate is None or trial.is_tied(key):
+            return
+        found = trial.start(candidate)
+        if found is not None:
+            trial.pin(candidate, found)
+            return
+        if not trial.is_funded(candidate):
+            return  # money alone is short: nobody is cut for that
+        weighing = trial.weighing(candidate, victims_of(trial.state, trial.state.runs[key].owner))
+        harm = weighing.least()
+        most = trial.state.policy.cuts.max_gpus_per_cycle
+        if harm is None or (most is not None and trial.gpus_cut + harm.gpus > most):
+            return
+        picks: tuple[Pick, ...] = ()
+        pools, seed = Pools(weighing, harm), ""
+        if harm.lottery:
+            if self.lot is None or not promise.uid:
+                return
+            seed = lottery.seed_of(self.lot.secret, promise.uid, promise.first_start)
+            picks = lottery.draw(seed, pools.after)
+        drawn: dict[RunKey, int] = {}
+        for number, pick in enumerate(picks):
+            drawn.setdefault((pick.token.namespace, pick.token.run), number)
+        name = f"{promise.namespace}/{promise.name}"
+        cut = trial.take(weighing, weighing.chosen(harm, pools.numbers(drawn)), name, drawn)
+        found = trial.start(candidate)
+        if found is None:
+            trial.undo(cut)
+            return
+        trial.pin(candidate, found)
+        self.cut[key] = cut
+        if picks:
+            self.draws[key] = _draw(name, promise, seed, picks)
+
+    def give_up(self, key: RunKey) -> None:
+        """Cut nothing for this one."""
+        self.trial.undo(self.cut.pop(key))
+        self.trial.pins.pop(key, None)
+        self.draws.pop(key, None)
+
+    @property
+    def drawn(self) -> Lottery | None:
+        """What was drawn, and with which secret."""
+        if not self.draws or self.lot is None:
+            return None
+        return Lottery(position=self.lot.position, secret=self.lot.secret, draws=tuple(self.draws.values()))
+
+
+def with_cuts(snapshot: Snapshot, state: State) -> Decision:
+    """The state of ``snapshot``, or that of the same world once what has to give way is cut."""
+    waiting = {run.key for run in state.pending if run.key not in state.blocked}
+    due = [each for each in held(snapshot.tables["reservations"], waiting) if each.start <= state.at]
+    decision = _decided(snapshot, state, due)
+    return decision._replace(state=_unfunded_too(decision.state, due))
+
+
+def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
+    if state.policy.mode == "noCuts" or not state.held or not (due or is_called_for(state)):
+        return Decision(state, None)
+    activation = _Activation(Trial.of(state), snapshot.lot)
+    for promise in due:
+        activation.settle(promise)
+    activation.cut |= give_way(activation.trial)
+    while activation.cut:
+        cuts = activation.trial.cuts()
+        promised = Promised(state.promised.all | cuts.pins.keys(), tuple(cuts.pins))
+        after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts)
+        failed = _not_started(after, activation)
+        if failed is None:
+            return Decision(after, activation.drawn)
+        activation.give_up(failed)
+    return Decision(state, None)
+
+
+def _unfunded_too(state: State, due: list[Promise]) -> State:
+    """The state in which what is due may start unfunded where the Policy lets it: in room that is there."""
+    if state.policy.reservations.on_budget_shortfall != "startUnfunded" or not due:
+        return state
+    keys = {promise.run_key for promise in due}
+    pending = [msgspec.structs.replace(run, opportunistic=True) if run.key in keys else run for run in state.pending]
+    return state.asking(pending)
+
+
+def _not_started(after: State, activation: _Activation) -> RunKey | None:
+    """A run for which something was cut and that does not start all the same, on the state without it."""
+    trial = Trial.of(after)
+    for key in activation.trial.pins:
+        candidate = trial.funded(key)
+        started = candidate is not None and trial.start(candidate) is not None
+        if not started and key in activation.cut:
+            return key
+    return None
+
+
+def _draw(name: str, promise: Promise, seed: str, picks: tuple[Pick, ...]) -> Draw:
+    pools = tuple(
+        tuple(
+            PoolOwner(owner=OwnerPath(owner), tokens=tuple(map(str, tokens)))
+            for owner, tokens in lottery.ordered(pick.pool)
+        )
+        for pick in picks
+    )
+    return Draw(
+        reservation=name,
+        uid=promise.uid,
+        earliest_start=Time(promise.first_start),
+        seed=seed,
+        pools=pools,
+        picks=tuple(str(pick.token) for pick in picks),
+    )

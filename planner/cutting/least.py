@@ -1,0 +1,326 @@
+"""The set of victims with the least harm: a small MILP over free slots and victims together (spec §6).
+
+    q[k, n]      pods of shape k on node n          d[k, D]  groups of shape k in domain D
+    lost[v]      all of a victim is cut             drop[v, g]  a group goes and the rest stays above the least width
+    gone[v, g]   a group goes with all of it        spare[v, s] a standby goes alone
+
+    Σ_{n in D} q[k, n] = pods of a group × d[k, D]             Σ_D d[k, D] = groups of shape k
+    Σ_k pod × q[k, n] ≤ free[n] + Σ slots of what goes on n    lost[v] ≤ drop[v, g] + gone[v, g] ≤ 1,  gone ≤ lost
+    Σ_g GPUs × drop[v, g] ≤ surplus[v]                         drop[v, g] ≤ Σ_{n of g} pods of the start there
+
+Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows likewise, where pods have a size.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from planner.cutting.victims import Group, Victim
+from planner.room import Room
+from planner.solver import Settings, Solution, options, solve
+from policies.cuts.order import LOTTERY, SHRUNK, SPARES, UNFUNDED, Harm, preference
+from policies.model import INF, Model
+from policies.shapes import PodLoad, Shape
+
+HALF = 0.5
+NODES = 2_000
+"""Most branch-and-bound nodes of one solve."""
+DOMAINS = 32
+"""Most domains that are weighed against each other: those where the least would have to go."""
+WALK = 60
+"""Most options that are tried one by one for the order among equals; of more, their sum of places is least."""
+
+
+class Need(NamedTuple):
+    """What a start asks for. ``pieces``: (shape, how many); ``sites``: where it may lie; ``load``: of a pod."""
+
+    pieces: tuple[tuple[Shape, int], ...]
+    sites: frozenset[int]
+    load: PodLoad
+
+
+class Option(NamedTuple):
+    """A cut: of a whole run (``lost``), a group (``drop``) or a spare (``spare``). ``part``: which group or spare."""
+
+    victim: int
+    what: str
+    part: int = 0
+
+
+class Cuts(NamedTuple):
+    """A set of victims and its harm."""
+
+    harm: Harm
+    chosen: frozenset[Option]
+
+
+@dataclass
+class Weighing:
+    """One need against what is free and what may go. ``columns``: of each option; ``costs``: per kind of harm."""
+
+    victims: Sequence[Victim]
+    need: Need
+    room: Room
+    model: Model = field(default_factory=Model)
+    columns: dict[Option, int] = field(default_factory=dict)
+    kinds: dict[Option, int] = field(default_factory=dict)
+    costs: tuple[dict[int, float], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
+    freed: dict[int, dict[int, int]] = field(default_factory=dict)
+    pods: dict[int, dict[int, tuple[int, PodLoad]]] = field(default_factory=dict)
+    placed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, victims: Sequence[Victim], need: Need, room: Room) -> "Weighing":
+        """Build the model; ``room``: what is free beside everything that runs."""
+        weighing = cls(victims, need, room)
+        nodes = weighing._candidates()
+        for number, victim in enumerate(victims):
+            if _touches(victim, nodes):
+                weighing._victim(number, victim)
+        weighing._place(nodes)
+        weighing._rows(nodes)
+        for kind in (LOTTERY, SHRUNK, SPARES, UNFUNDED):
+            weighing.model.row(("harm", kind), sorted(weighing.costs[kind].items()), -INF, INF)
+        return weighing
+
+    @property
+    def _settings(self) -> Settings:
+        return options(0, 0.0, NODES)
+
+    def least(self, *, lost: Iterable[int] = (), spare_others: bool = False) -> Harm | None:
+        """Minimise the harm, kind by kind; None where the start fits whatever goes.
+
+        ``lost``: victims of which all goes in any case; ``spare_others``: and no other is drawn.
+        """
+        model = self._fixed(lost, spare_others=spare_others)
+        first = len(model.row_lower) - 4
+        found: list[int] = []
+        for kind in (LOTTERY, SHRUNK, SPARES, UNFUNDED):
+            costs = self.costs[kind]
+            if costs or not found:
+                model.maximise({column: -cost for column, cost in costs.items()})
+                solution = solve(model, self._settings)
+                if solution.values is None:
+                    return None
+                found.append(round(-solution.objective))
+            else:
+                found.append(0)
+            model.row_upper[first + kind] = found[-1] + HALF
+        return Harm(*found)
+
+    def chosen(self, harm: Harm, lost: Iterable[int] = ()) -> frozenset[Option]:
+        """The set of that harm in which ``lost`` are drawn and no others: those first that the order names first."""
+        model = self._held(self._fixed(lost, spare_others=True), harm)
+        gentle = [option for option in self.columns if self.kinds[option] != LOTTERY]
+        if len(gentle) > WALK:
+            order = sorted(gentle, key=lambda option: self._rank(option, {}))
+            model.maximise({self.columns[option]: -float(place) for place, option in enumerate(order)})
+            return self._read(solve(model, self._settings))
+        model.maximise({})
+        dropped: dict[int, int] = {}
+        for kind in (UNFUNDED, SPARES, SHRUNK):
+            left = [option for option in gentle if self.kinds[option] == kind]
+            while left:
+                option = min(left, key=lambda each: self._rank(each, dropped))
+                left.remove(option)
+                column = self.columns[option]
+                model.lower[column] = 1.0
+                if solve(model, self._settings).values is None:
+                    model.lower[column] = model.upper[column] = 0.0
+                elif option.what == "drop":
+                    dropped[option.victim] = dropped.get(option.victim, 0) + self._group(option).gpus
+        return self._read(solve(model, self._settings))
+
+    def could_draw(self, harm: Harm, victim: int, group: int, lost: Iterable[int] = ()) -> bool:
+        """Does a group of a victim belong to some set of that harm that ``lost`` are in, and is its room used?"""
+        model = self._held(self._fixed(lost, spare_others=False), harm)
+        model.lower[self.columns[Option(victim, "lost")]] = 1.0
+        here = next(each for each in self.victims[victim].groups if each.number == group)
+        used = []
+        mine = self._going(victim, group)
+        for node, _ in here.slots:
+            if node not in self.placed:
+                continue
+            needs = model.column(("needs", node), upper=1.0, integer=True)
+            freed = self.freed.get(node, {})
+            others = [(column, float(-gpus)) for column, gpus in freed.items() if column not in mine]
+            terms = [(column, float(unit)) for column, unit in self.placed[node]]
+            free = float(self.room.free[node])
+            most = free + sum(freed.values()) + 1
+            model.row(("needs", node), [*terms, *others, (needs, -most)], free + 1 - most, INF)
+            used.append((needs, 1.0))
+        if not used:
+            return False
+        model.row(("used",), used, 1.0, INF)
+        model.maximise({})
+        return solve(model, self._settings).values is not None
+
+    def _candidates(self) -> dict[int, int]:
+        """Node → domain, of domains where the largest piece would fit if all went; of many, where least would go."""
+        fleet, room = self.room.fleet, self.room
+        going: dict[int, int] = {}
+        for victim in self.victims:
+            for node, gpus in _slots(victim):
+                going[node] = going.get(node, 0) + gpus
+        sites = fleet.site.tolist()
+        works = fleet.takes_work.tolist()
+        size, unit = max((shape.size, shape.pod or 1) for shape, _ in self.need.pieces)
+        by_domain: dict[int, list[int]] = {}
+        for node in sorted({*going, *(n for n, free in enumerate(room.free) if free)}):
+            if works[node] and sites[node] in self.need.sites and not room.lost[node]:
+                by_domain.setdefault(int(fleet.domain[node]), []).append(node)
+        fits = {
+            domain: nodes
+            for domain, nodes in by_domain.items()
+            if sum((room.free[n] + going.get(n, 0)) // unit * unit for n in nodes) >= size
+        }
+        order = sorted(fits, key=lambda domain: (-sum(room.free[n] // unit * unit for n in fits[domain]), domain))
+        return {node: domain for domain in order[:DOMAINS] for node in fits[domain]}
+
+    def _victim(self, number: int, victim: Victim) -> None:
+        model = self.model
+        whole = UNFUNDED if victim.unfunded else LOTTERY
+        lost = self._option(Option(number, "lost"), whole) if victim.losable else None
+        drops, columns_of = [], {}
+        for group in victim.groups:
+            mine = []
+            if group.droppable and victim.surplus:
+                kind = UNFUNDED if group.unfunded else SHRUNK
+                drop = self._option(Option(number, "drop", group.number), kind)
+                self.costs[kind][drop] = float(group.gpus)
+                drops.append((drop, float(group.gpus)))
+                mine.append(drop)
+            if lost is not None:
+                gone = model.column(("gone", number, group.number), upper=1.0, integer=bool(mine))
+                self.costs[whole][gone] = float(group.gpus)
+                model.row(("gone", number, group.number), [(gone, 1.0), (lost, -1.0)], -INF, 0.0)
+                mine.append(gone)
+                model.row(("all", number, group.number), [*((c, 1.0) for c in mine), (lost, -1.0)], 0.0, INF)
+            if len(mine) > 1:
+                model.row(("once", number, group.number), [(c, 1.0) for c in mine], -INF, 1.0)
+            columns_of[group.number] = mine
+            for node, gpus in group.slots:
+                for column in mine:
+                    self._frees(column, node, gpus)
+                    pods = victim.pods(gpus)
+                    load = PodLoad(pods * victim.load.cpu_milli, pods * victim.load.memory)
+                    self.pods.setdefault(node, {})[column] = (pods, load)
+        if drops:
+            model.row(("surplus", number), drops, -INF, float(victim.surplus))
+        for place, spare in enumerate(victim.spares):
+            column = self._option(Option(number, "spare", place), SPARES)
+            self.costs[SPARES][column] = float(spare.gpus)
+            also = columns_of.get(spare.group, [])
+            model.row(("spare", number, place), [(c, 1.0) for c in (column, *also)], -INF, 1.0)
+            for each in (column, *also):
+                self._frees(each, spare.node, spare.gpus)
+
+    def _frees(self, column: int, node: int, gpus: int) -> None:
+        here = self.freed.setdefault(node, {})
+        here[column] = here.get(column, 0) + gpus
+
+    def _option(self, option: Option, kind: int) -> int:
+        self.columns[option] = self.model.column((option.what, *option), upper=1.0, integer=True)
+        self.kinds[option] = kind
+        return self.columns[option]
+
+    def _place(self, nodes: Mapping[int, int]) -> None:
+        model = self.model
+        for number, (shape, count) in enumerate(self.need.pieces):
+            unit = shape.pod or 1
+            pods = shape.size // unit
+            groups = {
+                domain: model.column(("groups", number, domain), upper=float(count), integer=True)
+                for domain in dict.fromkeys(nodes.values())
+            }
+            here: dict[int, list[tuple[int, float]]] = {domain: [(groups[domain], -float(pods))] for domain in groups}
+            for node, domain in nodes.items():
+                column = model.column(("pods", number, node), upper=float(pods * count), integer=True)
+                self.placed.setdefault(node, []).append((column, unit))
+                here[domain].append((column, 1.0))
+            for domain, terms in here.items():
+                model.row(("pods", number, domain), terms, 0.0, 0.0)
+            model.row(("all", number), [(column, 1.0) for column in groups.values()], float(count), float(count))
+
+    def _rows(self, nodes: Mapping[int, int]) -> None:
+        model, room, load = self.model, self.room, self.need.load
+        sized = all(shape.pod for shape, _ in self.need.pieces)
+        for node in nodes:
+            placed, freed, pods = self.placed[node], self.freed.get(node, {}), self.pods.get(node, {})
+            terms = [(column, float(unit)) for column, unit in placed]
+            terms += [(column, -float(gpus)) for column, gpus in freed.items()]
+            model.row(("slots", node), terms, -INF, float(room.free[node]))
+            if not sized:
+                continue
+            loads = (
+                ("places", 1, room.pods[node], {column: count for column, (count, _) in pods.items()}),
+                ("cpu", load.cpu_milli, room.cpu[node], {column: its.cpu_milli for column, (_, its) in pods.items()}),
+                ("memory", load.memory, room.memory[node], {column: its.memory for column, (_, its) in pods.items()}),
+            )
+            for name, each, left, given in loads:
+                if each and left < each * (room.free[node] + sum(freed.values())):
+                    scale = float(max(each, 1))
+                    terms = [(column, 1.0) for column, _ in placed]
+                    terms += [(column, -most / scale) for column, most in given.items() if most]
+                    model.row((name, node), terms, -INF, max(0, left) / scale)
+        for option, column in self.columns.items():
+            if option.what == "drop":
+                there = [node for node, _ in self._group(option).slots if node in self.placed]
+                used = [(c, float(unit)) for node in there for c, unit in self.placed[node]]
+                model.row(("helps", *option), [*used, (column, -1.0)], 0.0, INF)
+
+    def _fixed(self, lost: Iterable[int], *, spare_others: bool) -> Model:
+        """The model to be bounded further, with these victims lost."""
+        model = copy(self.model)
+        for name in ("cost", "lower", "upper", "integer", "row_lower", "row_upper", "starts", "indices", "values"):
+            setattr(model, name, [*getattr(model, name)])
+        model.column_keys, model.row_keys = [*model.column_keys], [*model.row_keys]
+        gone = {*lost}
+        for option, column in self.columns.items():
+            if option.what == "lost" and option.victim in gone:
+                model.lower[column] = 1.0
+            elif option.what == "lost" and spare_others and self.kinds[option] == LOTTERY:
+                model.upper[column] = 0.0
+        return model
+
+    def _held(self, model: Model, harm: Harm) -> Model:
+        first = len(self.model.row_lower) - 4
+        for kind, gpus in enumerate(harm):
+            model.row_upper[first + kind] = gpus + HALF
+        return model
+
+    def size(self, option: Option) -> int:
+        """GPUs of a group or of a spare."""
+        victim = self.victims[option.victim]
+        return victim.spares[option.part].gpus if option.what == "spare" else self._group(option).gpus
+
+    def _group(self, option: Option) -> Group:
+        return next(each for each in self.victims[option.victim].groups if each.number == option.part)
+
+    def _going(self, victim: int, group: int) -> set[int]:
+        """Columns that free a group's slots."""
+        keys = {("gone", victim, group), ("drop", victim, "drop", group)}
+        return {column for column, key in enumerate(self.model.column_keys) if key in keys}
+
+    def _rank(self, option: Option, dropped: Mapping[int, int]) -> tuple[int, int, str, int]:
+        """Place of an option among equals; of one run's groups the highest first."""
+        victim = self.victims[option.victim]
+        surplus = victim.surplus - dropped.get(option.victim, 0)
+        return *preference(surplus, victim.start, victim.uid), -option.part
+
+    def _read(self, solution: Solution) -> frozenset[Option]:
+        assert solution.values is not None
+        return frozenset(option for option, column in self.columns.items() if solution.values[column] > HALF)
+
+
+def _slots(victim: Victim) -> Iterator[tuple[int, int]]:
+    """(node, GPUs) of all that might go of a victim."""
+    for group in victim.groups:
+        if victim.losable or group.droppable:
+            yield from group.slots
+    yield from ((spare.node, spare.gpus) for spare in victim.spares)
+
+
+def _touches(victim: Victim, nodes: Mapping[int, int]) -> bool:
+    return any(node in nodes for node, _ in _slots(victim))

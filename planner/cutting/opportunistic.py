@@ -1,0 +1,57 @@
+"""Work that is unfunded by its own choice gives way to funded starts, in the very cycle that needs its slots (spec §6).
+
+What waits is tried by age, as the first plan of a search does. A start that finds no room beside all that runs gets
+that of the opportunistic runs whose end frees enough at the least loss.
+"""
+
+from typing import Final
+
+from planner.cutting.trial import Trial
+from planner.cutting.victims import Victim, victims_of
+from planner.derive import State
+from policies.claims import LeaseKey, RunKey
+from policies.cuts.order import Cut
+
+TRIES: Final = 64
+"""Most starts for which room is looked for in one cycle: the oldest."""
+
+
+def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
+    """Cut what funded starts need, by run. Members of gangs that start together make nobody give way."""
+    made: dict[RunKey, dict[LeaseKey, Cut]] = {}
+    if not is_called_for(trial.state):
+        return made
+    problem = trial.problem
+    funded = [c for c in range(len(problem.candidates)) if not trial.type_of(c).unfunded]
+    tries = 0
+    for candidate in sorted(funded, key=lambda c: problem.candidates[c].order):
+        run = problem.candidates[candidate].run
+        if candidate in trial.started or trial.is_tied(run.key) or trial.start(candidate) is not None:
+            continue
+        if tries >= TRIES or not trial.is_funded(candidate):
+            continue
+        tries += 1
+        victims = [each for each in victims_of(trial.state, run.owner) if _is_opportunistic(trial.state, each)]
+        weighing = trial.weighing(candidate, [each._replace(spares=()) for each in victims])
+        harm = weighing.least()
+        if harm is None:
+            continue
+        cut = trial.take(weighing, weighing.chosen(harm), "", {})
+        found = trial.start(candidate)
+        if found is None:
+            trial.undo(cut)
+            continue
+        trial.pin(candidate, found)
+        made[run.key] = cut
+    return made
+
+
+def is_called_for(state: State) -> bool:
+    """Does anything wait, and anything run that would give way?"""
+    runs = (state.runs.get(key) for key in state.held)
+    opportunistic = any(run is not None and run.opportunistic for run in runs)
+    return opportunistic and bool(state.pending) and any(_is_opportunistic(state, v) for v in victims_of(state, ""))
+
+
+def _is_opportunistic(state: State, victim: Victim) -> bool:
+    return victim.unfunded and state.runs[victim.run].opportunistic

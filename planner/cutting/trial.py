@@ -1,0 +1,185 @@
+"""A trial of cuts: what starts where room is made, one start after another, on the planner's own room and money."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from jobtree.api.counted import counted
+from planner.cutting.least import Need, Option, Weighing
+from planner.cutting.victims import Victim
+from planner.derive import State
+from planner.draft import Draft
+from planner.filler import Filler, Learnt, Settled
+from planner.place import Start
+from planner.purses import Purses
+from planner.room import Chunk, Room
+from policies.claims import LeaseKey, LeaseRow, RunKey
+from policies.cuts.order import REASONS, Cut, Cuts
+from policies.endings import Ending
+from policies.problem import Problem, RunType
+from policies.shapes import PodLoad
+
+
+@dataclass
+class Trial:
+    """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
+    candidates whose room and money is taken; ``pins``: nodes of starts that are to be there, in their order.
+    """
+
+    state: State
+    problem: Problem
+    filler: Filler
+    cut: dict[LeaseKey, Cut] = field(default_factory=dict)
+    gone: dict[RunKey, Cut] = field(default_factory=dict)
+    started: set[int] = field(default_factory=set)
+    pins: dict[RunKey, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: State) -> "Trial":
+        """Of a state in which nothing has been started yet."""
+        asked = state.asking(state.pending)
+        problem = asked.problem()
+        return cls(state, problem, Filler(problem, state.room(), Purses.after(problem, Draft())))
+
+    @cached_property
+    def _tied(self) -> frozenset[RunKey]:
+        return frozenset(key for gang in self.problem.gangs if gang.ties for key in gang.members)
+
+    def is_tied(self, key: RunKey) -> bool:
+        """Does it start with others of its gang, or not at all?"""
+        return key in self._tied
+
+    @property
+    def gpus_cut(self) -> int:
+        """GPUs that are cut so far."""
+        return sum(lease.gpus for lease in self._leases(self.cut))
+
+    def funded(self, key: RunKey) -> int | None:
+        """The candidate by which a run would be funded; None where it has no payer, or waits for others."""
+        ways = self.problem.ways.get(key, ())
+        return next((c for c in ways if not self.problem.types[self.problem.candidates[c].type].unfunded), None)
+
+    def type_of(self, candidate: int) -> RunType:
+        """A candidate's type."""
+        return self.problem.types[self.problem.candidates[candidate].type]
+
+    def start(self, candidate: int) -> Settled | None:
+        """Start a run at its widest and keep its room and money taken; None where it cannot."""
+        kind = self.type_of(candidate)
+        tries = (self.filler.try_start(kind, Start(candidate, n)) for n in range(kind.lowered.steps, -1, -1))
+        found = next((found for found in tries if found is not None), None)
+        self.started |= {candidate} if found is not None else set()
+        return found
+
+    def pin(self, candidate: int, found: Settled) -> None:
+        """Keep a start where it was found."""
+        nodes = {chunk.node for piece in found.pieces for chunk in piece.chunks}
+        key = self.problem.candidates[candidate].run.key
+        self.pins[key] = tuple(self.state.fleet.names[node] for node in sorted(nodes))
+
+    def is_funded(self, candidate: int) -> bool:
+        """Would it be paid for, were every GPU free but those of others than runs?"""
+        room = Room(self.state.fleet)
+        room.occupy((), self.state.runs, self.state.foreign)
+        filler = Filler(self.problem, room, self.filler.purses)
+        found = filler.try_start(self.type_of(candidate), Start(candidate, 0))
+        if found is not None:
+            filler.take_back([found])
+        return found is not None
+
+    def need(self, candidate: int) -> Need:
+        """What it asks for at its least width, on those sites where one region's money pays for all of it.
+
+        Where none does, on all of its sites.
+        """
+        kind = self.type_of(candidate)
+        region = self.problem.book.money.region
+        rich = {each for each in sorted({region[s] for s in kind.sites}) if self._pays(candidate, each)}
+        sites = frozenset(site for site in kind.sites if region[site] in rich) if rich else kind.sites
+        return Need(kind.pieces, sites, kind.load)
+
+    def _pays(self, candidate: int, region: int) -> bool:
+        kind, purses, start = self.type_of(candidate), self.filler.purses, Start(candidate, 0)
+        if not purses.trees_allow(start):
+            return False
+        needed = {(True, region): kind.base_gpus} | ({(False, region): s} if (s := kind.lowered.spare_gpus) else {})
+        each = self.problem.candidates[candidate]
+        paid = purses.pay(each, needed)
+        if paid is None and each.recalls:
+            paid = purses.pay(each, needed, recalls=True)
+        if paid is None:
+            return False
+        purses.count_trees(start)
+        purses.take_back([(start, paid)])
+        return True
+
+    def weighing(self, candidate: int, victims: Iterable[Victim]) -> Weighing:
+        """What would have to go for it, of what is not cut yet."""
+        left = [victim for victim in victims if victim.run not in self.gone and not self._is_touched(victim)]
+        return Weighing.of(left, self.need(candidate), self.filler.room)
+
+    def _is_touched(self, victim: Victim) -> bool:
+        """Has something of it been cut already? No victim counts for two."""
+        return any(lease.key in self.cut for lease in self.state.held[victim.run])
+
+    def take(
+        self, weighing: Weighing, chosen: Iterable[Option], reservation: str, drawn: Mapping[RunKey, int]
+    ) -> dict[LeaseKey, Cut]:
+        """Cut what was chosen, and count its slots as free. ``drawn``: which pick took each run that was drawn."""
+        found: dict[LeaseKey, Cut] = {}
+        lost: dict[RunKey, Cut] = {}
+        for option in sorted(chosen):
+            victim = weighing.victims[option.victim]
+            cut = Cut(REASONS[weighing.kinds[option]], reservation, drawn.get(victim.run))
+            for lease in self.state.held[victim.run]:
+                if option.what == "lost":
+                    found.setdefault(lease.key, cut)
+                    lost[victim.run] = cut
+                elif _goes_alone(lease, option, victim):
+                    found[lease.key] = Cut(cut.reason, reservation)
+        self._free(found)
+        self.cut |= found
+        self.gone |= lost
+        return found
+
+    def undo(self, found: Mapping[LeaseKey, Cut]) -> None:
+        """As if these had not been cut."""
+        self._free(found, sign=-1)
+        for key in found:
+            del self.cut[key]
+        runs = {lease.run_key for lease in self._leases(found)}
+        self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}
+
+    def cuts(self) -> Cuts:
+        """All of them, and what becomes of the runs that fall below their least width."""
+        return Cuts(self.cut, {key: self._ending(key, cut) for key, cut in sorted(self.gone.items())}, self.pins)
+
+    def _ending(self, key: RunKey, cut: Cut) -> Ending:
+        run = self.state.runs[key]
+        gpus = counted(sum(lease.gpus for lease in self.state.held[key] if lease.active), "GPU")
+        what = f"promise {cut.reservation}" if cut.reservation else "funded work"
+        how = "were drawn by the lottery for" if cut.draw is not None else "gave way to"
+        words = f"Its {gpus} {how} {what}."
+        return Ending("" if run.requeue else "Failed", cut.reason, self.state.at, words)
+
+    def _leases(self, keys: Iterable[LeaseKey]) -> list[LeaseRow]:
+        wanted = {*keys}
+        return [lease for mine in self.state.held.values() for lease in mine if lease.key in wanted]
+
+    def _free(self, found: Iterable[LeaseKey], *, sign: int = 1) -> None:
+        room, fleet = self.filler.room, self.state.fleet
+        for lease in self._leases(found):
+            node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]
+            if node is None or not fleet.takes_work[node]:
+                continue
+            pods = (-(-lease.gpus // run.pod) if run.pod else 1) if lease.active else 0
+            chunk = Chunk(lease.group, node, sign * lease.gpus, sign * pods, lease.active)
+            room.give_back([chunk], PodLoad(run.pod_cpu_milli, run.pod_memory))
+            self.filler.vacancies.changed(int(fleet.domain[node]))
+        self.filler.learnt = Learnt()
+
+
+def _goes_alone(lease: LeaseRow, option: Option, victim: Victim) -> bool:
+    if option.what == "spare":
+        return lease.key == victim.spares[option.part].key
+    return lease.group == option.part

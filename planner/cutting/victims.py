@@ -1,0 +1,127 @@
+"""Victims: what may be cut of each running run, as plain values (spec §6)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from planner.derive import State
+from policies.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
+from policies.cuts.protection import is_drawable, open_from
+from policies.endings import started
+from policies.frozen import is_frozen
+from policies.runs import RunRow
+from policies.shapes import NO_LOAD, PodLoad
+
+Slots = tuple[tuple[int, int], ...]
+"""(node, GPUs) pairs, by node."""
+
+
+class Group(NamedTuple):
+    """Active GPUs of one group. ``droppable``: may it go alone, where the run stays above its least width?"""
+
+    number: int
+    slots: Slots
+    unfunded: bool
+    droppable: bool
+
+    @property
+    def gpus(self) -> int:
+        """How many."""
+        return sum(gpus for _, gpus in self.slots)
+
+
+class Spare(NamedTuple):
+    """A standby lease."""
+
+    key: LeaseKey
+    group: int
+    node: int
+    gpus: int
+
+
+class Victim(NamedTuple):
+    """A run that holds leases. ``surplus``: Active GPUs above its least width; ``start``: Unix seconds; ``losable``:
+    may all of it be cut, as it is unfunded (``unfunded``) or may be drawn? ``pod``: GPUs of its pods, 0 where chunks.
+    """
+
+    run: RunKey
+    uid: str
+    owner: str
+    surplus: int
+    start: int
+    groups: tuple[Group, ...]
+    spares: tuple[Spare, ...]
+    unfunded: bool
+    losable: bool
+    pod: int = 0
+    load: PodLoad = NO_LOAD
+
+    def pods(self, gpus: int) -> int:
+        """Pods of so many Active GPUs of a group on a node."""
+        return -(-gpus // self.pod) if self.pod else 1
+
+    @property
+    def gpus(self) -> int:
+        """Its width."""
+        return sum(group.gpus for group in self.groups)
+
+
+def victims_of(state: State, owner: str, *, at: int | None = None) -> list[Victim]:
+    """All that may be cut for a run of ``owner``, by run; ``at``: a later time at which more may be drawn."""
+    term = int(state.policy.lottery.term)
+    when = state.at if at is None else at
+    found = []
+    for run, leases in cuttable(state):
+        victim = _victim(state, run, leases, drawable=is_drawable(run, leases, owner, term, when))
+        if victim.losable or victim.spares or any(group.droppable for group in victim.groups):
+            found.append(victim)
+    return found
+
+
+def protected_until(state: State, owner: str) -> list[int]:
+    """Times after now at which a run comes to be drawable for one of ``owner``, ascending, each once."""
+    term = int(state.policy.lottery.term)
+    times = {open_from(run, leases, term) for run, leases in cuttable(state) if run.owner != owner}
+    return sorted(time for time in times if time > state.at)
+
+
+def cuttable(state: State) -> Iterator[tuple[RunRow, list[LeaseRow]]]:
+    """Runs that hold leases which may close, by key: all but those that cannot be read, or are paid by a Budget that
+    cannot.
+    """
+    for key in sorted(state.held):
+        run, leases = state.runs.get(key), state.held[key]
+        if run is None or key in state.standing or key in state.unread.runs or state.unread.lease_of(run) is not None:
+            continue
+        if not any(is_frozen(lease) or lease.budget in state.money.quarantined for lease in leases):
+            yield run, leases
+
+
+def _victim(state: State, run: RunRow, leases: list[LeaseRow], *, drawable: bool) -> Victim:
+    active: dict[int, list[LeaseRow]] = {}
+    for lease in leases:
+        if lease.active:
+            active.setdefault(lease.group, []).append(lease)
+    width = sum(lease.gpus for mine in active.values() for lease in mine)
+    surplus = max(0, width - run.width_min)
+    groups = tuple(_group(state, run, index, active[index], surplus) for index in sorted(active))
+    unfunded = bool(groups) and all(group.unfunded for group in groups)
+    spares = tuple(
+        Spare(lease.key, lease.group, state.fleet.index[lease.node], lease.gpus)
+        for lease in sorted(leases, key=lambda each: each.key)
+        if not lease.active and lease.node in state.fleet.index
+    )
+    start = started(run, leases) or 0
+    losable = bool(groups) and (unfunded or drawable)
+    load = PodLoad(run.pod_cpu_milli, run.pod_memory)
+    return Victim(run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, losable, run.pod, load)
+
+
+def _group(state: State, run: RunRow, index: int, leases: list[LeaseRow], surplus: int) -> Group:
+    slots: dict[int, int] = {}
+    for lease in leases:
+        node = state.fleet.index.get(lease.node)
+        if node is not None:
+            slots[node] = slots.get(node, 0) + lease.gpus
+    unfunded = all(state.funded.classes[lease.key] == lease.funding_class == UNFUNDED for lease in leases)
+    droppable = run.malleable and sum(lease.gpus for lease in leases) <= surplus and (bool(run.group) or index > 0)
+    return Group(index, tuple(sorted(slots.items())), unfunded, droppable)

@@ -1,0 +1,21 @@
+"""Who may be drawn, and from when on (spec §6).
+
+No run of the waiting run's own owner is drawn, and none within ``lottery.term`` of its (re)start. Its unfunded work,
+its spares and its groups above the least width may be cut at any time.
+"""
+
+from collections.abc import Iterable
+
+from policies.claims import LeaseRow
+from policies.endings import started
+from policies.runs import RunRow
+
+
+def open_from(run: RunRow, leases: Iterable[LeaseRow], term: int) -> int:
+    """Unix second from which on a run with these open leases may be drawn: ``term`` seconds after its start."""
+    return (started(run, leases) or 0) + term
+
+
+def is_drawable(run: RunRow, leases: Iterable[LeaseRow], owner: str, term: int, at: int) -> bool:
+    """May it be drawn at ``at`` (Unix seconds) for a run of ``owner``?"""
+    return run.owner != owner and open_from(run, leases, term) <= at

@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env browser kube tools demo test test-kube nightly golden lint format bench wheel image deploy lock clean
+.PHONY: help env browser kube tools demo demo-kube test test-kube nightly golden lint format bench wheel image krew deploy lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,6 +35,9 @@ kube: $(STAMP) ## the tests' Kubernetes (etcd, apiserver, ..., kwok), built from
 
 tools: $(STAMP) ## helm and promtool for the tests of the chart and its alerts: three minutes, once
 	@$(BIN)/python -m tests.kube.bench.tools
+
+demo-kube: kube tools ## the Helm chart on a real Kubernetes here: install, submit, watch runs start, lose a node
+	@$(BIN)/python -m examples.demo_kube
 
 test-kube: kube tools ## the tests against a real Kubernetes alone (ARGS="-k pods": a part of them)
 	@$(BIN)/python -m pytest -n 2 tests/kube $(ARGS)
@@ -74,6 +77,9 @@ image: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 image: wheel ## build the image that the Helm chart runs (needs docker; DRIVERS=s3fs: for a lake in a bucket)
 	@docker build --file deploy/Dockerfile --build-arg SOURCE_DATE_EPOCH --build-arg "DRIVERS=$(DRIVERS)" \
 		--tag jobtree:$$($(BIN)/jobtree --version | cut -d' ' -f2) $(ARGS) .
+
+krew: wheel ## the kubectl plugin as krew installs it, in dist/ (URI=...: where its archive will lie)
+	@$(BIN)/python deploy/krew/pack.py $(URI)
 
 deploy: tools ## write the dashboard and the Kustomize files of deploy/ anew
 	@$(BIN)/python deploy/generate.py

@@ -160,12 +160,12 @@ def kustomize() -> dict[str, str]:
 
     What belongs to Helm alone is left out of it; the CRDs are deploy/crds.
     """
-    plain = _documents(rendered(api_versions=["rq.davidlangworthy.io/v1/Policy"]))
+    plain = _documents(rendered())
     extras = ("metrics.serviceMonitor.enabled=true", "metrics.rules.enabled=true", "metrics.dashboard.enabled=true")
-    more = _documents(rendered(*extras, api_versions=["rq.davidlangworthy.io/v1/Policy"]))
+    more = _documents(rendered(*extras))
     known = {_key(each) for each in plain}
     policy = [each for each in plain if each["kind"] == "Policy"]
-    rest = [each for each in plain if each["kind"] not in {"CustomResourceDefinition", "Policy"}]
+    rest = [each for each in plain if each not in policy]
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobtree-system"}}
     return {
         "base/jobtree.yaml": _text([namespace, *rest]),

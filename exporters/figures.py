@@ -114,7 +114,7 @@ def figures(manifest: Manifest, snapshot: Snapshot, plan: Plan, *, checked: bool
     found["jobtree_resolver_actions"] = {(kind,): float(reasons[kind]) for kind in _ACTIONS}
     violations = Counter(each.invariant for each in check(snapshot, plan)) if checked else Counter[str]()
     found["jobtree_invariant_violations"] = {(name,): float(violations[name]) for name in sorted(INVARIANTS)}
-    found |= _waiting(plan, runs) | _budgets(snapshot, plan) | _fleet(left, plan.at)
+    found |= _waiting(plan, runs) | _budgets(snapshot, plan) | _fleet(left, plan.at) | _promises(left, plan.at, runs)
     return Figures(found, {"jobtree_runs_admission_latency_seconds": _latencies(snapshot, plan, runs)})
 
 
@@ -151,6 +151,29 @@ def _waiting(plan: Plan, runs: Mapping[RunKey, _Run]) -> dict[str, Samples]:
         "jobtree_runs_phase": dict(phases),
         "jobtree_elastic_width_gpus": dict(widths),
         "jobtree_runs_conflicts": dict(conflicts),
+    }
+
+
+def _promises(left: Snapshot, at: int, runs: Mapping[RunKey, _Run]) -> dict[str, Samples]:
+    """Promises that are not over yet, by ``namespace/name``."""
+    table = left.tables["reservations"]
+    columns = zip(
+        values.texts(table, "namespace"), values.texts(table, "name"), values.texts(table, "run"),
+        values.ints(table, "start").tolist(), values.texts(table, "state"), values.texts(table, "status"), strict=True,
+    )  # fmt: skip
+    waited, deficits, starts = Samples(), Samples(), Samples()
+    for namespace, name, of, start, state, status in columns:
+        run = runs.get((namespace, of))
+        if run is None or state in {"Released", "Failed"}:
+            continue
+        labels = (f"{namespace}/{name}", run.flavor)
+        waited[labels] = float(at - run.created)
+        deficits[labels] = float(msgspec.json.decode(status or "{}").get("forecast", {}).get("deficitGPUs", 0))
+        starts[labels] = float(start)
+    return {
+        "jobtree_reservations_backlog_seconds": waited,
+        "jobtree_reservations_deficit_gpus": deficits,
+        "jobtree_reservations_earliest_start_timestamp_seconds": starts,
     }
 
 
@@ -228,8 +251,9 @@ def _fleet(left: Snapshot, at: int) -> dict[str, Samples]:
 def _held(state: State) -> dict[str, tuple[int, int]]:
     """Slots per node that open leases hold: with an Active one, and with a Spare one only."""
     slots: dict[str, dict[str, set[int]]] = defaultdict(lambda: {"Active": set(), "Spare": set()})
-    for lease in state.leases:
-        slots[lease.node]["Active" if lease.active else "Spare"].update(lease.ordinals)
+    for leases in state.held.values():
+        for lease in leases:
+            slots[lease.node]["Active" if lease.active else "Spare"].update(lease.ordinals)
     return {node: (len(of["Active"]), len(of["Spare"] - of["Active"])) for node, of in slots.items()}
 
 

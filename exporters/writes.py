@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from exporters import plain, planobject
+from exporters.events import events
 from exporters.manifest import digest_in
 from exporters.pods import PodWrites, pod_writes
 from jobtree.api import Budget, Lease, Policy, Time
@@ -58,8 +59,8 @@ def writes_for(
     """What to write on top of the state that ``intake`` was read from. Under `mode: observe` only the Plan.
 
     ``encoded``: the canonical bytes of the whole plan; ``plan``: what of it is to be carried out (`exporters.forward`).
-    ``policy`` and ``money``: the Policy that it was made by, and what its cycle saw of the money; those of the intake
-    where they are not given. ``pods``: whether what starts needs Pod objects.
+    ``pods``: whether what starts needs Pod objects, and runs get Events. ``policy`` and ``money``: the Policy that it
+    was made by, and what its cycle saw of the money; those of the intake where they are not given.
     """
     policy = policy or (intake.policy or Policy()).spec
     money = money or planobject.record(intake, plan.at)
@@ -79,6 +80,7 @@ def writes_for(
         *(Write("create", Ref("Lease", lease.namespace, lease.name), plain.document(lease)) for lease in created),
         *of_pods.made,
         *_promises(intake, plan),
+        *(events(intake, plan) if pods else ()),
         *_runs(intake, plan),
         *_budgets(intake, plan),
         *_config_map(intake, seen.RECORD, money),

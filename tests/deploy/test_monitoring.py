@@ -24,6 +24,7 @@ from tests.kube.bench import tools
 from tests.kube.conftest import skip_or_fail
 from tests.kube.helm import CHART, ROOT
 from tests.support.commands import jobtree
+from tests.support.times import unix
 from tests.support.worlds import World
 
 RULES = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
@@ -113,6 +114,33 @@ def test_metrics_say_what_the_cycle_left(world: World) -> None:
     assert {dict(labels)["invariant"] for labels in said["jobtree_invariant_violations_total"]} == set(INVARIANTS)
     count = said["jobtree_runs_admission_latency_seconds_count"]
     assert count == {(("flavor", "H100-80GB"), ("result", "admitted")): 1}
+
+
+def test_leases_that_are_over_hold_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path / "cluster.yaml").domain("d1", 2).budget("org:a", 16)
+    world.run("short", 8, limit="1h").run("long", 8)
+    world.cycle()
+    world.cycle("+1h")
+    world.cycle("+2h")
+    said = samples(jobtree("metrics", "--lake", world.lake).ok().out)
+    assert {dict(labels)["state"]: n for labels, n in said["jobtree_fleet_gpus"].items()} == {
+        "leased": 8, "spare": 0, "foreign": 0, "closed": 0, "free": 8,
+    }  # fmt: skip
+
+
+def test_a_held_promise_has_its_start_its_wait_and_what_it_lacks(tmp_path: Path) -> None:
+    world = World(tmp_path / "cluster.yaml").domain("d1", 1).budget("org:a", 16)
+    world.run("first", 8, limit="1h").run("then", 8)
+    world.cycle()
+    world.cycle("+1m")
+    said = samples(jobtree("metrics", "--lake", world.lake).ok().out)
+
+    (name,) = {dict(labels)["reservation"] for labels in said["jobtree_reservations_deficit_gpus"]}
+    assert name.startswith("default/then")
+    key = (("flavor", "H100-80GB"), ("reservation", name))
+    assert said["jobtree_reservations_deficit_gpus"] == {key: 8}
+    assert said["jobtree_reservations_earliest_start_timestamp_seconds"] == {key: unix("+1h")}
+    assert said["jobtree_reservations_backlog_seconds"] == {key: 61}
 
 
 def test_a_wrong_record_is_counted_by_its_invariant(world: World) -> None:

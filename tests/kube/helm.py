@@ -25,12 +25,12 @@ def run(
     return done
 
 
-def rendered(*values: str, chart: Path = CHART, api_versions: Sequence[str] = ()) -> str:
+def rendered(*values: str) -> str:
     """What `helm template` makes of the chart; ``values``: as ``--set`` takes them."""
-    known = ["--kube-version", KUBERNETES, *(part for each in api_versions for part in ("--api-versions", each))]
     sets = [part for each in values for part in ("--set", each)]
     helm = tools.find()["helm"]
-    return run([helm, "template", "jobtree", chart, "--namespace", NAMESPACE, *known, *sets]).stdout
+    command = [helm, "template", "jobtree", CHART, "--namespace", NAMESPACE, "--kube-version", KUBERNETES, *sets]
+    return run(command).stdout
 
 
 @dataclass

@@ -108,3 +108,16 @@ def test_slots_of_pods_that_still_terminate_are_not_given_away(live: Live) -> No
 
     live.until(lambda: live.phases()["new"] == "Running")
     assert live.pods("old") == []
+
+
+def test_each_change_of_fate_is_an_event_on_the_run(live: Live) -> None:
+    kube = live.kube
+    kube.nodes(1)
+    kube.create(budget("org:a", 8), run("r", 8, annotations={"bench/succeed-after": "10ms"}), run("waits", 8))
+    live.cycle()
+    live.until(lambda: live.phases()["r"] == "Completed")
+
+    found = kube.objects("v1", "Event", field_selector="involvedObject.kind=Run")
+    of = {name: [each["reason"] for each in found if each["involvedObject"]["name"] == name] for name in ("r", "waits")}
+    assert of["r"] == ["Started", "Completed"]
+    assert of["waits"][0] == "BudgetShort"

@@ -23,6 +23,7 @@ RESOURCES_OF: Final[dict[str, Resource]] = {
     "Service": Resource("/api/v1", "services", namespaced=True),
     "ConfigMap": Resource("/api/v1", "configmaps", namespaced=True),
     "Secret": Resource("/api/v1", "secrets", namespaced=True),
+    "Event": Resource("/api/v1", "events", namespaced=True),
     **{
         kind: Resource(f"/apis/{API_VERSION}", RESOURCES[kind].plural, struct.NAMESPACED, GROUP, API_VERSION)
         for kind, struct in KINDS.items()

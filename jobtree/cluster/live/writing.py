@@ -26,7 +26,7 @@ AT_ONCE: Final = 8
 MERGE: Final = "application/merge-patch+json"
 FAILING: Final = frozenset({401, 408, 429, *range(500, 600)})
 """Answers that say something of the server, or of who asks, not of the object."""
-_ITS_OWN: Final = frozenset({"Pod", "Service"})
+_ITS_OWN: Final = frozenset({"Pod", "Service", "Event"})
 _LEDGERS: Final = frozenset({"Lease", "Reservation", "Plan", "ConfigMap"})
 _GONE: Final = "it is gone; run the command again"
 _MAY_BE_GONE: Final = frozenset({"Run", "Budget"})
@@ -73,7 +73,7 @@ class Writer:
             self._refused(write, refusal)
 
     def _refused(self, write: Write, refusal: Refusal) -> None:
-        """One run's pods are its own trouble: the rest of the plan is carried out."""
+        """One run's pods and Events are its own trouble: the rest of the plan is carried out."""
         if write.ref.kind not in _ITS_OWN:
             raise refusal
         self.left_out.append(Notice(write.ref.kind, write.ref.namespace, write.ref.name, refusal.problem))

@@ -28,7 +28,7 @@ from policies.cuts.lottery import Token
 from policies.cuts.order import REASONS, Harm
 
 DATED: Final = 64
-"""Most runs in one cycle for which cuts are looked for: those first in order."""
+"""Most runs without a promise for which one cycle looks for cuts: those first in order."""
 
 
 class CutDate(NamedTuple):
@@ -55,18 +55,19 @@ class CutDates:
     def _trial(self) -> Trial:
         return Trial.of(self.state)
 
-    def date(self, key: RunKey, earliest: int, horizon: int) -> CutDate | None:
+    def date(self, key: RunKey, earliest: int, horizon: int, *, held: bool = False) -> CutDate | None:
         """When cuts let a run start, at ``earliest`` or, where victims are protected, up to ``horizon`` (Unix seconds).
 
+        ``held``: it has a promise, and is weighed however many were before it.
         None where money or its own owner's runs are in the way, or it would not fit whatever went.
         """
-        if self.state.policy.mode == "noCuts" or not self.state.held or self._tried >= DATED:
+        if self.state.policy.mode == "noCuts" or not self.state.held or (self._tried >= DATED and not held):
             return None
         trial = self._trial
         candidate = trial.funded(key)
         if candidate is None or trial.is_tied(key) or not trial.is_funded(candidate):
             return None
-        self._tried += 1
+        self._tried += not held
         owner = self.state.runs[key].owner
         times = [earliest, *(time for time in protected_until(self.state, owner) if earliest < time <= horizon)]
         found = self._first(candidate, owner, times)

@@ -112,7 +112,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     activation.cut |= give_way(activation.trial)
     while activation.cut:
         cuts = activation.trial.cuts()
-        promised = Promised(state.promised.all | cuts.pins.keys(), tuple(cuts.pins))
+        promised = Promised(state.holds.promised.all | cuts.pins.keys(), tuple(cuts.pins))
         after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts)
         failed = _not_started(after, activation)
         if failed is None:

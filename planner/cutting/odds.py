@@ -1,26 +1,28 @@
 """Odds: each run's chance to be drawn, under the very procedure that draws (spec §6).
 
-Exact by going through all sequences of picks, where their sets are few; else as often as drawn from fixed seeds, with a
-standard error of at most ½ / √draws.
+Exact by going through all sequences of picks, as long as these need few pools: what was drawn is told apart only as far
+as anything tells the drawn ones apart. Else as often as drawn from fixed seeds, as many pools allow: with a standard
+error of at most ½ / √draws.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from hashlib import sha256
 from typing import Final
 
-from planner.cutting.pools import Pools
+from planner.cutting.pools import Pools, colours
 from policies.claims import RunKey
 from policies.cuts.lottery import Token, draw
 
-SETS: Final = 64
-"""Most sets of runs after which the pool is computed for exact odds."""
+POOLS: Final = 64
+"""Most pools that are computed for exact odds, and again for simulated ones."""
 DRAWS: Final = 400
-"""Draws of simulated odds: a standard error of at most 0.025."""
+"""Draws of simulated odds where their pools allow so many: a standard error of at most 0.025."""
 
 
 class _TooManyError(Exception):
-    """More sets than are gone through."""
+    """More pools than are computed."""
 
 
 def odds(pools: Pools) -> dict[RunKey, float]:
@@ -33,23 +35,37 @@ def odds(pools: Pools) -> dict[RunKey, float]:
 
 
 def _exact(pools: Pools) -> dict[RunKey, Fraction]:
-    """Forward through the sets of runs drawn so far, each with the chance that it comes about."""
+    """Forward through what may have been drawn so far, one of each set that nothing tells apart, with its chance."""
+    looks = dict(zip((victim.run for victim in pools.victims), colours(pools.weighing, owners=True), strict=True))
+    nodes = {victim.run: frozenset(n for g in victim.groups for n, _ in g.slots) for victim in pools.victims}
     level: dict[frozenset[Token], Fraction] = {frozenset(): Fraction(1)}
-    found: dict[RunKey, Fraction] = {}
+    by_look: dict[object, Fraction] = {}
     asked = 0
     while level:
-        following: dict[frozenset[Token], Fraction] = {}
+        following: dict[object, tuple[frozenset[Token], Fraction]] = {}
         for drawn, chance in sorted(level.items(), key=lambda item: sorted(item[0])):
             asked += 1
-            if asked > SETS:
+            if asked > POOLS:
                 raise _TooManyError
-            for token, part in _picks(pools, drawn).items():
-                run = (token.namespace, token.run)
-                found[run] = found.get(run, Fraction(0)) + chance * part
+            for token, part in sorted(_picks(pools, drawn).items()):
+                look = looks[token.namespace, token.run]
+                by_look[look] = by_look.get(look, Fraction(0)) + chance * part
                 after = drawn | {token}
-                following[after] = following.get(after, Fraction(0)) + chance * part
-        level = following
-    return found
+                key = _kind(after, looks, nodes)
+                first, before = following.get(key, (after, Fraction(0)))
+                following[key] = first, before + chance * part
+        level = dict(following.values())
+    alike = Counter(looks.values())
+    return {run: by_look[look] / alike[look] for run, look in looks.items() if look in by_look}
+
+
+def _kind(drawn: frozenset[Token], looks: Mapping[RunKey, object], nodes: Mapping[RunKey, frozenset[int]]) -> object:
+    """The same for drawn sets that nothing tells apart: how their runs look, node by node."""
+    there: dict[frozenset[int], list[str]] = {}
+    for token in drawn:
+        run = (token.namespace, token.run)
+        there.setdefault(nodes[run], []).append(f"{looks[run]!r}#{token.group}")
+    return tuple(sorted(tuple(sorted(each)) for each in there.values()))
 
 
 def _picks(pools: Pools, drawn: frozenset[Token]) -> Mapping[Token, Fraction]:
@@ -61,8 +77,10 @@ def _picks(pools: Pools, drawn: frozenset[Token]) -> Mapping[Token, Fraction]:
 
 def _simulated(pools: Pools) -> dict[RunKey, float]:
     counts: dict[RunKey, int] = {}
-    for number in range(DRAWS):
-        for pick in draw(sha256(number.to_bytes(8, "big")).hexdigest(), pools.after):
+    limit, draws = pools.computed + POOLS, 0
+    while draws < DRAWS and (pools.computed < limit or not draws):
+        for pick in draw(sha256(draws.to_bytes(8, "big")).hexdigest(), pools.after):
             run = (pick.token.namespace, pick.token.run)
             counts[run] = counts.get(run, 0) + 1
-    return {run: count / DRAWS for run, count in sorted(counts.items())}
+        draws += 1
+    return {run: round(count / draws, 6) for run, count in sorted(counts.items())}

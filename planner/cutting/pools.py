@@ -35,6 +35,11 @@ class Pools:
             self._known[lost] = self._pool(lost)
         return self._known[lost]
 
+    @property
+    def computed(self) -> int:
+        """How many pools have been computed."""
+        return len(self._known)
+
     def numbers(self, lost: Iterable[RunKey]) -> list[int]:
         """Victims by their runs."""
         wanted = {*lost}
@@ -51,35 +56,55 @@ class Pools:
     def _tokens(self, gone: list[int]) -> Iterator[tuple[str, Token]]:
         """(owner, token) of each that may be drawn; tokens that nothing tells apart are asked for once."""
         answers: dict[object, bool] = {}
-        colours = _colours(self.victims, gone)
+        colour = colours(self.weighing, gone)
         for number, victim in enumerate(self.victims):
             if number in gone or victim.unfunded or Option(number, "lost") not in self.weighing.columns:
                 continue
             for group in victim.groups:
-                key = (colours[number], group.number, len(victim.groups))
+                key = (colour[number], group.number)
                 if key not in answers:
                     answers[key] = self.weighing.could_draw(self.harm, number, group.number, gone)
                 if answers[key]:
                     yield victim.owner, Token(*victim.run, group.number)
 
 
-def _colours(victims: Sequence[Victim], gone: Iterable[int]) -> list[object]:
-    """The same for victims that nothing tells apart: each is of one group on one node, and so are others there.
+def colours(weighing: Weighing, gone: Iterable[int] = (), *, owners: bool = False) -> list[object]:
+    """The same for victims that nothing tells apart, with ``owners`` not even whose they are.
 
-    Two of them on one node may change places, with their sizes and all that can be cut of them equal.
+    Nodes of one domain with as much room, whose victims are alike and each of one group on that node alone, may change
+    places whole: so may their victims.
     """
-    lost = {*gone}
-    alone: dict[int, bool] = {}
+    victims, room, lost = weighing.victims, weighing.room, {*gone}
+    fleet = room.fleet
+    at: dict[int, list[int]] = {}
     for number, victim in enumerate(victims):
-        nodes = {node for group in victim.groups for node, _ in group.slots} | {each.node for each in victim.spares}
-        for node in nodes:
-            alone[node] = alone.get(node, True) and len(nodes) == 1 and number not in lost
+        for node in {*_nodes(victim)}:
+            at.setdefault(node, []).append(number)
+    alike: dict[int, object] = {}
+    for node, here in at.items():
+        if all(_is_plain(victims[number]) and number not in lost for number in here):
+            looks = sorted(repr(_looks(victims[number], owners=owners)) for number in here)
+            place = int(fleet.domain[node]), int(fleet.site[node]), node in weighing.placed
+            left = room.free[node], room.cpu[node], room.memory[node], room.pods[node]
+            alike[node] = (place, left, tuple(looks))
     found: list[object] = []
     for number, victim in enumerate(victims):
-        where = [node for group in victim.groups for node, _ in group.slots]
-        plain = len(victim.groups) == 1 and not victim.spares and not victim.surplus
-        if plain and len(where) == 1 and alone[where[0]]:
-            found.append((where[0], victim.gpus, victim.pod, victim.load, victim.losable, victim.unfunded))
-        else:
-            found.append(number)
+        node = next(iter(_nodes(victim)), -1)
+        plain = _is_plain(victim) and node in alike
+        found.append((alike[node], _looks(victim, owners=owners)) if plain else number)
     return found
+
+
+def _nodes(victim: Victim) -> Iterator[int]:
+    yield from (node for group in victim.groups for node, _ in group.slots)
+    yield from (spare.node for spare in victim.spares)
+
+
+def _is_plain(victim: Victim) -> bool:
+    """Is it one group on one node, without spares, with nothing that could go alone?"""
+    return len(victim.groups) == 1 and len(victim.groups[0].slots) == 1 and not victim.spares and not victim.surplus
+
+
+def _looks(victim: Victim, *, owners: bool) -> tuple[object, ...]:
+    looks = victim.gpus, victim.pod, victim.load, victim.losable, victim.unfunded
+    return (*looks, victim.owner) if owners else looks

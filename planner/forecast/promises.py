@@ -156,7 +156,7 @@ class _Dating:
         if promise is not None:
             told = promise.told.forecast
             earliest = promise.start if told is not None and told.conflict_set else max(promise.start, earliest)
-        cut = self.cuts.date(key, earliest, at + int(policy.horizon))
+        cut = self.cuts.date(key, earliest, at + int(policy.horizon), held=promise is not None)
         return None if cut is None else Natural(cut.at, "end", cut.nodes, cut.payers, cut)
 
     def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:

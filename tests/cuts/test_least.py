@@ -1,6 +1,7 @@
 """The least harm: the small MILP against all sets of victims one by one (spec §6)."""
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple
 
@@ -122,6 +123,20 @@ def best(world: World) -> tuple[Harm | None, set[frozenset[str]]]:
     return least, found.get(least, set()) if least is not None else set()
 
 
+def one_by_one(pools: Pools, drawn: tuple[Token, ...]) -> dict[tuple[str, str], Fraction]:
+    """Each run's chance, through every sequence of picks."""
+    found: dict[tuple[str, str], Fraction] = {}
+    owners = [tokens for tokens in pools.after(drawn).values() if tokens]
+    for tokens in owners:
+        for token in tokens:
+            part = Fraction(1, len(owners) * len(tokens))
+            key = (token.namespace, token.run)
+            found[key] = found.get(key, Fraction(0)) + part
+            for run, chance in one_by_one(pools, (*drawn, token)).items():
+                found[run] = found.get(run, Fraction(0)) + part * chance
+    return found
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     count = draw(st.integers(1, 4))
@@ -134,7 +149,8 @@ def worlds(draw: st.DrawFn) -> World:
         spares = ((draw(st.integers(0, count - 1)), 1),) if draw(st.integers(0, 3)) == 0 else ()
         least = draw(st.sampled_from([None, sizes[0]]))
         kind: dict[str, Any] = draw(st.sampled_from([{}, {}, {"unfunded": True}, {"losable": False}]))
-        victims.append(victim(f"v{number}", *groups, spares=spares, least=least, **kind))
+        owner = draw(st.sampled_from(["", "org:o"]))
+        victims.append(victim(f"v{number}", *groups, owner=owner, spares=spares, least=least, **kind))
     pod = draw(st.sampled_from([0, 1, 2]))
     gpus = draw(st.integers(1, 4)) * max(1, pod)
     return World(free, domains, victims, need(min(gpus, 4), groups=draw(st.integers(1, 2)), pod=pod))
@@ -159,6 +175,6 @@ def test_no_set_of_victims_does_less_harm(world: World) -> None:
         completing = [names for names in drawn if name in names]
         assert more <= {other for names in completing for other in names}
         assert (more == set()) == ({name} in completing)
-    chances = odds(pools)
-    assert all(0 < chance <= 1 for chance in chances.values())
-    assert {name for _, name in chances} <= members
+    expected = {run: round(float(chance), 6) for run, chance in sorted(one_by_one(pools, ()).items())}
+    assert odds(pools) == expected
+    assert {name for _, name in expected} == members

@@ -13,7 +13,7 @@ from planner.derive import State
 from planner.draft import Draft
 from planner.lacking import Lack, Lacking
 from planner.loads import Loads, Tenant, pods_of
-from planner.nowhere import Sight, asks, in_order, labels_of, load_words, nowhere, room_short, wait_of
+from planner.nowhere import Sight, asks, in_order, kept_off, labels_of, load_words, nowhere, room_short, wait_of
 from planner.purses import Purses
 from planner.room import Room
 from planner.routes import Routes
@@ -128,6 +128,7 @@ def _short(state: State, problem: Problem, candidate: Candidate, lack: Lack, sig
     clauses = [m.words for m in lack.missing]
     refused = problem.refused.get(run.key, []) if lack.missing else []
     why = [r.words(run) for r in sorted(refused, key=lambda r: (r.rank, r.envelope))][:2]
+    why += kept_off(state, candidate)
     if deficit:
         space = sight.spaces.of(kind, lack.sites)
         where = named([state.fleet.domain_name(d) for d in space.domains])

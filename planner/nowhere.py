@@ -17,6 +17,7 @@ from planner.lacking import Lack
 from planner.loads import Loads
 from planner.room import Room
 from planner.space import Space, Spaces
+from policies import uses
 from policies.caps import amount
 from policies.fleet import Selector
 from policies.problem import Candidate, Problem, RunType
@@ -142,10 +143,21 @@ def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Spa
 
 
 def _payers(state: State, candidate: Candidate) -> str:
-    """Envelopes that may pay, with the nodes that they pay for, nearest first."""
+    """Envelopes that may pay, with the nodes that they pay for, nearest first; what keeps them from others."""
     payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
     who = ", ".join(f"{each.label} ({_asked(each.selector)})" for each in payers[:SAID])
-    return f"{who} and {len(payers) - SAID} more" if len(payers) > SAID else who
+    who = f"{who} and {len(payers) - SAID} more" if len(payers) > SAID else who
+    return "; ".join([who, *kept_off(state, candidate)])
+
+
+def kept_off(state: State, candidate: Candidate) -> list[str]:
+    """Why its payers do not pay for it on nodes where a use cap admits shorter runs alone."""
+    money, run = state.money, candidate.run
+    for payer in candidate.payers:
+        if payer.watch.shut:
+            limit = run.limit if run.limit is not None else money.envelopes[payer.envelope].per_run_default_time
+            return [f"on other nodes {uses.too_long(money, payer.watch.shut, limit)}"]
+    return []
 
 
 def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:

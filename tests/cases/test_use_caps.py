@@ -225,7 +225,21 @@ def test_a_long_run_still_starts_where_the_cap_does_not_count() -> None:
     world.add(capped(selector={"region": "us-west"}, perRun={"maxTime": "1h"}))
     cycle = world.run("r", 8, owner="org:p").run("s", 8, owner="org:p").cycle()
     assert {node for row in cycle.leases() for node in row.nodes} == {"b01"}
-    assert len(cycle.running) == 1
+    assert (cycle.running, cycle.waiting) == (["r"], ["s"])
+    assert says(cycle, "s") == (
+        "Asks for 8 GPUs: 8 GPUs would have to be freed in B; on other nodes the use cap org-p-use/use admits runs of"
+        " at most 1h (perRun.maxTime), this one has no time limit."
+    )
+
+
+def test_nor_where_its_nodes_are_all_counted() -> None:
+    world = World().domain("A").domain("B", labels={"region": "us-east"}).budget("org:p", 16)
+    world.add(capped(selector={"region": "us-west"}, perRun={"maxTime": "1h"}))
+    cycle = world.run("r", 8, owner="org:p", locality={"selector": {"region": "us-west"}}).cycle()
+    assert says(cycle, "r") == (
+        "No node that it may use is matched by an envelope that pays for it: org-p/gpus (region=*); on other nodes the"
+        " use cap org-p-use/use admits runs of at most 1h (perRun.maxTime), this one has no time limit."
+    )
 
 
 def test_charges_of_a_payer_that_is_gone_still_count() -> None:

@@ -124,7 +124,7 @@ def test_where_nothing_changes_that_is_said() -> None:
     ("options", "words"),
     [
         (["--cap", "org-z/gpus=1"], "error: there is no Budget org-z; there are org-a, org-b"),
-        (["--cap", "org-a/x=1"], "error: Budget org-a has no envelope or aggregate cap x; there are gpus"),
+        (["--cap", "org-a/x=1"], "error: Budget org-a has no envelope, aggregate cap or use cap x; there are gpus"),
         (["--cordon", "z"], "error: there is no node z"),
         (["--add-nodes", "z=1"], "error: there is no node z"),
         (["--remove-node", "z"], "error: there is no node z"),

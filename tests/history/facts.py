@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.history.play import Played
-from tests.history.reference import Aggregate, Envelope, History, Key, Law, Lease
+from tests.history.reference import Aggregate, Envelope, History, Key, Law, Lease, Use
 from tests.support.documents import FLAVOR, Document
 from tests.support.times import seconds, unix
 
@@ -84,6 +84,21 @@ def law(documents: Sequence[Document]) -> Law:
             for name, spec in whole.items()
             for cap in spec.get("aggregateCaps", [])
         ],
+        uses=[
+            Use(
+                owner=spec["owner"],
+                subtree=cap.get("scope") != "own",
+                region=cap.get("selector", {}).get("region", "*"),
+                gpus=cap.get("maxConcurrency"),
+                hours=_hours(cap.get("maxGPUHours")),
+                credits=_credits(cap.get("maxCredits")),
+                start=unix(cap["start"]) if "start" in cap else None,
+                end=unix(cap["end"]) if "end" in cap else None,
+            )
+            for spec in whole.values()
+            for cap in spec.get("useCaps", [])
+        ],
+        holders=frozenset(spec["owner"] for spec in whole.values() if spec["envelopes"]),
         owners={spec["owner"]: frozenset(spec["parents"]) if "parents" in spec else None for spec in whole.values()},
         broken=frozenset(broken),
         rate=_milli(policy.get("creditRates", {}).get(FLAVOR, 0)),

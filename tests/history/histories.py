@@ -17,6 +17,8 @@ from tests.support.times import T0, rfc3339, unix
 
 START: Final = unix(T0)
 OWNERS: Final = ("org", "org:a", "org:a:x", "corp")
+GUEST: Final = "org:b"
+"""Has use caps and no envelope, if it has a Budget."""
 BORN: Final = rfc3339(START - 3600)
 FIXED: Final = ("r0", "r1", "r2", "r3", "r4")
 MALLEABLE: Final = ("m0", "m1", "m2")
@@ -78,7 +80,11 @@ def lending(draw: st.DrawFn) -> Document:
 
 @st.composite
 def budgets(draw: st.DrawFn, owner: str) -> Document:
-    """A Budget of one or two envelopes, sometimes with a cap over them or other parents, seldom a broken one."""
+    """A Budget of one or two envelopes, sometimes with a cap over them or over what its runs use, or other parents,
+    seldom a broken one; that of the guest has nothing but a cap over what its runs use.
+    """
+    if owner == GUEST:
+        return _made(doc.budget(owner, [], useCaps=[draw(uses())]), owner)
     names = ["one", "two"][: draw(st.integers(1, 2))]
     made = [draw(envelopes(name)) for name in names]
     if draw(st.integers(1, 8)) == 8:
@@ -91,9 +97,30 @@ def budgets(draw: st.DrawFn, owner: str) -> Document:
     cap = {"name": "all", "envelopes": names, **{key: value for key, value in caps.items() if value is not None}}
     said: dict[str, Any] = {"aggregateCaps": [cap] if draw(st.integers(1, 3)) == 1 else []}
     if draw(st.integers(1, 4)) == 4:
+        said["useCaps"] = [draw(uses())]
+    if draw(st.integers(1, 4)) == 4:
         above = st.sampled_from([*OWNERS[: OWNERS.index(owner)], "ghost"])  # no cycle, whatever other Budgets name
         said["parents"] = draw(st.lists(above, max_size=2, unique=True))
     return _made(doc.budget(owner, made, **said), owner)
+
+
+@st.composite
+def uses(draw: st.DrawFn) -> Document:
+    """A cap over what runs of an owner use, with any of what bounds them."""
+    said = {
+        "scope": draw(st.sampled_from([None, None, "own"])),
+        "selector": draw(_some(st.sampled_from([{"region": "east"}, {"region": "west"}, {"region": "*"}]))),
+        "maxConcurrency": draw(_some(st.integers(0, 8))),
+        "maxGPUHours": draw(_some(HOURS)),
+        "maxCredits": draw(_some(CREDITS, 4)),
+        "start": draw(_some(OFFSETS, 4)),
+        "end": draw(_some(OFFSETS, 4)),
+    }
+    made = {key: value for key, value in said.items() if value is not None}
+    if "start" in made and "end" in made and made["end"] <= made["start"]:
+        del made["end"]
+    bounds = made.keys() & {"maxConcurrency", "maxGPUHours", "maxCredits"}
+    return {"name": "use", **made, **({} if bounds else {"maxConcurrency": 6})}
 
 
 @st.composite
@@ -136,7 +163,7 @@ def policies() -> st.SearchStrategy[Document]:
 def changes(fresh: st.SearchStrategy[Document], since: int, at: int) -> st.SearchStrategy[dict[str, Any]]:
     """One thing that people do between two cycles."""
     done = st.integers(since, at).map(lambda when: {"rq.davidlangworthy.io/completed": rfc3339(when)})
-    run, owner = st.sampled_from([*FIXED, *MALLEABLE]), st.sampled_from(OWNERS)
+    run, owner = st.sampled_from([*FIXED, *MALLEABLE]), st.sampled_from([*OWNERS, GUEST])
     ended = st.one_of(
         done.map(lambda annotation: {"metadata": {"annotations": annotation}}),
         st.sampled_from(["Cancelled", "Suspended", "Active"]).map(lambda state: {"spec": {"state": state}}),

@@ -84,28 +84,51 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class Use:
+    """A cap on what runs of an owner use; ``region``: as of an envelope."""
+
+    owner: str
+    subtree: bool
+    region: str
+    gpus: int | None
+    hours: int | None
+    credits: int | None
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
 class Law:
-    """What a cycle saw. ``owners``: with the parents their Budgets name; ``broken``: Budgets that cannot be read."""
+    """What a cycle saw. ``owners``: with the parents their Budgets name; ``holders``: those with envelopes; ``broken``:
+    Budgets that cannot be read.
+    """
 
     envelopes: Mapping[Key, Envelope]
     aggregates: Sequence[Aggregate]
+    uses: Sequence[Use]
     owners: Mapping[str, frozenset[str] | None]
+    holders: frozenset[str]
     broken: frozenset[str]
     rate: int
     discount: int
 
-    def parents(self, owner: str) -> frozenset[str]:
-        """Those that its Budget names, or else the longest proper prefix that has a Budget."""
+    def parents(self, owner: str, also: str = "") -> frozenset[str]:
+        """Those that its Budget names, or else the longest proper prefix that has an envelope, as if ``also`` had."""
         named = self.owners.get(owner)
         if named is not None:
             return named
         parts = owner.split(":")
         prefixes = [":".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
-        return frozenset([prefix for prefix in prefixes if prefix in self.owners][:1])
+        return frozenset([prefix for prefix in prefixes if prefix in self.holders or prefix == also][:1])
 
-    def line(self, owner: str) -> frozenset[str]:
+    def line(self, owner: str, also: str = "") -> frozenset[str]:
         """An owner and everything above it."""
-        return frozenset({owner}).union(*(self.line(above) for above in self.parents(owner)))
+        return frozenset({owner}).union(*(self.line(above, also) for above in self.parents(owner, also)))
+
+    def looks(self, use: Use, owner: str) -> bool:
+        """Does a use cap look at runs of an owner?"""
+        lines = (self.line(owner), self.line(owner, use.owner))
+        return owner == use.owner or (use.subtree and any(use.owner in line for line in lines))
 
     def related(self, one: str, other: str) -> bool:
         """Do two owners share an ancestor, themselves counted?"""
@@ -216,6 +239,8 @@ class History:
     def _counts(self, cap: "Cap", lease: Lease, law: Law) -> bool:
         if lease.payer is None:
             return False
+        if cap.use is not None:
+            return cap.use.region in ("*", lease.region) and law.looks(cap.use, lease.owner)
         if lease.payer not in law.envelopes:  # deleted or broken: those above still see what it paid
             return (lease.lender, lease.region) in cap.beneath
         return cap.counts(lease) and (not cap.loans or self.is_loan(lease, law))
@@ -239,7 +264,8 @@ def _parts(claim: Sequence[Lease]) -> list[list[Lease]]:
 @dataclass(frozen=True)
 class Cap:
     """A limit. ``timed``: on what is spent; ``rated``: in credits; ``loans``: of loans only; ``of``: whose payments,
-    (payer, regions) pairs; ``start``: since when, None = always; ``by_payer``: or since the payer's own start.
+    (payer, regions) pairs; ``start``: since when, None = always; ``by_payer``: or since the payer's own start; ``use``:
+    whose runs, whoever pays.
     """
 
     limit: int
@@ -250,6 +276,7 @@ class Cap:
     beneath: "Beneath"
     start: int | None
     starts: Mapping[Key, int | None] | None
+    use: Use | None = None
 
     def counts(self, lease: Lease) -> bool:
         """Does a lease's payment count against it?"""
@@ -307,6 +334,11 @@ def _caps(law: Law, second: int) -> Iterator[Cap]:
         limits = (None if cap.gpus is None else 1000 * cap.gpus, cap.hours, cap.credits)
         of = {(key, "*") for key in cap.members}
         yield from _three(limits, loans=False, of=frozenset(of), beneath=Beneath(law), start=None, starts=starts)
+    for use in law.uses:
+        if (use.start is None or use.start <= second) and (use.end is None or second < use.end):
+            limits = (None if use.gpus is None else 1000 * use.gpus, use.hours, use.credits)
+            nobody, start = frozenset[tuple[Key, str]](), use.start
+            yield from _three(limits, loans=False, of=nobody, beneath=Beneath(law), start=start, starts=None, use=use)
 
 
 def _three(limits: Sequence[int | None], **said: Any) -> Iterator[Cap]:

@@ -116,7 +116,7 @@ def test_the_manifest_says_what_the_cycle_was_made_from(manifest: Path) -> None:
     policy = found.pop("policy")
     plan = found.pop("plan")
     assert found == {
-        "schemaVersion": 6,
+        "schemaVersion": 7,
         "jobtree": "0.1.0",
         "at": "2026-01-01T00:00:00Z",
         "since": None,
@@ -147,7 +147,7 @@ def test_a_table_is_written_once(lake: Lake) -> None:
 def test_parquet_files_tell_their_schema_version(lake: Lake) -> None:
     (path,) = lake.root.glob("tables/nodes/*.parquet")
     found = pq.ParquetFile(path)
-    assert found.schema_arrow.metadata[b"jobtree.schema_version"] == b"6"
+    assert found.schema_arrow.metadata[b"jobtree.schema_version"] == b"7"
     assert {found.metadata.row_group(0).column(number).compression for number in range(3)} == {"ZSTD"}
 
 
@@ -192,7 +192,7 @@ def test_a_missing_table_is_named(lake: Lake, manifest: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("schemaVersion", 0, "it was written with schema version 0, and this is version 6; read it with jobtree 0.1.0"),
+        ("schemaVersion", 0, "it was written with schema version 0, and this is version 7; read it with jobtree 0.1.0"),
         ("snapshot", "0" * 64, "its digests do not belong to its tables and Policy: it was changed"),
         ("policy", {"mode": "observe"}, "its digests do not belong to its tables and Policy: it was changed"),
         ("policy", {"mode": 1}, "its Policy cannot be read: Expected `str`, got `int` - at `$.mode`"),

@@ -40,7 +40,8 @@ def violations(case: Case) -> Iterator[Violation]:
     promises = _promises(case)
     for key, closure in cut.items():
         promise = promises.get(closure.made_room_for)
-        wrong = _cause(case, promise) or _rule(case, case.leases[key], closure, promise)
+        waits = _pods_stay(case, closure.made_room_for)
+        wrong = _cause(case, promise, waits=waits) or _rule(case, case.leases[key], closure, promise)
         if wrong:
             yield Violation.of_lease("cut-justified", key, f"it is cut ({closure.reason}), and {wrong}")
     yield from _lottery(case, promises)
@@ -68,13 +69,21 @@ def _promises(case: Case) -> dict[str, Promise]:
     }
 
 
-def _cause(case: Case, promise: Promise | None) -> str:
+def _pods_stay(case: Case, reservation: str) -> bool:
+    """Do pods still run on some lease that is cut for it? Then its run starts when they are gone."""
+    cut = {key for key, each in case.closing.items() if each.made_room_for == reservation}
+    there = {(pod.namespace, pod.run, pod.node) for pod in case.pods if not pod.ended}
+    leases = (case.leases[key] for key in cut if key in case.leases)
+    return any((lease.namespace, lease.run, lease.node) in there for lease in leases)
+
+
+def _cause(case: Case, promise: Promise | None, *, waits: bool) -> str:
     """Why no cut is for this promise; empty where some may be."""
     if promise is None or not promise.stands:
         return "no such promise stands"
     if promise.start > case.at:
         return f"its promise is due at {promise.start}"
-    return "" if promise.run in case.starting else "the run of its promise does not start"
+    return "" if waits or promise.run in case.starting else "the run of its promise does not start"
 
 
 def _rule(case: Case, lease: Held, closure: Closure, promise: Promise | None) -> str:
@@ -83,7 +92,7 @@ def _rule(case: Case, lease: Held, closure: Closure, promise: Promise | None) ->
     if run is None or promise is None:
         return "its run is gone"
     kept = case.held_by.get(key, [])
-    if not _is_used(case, key, promise):
+    if not _pods_stay(case, closure.made_room_for) and not _is_used(case, key, promise):
         return "nothing starts where it lies"
     if closure.reason == "DropSpare" and lease.role == "Active":
         return "it is no spare"

@@ -53,8 +53,8 @@ class _Activation:
         if found is not None:
             trial.pin(candidate, found)
             return
-        if not trial.is_funded(candidate):
-            return  # money alone is short: nobody is cut for that
+        if promise.awaits_victims(trial.state.at) or not trial.is_funded(candidate):
+            return  # its victims' pods are still ending, or money alone is short: nobody is cut for that
         weighing = trial.weighing(candidate, victims_of(trial.state, trial.state.runs[key].owner))
         harm = weighing.least()
         most = trial.state.policy.cuts.max_gpus_per_cycle
@@ -114,7 +114,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
         cuts = activation.trial.cuts()
         promised = Promised(state.holds.promised.all | cuts.pins.keys(), tuple(cuts.pins))
         after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts)
-        failed = _not_started(after, activation)
+        failed = _not_started(state, after, activation)
         if failed is None:
             return Decision(after, activation.drawn)
         activation.give_up(failed)
@@ -130,15 +130,28 @@ def _unfunded_too(state: State, due: list[Promise]) -> State:
     return state.asking(pending)
 
 
-def _not_started(after: State, activation: _Activation) -> RunKey | None:
-    """A run for which something was cut and that does not start all the same, on the state without it."""
+def _not_started(before: State, after: State, activation: _Activation) -> RunKey | None:
+    """A run for which something was cut and that does not start all the same, on the state without it.
+
+    Where victims' pods are still there, it starts when they are gone.
+    """
     trial = Trial.of(after)
     for key in activation.trial.pins:
         candidate = trial.funded(key)
         started = candidate is not None and trial.start(candidate) is not None
-        if not started and key in activation.cut:
+        if not started and key in activation.cut and not _pods_stay(before, after, activation.cut[key]):
             return key
     return None
+
+
+def _pods_stay(before: State, after: State, cut: dict[LeaseKey, Cut]) -> bool:
+    """Do pods still hold GPUs of the leases that are cut? A state file's kubelets obey at once, a cluster's do not."""
+    nodes = {lease.node for mine in before.held.values() for lease in mine if lease.key in cut}
+
+    def held(state: State) -> int:
+        return sum(state.foreign[node].gpus for node in nodes if node in state.foreign)
+
+    return held(after) > held(before)
 
 
 def _draw(name: str, promise: Promise, seed: str, picks: tuple[Pick, ...]) -> Draw:

@@ -35,7 +35,7 @@ from planner.forecast.undated import without_date
 from planner.lower import few
 from policies import unweighed
 from policies.claims import RunKey
-from policies.promises.rules import Promise, fate, read_promises
+from policies.promises.rules import AWAITS, Promise, fate, read_promises
 
 MOMENTS: Final = 64
 """Most known times that are looked at where few runs wait."""
@@ -133,7 +133,11 @@ class _Dating:
             others = others[:DATED]
         timeline = self._timeline(FEWER_MOMENTS if many else MOMENTS)
         left = policy.max_held - len(held)
+        cut = {closure.made_room_for for closure in self.plan.closures}
         for key in (*promised, *others):
+            if key in held and (f"{key[0]}/{held[key].name}" in cut or held[key].awaits_victims(self.plan.at)):
+                self._await(held[key], anew=f"{key[0]}/{held[key].name}" in cut)
+                continue
             run, wait = runs[key], waits[key]
             found = None if wait.never else timeline.date(key, run.limit or self._expected.get(key))
             if not wait.never and (found is None or found.at > self.plan.at + int(policy.patience)):
@@ -148,6 +152,20 @@ class _Dating:
                 self._promise(key, wait, found)
             else:
                 self._tell(key, found, "")
+
+    def _await(self, promise: Promise, *, anew: bool) -> None:
+        """Its victims are cut, and it starts when their pods are gone. ``anew``: they were cut by this very plan."""
+        before, start = promise.told, Time(self.plan.at if anew else promise.start)
+        history = before.history
+        if start != promise.start:
+            cause = "Its victims are cut, and their pods are ending."
+            history = (*history, Move(at=Time(self.plan.at), earliest_start=start, cause=cause))[-HISTORY:]
+        words = "What was cut for it is ending; it starts when the pods are gone."
+        status = msgspec.structs.replace(before, reason=AWAITS, message=words, earliest_start=start, history=history)
+        if status != before:
+            self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
+        told = {"eta": Eta(p50=start, p90=start), "reservation": promise.name, "earliest_start": start}
+        self.told[promise.run_key] = dict(told)
 
     def _cut(self, key: RunKey, promise: Promise | None) -> Natural | None:
         """A start that cuts make, no earlier than who may be cut has been told of it for ``notice``."""

@@ -17,6 +17,12 @@ from policies.claims import RunKey
 _STATUS = msgspec.json.Decoder(ReservationStatus, dec_hook=dec_hook)
 
 
+AWAITS = "WaitingForVictims"
+"""Reason of a promise for which something was cut whose pods are not gone yet."""
+VICTIMS_END = 600
+"""Seconds in which they should be; after that it is looked for room anew."""
+
+
 class Promise(msgspec.Struct, frozen=True, gc=False):
     """One Reservation. ``first_start``: as first promised, ``start`` and ``nodes``: as they stand; Unix seconds."""
 
@@ -39,6 +45,10 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
     def stands(self) -> bool:
         """Is it still to be kept?"""
         return self.state not in ("Released", "Failed", "Activated")
+
+    def awaits_victims(self, at: int) -> bool:
+        """Has been cut for it, and may the victims' pods still be ending at ``at`` (Unix seconds)?"""
+        return self.told.reason == AWAITS and at < self.start + VICTIMS_END
 
     @property
     def told(self) -> ReservationStatus:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import documents as doc
 from tests.support.times import moment
 from tests.support.worlds import Cycle, World
 
@@ -210,3 +211,18 @@ def test_T6_a_budget_shortfall_cuts_nobody() -> None:
     assert promises(cycle)["two"]["earliestStart"] == moment("+1h")
     assert "conflictSet" not in promises(cycle)["two"]["forecast"]
     assert world.cycle("+1h").running == ["two", "v"]
+
+
+def test_a_start_waits_for_the_pods_of_its_victims() -> None:
+    world = crowded()
+    world.cycle()
+    pod = doc.foreign_pod("v-0", "n", 8)
+    own = {"metadata": {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": "v"}}}
+    world.add(doc.merge(pod, {**own, "status": {"phase": "Running", "startTime": moment("-24h")}}))
+    cycle = world.cycle("+15m")
+    assert (cycle.phases, closed(cycle)) == ({"v": "Failed", "w": "Pending"}, [("v", 0, "Lottery")])
+    assert (promises(cycle)["w"]["state"], promises(cycle)["w"]["reason"]) == ("Pending", "WaitingForVictims")
+    cycle = world.cycle("+16m")
+    assert (cycle.running, promises(cycle)["w"]["reason"]) == ([], "WaitingForVictims")
+    cycle = world.delete("Pod", "v-0").cycle("+17m")
+    assert (cycle.running, promises(cycle)["w"]["state"]) == (["w"], "Activated")

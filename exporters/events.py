@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from jobtree.api import API_VERSION, Time
+from jobtree.api.counted import counted
 from jobtree.api.meta import Condition
 from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
@@ -51,7 +52,7 @@ def _told(before: RunStatus, after: RunStatus, lost: str) -> Iterator[tuple[str,
         yield now.reason or phase, now.message, phase in _GOOD
     held, holds = (each.width.allocated if each.width else 0 for each in (before, after))
     if before.phase == after.phase == "Running" and held != holds and not again:
-        yield "Grown" if holds > held else "Shrunk", f"It has {holds} GPUs now, after {held}.", holds > held
+        yield "Grown" if holds > held else "Shrunk", f"It has {counted(holds, 'GPU')} now, after {held}.", holds > held
 
 
 def _condition(status: RunStatus, phase: str) -> Condition | None:

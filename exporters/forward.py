@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from exporters.manifest import LeftOut
 from jobtree.api import Lease, Run
+from jobtree.api.counted import counted
 from jobtree.api.meta import name_of
 from jobtree.world import values
 from jobtree.world.intake import Intake
@@ -132,7 +133,7 @@ class _Cluster(NamedTuple):
             if other is not None:
                 return f"the slot {slot} is held by {name_of('Lease', *other)}"
             if int(slot.rpartition("#")[2]) >= self.gpus[node]:
-                return f"the node {node} has {self.gpus[node]} GPUs left"
+                return f"the node {node} has {counted(self.gpus[node], 'GPU')} left"
         return ""
 
     def full(self, leases: Collection[Lease]) -> str:
@@ -144,7 +145,7 @@ class _Cluster(NamedTuple):
         for node, gpus in sorted(needed.items()):
             room = self.gpus[node] - self.active.get(node, 0) - self.foreign.get(node, 0)
             if gpus > room and self.foreign.get(node, 0):
-                return f"the node {node} has {max(0, room)} GPUs free, {gpus} are needed"
+                return f"the node {node} has {counted(max(0, room), 'GPU')} free, {gpus} are needed"
         return ""
 
 

@@ -83,7 +83,7 @@ def running(by_class: tuple[tuple[str, int], ...], groups: int, nodes: int, limi
     return (
         Said(True, "Funded" if funded else "Unfunded", f"{gpus}: {classes}."),
         Said(True, "Placed", f"{gpus} in {counted(groups, 'group')} on {counted(nodes, 'node')}."),
-        Said(True, "PodsRunning", f"{width} of {width} GPUs running."),
+        Said(True, "PodsRunning", f"{width} of {counted(width, 'GPU')} running."),
         *_rest(limit),
     )
 

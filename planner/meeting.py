@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jobtree.api.counted import counted
 from planner.derive import State
 from policies.caps import POOL_WORDS, Lane, amount
 from policies.claims import RunKey
@@ -32,7 +33,8 @@ class Bound:
 
     def words(self, one: str, other: str) -> str:
         """``org-a/gpus: 4 of 8 GPUs taken, default/r would count 8``: those who have no room there alone."""
-        taken = f"{self.name}: {amount(self.used, self.scale)} of {amount(self.limit, self.scale)} {self.unit}s taken"
+        limit = counted(amount(self.limit, self.scale), self.unit)
+        taken = f"{self.name}: {amount(self.used, self.scale)} of {limit} taken"
         asking = zip((one, other), self.needs, strict=True)
         short = [(name, need) for name, need in asking if self.used + need > self.limit]
         return ", ".join([taken, *(f"{name} would count {amount(need, self.scale)}" for name, need in short)])

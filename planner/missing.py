@@ -74,7 +74,7 @@ def over_borrow_limit(gpus: int, limit: int) -> Missing:
 
 def over_run_limit(gpus: int, label: str, limit: int) -> Missing:
     """An envelope's ``perRun.maxGPUs`` binds."""
-    words = f"at {label}, which pays for {limit} GPUs of one run (perRun.maxGPUs)"
+    words = f"at {label}, which pays for {counted(limit, 'GPU')} of one run (perRun.maxGPUs)"
     return Missing(
         Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), f"{counted(gpus, 'GPU')} short {words}"
     )

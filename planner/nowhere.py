@@ -138,7 +138,7 @@ def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Spa
     biggest = max(shape.size for shape in run.lowered().pieces())
     lacking = f"{counted(paid.missing, 'GPU')} short"
     if biggest > paid.largest:
-        lacking = f"a group of {biggest} GPUs can never fit, the largest domain has {paid.largest}"
+        lacking = f"a group of {counted(biggest, 'GPU')} can never fit, the largest domain has {paid.largest}"
     return f"{asks(run)}: {lacking} where its envelopes pay, {_payers(state, candidate)}; it would fit in {where}."
 
 
@@ -181,7 +181,7 @@ def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str) -> str
     if biggest > space.largest:
         spares = ", spares included," if run.spares else ""
         most = f"the largest domain{those} has {space.largest}"
-        return f"{asks(run)}: a group of {biggest} GPUs{spares} can never fit, {most}."
+        return f"{asks(run)}: a group of {counted(biggest, 'GPU')}{spares} can never fit, {most}."
     gpus = counted(space.missing, "GPU")
     pods = f"{counted(space.pods, 'pod')} of {run.pod} ({gpus})" if space.pods else gpus
     fleet = f"all of the fleet{those}" if those else "all of the fleet"

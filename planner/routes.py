@@ -87,7 +87,8 @@ class _Taken:
     """What one run takes while its payments are put together.
 
     ``left``: of caps that it touches; ``paid``: milli-GPUs by envelope; ``borrowed``: of lenders; ``used``: where use
-    caps bound the single run, by use cap; ``rises``: by cap.
+    caps bound the single run, by use cap; ``rises``: by cap; ``spares``: milli-GPUs that a borrow limit does not count,
+    whoever pays them.
     """
 
     left: dict[int, int] = field(default_factory=dict)
@@ -95,6 +96,7 @@ class _Taken:
     borrowed: int = 0
     used: dict[int, int] = field(default_factory=dict)
     rises: dict[int, int] = field(default_factory=dict)
+    spares: int = 0
 
     def pay(self, payer: Payer, touched: Touches, milli: int, uses: Iterable[int]) -> None:
         """Take ``milli`` milli-GPUs over a payer where ``uses`` count. ``left`` has all its caps; they hold as much."""
@@ -145,9 +147,9 @@ class Routes:
         unit = np.where(ahead[self._caps], np.maximum(1.0, self._weights), 1.0)
         self._prices = lending[self._caps] / unit
         self._ways: dict[_Asked, _Ways] = {}
-        self._given: dict[tuple[_Asked, int], tuple[int, _Taken]] = {}
+        self._given: dict[tuple[_Asked, int, int], tuple[int, _Taken]] = {}
         self._gaps: dict[object, Gap] = {}
-        self._known: dict[tuple[_Asked, int], dict[int, float]] = {}
+        self._known: dict[tuple[_Asked, int, int], dict[int, float]] = {}
 
     def alike(self, candidate: Candidate) -> tuple[Hashable, ...]:
         """Equal for candidates with the same payers, in whatever order, as far as a price may tell."""
@@ -156,24 +158,29 @@ class Routes:
     def by_region(self, candidate: Candidate, active: int, spare: int) -> dict[int, float]:
         """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
         asked = self._unordered(self._asked(candidate))
-        need = 1000 * active + self._problem.milli(active=False) * spare
-        if (asked, need) not in self._known:
+        spares = self._problem.milli(active=False) * spare
+        need = 1000 * active + spares
+        key = asked, need, spares if asked.max_borrow is not None else 0
+        if key not in self._known:
             ways = self._of(asked)
-            prices = self._price(ways, slice(None), need, _Taken()).min(axis=0).tolist()
+            prices = self._price(ways, slice(None), need, _Taken(spares=spares)).min(axis=0).tolist()
             for place in ways.open:
-                prices[place] = self._rest(ways, place, need)
-            self._known[asked, need] = dict(zip(ways.regions, prices, strict=True))
-        return self._known[asked, need]
+                prices[place] = self._rest(ways, place, *key[1:])
+            self._known[key] = dict(zip(ways.regions, prices, strict=True))
+        return self._known[key]
 
     def missing(self, candidate: Candidate, demand: Demand) -> Gap:
         """What is missing if they lie so."""
         asked = self._asked(candidate)
         needs: dict[int, int] = {}
+        spares = 0
         for (active, region), gpus in sorted(demand.items(), key=lambda d: d[0][1]):
-            needs[region] = needs.get(region, 0) + self._problem.milli(active) * gpus
-        key = (asked, *needs.items())
+            milli = self._problem.milli(active) * gpus
+            needs[region] = needs.get(region, 0) + milli
+            spares += 0 if active else milli
+        key = (asked, spares, *needs.items())
         if key not in self._gaps:
-            self._gaps[key] = self._gap(self._of(asked), needs)
+            self._gaps[key] = self._gap(self._of(asked), needs, spares)
         return self._gaps[key]
 
     def _asked(self, candidate: Candidate) -> _Asked:
@@ -188,8 +195,8 @@ class Routes:
             self._same[asked] = asked._replace(purse=self._first.setdefault((rows, asked.sites), asked.purse))
         return self._same[asked]
 
-    def _gap(self, ways: _Ways, needs: Mapping[int, int]) -> Gap:
-        taken = _Taken()
+    def _gap(self, ways: _Ways, needs: Mapping[int, int], spares: int) -> Gap:
+        taken = _Taken(spares=spares)
         price = 0.0
         for region, need in needs.items():
             place = ways.regions.index(region)
@@ -202,11 +209,11 @@ class Routes:
                 taken.raise_caps(ways.payers.near[near], touched, left, ways.uses[place])
         return Gap(price, sorted(self._named(ways, taken), key=Missing.order))
 
-    def _rest(self, ways: _Ways, place: int, need: int) -> float:
+    def _rest(self, ways: _Ways, place: int, need: int, spares: int) -> float:
         """The price in a region where something is left."""
-        key = (ways.asked, place)
+        key = (ways.asked, place, spares)
         if key not in self._given:
-            taken = _Taken()
+            taken = _Taken(spares=spares)
             self._given[key] = self._take(ways, place, 1 << 60, taken), taken
         given, taken = self._given[key]
         if need <= given:
@@ -223,7 +230,7 @@ class Routes:
             touched = self._touched(lane, taken)
             most = [-(-(need - total) // 1000) * 1000, *(taken.left[cap] // weight for cap, weight in touched)]
             if payer.loan and ways.asked.max_borrow is not None:
-                most.append(1000 * ways.asked.max_borrow - taken.borrowed)
+                most.append(1000 * ways.asked.max_borrow + taken.spares - taken.borrowed)
             if payer.run_gpus is not None:
                 most.append(1000 * payer.run_gpus - taken.paid.get(payer.envelope, 0))
             most += [1000 * self._per_run(use) - taken.used.get(use, 0) for use in ways.uses[place]]
@@ -250,7 +257,7 @@ class Routes:
         rises = np.maximum(0.0, self._weights[lanes] * milli - left[self._caps[lanes]])
         price = (rises * self._prices[lanes]).sum(axis=2)
         if ways.asked.max_borrow is not None:
-            over = max(0, taken.borrowed + milli - 1000 * ways.asked.max_borrow)
+            over = max(0, taken.borrowed - taken.spares + milli - 1000 * ways.asked.max_borrow)
             price[ways.payers.lent] += BORROW_PRICE * over
         if ways.payers.most is not None:
             paid = np.asarray([taken.paid.get(payer.envelope, 0) for payer in ways.payers.near])
@@ -267,8 +274,9 @@ class Routes:
             recalls = cap in self._contested and self._whole[cap] < 0
             found.append(missing_at(self._problem.book.caps[cap], rise, self._used[cap], recalls=recalls))
         limit = ways.asked.max_borrow
-        if limit is not None and taken.borrowed > 1000 * limit:
-            found.append(over_borrow_limit(-(-taken.borrowed // 1000) - limit, limit))
+        borrowed = taken.borrowed - taken.spares
+        if limit is not None and borrowed > 1000 * limit:
+            found.append(over_borrow_limit(-(-borrowed // 1000) - limit, limit))
         for payer in ways.payers.near if ways.payers.most is not None else ():
             over = 0 if payer.run_gpus is None else taken.paid.get(payer.envelope, 0) - 1000 * payer.run_gpus
             if over > 0 and payer.run_gpus is not None:

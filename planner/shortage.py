@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jobtree.api.counted import counted
 from jobtree.world.plan import Short
 from planner.missing import (
     BORROW_PRICE,
@@ -204,6 +205,7 @@ def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> li
         scale, unit, field = (3_600_000, "GPU-hour", "maxGPUHours") if tree.hours else (1, "GPU", "maxGPUs")
         limit = amount(tree.limit, scale)
         subject = f"{tree.root[0]}/{tree.root[1]}"
-        words = f"{amount(lacking, scale)} {unit}s short at the quota of run {tree.root[1]} (quota.{field} {limit})"
+        short = counted(amount(lacking, scale), unit)
+        words = f"{short} short at the quota of run {tree.root[1]} (quota.{field} {limit})"
         found.append(Missing(Short(rule="tree", subject=subject, amount=-(-lacking // scale), unit=unit), words))
     return found

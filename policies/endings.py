@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from jobtree.api.counted import named
+from jobtree.api.counted import counted, named
 from jobtree.api.lease import ClosureReason
 from jobtree.api.scalars import Duration
 from policies.claims import LeaseRow, RunKey
@@ -115,13 +115,13 @@ def _ending(
 def _told(run: RunRow, holds: bool, pods: Report | None, lost: set[str], at: int) -> Ending | None:
     """What pods, the owner and failed nodes make of a run: a pod that failed with its node did not fail by itself."""
     if pods is not None and pods.succeeded:
-        return Ending("Completed", "Completed", at, f"All {pods.pods} pods succeeded.")
+        return Ending("Completed", "Completed", at, f"All {counted(pods.pods, 'pod')} succeeded.")
     if run.state == "Suspended" and holds and (lost or pods is None or not pods.failed):
         return Ending("", "Suspended", at, "Suspended by its owner.")
     if lost:
         return _node_failure(run, lost, at)
     if pods is not None and pods.failed:
-        return Ending("Failed", "Failed", at, f"{pods.failed} of {pods.pods} pods failed.")
+        return Ending("Failed", "Failed", at, f"{pods.failed} of {counted(pods.pods, 'pod')} failed.")
     return None if pods is None else _displaced(run, pods, at)
 
 
@@ -129,7 +129,7 @@ def _displaced(run: RunRow, pods: Report, at: int) -> Ending | None:
     """Of a gang one of whose pods has no node: it waits again when ``requeue`` holds, else it has failed."""
     said = f": {pods.said.rstrip('.')}" if pods.said else ""
     if pods.evicted:
-        words = f"{pods.evicted} of {pods.pods} pods {'was' if pods.evicted == 1 else 'were'} evicted{said}."
+        words = f"{pods.evicted} of {counted(pods.pods, 'pod')} {'was' if pods.evicted == 1 else 'were'} evicted{said}."
     elif pods.stuck is not None and not run.is_cpu and at - pods.stuck >= UNSCHEDULABLE:
         words = f"No node for a pod for {Duration(at - pods.stuck)}{said}."
     else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from jobtree.api.counted import named
+from jobtree.api.counted import counted, named
 from policies.claims import RunKey
 from policies.runs import RunRow
 
@@ -12,4 +12,4 @@ def waiting(run: RunRow, outcomes: Mapping[RunKey, str]) -> str:
     missing = [name for name in run.follow if outcomes.get((run.namespace, name)) != "Completed"]
     if not missing:
         return ""
-    return f"{len(missing)} of {len(run.follow)} upstream runs outstanding: {named(missing)}"
+    return f"{len(missing)} of {counted(len(run.follow), 'upstream run')} outstanding: {named(missing)}"

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jobtree.api.counted import named
+from jobtree.api.counted import counted, named
 from jobtree.api.scalars import Duration
 from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
 from policies import uses
@@ -91,7 +91,7 @@ class Refused:
         """The reason, and the limit on a single run's GPUs where that binds too."""
         if self.run_gpus is None or self.run_gpus >= run.width_min:
             return self.why
-        return f"{self.why}, and it pays for at most {self.run_gpus} GPUs of one run (perRun.maxGPUs)"
+        return f"{self.why}, and it pays for at most {counted(self.run_gpus, 'GPU')} of one run (perRun.maxGPUs)"
 
 
 def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobtree.api.budget import AggregateUsage, BudgetStatus, EnvelopeUsage, UseUsage
+from jobtree.api.counted import counted
 from jobtree.api.lease import FundingClass
 from jobtree.api.meta import Condition
 from jobtree.api.scalars import Time
@@ -223,7 +224,7 @@ class _Usage:
         for index in mine:
             if count := self.beyond[index]:
                 name = self.book.money.envelopes[index].name
-                gpus = "1 GPU is" if count == 1 else f"{count} GPUs are"
+                gpus = counted(count, "GPU is", "GPUs are")
                 yield f"Envelope {name} has work beyond its caps: {gpus} unfunded until there is room."
 
     def _over_use(self, looking: Iterable[int]) -> Iterator[str]:
@@ -235,16 +236,17 @@ class _Usage:
             charged, rated = self.spent.use.get(number, (0, 0))
             over = 0 if use.concurrency is None else mine.milli + mine.beyond - 1000 * use.concurrency
             if mine.beyond and over > 0:
+                limit = counted(use.concurrency or 0, "GPU")
                 yield (
-                    f"Use cap {use.name} has {use.concurrency} GPUs, and its runs hold {amount(over, 1000)} more:"
+                    f"Use cap {use.name} has {limit}, and its runs hold {amount(over, 1000)} more:"
                     " what is beyond is unfunded until there is room."
                 )
             if use.max_gpu_milliseconds is not None and charged > use.max_gpu_milliseconds:
                 hours, gone = (amount(value, HOUR_MILLI) for value in (use.max_gpu_milliseconds, charged))
-                yield f"Use cap {use.name} has {hours} GPU-hours, and {gone} are spent."
+                yield f"Use cap {use.name} has {counted(hours, 'GPU-hour')}, and {gone} are spent."
             if use.max_millicredits is not None and rated > HOUR_MILLI * use.max_millicredits:
                 rest, gone = (amount(value, 1000) for value in (use.max_millicredits, -(-rated // HOUR_MILLI)))
-                yield f"Use cap {use.name} has {rest} credits, and {gone} are spent."
+                yield f"Use cap {use.name} has {counted(rest, 'credit')}, and {gone} are spent."
 
     def _overspent(self, mine: Iterable[int], caps: Iterable[Aggregate]) -> Iterator[str]:
         """Caps on hours and credits below what was charged."""
@@ -256,7 +258,7 @@ class _Usage:
                 spent = 0 if cap is None else self.spent.cap.get(self.place[id(cap)], 0)
                 if cap is not None and spent > cap.limit:
                     limit, gone = (amount(value, cap.measure.scale) for value in (cap.limit, spent))
-                    yield f"{kind} {name} has {limit} {cap.measure.unit}s, and {gone} are spent."
+                    yield f"{kind} {name} has {counted(limit, cap.measure.unit)}, and {gone} are spent."
 
     def _of(self, index: int) -> Envelope:
         return self.book.money.envelopes[index]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobtree.api.base import MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
+from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal, missing, wrong
 from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
 from jobtree.api.run import Resources, Run, RunSpec
@@ -129,7 +130,7 @@ def _pod_problems(spec: RunSpec) -> Iterator[Refusal]:
     sizes = group_sizes(spec)
     if any(size % pod for size in sizes):
         groups = " and ".join(map(str, sizes))
-        yield wrong("spec.resources.gpusPerPod", pod, f"a divisor of every group, here of {groups} GPUs")
+        yield wrong("spec.resources.gpusPerPod", pod, f"a divisor of every group, here of {counted(groups, 'GPU')}")
 
 
 def _group_problems(spec: RunSpec) -> Iterator[Refusal]:

@@ -7,6 +7,7 @@ limits.
 from collections import defaultdict
 from collections.abc import Iterator
 
+from jobtree.api.counted import counted
 from jobtree.check.caps import Caps
 from jobtree.check.case import Case
 from jobtree.check.cutting import may_start_unfunded
@@ -148,7 +149,7 @@ def _borrowed(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violati
     loans = sum(lease.gpus for lease in case.after(key) if lease.active and caps.is_loan(lease))
     fresh = any(lease.active and caps.is_loan(lease) for lease in case.new_by[key])
     if fresh and run.max_borrow is not None and loans > run.max_borrow:
-        sentence = f"it borrows {loans} GPUs, more than its maxBorrowGPUs of {run.max_borrow}"
+        sentence = f"it borrows {counted(loans, 'GPU')}, more than its maxBorrowGPUs of {run.max_borrow}"
         yield Violation.of_run("borrow-limit", key, sentence)
 
 
@@ -158,9 +159,10 @@ def _unfunded(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
     unpaid = sum(lease.gpus for lease in fresh if lease.payer is None)
     if not unpaid:
         return
+    paid = f"{unpaid} of its new GPUs {'is' if unpaid == 1 else 'are'} paid by nobody"
     if not run.opportunistic and not may_start_unfunded(case, key):
-        sentence = f"{unpaid} of its new GPUs are paid by nobody, and it is not opportunistic"
+        sentence = f"{paid}, and it is not opportunistic"
         yield Violation.of_run("funded-start", key, sentence)
     elif any(lease.payer is not None for lease in fresh):
-        sentence = f"{unpaid} of its new GPUs are paid by nobody and the others are paid: a start is one or the other"
+        sentence = f"{paid} and the others are paid: a start is one or the other"
         yield Violation.of_run("funded-start", key, sentence)

@@ -9,6 +9,7 @@ Each group lies in one domain with its spares; with ``gpusPerPod`` every pod lie
 from collections import defaultdict
 from collections.abc import Iterator
 
+from jobtree.api.counted import counted
 from jobtree.check.case import Case
 from jobtree.check.rows import Held, Run, RunKey
 from jobtree.check.unplanned import Unplanned
@@ -29,7 +30,7 @@ def violations(case: Case) -> Iterator[Violation]:
                 yield from found
     for key, leases in case.held_by.items():
         if key not in case.new_by and case.told.lacking[key]:
-            sentence = f"it would run on with {width(leases)} GPUs, and lacks others of its width or groups"
+            sentence = f"it would run on with {counted(width(leases), 'GPU')}, and lacks others of its width or groups"
             yield Violation.of_run("running-has-width", key, sentence)
 
 
@@ -67,12 +68,14 @@ def _width(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Vi
     held = width(leases)
     if run.min_total is None:
         if held != run.total:
-            yield Violation.of_run("running-has-width", key, f"it would run on {held} GPUs; its width is {run.total}")
+            yield Violation.of_run(
+                "running-has-width", key, f"it would run on {counted(held, 'GPU')}; its width is {run.total}"
+            )
         return
     least, most = run.min_total, run.max_total or run.min_total
     if not least <= held <= most:
         yield Violation.of_run(
-            "running-has-width", key, f"it would run on {held} GPUs; its widths are {least} to {most}"
+            "running-has-width", key, f"it would run on {counted(held, 'GPU')}; its widths are {least} to {most}"
         )
     if run.step and (held - least) % run.step:
         yield Violation.of_run(
@@ -80,14 +83,15 @@ def _width(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Vi
         )
     if key in case.starting and held > run.total:
         yield Violation.of_run(
-            "width-on-step", key, f"it starts on {held} GPUs, more than its totalGPUs of {run.total}"
+            "width-on-step", key, f"it starts on {counted(held, 'GPU')}, more than its totalGPUs of {run.total}"
         )
     before = width(case.open_by.get(key, []))
     if key not in case.starting and held > before:
         steps = -(-(held - before) // (run.step or 1))
         allowed = case.policy.elasticity.max_grow_steps_per_cycle
         if held > (run.desired or most) or steps > allowed:
-            sentence = f"it grows from {before} to {held} GPUs, wanting {run.desired}, {allowed} steps a cycle at most"
+            grown = f"it grows from {before} to {counted(held, 'GPU')}"
+            sentence = f"{grown}, wanting {run.desired}, {counted(allowed, 'step')} a cycle at most"
             yield Violation.of_run("width-on-step", key, sentence)
 
 
@@ -113,7 +117,7 @@ def _groups(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[V
         wanted = group_size(run, group)
         if sizes[group] != wanted:
             yield Violation.of_run(
-                "gang-complete", key, f"its group {group} would have {sizes[group]} GPUs of {wanted}"
+                "gang-complete", key, f"its group {group} would have {counted(sizes[group], 'GPU')} of {wanted}"
             )
     if key in case.starting and sorted(sizes) != list(range(len(sizes))):
         yield Violation.of_run(
@@ -134,7 +138,7 @@ def _spares(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[V
         short = key in case.starting and held[group] != wanted
         if short or held[group] > wanted or held[group] % unit:
             yield Violation.of_run(
-                "spares-complete", key, f"its group {group} would have {held[group]} spare GPUs of {wanted}"
+                "spares-complete", key, f"its group {group} would have {counted(held[group], 'spare GPU')} of {wanted}"
             )
 
 
@@ -148,11 +152,13 @@ def _domains(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[
         if len(places[group]) > 1:
             names = ", ".join("/".join(place) for place in sorted(places[group]))
             yield Violation.of_run(
-                "group-in-domain", key, f"its group {group} would lie in {len(places[group])} domains: {names}"
+                "group-in-domain",
+                key,
+                f"its group {group} would lie in {counted(len(places[group]), 'domain')}: {names}",
             )
     together = {place for group in places.values() for place in group}
     if not run.spread and len(together) > 1 and key in case.new_by:
-        sentence = f"its groups would lie in {len(together)} domains, and allowCrossGroupSpread is false"
+        sentence = f"its groups would lie in {counted(len(together), 'domain')}, and allowCrossGroupSpread is false"
         yield Violation.of_run("groups-together", key, sentence)
 
 
@@ -164,5 +170,7 @@ def _pods(key: RunKey, run: Run, leases: list[Held]) -> Iterator[Violation]:
         chunks[lease.group, lease.node, lease.role] += lease.gpus
     for (group, node, role), gpus in sorted(chunks.items()):
         if gpus % run.pod:
-            sentence = f"group {group} would have {gpus} {role} GPUs on node {node}, no whole pods of {run.pod}"
+            sentence = (
+                f"group {group} would have {counted(gpus, f'{role} GPU')} on node {node}, no whole pods of {run.pod}"
+            )
             yield Violation.of_run("pod-on-one-node", key, sentence)

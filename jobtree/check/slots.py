@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from jobtree.api.counted import counted
 from jobtree.check.case import Case, split_slot
 from jobtree.check.classes import Present
 from jobtree.check.rows import Held
@@ -29,13 +30,13 @@ def _form(case: Case) -> Iterator[Violation]:
         slots = [split_slot(text) for text in lease.spec.slice.nodes]
         nodes = sorted({slot[0] for slot in slots if slot is not None})
         if len(nodes) > 1:
-            yield Violation("one-node", subject, f"it spans {len(nodes)} nodes, {', '.join(nodes)}")
+            yield Violation("one-node", subject, f"it spans {counted(len(nodes), 'node')}, {', '.join(nodes)}")
         if len(set(slots)) < len(slots):
             yield Violation("slot-exclusive", subject, f"it names a slot twice: {', '.join(lease.spec.slice.nodes)}")
         for text, slot in zip(lease.spec.slice.nodes, slots, strict=True):
             node = case.nodes.get(slot[0]) if slot is not None else None
             if slot is None or node is None or slot[1] >= node.gpus:
-                there = f"{node.name} has {node.gpus} GPUs" if node else "there is no such node"
+                there = f"{node.name} has {counted(node.gpus, 'GPU')}" if node else "there is no such node"
                 yield Violation("slot-exists", subject, f"slot {text} does not exist: {there}")
             elif lease.spec.slice.node_uid != (node.uid or ""):
                 told = f"it names uid {lease.spec.slice.node_uid or '(none)'}, and that of {node.name} is {node.uid}"
@@ -104,7 +105,8 @@ def _room(case: Case) -> Iterator[Violation]:
             yield Violation(
                 "slot-free",
                 f"Node {name}",
-                f"{len(taken[name])} GPUs are leased and {others.get(name, 0)} are used by pods without a lease,"
+                f"{counted(len(taken[name]), 'GPU is', 'GPUs are')} leased, "
+                f"{others.get(name, 0)} used by pods without a lease,"
                 f" of {node.gpus}",
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from jobtree.api.counted import counted
 from jobtree.api.run import RUN_CONDITIONS, RunStatus
 from jobtree.check.case import Case
 from jobtree.check.classes import Present
@@ -77,9 +78,11 @@ def _conditions(key: RunKey, status: RunStatus, told: _Told) -> Iterator[Violati
 
 def _holding(key: RunKey, held: int, status: RunStatus, true: frozenset[str]) -> Iterator[Violation]:
     if held and status.phase in ("Completed", "Failed"):
-        yield Violation.of_run("terminal-holds-nothing", key, f"it is {status.phase} and holds {held} leases")
+        yield Violation.of_run(
+            "terminal-holds-nothing", key, f"it is {status.phase} and holds {counted(held, 'lease')}"
+        )
     elif held and "Admitted" not in true:
-        yield Violation.of_run("status-agrees", key, f"it holds {held} leases and is not Admitted")
+        yield Violation.of_run("status-agrees", key, f"it holds {counted(held, 'lease')} and is not Admitted")
     elif not held and (status.phase == "Running" or (status.phase != "Completed" and "Admitted" in true)):
         yield Violation.of_run(
             "running-has-width", key, f"it is {status.phase}, Admitted or Running, and holds nothing"
@@ -89,7 +92,9 @@ def _holding(key: RunKey, held: int, status: RunStatus, true: frozenset[str]) ->
 def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Violation]:
     if status.width is None:
         if held:
-            yield Violation.of_run("status-agrees", key, f"it holds {held} GPUs, and its status has no width")
+            yield Violation.of_run(
+                "status-agrees", key, f"it holds {counted(held, 'GPU')}, and its status has no width"
+            )
         return
     told = status.width
     desired = run.total if run.desired is None else run.desired
@@ -112,7 +117,9 @@ def _funding(present: Present, key: RunKey, leases: list[Held], status: RunStatu
     if status.funding is None:
         if any(lease.active for lease in leases):
             yield Violation.of_run(
-                "classes-partition-width", key, f"it holds {width(leases)} GPUs, and its status tells no classes"
+                "classes-partition-width",
+                key,
+                f"it holds {counted(width(leases), 'GPU')}, and its status tells no classes",
             )
         return
     held = dict.fromkeys(_CLASSES, 0)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from jobtree.api.counted import counted
 from jobtree.check.case import Case
 from jobtree.check.rows import Held, Run, RunKey
 from jobtree.check.violation import Violation
@@ -37,7 +38,9 @@ def _quotas(case: Case) -> Iterator[Violation]:
     for key in sorted(growing):
         run = case.runs[key]
         if run.quota_gpus is not None and width[key] > run.quota_gpus:
-            sentence = f"the runs of its tree hold {width[key]} GPUs, more than its quota of {run.quota_gpus}"
+            sentence = (
+                f"the runs of its tree hold {counted(width[key], 'GPU')}, more than its quota of {run.quota_gpus}"
+            )
             yield Violation.of_run("tree-quota", key, sentence)
         limit = run.quota_gpu_milliseconds
         if limit is not None and hours[key] > limit:
@@ -72,7 +75,8 @@ def _gangs(case: Case) -> Iterator[Violation]:
         there = [run for run in runs if case.after(run.key) or run.key in done or _cpu_started(case, run)]
         for run in starting:
             if run.gang_size is not None and len(there) < run.gang_size:
-                sentence = f"it starts with {len(there)} of the {run.gang_size} runs of gang {name}: all start or none"
+                gang = f"{counted(run.gang_size, 'run')} of gang {name}"
+                sentence = f"it starts with {len(there)} of the {gang}: all start or none"
                 yield Violation.of_run("co-start", (namespace, run.name), sentence)
 
 

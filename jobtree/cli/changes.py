@@ -44,7 +44,7 @@ def _cap(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]
     parts |= {each.name: "use_caps" for each in found.spec.use_caps if each.name not in parts}
     if part not in parts:
         raise Refusal(f"Budget {budget} has no envelope, aggregate cap or use cap {part}; there are {_list(parts)}")
-    return f"{name} has {gpus} GPUs", [Cell(parts[part], (budget, part), "concurrency", gpus)]
+    return f"{name} has {counted(gpus, 'GPU')}", [Cell(parts[part], (budget, part), "concurrency", gpus)]
 
 
 def _width(intake: Intake, options: Options, text: str) -> tuple[str, list[Edit]]:
@@ -63,7 +63,7 @@ def _width(intake: Intake, options: Options, text: str) -> tuple[str, list[Edit]
         changed = change(changed, malleable=change(spec.malleable, min_total_gpus=gpus))
         edits.append(Cell("runs", key, "min_total", gpus))
     check_object(change(run, spec=changed))
-    return f"{run.subject} asks for {'at least ' if spec.malleable else ''}{gpus} GPUs", edits
+    return f"{run.subject} asks for {'at least ' if spec.malleable else ''}{counted(gpus, 'GPU')}", edits
 
 
 def _state(state: str) -> Maker:

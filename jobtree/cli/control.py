@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal
 from jobtree.cli import args, lookup, show
 from jobtree.cli.args import Commands, Options, command
@@ -82,7 +83,7 @@ def _shrink(options: Options, given: argparse.Namespace) -> int:
         desired, floor, step = width - given.by, malleable.min_total_gpus, malleable.step_gpus
         if desired < floor or (desired - floor) % step:
             raise Refusal(
-                f"{run.subject} cannot shrink by {given.by}: it holds {width} GPUs, "
+                f"{run.subject} cannot shrink by {given.by}: it holds {counted(width, 'GPU')}, "
                 f"and allowed are steps of {step} down to {floor}"
             )
         return {

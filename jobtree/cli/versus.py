@@ -104,7 +104,7 @@ def _room(found: Versus) -> str:
     if not where.domains:
         return f"no node is open to both{others}"
     domains = counted(where.domains, "domain is", "domains are")
-    return f"{domains} open to both, with {where.free} GPUs free, {where.largest} of them in one{others}"
+    return f"{domains} open to both, with {counted(where.free, 'GPU')} free, {where.largest} of them in one{others}"
 
 
 def _others(found: Versus) -> tuple[list[str], list[str]]:

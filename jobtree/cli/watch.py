@@ -74,7 +74,7 @@ def _block(run: Run, intake: Intake) -> list[str]:
     why = ": ".join(part for part in (said.reason, said.message) if part) if said else "no cycle has seen this run yet"
     lines = [f"run: {run.namespace}/{run.name}", f"phase: {lookup.phase(run)}", f"reason: {why}"]
     if not run.spec.resources.is_cpu:
-        lines.append(f"width: {lookup.active_gpus(leases)} of {lookup.wanted(run)} GPUs")
+        lines.append(f"width: {lookup.active_gpus(leases)} of {counted(lookup.wanted(run), 'GPU')}")
     if leases:
         lines.append(f"nodes: {compress(lease.spec.node for lease in leases)}")
         lines.append(f"payers: {', '.join(sorted({payer(lease) for lease in leases}, key=natural))}")

@@ -19,22 +19,22 @@ def world(case: str) -> World:
     there = World().domain("A", nodes=4)
     if case == "own":
         return there.budget("org:a", 2)
-    if case == "perRun":
+    if case.startswith("perRun"):
         return there.budget("org:a", 32, perRun={"maxGPUs": 2})
     if case == "subtree":
         return there.budget("org", 3, scope="subtree").budget("org:a", 8, sharing="none")
-    if case == "borrow":
+    if case.startswith("borrow"):
         there.budget("org:a", 1)
     return there.budget("org:l", 16, lending={"allow": True, "maxConcurrency": 1 if case == "lending" else 8})
 
 
-@pytest.mark.parametrize("case", ["own", "perRun", "subtree", "lending", "borrow"])
+@pytest.mark.parametrize("case", ["own", "perRun", "perRun spares", "subtree", "lending", "borrow", "borrow spares"])
 def test_few_and_many_say_the_same(case: str) -> None:
     said = []
     for count in (2, 120):
         there = world(case)
         for number in range(count):
-            there.run(f"r{number:03}", 6, funding=FUNDING)
+            there.run(f"r{number:03}", 6, funding=FUNDING, spares=1 if case.endswith("spares") else 0)
         cycle = there.cycle()
         said.append({(wait.message, tuple(cycle.shorts(name))) for name, wait in cycle.waits.items()})
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from jobtree.api.counted import counted
 from jobtree.api.plan import Draw
 from jobtree.check.case import Case
 from jobtree.check.lottery import recompute
@@ -48,7 +49,7 @@ def violations(case: Case) -> Iterator[Violation]:
     most = case.policy.cuts.max_gpus_per_cycle
     gpus = sum(case.leases[key].gpus for key in cut)
     if most is not None and gpus > most:
-        yield Violation("cut-justified", "Policy default", f"the plan cuts {gpus} GPUs, and may cut {most}")
+        yield Violation("cut-justified", "Policy default", f"the plan cuts {counted(gpus, 'GPU')}, and may cut {most}")
 
 
 def may_start_unfunded(case: Case, key: RunKey) -> bool:

@@ -56,11 +56,15 @@ def api(kube: Kube, *, url: str = "", token: str = "admin") -> Api:
 
 @dataclass
 class Live:
-    """Cycles at the times that the clock says, each in a second of its own; ``url``: the way to the API server."""
+    """Cycles at the times that the clock says, each in a second of its own.
+
+    ``url``: the way to the API server; ``token``: who the planner is.
+    """
 
     kube: Kube
     lake: Path
     url: str = ""
+    token: str = "admin"
     seconds: int = 40
     wait: float | None = None
     last: int = 0
@@ -68,7 +72,7 @@ class Live:
 
     def cluster(self, at: int | None = None) -> LiveCluster:
         """The cluster as a planner has it."""
-        way = api(self.kube, url=self.url)
+        way = api(self.kube, url=self.url, token=self.token)
         return LiveCluster(way, at or int(time.time()), Lock(way, seen.NAMESPACE, seconds=self.seconds, wait=self.wait))
 
     def cycle(self, ahead: int = 0) -> CycleResult:

@@ -40,7 +40,8 @@ THIN: Final = ("kube-apiserver", "etcd")
 """The commands of a bench without controllers, scheduler and kubelets."""
 _CONTROLLERS: Final = (
     "serviceaccount serviceaccount-token namespace garbage-collector pod-garbage-collector node-lifecycle "
-    "taint-eviction job cronjob ttl-after-finished disruption endpointslice"
+    "taint-eviction job cronjob ttl-after-finished disruption endpointslice deployment replicaset "
+    "clusterrole-aggregation"
 )
 _AUDITED: Final = "system:serviceaccounts:jobtree-system"
 _PR_SET_PDEATHSIG: Final = 1

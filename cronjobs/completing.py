@@ -64,10 +64,9 @@ def complete(cluster: Cluster, intake: Intake, lake: Lake, at: int) -> Completed
         record = _Record(path, read_manifest(path))
     except Refusal as refusal:
         return Completed(False, [f"{refusal}; reports leave this cycle out"])
-    newest = seen.newest(intake.plans)
+    newest, own = seen.newest(intake.plans), PlanName.newest(intake.plans)
     if record.manifest.phase != "planned":
         return Completed(False, list(_strange(record, newest)))
-    own = PlanName.newest(intake.plans)
     if own not in {record.name, record.manifest.on}:
         return _set_aside(lake, record, "it was begun on another history of this cluster")
     if record.manifest.at > at:
@@ -93,7 +92,10 @@ def complete(cluster: Cluster, intake: Intake, lake: Lake, at: int) -> Completed
 
 def _strange(record: _Record, newest: PlanObject | None) -> Iterator[str]:
     """What is to be said of a lake whose newest record is not of the cluster's newest Plan."""
-    if newest is None or record.manifest.phase == "aside":
+    manifest = record.manifest
+    if newest is None or manifest.phase == "aside":
+        return
+    if manifest.phase == "unchanged" and manifest.on == PlanName(newest.name, digest_in(newest)):
         return
     there, here = moment_of(record.path.stem), moment_of(newest.name)
     if there is None or here is None or record.name == PlanName(newest.name, digest_in(newest)):

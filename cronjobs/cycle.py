@@ -11,8 +11,9 @@ from cronjobs import lottery
 from cronjobs.completing import complete
 from cronjobs.deadline import Planner
 from cronjobs.unbroken import unbroken
-from exporters import planjson, planobject, worldprint
+from exporters import planjson, planobject, rest, worldprint
 from exporters.lake import Lake, Unmarked, read_manifest
+from exporters.manifest import Phase as ManifestPhase
 from exporters.manifest import PlanName
 from exporters.planobject import name_of
 from exporters.worldprint import Prints
@@ -153,9 +154,15 @@ def _greet(lake: Lake, intake: Intake, at: int) -> list[str]:
 
 
 def _carry_out(
-    cluster: Cluster, intake: Intake, snapshot: Snapshot, plan: Plan, lake: Lake, phase: Phases, notices: list[str],
+    cluster: Cluster,
+    intake: Intake,
+    snapshot: Snapshot,
+    plan: Plan,
+    lake: Lake,
+    phase: Phases,
+    notices: list[str],
     origin: str | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Carries out a plan that was checked, whose snapshot is in the lake; returns how many writes that took.
 
     The record comes first, marked planned: whatever happens after it, the next cycle completes the plan from there. A
@@ -172,11 +179,14 @@ def _carry_out(
             )  # fmt: skip
         with phase("write"):
             writes = writes_for(intake, plan, encoded, money=money, pods=cluster.runs_pods)
-            if snapshot.policy.spec.mode != "observe":
+            done: ManifestPhase = "observed" if snapshot.policy.spec.mode == "observe" else "applied"
+            if done == "applied":
                 writes = [*lottery.published(cluster, intake, plan, origin), *writes]
+            if cluster.runs_pods and (last := rest.resting(intake, writes)) is not None:
+                writes, done = list(rest.marked(last, plan.at)), "unchanged"
             cluster.write(writes, intake.revision)
         try:
-            lake.finish(path, "observed" if snapshot.policy.spec.mode == "observe" else "applied", (), phase.seconds)
+            lake.finish(path, done, (), phase.seconds)
         except Refusal as refusal:
             notices.append(f"{refusal}; the plan is carried out, and the next cycle says so in its record")
     return len(writes)

@@ -11,9 +11,9 @@ from jobtree.api.plan import Plan
 from jobtree.world import seen
 from jobtree.world.schema import SCHEMA_VERSION
 
-Phase = Literal["planned", "applied", "observed", "aside"]
+Phase = Literal["planned", "applied", "unchanged", "observed", "aside"]
 
-DONE: Final = frozenset({"applied", "observed"})
+DONE: Final = frozenset({"applied", "unchanged", "observed"})
 """Phases of cycles that reports count."""
 
 UNDONE: Final[dict[Phase, str]] = {
@@ -52,10 +52,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """What a cycle was made from. ``since``: the time of the cycle before it; digests are SHA-256 in hex, timings
     seconds of wall time per phase.
 
-    ``phase``: planned before anything of the plan is written to the cluster, applied after all of it is; observed where
-    a Policy's mode leaves it at that; aside where it belongs to another history than the cluster's. ``on``: the newest
-    Plan of the cluster as it was made, ``seen``: the record of the money that its cycle leaves (`Lake.write_seen`);
-    ``left_out``: what of the plan was not carried out.
+    ``phase``: planned before anything of the plan is written to the cluster, applied after all of it is; unchanged
+    where nothing was to be written, as the Plan ``on`` says it all; observed where a Policy's mode leaves it at that;
+    aside where it belongs to another history than the cluster's. ``on``: the newest Plan of the cluster as it was made,
+    ``seen``: the record of the money that its cycle leaves (`Lake.write_seen`); ``left_out``: what of the plan was not
+    carried out.
     """
 
     schema_version: int

@@ -31,6 +31,8 @@ MAX_GROUPS: Final = 16_384
 MAX_DEPTH: Final = 64
 #: Most GPUs of one node: a lease's slots are NODE#0 to NODE#999.
 MAX_NODE_GPUS: Final = 1000
+#: Resources of a node or container that are GPUs, where the Policy names no others.
+DEFAULT_RESOURCE_NAMES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 #: Most GPU-hours or credits a single bound may state.
 MAX_AMOUNT: Final = 1_000_000_000
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jobtree.api.base import MAX_ARRAY_NAME, MAX_RUN_NAME
+from jobtree.api.base import DEFAULT_RESOURCE_NAMES, MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
 from jobtree.api.run import RunSpec
 from jobtree.api.template import FORBIDDEN
 
@@ -66,6 +66,54 @@ def _run_changes() -> list[Rule]:
     ]
     spares = "has({0}.spec.spares) ? {0}.spec.spares : has({0}.spec.sparesPerGroup) ? {0}.spec.sparesPerGroup : 0"
     return [*rules, Rule(_same_value(spares), f"spec.spares is fixed: {_MAY_CHANGE}", ".spec")]
+
+
+def _positive(*fields: str) -> list[Rule]:
+    """Durations that are not zero: one that is has no other digit."""
+    return [
+        Rule(f"!has(self.{field}) || self.{field}.matches('[1-9]')", f"{field} is a duration above 0s", f".{field}")
+        for field in fields
+    ]
+
+
+def _named(container: str, need: str, name: str) -> tuple[str, str]:
+    """Whether a container states that resource, and how many of it."""
+    escaped = name.replace(".", "__dot__").replace("/", "__slash__")
+    value = f"{container}.resources.{need}.{escaped}"
+    return f"has({container}.resources) && has({container}.resources.{need}) && has({value})", value
+
+
+def _states(need: str) -> str:
+    """Whether the container `c` states any GPUs."""
+    return " || ".join(f"({_named('c', need, name)[0]})" for name in DEFAULT_RESOURCE_NAMES)
+
+
+def _template_gpus() -> list[Rule]:
+    """The GPUs of a template, where it states any, are those of one pod, as every pod of the run has them."""
+    pod = (
+        "has(self.resources.pods) ? 0 : has(self.resources.gpusPerPod) ? self.resources.gpusPerPod : "
+        "!has(self.locality) || !has(self.locality.groupGPUs) ? "
+        "(has(self.malleable) ? (self.malleable.minTotalGPUs == self.malleable.stepGPUs ? "
+        "self.malleable.stepGPUs : -1) : self.resources.totalGPUs) : "
+        "has(self.malleable) || self.resources.totalGPUs % self.locality.groupGPUs == 0 ? self.locality.groupGPUs : "
+        "self.resources.totalGPUs < self.locality.groupGPUs ? self.resources.totalGPUs : -1"
+    )
+    rules = []
+    for need in ("limits", "requests"):
+        counts = " + ".join(
+            f"({there} ? quantity(string({value})).asInteger() : 0)"
+            for there, value in (_named("c", need, name) for name in DEFAULT_RESOURCE_NAMES)
+        )
+        told = f"self.template.spec.containers.exists(c, {_states(need)})"
+        total = f"self.template.spec.containers.map(c, {counts}).sum()"
+        rules.append(
+            Rule(
+                f"!has(self.template) || !{told} || {total} == ({pod})",
+                f"GPU {need} of a template are those of one pod: resources.gpusPerPod, or they are left out",
+                ".template",
+            )
+        )
+    return rules
 
 
 _RUN: Final[dict[Place, list[Rule]]] = {
@@ -144,13 +192,36 @@ _RUN: Final[dict[Place, list[Rule]]] = {
             ".sparesPerGroup",
         ),
         Rule("!has(self.array) || !has(self.gang)", "each index of an array starts alone, so it has no gang", ".gang"),
+        Rule(
+            "!has(self.resources.totalGPUs) || !has(self.locality) || !has(self.locality.groupGPUs) || "
+            "((has(self.malleable) ? self.malleable.maxTotalGPUs : self.resources.totalGPUs) "
+            f"+ self.locality.groupGPUs - 1) / self.locality.groupGPUs <= {MAX_GROUPS}",
+            f"a run has at most {MAX_GROUPS} groups",
+            ".locality",
+        ),
+        Rule(
+            "!has(self.malleable) || (has(self.locality) && has(self.locality.groupGPUs)) || "
+            f"(self.malleable.maxTotalGPUs - self.malleable.minTotalGPUs) / self.malleable.stepGPUs < {MAX_GROUPS}",
+            f"each step is a group, and a run has at most {MAX_GROUPS} groups",
+            ".malleable",
+        ),
+        *_template_gpus(),
     ],
+    ("spec", "runtime"): _positive("checkpoint", "expected", "timeLimit"),
     ("spec", "resources"): [
         Rule(
             "has(self.pods) ? has(self.cpuPerPod) && has(self.memoryPerPod) && !has(self.gpuType) && "
             "!has(self.totalGPUs) && !has(self.gpusPerPod) : "
             "has(self.gpuType) && has(self.totalGPUs) && !has(self.cpuPerPod) && !has(self.memoryPerPod)",
             "a run states either gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod",
+        ),
+        *(
+            Rule(
+                f"!has(self.{field}) || quantity(string(self.{field})).isGreaterThan(quantity('0'))",
+                f"{field} is a quantity above 0",
+                f".{field}",
+            )
+            for field in ("cpuPerPod", "memoryPerPod")
         ),
     ],
     ("spec", "malleable"): [
@@ -171,11 +242,19 @@ _RUN: Final[dict[Place, list[Rule]]] = {
     ("spec", "array"): [Rule("has(self.count) != has(self.indices)", "an array states either count or indices")],
     ("spec", "template", "spec"): [
         Rule(
-            f"!has(self.{field}) || self.{field} == ''",
+            f"!has(self.{field}) || size(self.{field}) == 0",
             f"{field} is left out of a template: {why}",
             f".{field}",
         )
         for field, why in FORBIDDEN.items()
+    ]
+    + [
+        Rule(
+            f"!has(self.initContainers) || !self.initContainers.exists(c, {_states(need)})",
+            "init containers ask for no GPUs: they are those of the containers",
+            ".initContainers",
+        )
+        for need in ("limits", "requests")
     ],
 }
 
@@ -218,6 +297,7 @@ _BUDGET: Final[dict[Place, list[Rule]]] = {
             "a use cap bounds something",
         ),
     ],
+    ("spec", "envelopes", "[]", "perRun"): _positive("maxTime", "defaultTime"),
 }
 
 _LEASE: Final[dict[Place, list[Rule]]] = {
@@ -260,7 +340,19 @@ _POLICY: Final[dict[Place, list[Rule]]] = {
     (): [Rule("self.metadata.name == 'default'", "the one Policy is named default")],
     ("spec",): [
         Rule("!has(self.stages) || 'starts' in self.stages", "the stage starts cannot be dropped", ".stages"),
+        *_positive("accountingPeriod"),
     ],
+    ("spec", "spares"): [
+        Rule(
+            "!has(self.discount) || (double(int(self.discount * 1000.0 + 0.5)) - self.discount * 1000.0 < 0.000001 && "
+            "self.discount * 1000.0 - double(int(self.discount * 1000.0 + 0.5)) < 0.000001)",
+            "discount has at most 3 decimals",
+            ".discount",
+        )
+    ],
+    ("spec", "reservations"): _positive("bucket"),
+    ("spec", "age"): _positive("unit"),
+    ("spec", "solver"): _positive("deadline"),
     ("spec", "maintenance", "[]"): [Rule("self.start < self.end", "end is after start", ".end")],
 }
 

@@ -36,6 +36,8 @@ RESOURCES: Final[dict[str, Resource]] = {
         "bud",
         (
             Column("Owner", "string", ".spec.owner"),
+            Column("GPUs", "string", ".spec.envelopes[*].concurrency"),
+            Column("Headroom", "string", ".status.envelopes[*].headroomGPUs"),
             Column("Healthy", "string", '.status.conditions[?(@.type=="Healthy")].status'),
             Column("Envelopes", "string", ".spec.envelopes[*].name", wide=True),
         ),
@@ -50,7 +52,9 @@ RESOURCES: Final[dict[str, Resource]] = {
             Column("Phase", "string", ".status.phase"),
             Column("Width", "integer", ".status.width.allocated"),
             Column("Start", "string", ".status.earliestStart"),
+            Column("ETA", "string", ".status.eta.p50"),
             Column("Reason", "string", '.status.conditions[?(@.type=="Admitted")].reason', wide=True),
+            Column("Deficit", "integer", ".status.deficitGPUs", wide=True),
         ),
     ),
     "Reservation": Resource(

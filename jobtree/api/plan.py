@@ -157,6 +157,10 @@ class PlanStatus(Tolerant, frozen=True, kw_only=True):
 
     phase: Annotated[PlanPhase | None, Meta(description="Planned → Applying → Applied or Failed.")] = None
     message: Annotated[str, Meta(description="Why it failed, one sentence.")] = ""
+    observed: Annotated[
+        Time | None,
+        Meta(description="When a later cycle last found nothing to do beside it; moves every 10 minutes at most."),
+    ] = None
     stages: Annotated[tuple[Stage, ...], Meta(description="Objective stages in their order.")] = ()
     truncated: Annotated[bool, Meta(description="Whether the deadline ended the search before its proof.")] = shown(
         False

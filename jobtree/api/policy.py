@@ -12,6 +12,7 @@ from msgspec import Meta
 from jobtree.api.base import (
     AS_SET,
     BY_TYPE,
+    DEFAULT_RESOURCE_NAMES,
     LATER,
     Amount,
     Count,
@@ -27,8 +28,6 @@ from jobtree.api.scalars import DAY, HOUR, MINUTE, Cpu, Duration, Memory, Time, 
 
 #: The one Policy that is read.
 POLICY_NAME: Final = "default"
-#: Node resources that count as GPUs unless the Policy names others.
-DEFAULT_RESOURCE_NAMES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 MovableStage = Literal["starts", "growth", "opportunistic"]
 
 

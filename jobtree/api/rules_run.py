@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobtree.api.base import MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
+from jobtree.api.base import DEFAULT_RESOURCE_NAMES, MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
 from jobtree.api.counted import counted
 from jobtree.api.errors import Refusal, missing, wrong
-from jobtree.api.policy import DEFAULT_RESOURCE_NAMES
 from jobtree.api.run import Resources, Run, RunSpec
 from jobtree.api.scalars import parse_count
 from jobtree.api.template import FORBIDDEN
@@ -198,6 +197,7 @@ def _template_problems(spec: RunSpec, template: Mapping[str, Any]) -> Iterator[R
     for field, why in FORBIDDEN.items():
         if pod.get(field):
             yield wrong(f"spec.template.spec.{field}", pod[field], f"to leave it out: {why}")
+    yield from _init_problems(pod.get("initContainers"))
     sizes = (spec.resources.gpus_per_pod,) if spec.resources.gpus_per_pod else group_sizes(spec)
     for need in ("limits", "requests"):
         try:
@@ -211,6 +211,24 @@ def _template_problems(spec: RunSpec, template: Mapping[str, Any]) -> Iterator[R
             yield wrong(stated[0][0], given, _limits_allowed(spec, sizes))
 
 
+def _init_problems(containers: object) -> Iterator[Refusal]:
+    """Init containers are no part of the sum, and what they ask for could be more than the run's."""
+    for index, container in enumerate(containers if isinstance(containers, list) else ()):
+        for need in ("limits", "requests"):
+            stated = _stated(container, need)
+            for name in DEFAULT_RESOURCE_NAMES:
+                if name in stated:
+                    field = f"spec.template.spec.initContainers[{index}].resources.{need}[{name}]"
+                    yield wrong(field, stated[name], "to leave it out: the GPUs are those of the containers")
+
+
+def _stated(container: object, need: str) -> Mapping[str, Any]:
+    """The ``limits`` or ``requests`` of a container."""
+    resources = container.get("resources") if isinstance(container, Mapping) else None
+    stated = resources.get(need) if isinstance(resources, Mapping) else None
+    return stated if isinstance(stated, Mapping) else {}
+
+
 def _limits_allowed(spec: RunSpec, sizes: tuple[int, ...]) -> str:
     if spec.resources.is_cpu:
         return "no GPUs, as in a run with pods of CPU"
@@ -222,10 +240,9 @@ def _limits_allowed(spec: RunSpec, sizes: tuple[int, ...]) -> str:
 def _gpus(containers: list[Mapping[str, Any]], need: str) -> Iterator[tuple[str, int]]:
     """Fields of the containers that state GPUs, and how many."""
     for index, container in enumerate(containers):
-        resources = container.get("resources")
-        stated = resources.get(need) if isinstance(resources, Mapping) else None
+        stated = _stated(container, need)
         for name in DEFAULT_RESOURCE_NAMES:
-            if isinstance(stated, Mapping) and name in stated:
+            if name in stated:
                 field = f"spec.template.spec.containers[{index}].resources.{need}[{name}]"
                 try:
                     yield field, parse_count(stated[name])

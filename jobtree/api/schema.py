@@ -31,6 +31,7 @@ _QUANTITY: Final[Schema] = {
     "x-kubernetes-int-or-string": True,
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "pattern": QUANTITY_PATTERN,
+    "maxLength": 40,
 }
 _SCALARS: Final[dict[type, Schema]] = {
     Duration: {"type": "string", "minLength": 2, "maxLength": 32, "pattern": DURATION_PATTERN},

@@ -63,7 +63,7 @@ class Options:
 
             if self.at is not None:
                 raise UsageError("--at goes with --state FILE: the time of a live cluster is its own")
-            return connect(self.context, self.time if at is None else at, planning=planning)
+            return connect(self.context, self.time if at is None else at, planning=planning, namespace=self.namespace)
         if self.context is not None:
             raise UsageError("--context names a live cluster, and --state FILE another one; say one of them")
         from jobtree.cluster.statefile import StateFile

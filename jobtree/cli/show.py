@@ -67,9 +67,11 @@ def warn(messages: Iterable[str]) -> None:
 
 
 def set_aside(intake: Intake) -> None:
-    """A warning for each object that cannot be used, so that what a table lacks is said."""
+    """A warning for each object that cannot be used, and what may not be read: what a table lacks is said."""
     from exporters.nodelist import natural
 
+    if intake.hidden:
+        complain(f"note: you may not list {', '.join(intake.hidden)}: what is there is not counted or shown")
     warn(
         sorted(
             (f"{notice.subject}: {notice.message}" for notice in intake.quarantined if not notice.told_by), key=natural

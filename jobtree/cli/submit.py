@@ -75,8 +75,9 @@ def _written(options: Options, cluster: Cluster, found: Sequence[Manifest]) -> l
     with cluster.hold():
         intake, broken = _read(cluster, found)
         fleet = nodes.joined(intake, found)
-        show.warn([*check(intake, found), *nodes.check(fleet, found), *_strange_flavors(fleet, items)])
-        show.warn(doubts(fleet, items, options.time))
+        show.warn([*check(intake, found), *nodes.check(fleet, found)])
+        if not intake.hidden:
+            show.warn([*_strange_flavors(fleet, items), *doubts(fleet, items, options.time)])
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
         there = {node.metadata.name: node for node in intake.nodes}

@@ -110,7 +110,7 @@ class Intake:
 
     ``revision`` identifies the state that was read; ``quarantined`` are objects that cannot be used (absent from the
     other fields but ``unread``, open Leases among them), ``warnings`` are about objects that are used. ``namespace`` is
-    that of who reads and names none.
+    that of who reads and names none; ``hidden`` says in words what they may not read: nothing is planned without that.
     """
 
     revision: str
@@ -127,6 +127,7 @@ class Intake:
     quarantined: tuple[Notice, ...] = ()
     unread: tuple[UnreadLease, ...] = ()
     warnings: tuple[Notice, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     def config_map(self, name: str) -> dict[str, str] | None:
         """The data of the planner's ConfigMap of that name, None where it is not there."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from jobtree.api import Budget, Lease, Policy, enc_hook
+from jobtree.api import Budget, Lease, Policy, Refusal, enc_hook
 from jobtree.world import digest, rows, rows_runs
 from jobtree.world.balances import LeaseName, whole
 from jobtree.world.collector import collector_paused
@@ -82,7 +82,13 @@ def take(intake: Intake, at: int | None = None) -> Snapshot:
     """The snapshot of an intake; labels and resources are read as its Policy, or the built-in one, says.
 
     ``at``: the second to plan for, where the plan is to be carried out: it may be the second of Plans that are there.
+    Raises Refusal where part of the cluster is hidden from who reads.
     """
+    if intake.hidden:
+        raise Refusal(
+            f"that takes the whole cluster, and you may not list {', '.join(intake.hidden)}; ask for the role "
+            "jobtree-viewer"
+        )
     policy = Policy(spec=intake.policy.spec) if intake.policy else Policy()  # its metadata and status rule nothing
     with collector_paused():
         since = intake.last_cycle

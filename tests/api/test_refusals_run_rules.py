@@ -173,6 +173,20 @@ def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
             'spec.template.spec.nodeName is "n1"; allowed is to leave it out: the plan chooses the nodes',
         ),
         (
+            pod(resourceClaims=[{"name": "gpu"}]),
+            (
+                "spec.template.spec.resourceClaims is a list; "
+                "allowed is to leave it out: devices that are claimed are not counted"
+            ),
+        ),
+        (
+            pod(initContainers=[{"name": "init", "resources": {"limits": {"nvidia.com/gpu": 8}}}]),
+            (
+                "spec.template.spec.initContainers[0].resources.limits[nvidia.com/gpu] is 8; "
+                "allowed is to leave it out: the GPUs are those of the containers"
+            ),
+        ),
+        (
             pod(containers=[]),
             "spec.template.spec.containers is an empty list; allowed is a list of at least one container",
         ),

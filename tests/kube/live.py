@@ -16,6 +16,7 @@ from jobtree.api import API_VERSION, LABEL_RUN
 from jobtree.cluster.live.client import Api
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.cluster.live.lock import Lock
+from jobtree.cluster.live.paths import system
 from jobtree.world import seen
 from jobtree.world.intake import Intake
 from tests.kube.bench.kube import Kube, Object
@@ -73,7 +74,7 @@ class Live:
     def cluster(self, at: int | None = None) -> LiveCluster:
         """The cluster as a planner has it."""
         way = api(self.kube, url=self.url, token=self.token)
-        return LiveCluster(way, at or int(time.time()), Lock(way, seen.NAMESPACE, seconds=self.seconds, wait=self.wait))
+        return LiveCluster(way, at or int(time.time()), Lock(way, system(), seconds=self.seconds, wait=self.wait))
 
     def cycle(self, ahead: int = 0) -> CycleResult:
         """One cycle, now, or planned for so many seconds later."""

@@ -110,7 +110,7 @@ def test_what_a_user_may_not_do_is_said(live: Live, tmp_path: Path, monkeypatch:
     said = kubectl_runs("submit", "-f", file).refused()
     assert 'User "alice" cannot create resource "budgets"' in said
     monkeypatch.setenv("KUBECONFIG", str(live.kube.kubeconfig("bob")))
-    assert 'User "bob" cannot list resource "plans"' in kubectl_runs("state").refused()
+    assert 'User "bob" cannot list resource "runs"' in kubectl_runs("state").refused()
 
 
 def test_what_the_server_refuses_is_said_in_one_sentence(live: Live, tmp_path: Path) -> None:
@@ -171,3 +171,22 @@ def test_a_killed_process_is_followed_by_one_that_completes_its_cycle(live: Live
     assert {each["status"]["phase"] for each in live.kube.ours("Plan")} == {"Applied"}
     assert len(live.kube.ours("Lease")) == 2
     assert live.kube.get(API_VERSION, "Run", "default", "r")["status"]["width"]["allocated"] == 16
+
+
+def test_the_planners_namespace_may_have_another_name(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBTREE_NAMESPACE", "gpu-planner")
+    live.kube.namespace("gpu-planner")
+    live.kube.create(run("r", 8, annotations={}))
+    live.cycle()
+    live.kube.create(budget("org:b", 8))
+    result = live.cycle()
+
+    assert result.plan is not None
+    assert [each for each in result.plan.warnings if "ConfigMap" in each.object] == []
+    maps = live.kube.objects("v1", "ConfigMap", field_selector="metadata.name=jobtree-budgets")
+    assert [each["metadata"]["namespace"] for each in maps] == ["gpu-planner"]
+    assert live.read().config_map("jobtree-budgets") is not None
+    assert "gpu-planner" in {
+        each["metadata"]["namespace"]
+        for each in live.kube.objects("coordination.k8s.io/v1", "Lease", field_selector="metadata.name=jobtree-planner")
+    }

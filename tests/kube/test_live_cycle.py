@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from exporters.lake import read_manifest
 from jobtree.api import API_VERSION
 from jobtree.api.lease import FINALIZER
 from tests.kube.bench.kube import Kube, names
@@ -59,11 +60,34 @@ def test_an_unchanged_cluster_comes_to_rest(live: Live) -> None:
     live.kube.create(budget("org:a", 8), run("r", 8), run("waits", 8))
     live.cycle()
     live.cycle()
-    before = {kind: live.kube.ours(kind) for kind in ("Run", "Budget", "Lease")}
+    kinds = ("Run", "Budget", "Lease", "Plan")
+    before = {kind: live.kube.ours(kind) for kind in kinds}
 
+    results = [live.cycle(), live.cycle()]
+
+    assert {kind: live.kube.ours(kind) for kind in kinds} == before
+    assert [(each.writes, each.notices) for each in results] == [(0, []), (0, [])]
+    phases = [read_manifest(path).phase for path in sorted(live.lake.glob("cycles/*/*.json"))]
+    assert phases == ["applied", "applied", "unchanged", "unchanged"]
+
+    live.kube.create(run("new", 8))
+    assert live.cycle().writes > 0
+    assert len(live.kube.ours("Plan")) == len(before["Plan"]) + 1
+
+
+def test_the_last_plan_says_every_ten_minutes_that_it_holds(live: Live) -> None:
+    live.kube.nodes(1)
+    live.kube.create(budget("org:a", 8), run("waits", 16))
     live.cycle()
+    live.cycle()
+    (plan,) = live.kube.ours("Plan")
+    assert "observed" not in plan["status"]
 
-    assert {kind: live.kube.ours(kind) for kind in ("Run", "Budget", "Lease")} == before
+    assert [live.cycle(ahead=ahead).writes for ahead in (601, 900, 1210)] == [1, 0, 1]
+
+    (after,) = live.kube.ours("Plan")
+    assert after["status"].pop("observed")
+    assert (after["spec"], after["status"]) == (plan["spec"], plan["status"])
 
 
 def test_a_deleted_run_goes_when_its_leases_are_closed(live: Live) -> None:

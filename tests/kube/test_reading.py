@@ -55,7 +55,7 @@ def test_a_list_that_cannot_be_had_whole_is_refused(kube: Kube) -> None:
 
 
 def test_people_without_rights_are_told_which(kube: Kube) -> None:
-    with pytest.raises(Refusal, match='"alice" cannot list resource "plans"'):
+    with pytest.raises(Refusal, match=r'"alice" cannot list resource "runs" .* in the namespace "default"; say -n'):
         LiveCluster(api(kube, token="alice"), 0).read()
 
 

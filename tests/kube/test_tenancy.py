@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from jobtree.api import API_VERSION, LABEL_RUN
 from tests.kube.access import MERGE, SYSTEM, Guarded, gpu_pod, guarded
 from tests.kube.bench.kube import Kube, Object
 from tests.kube.live import Live, budget, open_leases, run
+from tests.support.commands import kubectl_runs
 
 RQ = f"/apis/{API_VERSION}"
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -260,7 +262,9 @@ ALLOWED = {
     "submit": ("POST", f"{RQ}/namespaces/team-b/runs", of("team-b", "mine", 1, owner="org:b")),
     "suspend": ("PATCH", f"{RQ}/namespaces/team-b/runs/mine", {"spec": {"state": "Suspended"}}),
     "delete": ("DELETE", f"{RQ}/namespaces/team-b/runs/mine", None),
-    **{f"see {kind}": ("GET", f"{RQ}/namespaces/team-b/{kind}", None) for kind in ("runs", "gpuleases", "reservations")},
+    **{
+        f"see {kind}": ("GET", f"{RQ}/namespaces/team-b/{kind}", None) for kind in ("runs", "gpuleases", "reservations")
+    },
     "see pods": ("GET", "/api/v1/namespaces/team-b/pods", None),
     **{f"see {kind}": ("GET", f"{RQ}/{kind}", None) for kind in ("budgets", "plans", "policies")},
     "see what the planner keeps": ("GET", f"/api/v1/namespaces/{SYSTEM}/configmaps", None),
@@ -279,3 +283,36 @@ def test_a_researcher_has_what_the_work_needs(guard: Guarded, world: Live) -> No
     assert answers == dict.fromkeys(tries, (200, ""))
     assert bob.tries("POST", "/api/v1/namespaces/team-b/pods", gpu_pod(gpus=0))[0] == 403
     assert bob.tries("GET", f"{RQ}/namespaces/team-a/runs")[0] == 403
+
+
+def test_a_researchers_commands_show_their_namespace(
+    guard: Guarded, world: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECTL_RUNS_STATE", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(world.kube.kubeconfig("bob", namespace="team-b")))
+    hidden = ", ".join(f"{each} outside team-b" for each in ("runs", "gpuleases", "reservations"))
+    hidden = f"{hidden}, nodes, pods outside team-b"
+    note = f"note: you may not list {hidden}: what is there is not counted or shown\n"
+
+    state = kubectl_runs("state", "--all").ok()
+    assert [line.split()[:5] for line in state.out.splitlines()[1:]] == [
+        ["team-b", "rb", "org:b", "H100-80GB", "Running"]
+    ]
+    assert state.err == note
+    for words in ("leases rb", "explain rb", "watch rb", "pods rb", "plan rb"):
+        assert "rb" in kubectl_runs(*words.split()).ok().out
+    fleet = kubectl_runs("fleet")
+    assert (fleet.code, fleet.err) == (
+        1,
+        f"{note}error: that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer\n",
+    )
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump(of("team-b", "more", 1, owner="org:b")))
+    said = kubectl_runs("submit", "-f", file).ok()
+    assert said.out == "Run team-b/more created\n"
+    assert "what the next cycle would do cannot be said" in said.err
+    assert kubectl_runs("cancel", "more").ok().out.startswith("Run team-b/more cancelled")
+
+    refused = kubectl_runs("state", "-n", "team-a").refused()
+    assert 'cannot list resource "runs" in API group "rq.davidlangworthy.io" in the namespace "team-a"' in refused
+    assert refused.endswith("; say -n with a namespace of yours, or ask for the role jobtree-researcher in team-a")

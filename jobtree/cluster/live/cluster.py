@@ -11,7 +11,7 @@ from jobtree.api import Refusal, Time
 from jobtree.api.run import Run
 from jobtree.cluster.live import lists, refused
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
-from jobtree.cluster.live.lists import Stamp
+from jobtree.cluster.live.lists import Forbidden, Found, Stamp
 from jobtree.cluster.live.lock import Lock
 from jobtree.cluster.live.paths import path
 from jobtree.cluster.live.writing import Writer
@@ -31,11 +31,13 @@ READ: Final = (
 class LiveCluster:
     """The cluster behind ``api`` at Unix second ``at``; ``lock``: of a planner, which `hold` takes.
 
-    People hold nothing: what they write is checked against what they read, object by object.
+    People hold nothing: what they write is checked against what they read, object by object. Who may not list
+    everything sees the namespace ``own`` alone, by default the context's.
     """
 
-    def __init__(self, api: Api, at: int, lock: Lock | None = None) -> None:
+    def __init__(self, api: Api, at: int, lock: Lock | None = None, *, own: str | None = None) -> None:
         self.api = api
+        self._own = own or api.namespace
         self.at = Time(at)
         self._lock = lock
         self._held = 0
@@ -58,13 +60,23 @@ class LiveCluster:
     def read(self, without: Key | None = None) -> Intake:
         """Everything at one revision. Raises Refusal where that cannot be had whole."""
         with collector_paused():
-            found = lists.read(self.api, READ)
+            found, hidden = self._found()
             self._stamps, self._revision = found.stamps, found.revision
             objects = [each for each in found.objects if is_read(each[0]) and each[0] != without]
             objects += refused.stand_ins(objects)
             read = intake(objects, found.revision, self._known, self.at)
             self._runs = read.runs
-            return replace(read, namespace=self.namespace)
+            return replace(read, namespace=self.namespace, hidden=hidden)
+
+    def _found(self) -> tuple[Found, tuple[str, ...]]:
+        """What is listed, and in words what this user may not list."""
+        try:
+            return lists.read(self.api, READ), ()
+        except Forbidden:
+            if self._lock is not None:  # a planner sees everything, or plans nothing
+                raise
+        kinds, hidden = lists.scope(self.api, READ, self._own)
+        return lists.read(self.api, kinds), hidden
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
         """Applies the writes, in order, on top of what was read last.

@@ -18,6 +18,7 @@ from jobtree.api import LABEL_RUN, Refusal, dec_hook, enc_hook
 from jobtree.api.core import Pod
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.paths import RESOURCES_OF, collection
+from jobtree.world import seen
 from jobtree.world.intake import Key
 
 PAGE: Final = 10_000
@@ -80,6 +81,10 @@ _HEAD: Final = msgspec.json.Decoder(_Head)
 _POD: Final = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
 
 
+class Forbidden(Refusal):
+    """This user may not list a kind there."""
+
+
 class _Moved(Exception):  # noqa: N818 no error but news
     """The revision can no longer be had."""
 
@@ -100,6 +105,45 @@ def read(api: Api, kinds: Sequence[tuple[str, str]]) -> Found:
         f"the API server could not list everything as of one moment in {TRIES} tries; nothing is planned from a "
         "partial view: try again"
     )
+
+
+class Scope(NamedTuple):
+    """What a user may list, and in words what not."""
+
+    kinds: list[tuple[str, str]]
+    hidden: tuple[str, ...]
+
+
+def scope(api: Api, kinds: Sequence[tuple[str, str]], own: str) -> Scope:
+    """What of ``kinds`` this user may list: everywhere, in the namespace ``own``, or not at all.
+
+    Raises Refusal where not even the Runs of ``own`` are among it.
+    """
+    found, hidden = list[tuple[str, str]](), list[str]()
+    for kind, namespace in kinds:
+        plural = RESOURCES_OF[kind].plural
+        places = [namespace] if namespace or not RESOURCES_OF[kind].namespaced else ["", own]
+        place, why = _listable(api, kind, places)
+        if place is None and kind == "Run":
+            raise Refusal(f"{why}; say -n with a namespace of yours, or ask for the role jobtree-researcher in {own}")
+        if place is not None:
+            found.append((kind, place))
+        if place != places[0]:
+            hidden.append(plural if place is None else f"{plural} outside {own}")
+    return Scope(found, tuple(hidden))
+
+
+def _listable(api: Api, kind: str, places: Sequence[str]) -> tuple[str | None, str]:
+    """The first of ``places`` where the kind may be listed; None where in none, and the server's words for it."""
+    why = ""
+    for place in places:
+        try:
+            _newest(api, kind, place)
+        except Forbidden as refusal:
+            why = refusal.problem.removesuffix("; ask the cluster's administrator for the role")
+        else:
+            return place, ""
+    return None, why
 
 
 def _newest(api: Api, kind: str, namespace: str) -> str:
@@ -128,7 +172,10 @@ def _page(api: Api, kind: str, where: str, query: Mapping[str, str | int]) -> _P
     except ApiError as error:
         if error.status in _GONE and len(query) > 1:
             raise _Moved from None
-        raise refusal_of(error, f"{RESOURCES_OF[kind].plural} cannot be read") from None
+        refusal = refusal_of(error, f"{RESOURCES_OF[kind].plural} cannot be read")
+        if error.status == 403:
+            raise Forbidden(refusal.problem) from None
+        raise refusal from None
     try:
         return _PAGE.decode(data)
     except msgspec.DecodeError as error:
@@ -139,9 +186,19 @@ def _keyed(kind: str, items: Sequence[msgspec.Raw]) -> Iterator[_Item]:
     group = RESOURCES_OF[kind].group
     for raw in items:
         meta = _HEAD.decode(raw).metadata
-        key = Key(group, kind, meta.namespace, meta.name)
+        namespace = seen.NAMESPACE if kind == "ConfigMap" else meta.namespace
+        key = Key(group, kind, namespace, meta.name)
         stamp = Stamp(meta.resource_version, meta.uid, meta.generation, meta.finalizers)
-        yield _Item(key, _trimmed(raw) if kind == "Pod" else raw, stamp)
+        if kind == "Pod":
+            yield _Item(key, _trimmed(raw), stamp)
+        else:
+            yield _Item(key, raw if namespace == meta.namespace else _moved(raw, namespace), stamp)
+
+
+def _moved(raw: msgspec.Raw, namespace: str) -> bytes:
+    """An object as if it lay in another namespace."""
+    item = msgspec.json.decode(raw)
+    return msgspec.json.encode({**item, "metadata": {**item["metadata"], "namespace": namespace}})
 
 
 def _trimmed(raw: msgspec.Raw) -> bytes | msgspec.Raw:

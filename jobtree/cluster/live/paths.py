@@ -1,10 +1,12 @@
 """Where objects lie on the API server."""
 
+import os
 from typing import Final, NamedTuple
 
 from jobtree.api import API_VERSION, GROUP, KINDS
 from jobtree.api.crds import RESOURCES
 from jobtree.cluster.protocol import Ref
+from jobtree.world import seen
 
 
 class Resource(NamedTuple):
@@ -32,10 +34,26 @@ RESOURCES_OF: Final[dict[str, Resource]] = {
 """The kinds that are read or written, by name."""
 
 
+VARIABLE: Final = "JOBTREE_NAMESPACE"
+"""Environment variable that names the planner's namespace."""
+_ITS_OWN: Final = frozenset({"ConfigMap", "Secret"})
+"""Kinds that the planner keeps in its namespace, which is `seen.NAMESPACE` to everything above this package."""
+
+
+def system() -> str:
+    """The planner's namespace on this cluster."""
+    return os.environ.get(VARIABLE) or seen.NAMESPACE
+
+
+def actual(kind: str, namespace: str) -> str:
+    """Where the server has what lies in ``namespace`` to everything above this package."""
+    return system() if kind in _ITS_OWN and namespace == seen.NAMESPACE else namespace
+
+
 def collection(kind: str, namespace: str = "") -> str:
     """The path of all objects of a kind, or of those in a namespace."""
     resource = RESOURCES_OF[kind]
-    within = f"/namespaces/{namespace}" if namespace and resource.namespaced else ""
+    within = f"/namespaces/{actual(kind, namespace)}" if namespace and resource.namespaced else ""
     return f"{resource.base}{within}/{resource.plural}"
 
 

@@ -17,7 +17,7 @@ import msgspec
 from jobtree.api import Refusal
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Stamp
-from jobtree.cluster.live.paths import RESOURCES_OF, collection, path
+from jobtree.cluster.live.paths import RESOURCES_OF, actual, collection, path
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.intake import Key, Notice
 
@@ -85,7 +85,7 @@ class Writer:
         body |= {"apiVersion": resource.api_version, "kind": ref.kind}
         body["metadata"] = {**body.get("metadata", {}), "name": ref.name}
         if resource.namespaced:
-            body["metadata"]["namespace"] = ref.namespace or "default"
+            body["metadata"]["namespace"] = actual(ref.kind, ref.namespace or "default")
         where = collection(ref.kind, ref.namespace or "default")
         try:
             stored = self._call("POST", where, ref, body)

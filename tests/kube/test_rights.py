@@ -17,6 +17,7 @@ Right = tuple[str, str, str]
 RQ: Final = "rq.davidlangworthy.io"
 SELDOM: Final = {
     (RQ, "runs/finalizers", "update"),  # asked for by clusters that check who may block an owner's deletion
+    *(("", "events", verb) for verb in ("get", "create")),  # Events on Runs
     *((RQ, "reservations", verb) for verb in ("get", "create", "delete")),  # promises
     (RQ, "reservations/status", "patch"),
     *(("", "secrets", verb) for verb in ("create", "get", "delete")),  # the lottery's chain, made once

@@ -299,7 +299,7 @@ def test_a_researchers_commands_show_their_namespace(
         ["team-b", "rb", "org:b", "H100-80GB", "Running"]
     ]
     assert state.err == note
-    for words in ("leases rb", "explain rb", "watch rb", "pods rb", "plan rb"):
+    for words in ("leases rb", "watch rb", "pods rb"):
         assert "rb" in kubectl_runs(*words.split()).ok().out
     fleet = kubectl_runs("fleet")
     assert (fleet.code, fleet.err) == (

@@ -172,7 +172,7 @@ def _refuse_strangers(intake: Intake, items: Sequence[KindObject], at: int) -> N
     from policies import tenancy
 
     runs = [item for item in items if isinstance(item, Run)]
-    if not runs:
+    if not runs or {"budgets", "policies"} & {*intake.hidden}:  # the planner sees to it
         return
     budgets = {budget.name: budget for budget in intake.budgets} | {
         item.name: item for item in items if isinstance(item, Budget)
@@ -184,6 +184,7 @@ def _refuse_strangers(intake: Intake, items: Sequence[KindObject], at: int) -> N
         pods=(),
         runs=(),
         leases=(),
+        hidden=(),  # it hangs on Budgets and the Policy alone
         policy=policy,
         budgets=tuple(budgets[name] for name in sorted(budgets)),
     )

@@ -15,8 +15,12 @@ from planner.cutting.pools import Pools, colours
 from policies.claims import RunKey
 from policies.cuts.lottery import Token, draw
 
-POOLS: Final = 64
-"""Most pools that are computed for exact odds, and again for simulated ones."""
+POOLS: Final = 256
+"""Most pools that are gone through for exact odds."""
+SOLVED: Final = 200_000
+"""Most columns of all the models that are solved for exact odds, and again for simulated ones."""
+LARGE: Final = 3_000
+"""Most columns of a model for which more than the first pool is computed: beyond, chances are estimates."""
 DRAWS: Final = 400
 """Draws of simulated odds where their pools allow so many: a standard error of at most 0.025."""
 
@@ -27,6 +31,8 @@ class _TooManyError(Exception):
 
 def odds(pools: Pools) -> dict[RunKey, float]:
     """Chance of each run that may be drawn, rounded to millionths; 1 for one that must."""
+    if len(pools.weighing.model.cost) > LARGE:
+        return _estimated(pools)
     try:
         exact = _exact(pools)
     except _TooManyError:
@@ -40,12 +46,12 @@ def _exact(pools: Pools) -> dict[RunKey, Fraction]:
     nodes = {victim.run: frozenset(n for g in victim.groups for n, _ in g.slots) for victim in pools.victims}
     level: dict[frozenset[Token], Fraction] = {frozenset(): Fraction(1)}
     by_look: dict[object, Fraction] = {}
-    asked = 0
+    asked, limit = 0, _limit(pools)
     while level:
         following: dict[object, tuple[frozenset[Token], Fraction]] = {}
         for drawn, chance in sorted(level.items(), key=lambda item: sorted(item[0])):
             asked += 1
-            if asked > POOLS:
+            if asked > POOLS or pools.solved > limit:
                 raise _TooManyError
             for token, part in sorted(_picks(pools, drawn).items()):
                 look = looks[token.namespace, token.run]
@@ -57,6 +63,22 @@ def _exact(pools: Pools) -> dict[RunKey, Fraction]:
         level = dict(following.values())
     alike = Counter(looks.values())
     return {run: by_look[look] / alike[look] for run, look in looks.items() if look in by_look}
+
+
+def _estimated(pools: Pools) -> dict[RunKey, float]:
+    """Chances of the first pick, times as many picks as the mean width of the pool's runs asks for."""
+    widths = {victim.run: victim.gpus for victim in pools.victims}
+    first: dict[RunKey, Fraction] = {}
+    for token, part in _picks(pools, frozenset()).items():
+        run = (token.namespace, token.run)
+        first[run] = first.get(run, Fraction(0)) + part
+    mean = sum(widths[run] * part for run, part in first.items()) or 1
+    picks = pools.harm.lottery / mean
+    return {run: round(float(min(Fraction(1), part * picks)), 6) for run, part in sorted(first.items())}
+
+
+def _limit(pools: Pools) -> int:
+    return SOLVED // max(1, len(pools.weighing.model.cost))
 
 
 def _kind(drawn: frozenset[Token], looks: Mapping[RunKey, object], nodes: Mapping[RunKey, frozenset[int]]) -> object:
@@ -77,8 +99,8 @@ def _picks(pools: Pools, drawn: frozenset[Token]) -> Mapping[Token, Fraction]:
 
 def _simulated(pools: Pools) -> dict[RunKey, float]:
     counts: dict[RunKey, int] = {}
-    limit, draws = pools.computed + POOLS, 0
-    while draws < DRAWS and (pools.computed < limit or not draws):
+    limit, draws = pools.solved + _limit(pools), 0
+    while draws < DRAWS and (pools.solved < limit or not draws):
         for pick in draw(sha256(draws.to_bytes(8, "big")).hexdigest(), pools.after):
             run = (pick.token.namespace, pick.token.run)
             counts[run] = counts.get(run, 0) + 1

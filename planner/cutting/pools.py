@@ -17,11 +17,13 @@ from policies.cuts.order import Harm
 
 @dataclass
 class Pools:
-    """The pools of one need. ``harm``: the least. What was asked once is remembered."""
+    """The pools of one need. ``harm``: the least; ``solved``: models so far. What was asked once is remembered."""
 
     weighing: Weighing
     harm: Harm
+    solved: int = 0
     _known: dict[frozenset[RunKey], Pool] = field(default_factory=dict, repr=False)
+    _answers: dict[object, dict[object, bool]] = field(default_factory=dict, repr=False)
 
     @property
     def victims(self) -> Sequence[Victim]:
@@ -35,11 +37,6 @@ class Pools:
             self._known[lost] = self._pool(lost)
         return self._known[lost]
 
-    @property
-    def computed(self) -> int:
-        """How many pools have been computed."""
-        return len(self._known)
-
     def numbers(self, lost: Iterable[RunKey]) -> list[int]:
         """Victims by their runs."""
         wanted = {*lost}
@@ -49,13 +46,21 @@ class Pools:
         if not self.harm.lottery:
             return {}
         gone = self.numbers(lost)
-        if gone and self.weighing.least(lost=gone, spare_others=True) == self.harm:
-            return {}
-        return pool_of(self._tokens(gone))
+        answers = self._answers.setdefault(self._kind(gone), {})
+        if gone and "complete" not in answers:
+            self.solved += 1
+            answers["complete"] = self.weighing.least(lost=gone, spare_others=True) == self.harm
+        return {} if answers.get("complete") else pool_of(self._tokens(gone, answers))
 
-    def _tokens(self, gone: list[int]) -> Iterator[tuple[str, Token]]:
+    def _kind(self, gone: list[int]) -> object:
+        """The same for sets of lost victims that nothing tells apart, whoever owns them."""
+        if not all(_is_plain(self.victims[number]) for number in gone):
+            return tuple(gone)
+        looks = colours(self.weighing, gone)
+        return tuple(sorted(repr(looks[number]) for number in gone))
+
+    def _tokens(self, gone: list[int], answers: dict[object, bool]) -> Iterator[tuple[str, Token]]:
         """(owner, token) of each that may be drawn; tokens that nothing tells apart are asked for once."""
-        answers: dict[object, bool] = {}
         colour = colours(self.weighing, gone)
         for number, victim in enumerate(self.victims):
             if number in gone or victim.unfunded or Option(number, "lost") not in self.weighing.columns:
@@ -63,6 +68,7 @@ class Pools:
             for group in victim.groups:
                 key = (colour[number], group.number)
                 if key not in answers:
+                    self.solved += 1
                     answers[key] = self.weighing.could_draw(self.harm, number, group.number, gone)
                 if answers[key]:
                     yield victim.owner, Token(*victim.run, group.number)
@@ -82,8 +88,8 @@ def colours(weighing: Weighing, gone: Iterable[int] = (), *, owners: bool = Fals
             at.setdefault(node, []).append(number)
     alike: dict[int, object] = {}
     for node, here in at.items():
-        if all(_is_plain(victims[number]) and number not in lost for number in here):
-            looks = sorted(repr(_looks(victims[number], owners=owners)) for number in here)
+        if all(_is_plain(victims[number]) for number in here):
+            looks = sorted(repr((_looks(victims[number], owners=owners), number in lost)) for number in here)
             place = int(fleet.domain[node]), int(fleet.site[node]), node in weighing.placed
             left = room.free[node], room.cpu[node], room.memory[node], room.pods[node]
             alike[node] = (place, left, tuple(looks))
@@ -91,7 +97,7 @@ def colours(weighing: Weighing, gone: Iterable[int] = (), *, owners: bool = Fals
     for number, victim in enumerate(victims):
         node = next(iter(_nodes(victim)), -1)
         plain = _is_plain(victim) and node in alike
-        found.append((alike[node], _looks(victim, owners=owners)) if plain else number)
+        found.append((alike[node], _looks(victim, owners=owners), number in lost) if plain else number)
     return found
 
 

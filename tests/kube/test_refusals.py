@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import urllib3
 
 from jobtree.api import KINDS
 from jobtree.api.crds import RESOURCES
+from jobtree.cluster.live import client
 from tests.api import test_refusals_budget as budgets
 from tests.api import test_refusals_other as others
 from tests.api import test_refusals_run as runs
@@ -81,7 +83,9 @@ def _good() -> Iterator[Object]:
 
 
 @pytest.fixture
-def admin(thin_kube: Kube) -> Person:
+def admin(thin_kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Person:
+    once = urllib3.Retry(total=0, raise_on_status=False)  # a 500 that is an answer would be asked for six times
+    monkeypatch.setattr(client, "_retries", lambda _: once)
     thin_kube.namespace("team")
     return Person(api(thin_kube))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from jobtree.api.policy import PolicySpec
 from jobtree.world import values as col
 from jobtree.world.columns import replaced
-from jobtree.world.given import given_of
+from jobtree.world.given import any_due, given_of
 from jobtree.world.plan import Closure
 from jobtree.world.snapshot import Snapshot
 from planner.lower import Waiting, few
@@ -30,7 +30,8 @@ from policies.frozen import is_frozen, kept
 from policies.ledger import Spent, spent
 from policies.money import Money, read_money, selectors
 from policies.problem import Problem
-from policies.promises.holds import HELD, NOBODY, NOTHING, Holds, Promised
+from policies.promises import funds
+from policies.promises.holds import HELD, NOTHING, Holds, Promised
 from policies.recall import last_changed
 from policies.runs import RunRow, read_runs
 from policies.unread import Unread, unread_of
@@ -44,7 +45,7 @@ class State:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
     ``rooms``: what is free, once it has been counted. ``changed``: when a cycle last was given another world than the
     one before left, or saw leases or runs end. ``standing``: runs whose Leases cannot be read, which stand as before.
-    ``part``: node → free slots kept for promises, to runs that are ``promised``.
+    ``holds``: what promises keep from all that is not promised.
     """
 
     at: int
@@ -66,8 +67,6 @@ class State:
     unread: Unread
     turns: dict[LeaseKey, list[Turn]]
     changed: int
-    part: Mapping[str, int] = field(default_factory=dict)
-    promised: Promised = NOBODY
     holds: Holds = NOTHING
     doubt: str = ""
     lost: str = ""
@@ -93,7 +92,7 @@ class State:
         if not self.rooms:
             room = Room(self.fleet)
             room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
-            room.hold_back(self.part)
+            room.hold_back(self.holds.part)
             self.rooms.append(room)
         return self.rooms[0].copy()
 
@@ -110,17 +109,9 @@ class State:
             self.blocked[key] = (unweighed.GANG, why)
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
         exact = few(len(ready)) and not many
-        ties = trees.Ties(whole, self.quotas(), self.promised)
-        return Waiting.of(
-            ready,
-            self.fleet,
-            self.book,
-            self.funded,
-            self.taken,
-            ties,
-            changed=self.changed,
-            exact=exact,
-        )
+        ties = trees.Ties(whole, self.quotas(), self.holds.promised)
+        left = funds.beside(self.holds.money, self.book, self.funded, self.taken)
+        return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact)
 
     def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
         """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""
@@ -216,15 +207,15 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
         funded=_funded(book, limits, staying, malleable, taken, node_site),
         foreign=_foreign(found, serving, staying, unread),
         turns=turns,
-        changed=last_changed(tables["seen_world"], given, bool(closures) or _any_is_over(ended), at),
+        changed=last_changed(
+            tables["seen_world"], given, bool(closures) or _any_is_over(ended) or any_due(snapshot, at), at
+        ),
         doubt=doubt,
         lost=lost_record,
         node_site=node_site,
         pending=[run for run in waiting if run.key not in standing],
         standing=standing,
         unread=unread,
-        part=holds.part,
-        promised=holds.promised,
         holds=holds,
     )
     _block(state)

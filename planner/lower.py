@@ -16,6 +16,7 @@ from policies.money import bits
 from policies.payers import Source
 from policies.payments import limits_runs
 from policies.problem import Candidate, Problem, RunType
+from policies.promises.funds import Funds
 from policies.recall import Ask, Recall
 from policies.runs import RunRow
 from policies.shapes import PodLoad
@@ -177,15 +178,15 @@ class Waiting:
         runs: list[RunRow],
         fleet: Fleet,
         book: CapBook,
-        running: Funded,
-        spent: Spent,
+        left: Funds,
         ties: Ties,
         *,
         changed: int,
         exact: bool,
     ) -> "Waiting":
         """Of runs that may start; ``changed``: when a cycle last saw another world."""
-        payers = PayerLists(book)
+        running, spent = left.funded, left.spent
+        payers = PayerLists(book, left.closed, frozenset(ties.promised.due))
         lists = [payers.of(run) for run in runs]
         recall = Recall.of(book, running, spent, _asks(runs, lists), changed)
         of_list: dict[int, bool] = {}

@@ -1,9 +1,11 @@
 """Who may pay for each run that waits: one list for all runs that ask the same."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
 from policies.caps import CapBook
+from policies.claims import RunKey
 from policies.payers import Payer, Payers, Refused, Source
 from policies.payments import limits_runs
 from policies.runs import RunRow
@@ -30,16 +32,21 @@ class PayerList:
 class PayerLists:
     """Answers shared by runs that ask the same."""
 
-    def __init__(self, book: CapBook) -> None:
+    def __init__(
+        self, book: CapBook, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
+    ) -> None:
+        """``closed``: envelopes that from then on pay for what is ``promised`` alone (`policies.promises.funds`)."""
         self.book = book
-        self._payers = Payers(book.money)
+        self._closed = closed or {}
+        self._promised = promised
+        self._payers = Payers(book.money, self._closed, promised)
         self._lists: dict[tuple[object, ...], PayerList] = {}
         self._strict: dict[str, bool] = {}
         self._found: dict[tuple[object, ...], tuple[list[Payer], list[Refused], list[int]]] = {}
 
     def of(self, run: RunRow) -> PayerList:
         """Who may pay for the run."""
-        who = (run.owner, run.flavor, run.sponsors, run.allow_borrow)
+        who = (run.owner, run.flavor, run.sponsors, run.allow_borrow, run.key in self._promised)
         asked = (*who, self._weighed_limit(run))
         if asked not in self._lists:
             if self._strict[run.flavor] or who not in self._found:  # else only the payers' limits differ
@@ -62,7 +69,9 @@ class PayerLists:
         if run.flavor not in self._strict:
             money = self.book.money
             timed = times_runs(money, run.flavor) or any(
-                money.envelopes[e].per_run_time is not None or money.envelopes[e].per_run_default_time is not None
+                money.envelopes[e].per_run_time is not None
+                or money.envelopes[e].per_run_default_time is not None
+                or e in self._closed
                 for e in money.by_flavor.get(run.flavor, ())
             )
             self._strict[run.flavor] = timed or money.policy.funding.past_window == "refuse"

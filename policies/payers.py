@@ -12,9 +12,10 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobtree.api.counted import counted, named
-from jobtree.api.scalars import Duration
+from jobtree.api.scalars import Duration, Time
 from jobtree.world.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
 from policies import uses
+from policies.claims import RunKey
 from policies.classes import OLD_LOAN
 from policies.money import Envelope, Money, bits
 from policies.runs import RunRow
@@ -141,14 +142,19 @@ class _Answers(NamedTuple):
 class Payers:
     """Who may pay for runs. What relatives answer to a claimant hangs on how near it is alone, and is asked once."""
 
-    def __init__(self, money: Money) -> None:
+    def __init__(
+        self, money: Money, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
+    ) -> None:
+        """``closed``: envelopes that from then on pay for what is ``promised`` alone (`policies.promises.funds`)."""
         self._money = money
+        self._closed = closed or {}
+        self._promised = promised
         self._owners: dict[str, dict[str, list[int]]] = {}
         """Flavor → owner → envelopes."""
         self._below: dict[str, dict[str, list[str]]] = {}
         """Flavor → ancestor → owners of envelopes who descend from it, itself among them."""
-        self._relatives: dict[tuple[str, int | None, str, int, int], _Answers] = {}
-        """By flavor, time limit, owner, its rank, and the use caps that look at the claimant."""
+        self._relatives: dict[tuple[str, int | None, str, int, int, bool], _Answers] = {}
+        """By flavor, time limit, owner, its rank, the use caps that look at the claimant, and is the run promised?"""
 
     def of(self, run: RunRow, limit: int | None) -> tuple[list[Payer], list[Refused]]:
         """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not.
@@ -165,7 +171,7 @@ class Payers:
             if owner in sponsors:
                 answers = self._ask(envelopes, run, family, limit)
             elif family is not None:
-                case = run.flavor, limit, owner, family, user
+                case = run.flavor, limit, owner, family, user, run.key in self._promised
                 if case not in self._relatives:
                     self._relatives[case] = self._ask(envelopes, run, family, limit)
                 answers = self._relatives[case]
@@ -208,15 +214,26 @@ class Payers:
             shut = not why and bool(money.pays_on[index]) and not money.paid_on(index, watch.shut)
             if shut:
                 why = f"{envelope.label} may not pay: {uses.too_long(money, watch.shut, lasts)}"
+            held = not why and self._is_held(index, run, lasts)
+            if held:
+                when = Time(self._closed[index])
+                why = f"what {envelope.label} has left is promised from {when} on; this one {_stated(lasts)}"
             if why:
-                later = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
-                later = later or (shut and all(money.uses[i].end is not None for i in bits(watch.shut)))
+                opens = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
+                later = held or opens or (shut and all(money.uses[i].end is not None for i in bits(watch.shut)))
                 answers.refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
                 continue
             order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
             payer = Payer(index, rank, order, lasts, envelope.per_run_gpus, watch)
             answers.found.append(((rank, order, envelope.label), payer))
         return answers
+
+    def _is_held(self, envelope: int, run: RunRow, limit: int | None) -> bool:
+        """Might a run still be paid for when a promise needs the money?"""
+        start = self._closed.get(envelope)
+        if start is None or run.key in self._promised:
+            return False
+        return limit is None or self._money.at + limit > start
 
 
 def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:

@@ -12,7 +12,7 @@ from jobtree.api.run import RunStatus
 from jobtree.api.scalars import milli
 from jobtree.check.rows import Held, LeaseKey, Run, RunKey, by_run
 from jobtree.check.unplanned import Told, Unplanned, is_running
-from jobtree.world.given import given_of
+from jobtree.world.given import any_due, given_of
 from jobtree.world.plan import Plan, Segment
 
 
@@ -101,7 +101,7 @@ class Case(Unplanned):
     @cached_property
     def changed(self) -> int:
         """When a cycle last saw the world change: it was given something else than the one before, or work ended."""
-        if self.closing or any(self.ends(key) for key in self.updates):
+        if self.closing or any_due(self.snapshot, self.at) or any(self.ends(key) for key in self.updates):
             return self.at
         return min([*(seen.changed for seen in self.rows.seen.world if seen.given == self.told.given), self.at])
 

@@ -24,6 +24,8 @@ Claim = tuple[tuple[str, str], tuple[str, str]]
 """((namespace, run), (Budget, envelope))."""
 WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates", "use_caps")
 """Tables of which no cycle writes anything."""
+STANDING: Final = frozenset({"Pending", "BlockedFunding"})
+"""States of promises that are still to be kept."""
 WRITTEN: Final = ("outcome", "outcome_reason", "enforced_limit", "status")
 """Columns of ``runs`` that cycles write."""
 
@@ -49,6 +51,16 @@ def given_of(
         "open": hashlib.sha256(msgspec.json.encode(_open(tables["leases"], closing, opening))).hexdigest(),
     }
     return digest.of_tables(parts, SCHEMA_VERSION)
+
+
+def any_due(snapshot: Snapshot, at: int) -> bool:
+    """Does a promise that stands fall due by ``at``? That changes the world, as an opening window does (spec §3.8)."""
+    promises = snapshot.tables["reservations"]
+    if not len(promises):
+        return False
+    states = values.texts(promises, "state")
+    starts = values.ints(promises, "start").tolist()
+    return any(state in STANDING and start <= at for state, start in zip(states, starts, strict=True))
 
 
 def is_own(controller: str, uid: str) -> bool:

@@ -112,7 +112,9 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     activation.cut |= give_way(activation.trial)
     while activation.cut:
         cuts = activation.trial.cuts()
-        promised = Promised(state.holds.promised.all | cuts.pins.keys(), tuple(cuts.pins))
+        before = state.holds.promised
+        turns = (*cuts.pins, *(key for key in before.due if key not in cuts.pins))
+        promised = Promised(before.all | cuts.pins.keys(), turns)
         after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts)
         failed = _not_started(state, after, activation)
         if failed is None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from jobtree.api.scalars import milli
 from jobtree.world.snapshot import Snapshot
 from planner.derive import State, state_of
 from planner.forecast.calendar import Known, estimates, foreseen, known_times
-from planner.forecast.natural import Timeline
-from policies.claims import RunKey
+from planner.forecast.natural import Timeline, together
+from policies.claims import UNFUNDED, RunKey
+from policies.endings import limit_ends
+from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
 
@@ -34,8 +37,8 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     """
     timeline = Timeline.of(foreseen(snapshot, state), _known(snapshot, state, promises), MOMENTS, state)
     for promise in promises:
-        run = state.runs[promise.run_key]
-        timeline.date(run.key, run.limit)
+        if all(dated.key != promise.run_key for dated in timeline.dated):
+            timeline.date(together(state, promise.run_key, {each.run_key for each in promises}))
     free = state.room().free
     whole: dict[str, Hold] = {}
     part: dict[str, int] = {}
@@ -48,20 +51,41 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
             if name in whole or left >= free[node]:
                 continue
             if left:
-                part[name] = max(part.get(name, 0), free[node] - left)
+                spare = timeline.moments[0].filler.room.free[node]  # beside what starts now
+                part[name] = max(part.get(name, 0), min(free[node] - left, spare))
             else:
                 whole[name] = Hold(dated.at, _by(timeline, node, dated.at))
     now = {dated.key for dated in timeline.dated if dated.at == state.at}
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now)
     promised = Promised(frozenset(promise.run_key for promise in promises), turns)
-    return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, promised)
+    money = funds.held_money(_needs(timeline, state), _freed(snapshot, state), state.at)
+    return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, promised, money)
+
+
+def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
+    """What promises take of each envelope."""
+    discount = milli(state.policy.spares.discount)
+    for dated in timeline.dated:
+        for (active, _), payments in dated.found.paid.items():
+            for envelope, gpus in payments.items():
+                yield funds.Need(envelope, gpus * (1000 if active else discount), dated.at, dated.end)
+
+
+def _freed(snapshot: Snapshot, state: State) -> Iterator[funds.Freed]:
+    """What ends at known times."""
+    limits, estimated = limit_ends(state.runs, state.held), estimates(snapshot, state)
+    for key, leases in state.held.items():
+        ends = [end for end in (limits.get(key), estimated.get(key)) if end is not None]
+        for lease in leases if ends else ():
+            if state.funded.classes[lease.key] != UNFUNDED:
+                yield funds.Freed(lease.envelope, lease.milli(state.policy), min(ends))
 
 
 def _known(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Iterator[Known]:
     """Known times up to the horizon, and those at which promises stand."""
     horizon = state.at + int(state.policy.reservations.horizon)
     yield from (each for each in known_times(state, estimates(snapshot, state)) if state.at < each.at <= horizon)
-    yield from (Known(promise.start, "end") for promise in promises if promise.start > state.at)
+    yield from (Known(promise.start, "promise") for promise in promises if promise.start > state.at)
 
 
 def _by(timeline: Timeline, node: int, at: int) -> tuple[RunKey, ...]:

@@ -1,6 +1,6 @@
 """Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from jobtree.world.snapshot import Snapshot
@@ -8,7 +8,7 @@ from planner.derive import State, state_of
 from planner.draft import Draft
 from planner.filler import Filler, Learnt, Settled, demand
 from planner.place import Start
-from planner.purses import Purses
+from planner.purses import Demand, Paid, Purses
 from planner.room import Room
 from policies.claims import RunKey
 from policies.problem import Problem
@@ -31,8 +31,8 @@ class Moment:
 
     @cached_property
     def state(self) -> State:
-        """The world's state then."""
-        return state_of(self.world, self.at)
+        """The world's state then; what makes the time known changes the world, so all that is there may be recalled."""
+        return replace(state_of(self.world, self.at), changed=self.at)
 
     @cached_property
     def problem(self) -> Problem:
@@ -69,13 +69,19 @@ class Moment:
         if any(room.free[node] < count for node, count in needed.items()):
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
-        paid = self.filler.purses.pay(problem.candidates[mine[0]], demand(problem, room, found.pieces)) if mine else {}
+        paid = self._pay(mine[0], demand(problem, room, found.pieces)) if mine else {}
         if paid is None:
             return None
         for piece in found.pieces:
             room.take(piece.chunks, piece.load)
             self.filler.vacancies.changed(piece.domain)
         return Settled(Start(mine[0] if mine else -1, found.start.steps), found.pieces, paid)
+
+    def _pay(self, candidate: int, needed: Demand) -> Paid | None:
+        """Payers of what it needs, if need be by what it may recall."""
+        asks = self.problem.candidates[candidate]
+        paid = self.filler.purses.pay(asks, needed)
+        return self.filler.purses.pay(asks, needed, recalls=True) if paid is None and asks.recalls else paid
 
     def give_back(self, taken: Settled) -> None:
         """Undo `take`."""

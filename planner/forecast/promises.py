@@ -6,6 +6,7 @@ Reservations, up to ``maxHeld``; the others are told an estimate.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -29,13 +30,13 @@ from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
 from jobtree.world.snapshot import Snapshot
 from planner.cutting.dating import CutDates
 from planner.derive import State, state_of
-from planner.forecast.calendar import estimates, foreseen, known_times
-from planner.forecast.natural import Natural, Timeline
+from planner.forecast.calendar import Known, estimates, foreseen, known_times
+from planner.forecast.natural import Natural, Timeline, together
 from planner.forecast.undated import without_date
 from planner.lower import few
 from policies import unweighed
 from policies.claims import RunKey
-from policies.promises.rules import AWAITS, Promise, fate, read_promises
+from policies.promises.rules import AWAITS, Fate, Promise, fate, read_promises
 
 MOMENTS: Final = 64
 """Most known times that are looked at where few runs wait."""
@@ -45,7 +46,13 @@ DATED: Final = 300
 """Most runs that are dated where many wait: the oldest."""
 HISTORY: Final = 20
 """Most moves that a promise remembers (spec §1)."""
-CONFIDENCE: Final[Mapping[str, Confidence]] = {"end": "fixed", "window": "window", "estimate": "estimated"}
+CONFIDENCE: Final[Mapping[str, Confidence]] = {
+    "end": "fixed",
+    "notice": "fixed",
+    "promise": "fixed",
+    "window": "window",
+    "estimate": "estimated",
+}
 """By what makes a time known."""
 
 _STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
@@ -109,11 +116,14 @@ class _Dating:
             if over is None:
                 standing[key] = promise
             else:
-                status = msgspec.structs.replace(
-                    promise.told, state=over.state, reason=over.reason, message=over.message, forecast=None
-                )
-                self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
+                self._end(promise, over)
         return standing
+
+    def _end(self, promise: Promise, over: Fate) -> None:
+        status = msgspec.structs.replace(
+            promise.told, state=over.state, reason=over.reason, message=over.message, forecast=None
+        )
+        self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
 
     def _why_not(self, key: RunKey, standing: Mapping[RunKey, Promise]) -> str:
         if key in standing:
@@ -131,21 +141,28 @@ class _Dating:
         others = sorted(waits.keys() - held.keys(), key=lambda key: (runs[key].created, key))
         if many:
             others = others[:DATED]
-        timeline = self._timeline(FEWER_MOMENTS if many else MOMENTS)
+        timeline = self._timeline(FEWER_MOMENTS if many else MOMENTS, held.values())
         left = policy.max_held - len(held)
+        starts: dict[RunKey, Natural] = {}
+        asked: set[RunKey] = set()
         cut = {closure.made_room_for for closure in self.plan.closures}
         for key in (*promised, *others):
             if key in held and (f"{key[0]}/{held[key].name}" in cut or held[key].awaits_victims(self.plan.at)):
                 self._await(held[key], anew=f"{key[0]}/{held[key].name}" in cut)
                 continue
-            run, wait = runs[key], waits[key]
-            found = None if wait.never else timeline.date(key, run.limit or self._expected.get(key))
+            wait = waits[key]
+            if key not in asked and not wait.never:
+                mine = together(self.state, key, waits.keys(), self._expected)
+                asked |= mine.keys()
+                starts |= timeline.date(mine)
+            found = starts.get(key)
             if not wait.never and (found is None or found.at > self.plan.at + int(policy.patience)):
                 found = self._cut(key, held.get(key)) or found
             found = self._unfunded(key, held.get(key), found)
             if found is None:
-                continue
-            if key in held:
+                if key in held:
+                    self._end(held[key], Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
+            elif key in held:
                 self._keep(held[key], wait, found)
             elif left > 0:
                 left -= 1
@@ -185,14 +202,19 @@ class _Dating:
         start = self.cuts.unfunded(key, earliest)
         return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
 
-    def _timeline(self, most: int) -> Timeline:
+    def _timeline(self, most: int, held: Iterable[Promise]) -> Timeline:
         at = self.plan.at
         estimated = estimates(self.world, self.state)
         horizon = at + int(self.state.policy.reservations.horizon)
-        known = [each for each in known_times(self.state, estimated) if at < each.at <= horizon]
+        times = [
+            Known(at + int(self.state.policy.reservations.notice), "notice"),
+            *(Known(promise.start, "promise") for promise in held),
+            *known_times(self.state, estimated),
+        ]
+        known = [each for each in times if at < each.at <= horizon]
         return Timeline.of(foreseen(self.world, self.state), known, most)
 
-    @property
+    @cached_property
     def _expected(self) -> dict[RunKey, int]:
         runs = self.world.tables["runs"]
         keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)

@@ -5,16 +5,22 @@ A hold is a kind of maintenance: the node has no capacity for others from the pr
     a run may use a held node  ⇔  the promise is its own  or  at + time limit ≤ promised start
 
 Where a promise leaves a part of a node's free slots, that part is everybody's and the rest nobody's until then.
+Money is held likewise: `policies.promises.funds`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from jobtree.api.policy import Maintenance, PolicySpec
 from jobtree.api.scalars import Time
 from policies.claims import RunKey
+
+if TYPE_CHECKING:  # a CapBook knows Runs
+    from policies.promises.funds import HeldMoney
 
 HELD: Final = "held-by"
 """The label by which held nodes are told apart: no node of a cluster has it, since such keys have a dot or none."""
@@ -44,11 +50,14 @@ NOBODY: Final = Promised(frozenset(), ())
 
 
 class Holds(NamedTuple):
-    """``whole``: node → hold; ``part``: node → free slots that are nobody's until a promise starts there."""
+    """``whole``: node → hold; ``part``: node → free slots that are nobody's until a promise starts there; ``money``:
+    envelope → what of its concurrency is nobody's until then.
+    """
 
     whole: Mapping[str, Hold]
     part: Mapping[str, int]
     promised: Promised
+    money: Mapping[int, HeldMoney]
 
     def within(self, policy: PolicySpec) -> PolicySpec:
         """The Policy with every hold as a maintenance window of its nodes."""
@@ -59,7 +68,7 @@ class Holds(NamedTuple):
         return msgspec.structs.replace(policy, maintenance=(*policy.maintenance, *windows)) if windows else policy
 
 
-NOTHING: Final = Holds({}, {}, NOBODY)
+NOTHING: Final = Holds({}, {}, NOBODY, {})
 
 
 def is_own(selector: Iterable[tuple[str, str]], key: RunKey) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from jobtree.api.reservation import ReservationState, ReservationStatus
 from jobtree.api.scalars import dec_hook
+from jobtree.world.given import STANDING
 from jobtree.world.records import read
 from policies.claims import RunKey
 
@@ -44,7 +45,7 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
     @property
     def stands(self) -> bool:
         """Is it still to be kept?"""
-        return self.state not in ("Released", "Failed", "Activated")
+        return self.state in STANDING
 
     def awaits_victims(self, at: int) -> bool:
         """Has been cut for it, and may the victims' pods still be ending at ``at`` (Unix seconds)?"""

@@ -121,3 +121,79 @@ def test_a_suspended_run_has_no_promise() -> None:
     world.runs("resume", "two", at="+2m").ok()
     cycle = world.cycle("+2m")
     assert promise(cycle, "two")[0] == moment("+1h")
+
+
+def test_F7_a_start_that_no_money_will_ever_reach_gets_no_date() -> None:
+    world = World().node("n").budget("org:a", 8, maxGPUHours=95).run("r", 4)
+    cycle = world.cycle()
+    assert (cycle.shorts("r"), standing(cycle), cycle.status("r").get("eta")) == (
+        [("hours", "org-a/gpus", 1, "GPU-hour")],
+        {},
+        None,
+    )
+    cycle = world.cycle("+20m")
+    assert (cycle.phases, cycle.all("Reservation")) == ({"r": "Pending"}, [])
+
+
+def test_F9_a_window_that_closes_and_is_edited_pays_again() -> None:
+    world = World().node("n").budget("org:a", 8, start=moment("-1h"), end=moment("+2h")).run("r", 8)
+    assert world.cycle().running == ["r"]
+    assert world.cycle("+3h").funding("r") == {"unfunded": 8}
+    window = {"start": moment("+3h"), "end": moment("+6h")}
+    budget = world.state().get("Budget", "org-a")["spec"]["envelopes"][0]
+    cycle = world.edit("Budget", "org-a", spec={"envelopes": [{**budget, **window}]}).cycle("+4h")
+    assert (cycle.running, cycle.funding("r")) == (["r"], {"owned": 8})
+
+
+def test_F34_the_owner_starts_within_notice_whatever_comes_from_farther() -> None:
+    world = World().domain("A", nodes=20).budget("org", 1).budget("org:a", 100).budget("org:b", 1)
+    world.run("long", 60, owner="org:b:c").run("c0", 40, owner="org:b:c").cycle("-1h")
+    world.runs("complete", "c0", at="+0s").ok()
+    cycle = world.run("own", 8).run("c1", 40, owner="org:b:c").cycle()
+    assert (cycle.running, promise(cycle, "own")[:2]) == (["c1", "long"], (moment("+15m"), "fixed"))
+    world.runs("complete", "c1", at="+1m").ok()
+    cycle = world.run("c2", 40, owner="org:b:c", created="+1m").cycle("+1m")
+    assert (cycle.running, cycle.funding("own"), cycle.funding("long")) == (
+        ["long", "own"],
+        {"owned": 8},
+        {"shared": 60},
+    )
+
+
+def test_F34_what_starts_at_the_same_time_is_recalled_when_the_promise_falls_due() -> None:
+    world = World().domain("A", nodes=4).budget("org:a", 12)
+    world.run("cousin", 12, owner="org:a:x:y", created="-50h").run("own", 4)
+    cycle = world.cycle()
+    assert (cycle.running, promise(cycle, "own")[0]) == (["cousin"], moment("+15m"))
+    for minutes in (1, 2, 14):
+        cycle = world.cycle(f"+{minutes}m")
+        assert (cycle.running, promise(cycle, "own")[0]) == (["cousin"], moment("+15m"))
+    cycle = world.cycle("+15m")
+    assert (cycle.running, cycle.funding("cousin"), cycle.funding("own")) == (
+        ["cousin", "own"],
+        {"unfunded": 12},
+        {"owned": 4},
+    )
+
+
+def test_money_that_is_promised_is_not_given_to_what_would_keep_it() -> None:
+    world = World().domain("A", nodes=8).budget("org:a", 16).run("one", 8, limit="2h")
+    world.cycle("-1h")
+    cycle = world.run("whole", 16, limit="2h").cycle()
+    assert (cycle.running, promise(cycle, "whole")[:2]) == (["one"], (moment("+1h"), "fixed"))
+    cycle = world.run("late", 8, limit="30m", created="+1m").run("later", 8, created="+1m").cycle("+1m")
+    assert (cycle.running, promise(cycle, "whole")[0]) == (["late", "one"], moment("+1h"))
+    assert cycle.waits["later"].message == (
+        "No envelope may pay for its 8 GPUs: what org-a/gpus has left is promised from 2026-01-01T01:00:00Z on; "
+        "this one has no time limit."
+    )
+    assert world.cycle("+1h").running == ["whole"]
+
+
+def test_runs_that_start_together_are_promised_one_time() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 64).run("one", 8, limit="1h").run("two", 8, limit="2h")
+    gang = {"name": "pair", "size": 2}
+    cycle = world.run("left", 8, gang=gang).run("right", 8, gang=gang).cycle()
+    assert [promise(cycle, run)[0] for run in ("left", "right")] == [moment("+2h")] * 2
+    assert world.cycle("+1h").waiting == ["left", "right"]
+    assert world.cycle("+2h").running == ["left", "right"]

@@ -1,0 +1,100 @@
+"""The money that promises keep for themselves (spec §5: a promise holds money as it holds slots).
+
+Of each envelope, in milli-GPUs of its concurrency, what promises need at some time beyond what ends by then:
+
+    held = max over times t of  Σ promised at t − Σ of what runs now and surely ends by t
+
+A run that is not promised may use it only if it surely ends before the first of these times.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from policies.caps import CapBook
+from policies.classes import Funded
+from policies.ledger import Spent
+from policies.lending import RULE as LENDING
+
+
+class Need(NamedTuple):
+    """What a promise takes of an envelope from ``at`` to ``end`` (Unix seconds; None: for good), in milli-GPUs."""
+
+    envelope: int
+    milli: int
+    at: int
+    end: int | None
+
+
+class Freed(NamedTuple):
+    """What an envelope pays now and no more from ``at`` (Unix seconds) on, in milli-GPUs."""
+
+    envelope: int
+    milli: int
+    at: int
+
+
+class HeldMoney(NamedTuple):
+    """What promises hold of an envelope: ``milli``-GPUs, from ``start`` on at the earliest, beside ``now``, what others
+    that are promised take as they start now.
+    """
+
+    milli: int
+    start: int
+    now: int
+
+
+class Funds(NamedTuple):
+    """What starts see: what runs and is ``funded``, what is ``spent``, and from when on an envelope pays for promises
+    alone (``closed``; Unix seconds).
+    """
+
+    funded: Funded
+    spent: Spent
+    closed: Mapping[int, int]
+
+
+def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[int, HeldMoney]:
+    """What is held by envelope, where anything is; see the module."""
+    of: dict[int, list[Need]] = {}
+    for need in needs:
+        of.setdefault(need.envelope, []).append(need)
+    ending: dict[int, list[Freed]] = {envelope: [] for envelope in of}
+    for each in freed:
+        if each.envelope in ending:
+            ending[each.envelope].append(each)
+    found = {}
+    for envelope, mine in sorted(of.items()):
+        starting = sum(need.milli for need in mine if need.at <= now)
+        most, start = 0, 0
+        for at in sorted({need.at for need in mine if need.at > now}):
+            asked = sum(need.milli for need in mine if need.at <= at and (need.end is None or at < need.end))
+            asked -= sum(each.milli for each in ending[envelope] if each.at <= at)
+            if asked > 0:
+                most, start = max(most, asked), start or at
+        if most:
+            found[envelope] = HeldMoney(most, start, starting)
+    return found
+
+
+def beside(held: Mapping[int, HeldMoney], book: CapBook, funded: Funded, spent: Spent) -> Funds:
+    """What is left for starts. What runs keeps its payers, so never more is held than is left of any cap.
+
+    Where that is all that is left of an envelope, it pays for what surely ends by then, as a held node has room.
+    """
+    used, cap, closed = list(funded.used), dict(spent.cap), dict[int, int]()
+    for envelope, mine in sorted(held.items()):
+        caps = [i for i in book.of_envelope(envelope, 0) if _binds(book, i)]
+        left = min((book.caps[i].limit - used[i] for i in caps), default=0) - mine.now
+        if left <= mine.milli:
+            closed |= {envelope: mine.start} if left > 0 else {}
+            continue
+        for i in caps:
+            used[i] += mine.milli
+            cap[i] = cap.get(i, 0) + mine.milli
+    return Funds(replace(funded, outcome=replace(funded.outcome, used=used)), replace(spent, cap=cap), closed)
+
+
+def _binds(book: CapBook, cap: int) -> bool:
+    """Is it a cap on GPUs at a time, whoever they are for?"""
+    return book.caps[cap].measure.name == "concurrency" and book.caps[cap].rule != LENDING

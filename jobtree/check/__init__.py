@@ -18,6 +18,7 @@ from jobtree.check import (
     funded,
     ledger,
     money,
+    promises,
     pruning,
     record,
     shape,
@@ -110,6 +111,11 @@ INVARIANTS: Final[dict[str, str]] = {
     "node-failure": "What lies on a failed node closes.",
     "terminal-holds-nothing": "Every lease left open has a live run that may hold it.",
     "outcome-follows": "Completed and Failed are final, and follow from how the run's leases ended.",
+    # promises
+    "promise-truthful": "A new promise is of a run that waits, for a time to come, on nodes that are there.",
+    "promise-kept": "A promised time moves later only with a recorded cause, and what was recorded stays.",
+    "promise-held": "At a promised start the intended nodes have room for all that is promised there.",
+    "promise-state": "A promise's state follows from its run, final ones stay, and no run has two that stand.",
     # statuses
     "conditions-present": "Every Run has its six conditions, each once.",
     "phase-derived": "The phase is the one that the conditions give.",
@@ -162,6 +168,7 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *failures.violations(case, failed),
         *fates.violations(case),
         *statuses.violations(case, present),
+        *promises.violations(case),
         *pruning.violations(case),
         *usage.violations(case, caps, entered, present),
         *recalls.violations(),

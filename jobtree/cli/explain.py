@@ -90,6 +90,8 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
     show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
     show.say("", "Next cycle", *_indented(found.lines() + ([] if answer is None else answer.held_by())))
+    if found.reservation:
+        show.say("", f"Reservation {run.namespace}/{found.reservation}", *_indented(found.history))
     if answer is not None:
         for title, lines in answer.sections():
             show.say("", title, *_indented(lines))

@@ -10,7 +10,7 @@ The block that people read has one fact per line, and a line only where it appli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,10 +19,11 @@ from exporters.nodelist import by_names, compress, natural
 from exporters.summary import payer
 from jobtree.api import Lease, Policy, Run, Time
 from jobtree.api.counted import counted
-from jobtree.cli import lookup
+from jobtree.cli import lookup, promised
 from jobtree.world.domains import Domain, domain_names
 
 if TYPE_CHECKING:
+    from jobtree.cli.promised import Promised
     from jobtree.world.intake import Intake
     from jobtree.world.plan import Plan, Wait
 
@@ -69,6 +70,10 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     shorts: list[Short] = []
     never: bool = False
     undated: str = ""
+    reservation: str = ""
+    eta: Time | None = None
+    promised: list[str] = []
+    history: list[str] = []
 
     def lines(self) -> list[str]:
         """The block."""
@@ -85,10 +90,13 @@ class Fate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         if self.paying_envelopes:
             payers = ", ".join(f"{who} ({gpus})" for who, gpus in self.paying_envelopes.items())
             found.append(f"payingEnvelopes: {payers}")
+        if self.eta is not None:
+            found.append(f"eta: {self.eta} (an estimate: no slot is held yet)")
         if gpus := self.paying_envelopes.get(NOBODY):
             found.append(f"unfunded: {gpus} of {counted(sum(self.paying_envelopes.values()), 'GPU')}")
         if self.deficit_gpus:
             found.append(f"deficit: {counted(self.deficit_gpus, 'GPU')}{self._scope()}")
+        found += self.promised
         if self.ended is not None:
             found.append(f"ended: {self.ended}")
         if self.reason or self.message:
@@ -139,13 +147,13 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
         )
     wait = next((each for each in plan.waits if (each.namespace, each.name) == key), None)
     if wait is not None:
-        return _waiting(name, phase, wait)
+        return _waiting(name, phase, wait, intake, promised.of(key, then.status, intake, plan))
     said = lookup.speaker(then)
     reason, message = (said.reason, said.message) if said else ("", "")
     return Fate(run=name, phase=phase, ended=then.status.ended, reason=reason, message=message)
 
 
-def _waiting(name: str, phase: str, wait: Wait) -> Fate:
+def _waiting(name: str, phase: str, wait: Wait, intake: Intake, found: Promised | None) -> Fate:
     shorts = [Short(each.rule, each.subject, each.amount, each.unit) for each in wait.shorts]
     return Fate(
         run=name,
@@ -156,6 +164,12 @@ def _waiting(name: str, phase: str, wait: Wait) -> Fate:
         shorts=shorts,
         never=wait.never,
         undated=wait.undated,
+        reservation=found.name if found else "",
+        earliest_start=found.start if found and found.name else None,
+        intended_slice=_places_of(intake, found.nodes) if found else [],
+        eta=found.start if found and not found.name else None,
+        promised=[*promised.lines(found)] if found else [],
+        history=[*found.history] if found else [],
     )
 
 
@@ -195,7 +209,10 @@ def losing(intake: Intake, plan: Plan) -> list[str]:
 
 
 def _places(intake: Intake, leases: Iterable[Lease]) -> list[Place]:
-    names = {lease.spec.node for lease in leases}
+    return _places_of(intake, {lease.spec.node for lease in leases})
+
+
+def _places_of(intake: Intake, names: Collection[str]) -> list[Place]:
     domains: dict[str, list[str]] = {}
     for node, domain in names_of_domains(intake).items():
         if node in names:

@@ -81,5 +81,9 @@ def _block(run: Run, intake: Intake) -> list[str]:
     if gpus := lookup.unfunded_gpus(leases):
         lines.append(f"unfunded: {gpus} of {counted(lookup.active_gpus(leases), 'GPU')}")
     if run.status.earliest_start is not None:
-        lines.append(f"earliestStart: {run.status.earliest_start}")
+        lines.append(f"earliestStart: {run.status.earliest_start} (reservation {run.status.reservation})")
+    elif run.status.eta is not None:
+        lines.append(f"eta: {run.status.eta.p50}")
+    if run.status.kill_probability:
+        lines.append(f"killProbability: {run.status.kill_probability} for {', '.join(run.status.conflict_sets)}")
     return lines

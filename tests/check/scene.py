@@ -278,6 +278,7 @@ class Scene:
                 pods=all_of("Pod"),
                 budgets=all_of("Budget"),
                 runs=all_of("Run"),
+                reservations=all_of("Reservation"),
                 leases=tuple(sorted(self.old, key=lambda lease: lease.name)),
                 policy=policies[0] if policies else None,
                 quarantined=tuple(self.quarantined),

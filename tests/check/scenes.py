@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.check.scene import Scene, ago
 from tests.support.documents import envelope
+from tests.support.times import moment
 
 
 def simple() -> Scene:
@@ -182,6 +183,20 @@ def bound() -> Scene:
     return scene.starts("one", "a01#2-3").starts("two", "a01#4-5")
 
 
+def promised() -> Scene:
+    """r holds node a01 for another hour; w of 16 is promised both nodes from then on, and stands so."""
+    scene = Scene().domain("A", 8, 8).budget("org:a", envelope(16))
+    scene.run("r", 8, runtime={"timeLimit": "2h"}).run("w", 16).holds("r", "a01#0-7", start=ago("1h"))
+    where = {"nodes": ["a01", "a02"]}
+    return scene.add({
+        "apiVersion": "rq.davidlangworthy.io/v1",
+        "kind": "Reservation",
+        "metadata": {"name": "w-1", "namespace": "default", "uid": "uid-w-1"},
+        "spec": {"runRef": {"name": "w"}, "intendedSlice": where, "earliestStart": moment("+1h")},
+        "status": {"state": "Pending", "reason": "Waiting", "earliestStart": moment("+1h"), "intendedSlice": where},
+    })  # fmt: skip
+
+
 SCENES: dict[str, Callable[[], Scene]] = {
     "simple": simple,
     "family": family,
@@ -197,4 +212,5 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "recall": recall,
     "opportunistic": opportunistic,
     "bound": bound,
+    "promised": promised,
 }

@@ -1,0 +1,223 @@
+"""Promises, again: what a Reservation says is so, it is kept, and nothing takes what it needs (spec §5).
+
+At each promised start, on all nodes that promises which hold then intend,
+
+    Σ GPUs promised  ≤  Σ GPUs of the nodes − what lasts until then − pods that are nobody's
+
+where a lease lasts unless its run has a limit, an estimate or a reported end by then. Cuts (`jobtree.check.closures`)
+are no part of this: a promise that counts on them is left out.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from jobtree.api.reservation import ReservationStatus
+from jobtree.check.case import Case
+from jobtree.check.rows import Held, Run, RunKey
+from jobtree.check.slots import without_lease
+from jobtree.check.violation import Violation
+from jobtree.world import rows, values
+
+STANDING: Final = frozenset({"Pending", "BlockedFunding"})
+
+
+class Promise(NamedTuple):
+    """A Reservation. ``start``: as it stands, Unix seconds; ``nodes``: where it is meant to start."""
+
+    name: str
+    run: RunKey
+    start: int
+    nodes: tuple[str, ...]
+    status: ReservationStatus
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is still to be kept."""
+        return self.status.state in STANDING
+
+    @property
+    def subject(self) -> str:
+        """What violations call it."""
+        return f"Reservation {self.run[0]}/{self.name}"
+
+
+def violations(case: Case) -> Iterator[Violation]:
+    """What the plan writes of promises, then what it leaves of them."""
+    before, after = _before(case), _after(case)
+    yield from _new(case, before)
+    yield from _kept(case, before, after)
+    yield from _states(case, before, after)
+    yield from _held(case, after)
+
+
+def _before(case: Case) -> Mapping[tuple[str, str], Promise]:
+    table = case.snapshot.tables["reservations"]
+    columns = (values.texts(table, name) for name in ("namespace", "name", "run", "status"))
+    starts = values.ints(table, "start").tolist()
+    nodes = values.column(table, "nodes")
+    return {
+        (space, name): Promise(name, (space, run), int(start), tuple(where), rows.reservation_status(status))
+        for space, name, run, status, start, where in zip(*columns, starts, nodes, strict=True)
+    }
+
+
+def _after(case: Case) -> list[Promise]:
+    """Those that there are once the plan is carried out."""
+    gone = {(each.namespace, each.name) for each in case.plan.lapsed}
+    moved = {(each.namespace, each.name): each.status for each in case.plan.promises}
+    found = []
+    for key, promise in _before(case).items():
+        status = moved.get(key)
+        if key not in gone:
+            found.append(promise if status is None else _as(promise, status))
+    for each in case.plan.reservations:
+        run = (each.namespace, each.spec.run_ref.run_name)
+        new = Promise(each.name, run, int(each.spec.earliest_start), each.spec.intended_slice.nodes, each.status)
+        found.append(_as(new, each.status))
+    return found
+
+
+def _as(promise: Promise, status: ReservationStatus) -> Promise:
+    start = promise.start if status.earliest_start is None else int(status.earliest_start)
+    nodes = promise.nodes if status.intended_slice is None else status.intended_slice.nodes
+    return Promise(promise.name, promise.run, start, nodes, status)
+
+
+def _new(case: Case, before: Mapping[tuple[str, str], Promise]) -> Iterator[Violation]:
+    for each in case.plan.reservations:
+        run = case.run_of((each.namespace, each.spec.run_ref.run_name))
+        subject = f"Reservation {each.namespace}/{each.name}"
+        wanted = f"{each.spec.run_ref.run_name}-{case.plan.cycle.lower()}"
+        if each.name != wanted:
+            yield Violation("promise-truthful", subject, f"a promise of this cycle is called {wanted}")
+        if (each.namespace, each.name) in before:
+            yield Violation("unique-names", subject, "there is a promise of that name already")
+        if run is None or case.after(run.key) or run.outcome is not None or run.state != "Active":
+            yield Violation("promise-truthful", subject, "its run does not wait")
+        if int(each.spec.earliest_start) <= case.at:
+            yield Violation("promise-truthful", subject, f"{each.spec.earliest_start} is not to come")
+        missing = [node for node in each.spec.intended_slice.nodes if node not in case.nodes]
+        if missing or not each.spec.intended_slice.nodes:
+            yield Violation("promise-truthful", subject, f"nodes {missing or 'none'} are not there")
+
+
+def _kept(case: Case, before: Mapping[tuple[str, str], Promise], after: list[Promise]) -> Iterator[Violation]:
+    """No promised time moves later without a recorded cause; what was recorded stays."""
+    for promise in after:
+        old = before.get((promise.run[0], promise.name))
+        if old is None:
+            continue
+        told, said = old.status.history, promise.status.history
+        fresh = [move for move in said if int(move.at) == case.at and move.cause]
+        kept = said[: len(said) - len(fresh)]
+        if kept != told[len(told) - len(kept) :] or (len(said) < len(told)):
+            yield Violation("promise-kept", promise.subject, "its history was rewritten")
+        later = promise.stands and promise.start > old.start
+        if later and not any(int(move.earliest_start or 0) == promise.start for move in fresh):
+            yield Violation("promise-kept", promise.subject, f"{promise.start - old.start} s later, for no cause")
+
+
+def _states(case: Case, before: Mapping[tuple[str, str], Promise], after: list[Promise]) -> Iterator[Violation]:
+    for each in case.plan.promises:
+        if (each.namespace, each.name) not in before:
+            subject = f"Reservation {each.namespace}/{each.name}"
+            yield Violation("promise-state", subject, "the plan writes its status, and it is not there")
+    for gone in case.plan.lapsed:
+        old = before.get((gone.namespace, gone.name))
+        if old is None or old.stands:
+            yield Violation("promise-state", f"Reservation {gone.namespace}/{gone.name}", "it goes, and still stands")
+    for promise in after:
+        old = before.get((promise.run[0], promise.name))
+        if old is not None and not old.stands:
+            if promise.status != old.status:
+                yield Violation("promise-state", promise.subject, f"it was {old.status.state}, which is final")
+        elif (wrong := _state(case, promise)) is not None:
+            yield Violation("promise-state", promise.subject, f"it is {promise.status.state}, and {wrong}")
+    for run, times in sorted(Counter(promise.run for promise in after if promise.stands).items()):
+        if times > 1:
+            yield Violation.of_run("promise-state", run, f"{times} promises stand for it")
+    held = sum(promise.stands for promise in after)
+    if case.plan.reservations and held > case.policy.reservations.max_held:
+        yield Violation("promise-state", f"Plan {case.plan.cycle}", f"{held} promises stand, more than maxHeld")
+
+
+def _state(case: Case, promise: Promise) -> str | None:
+    """What its state should be and is not; None where it is right."""
+    run = case.run_of(promise.run)
+    state = promise.status.state
+    if run is None or run.outcome is not None or case.phase_after(promise.run) in ("Completed", "Failed"):
+        return None if state == "Failed" else "its run is gone or over"
+    if promise.run in case.starting:
+        return None if state == "Activated" else "its run starts"
+    if case.after(promise.run):
+        return None if state in ("Released", "Failed") else "its run runs already"
+    return "its run waits" if state in ("Activated", "Released") else None
+
+
+def _held(case: Case, after: list[Promise]) -> Iterator[Violation]:
+    """At every promised start there is room on the intended nodes for all that is promised there then."""
+    standing = [each for each in after if each.stands and _is_plain(case, each)]
+    if not standing:
+        return
+    ends, others = _Ends(case), without_lease(case)
+    for start in sorted({each.start for each in standing}):
+        mine = [each for each in standing if each.start <= start and ends.lasts(each, start)]
+        nodes = {node for each in mine for node in each.nodes if node in case.nodes}
+        taken = sum(lease.gpus for lease in _leases(case) if lease.node in nodes and ends.of(lease) > start)
+        room = sum(max(0, case.nodes[node].gpus - others.get(node, 0)) for node in nodes) - taken
+        asked = sum(_least(run) for each in mine if (run := case.run_of(each.run)) is not None)
+        if asked > room:
+            who = ", ".join(sorted("/".join(each.run) for each in mine if each.start == start))
+            sentence = f"{asked} GPUs are promised at {start} on {len(nodes)} nodes with room for {room}"
+            yield Violation("promise-held", f"Run {who}", sentence)
+
+
+def _is_plain(case: Case, promise: Promise) -> bool:
+    """Whether it is to come, and counts on no cuts."""
+    forecast = promise.status.forecast
+    cuts = forecast is not None and bool(forecast.conflict_set or forecast.remedies)
+    return promise.start > case.at and not cuts
+
+
+def _leases(case: Case) -> Iterator[Held]:
+    """Open Active leases that the plan leaves."""
+    yield from (lease for lease in (*case.held, *case.new) if lease.active)
+
+
+def _least(run: Run) -> int:
+    """Active GPUs of its least width."""
+    return run.total if run.min_total is None else run.min_total
+
+
+class _Ends:
+    """When what runs ends by all that is known, in Unix seconds."""
+
+    NEVER: Final = 1 << 60
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        table = case.snapshot.tables["runs"]
+        keys = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
+        told = zip(values.optional_ints(table, "eta"), values.optional_ints(table, "expected"), strict=True)
+        self.told = dict(zip(keys, told, strict=True))
+        self.found: dict[RunKey, int] = {}
+
+    def of(self, lease: Held) -> int:
+        """Of a lease."""
+        key = lease.run_key
+        if key not in self.found:
+            left = self.case.time_left(key)
+            started = self.case.at if key in self.case.starting else self.case.started(key)
+            eta, expected = self.told.get(key, (None, None))
+            guess = eta if eta is not None else None if expected is None else (started or self.case.at) + expected
+            known = [self.case.at + left] if left is not None else []
+            known += [guess] if guess is not None and guess > self.case.at else []
+            self.found[key] = min(known, default=self.NEVER)
+        return self.found[key]
+
+    def lasts(self, promise: Promise, at: int) -> bool:
+        """Whether a promised run, started as promised, may still run then."""
+        run = self.case.run_of(promise.run)
+        limit = None if run is None else run.time_limit or self.told.get(promise.run, (None, None))[1]
+        return limit is None or at < promise.start + limit

@@ -114,7 +114,6 @@ INVARIANTS: Final[dict[str, str]] = {
     # promises
     "promise-truthful": "A new promise is of a run that waits, for a time to come, on nodes that are there.",
     "promise-kept": "A promised time moves later only with a recorded cause, and what was recorded stays.",
-    "promise-held": "At a promised start the intended nodes have room for all that is promised there.",
     "promise-state": "A promise's state follows from its run, final ones stay, and no run has two that stand.",
     # statuses
     "conditions-present": "Every Run has its six conditions, each once.",

@@ -1,12 +1,4 @@
-"""Promises, again: what a Reservation says is so, it is kept, and nothing takes what it needs (spec §5).
-
-At each promised start, on all nodes that promises which hold then intend,
-
-    Σ GPUs promised  ≤  Σ GPUs of the nodes − what lasts until then − pods that are nobody's
-
-where a lease lasts unless its run has a limit, an estimate or a reported end by then. Cuts (`jobtree.check.closures`)
-are no part of this: a promise that counts on them is left out.
-"""
+"""Promises, again: what a Reservation says is so, and its time moves later only for a cause that it records (spec §5)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,8 +6,7 @@ from typing import Final, NamedTuple
 
 from jobtree.api.reservation import ReservationStatus
 from jobtree.check.case import Case
-from jobtree.check.rows import Held, Run, RunKey
-from jobtree.check.slots import without_lease
+from jobtree.check.rows import RunKey
 from jobtree.check.violation import Violation
 from jobtree.world import rows, values
 
@@ -43,12 +34,11 @@ class Promise(NamedTuple):
 
 
 def violations(case: Case) -> Iterator[Violation]:
-    """What the plan writes of promises, then what it leaves of them."""
+    """What the plan writes of promises, and what it leaves of them."""
     before, after = _before(case), _after(case)
     yield from _new(case, before)
     yield from _kept(case, before, after)
     yield from _states(case, before, after)
-    yield from _held(case, after)
 
 
 def _before(case: Case) -> Mapping[tuple[str, str], Promise]:
@@ -153,71 +143,3 @@ def _state(case: Case, promise: Promise) -> str | None:
     if case.after(promise.run):
         return None if state in ("Released", "Failed") else "its run runs already"
     return "its run waits" if state in ("Activated", "Released") else None
-
-
-def _held(case: Case, after: list[Promise]) -> Iterator[Violation]:
-    """At every promised start there is room on the intended nodes for all that is promised there then."""
-    standing = [each for each in after if each.stands and _is_plain(case, each)]
-    if not standing:
-        return
-    ends, others = _Ends(case), without_lease(case)
-    for start in sorted({each.start for each in standing}):
-        mine = [each for each in standing if each.start <= start and ends.lasts(each, start)]
-        nodes = {node for each in mine for node in each.nodes if node in case.nodes}
-        taken = sum(lease.gpus for lease in _leases(case) if lease.node in nodes and ends.of(lease) > start)
-        room = sum(max(0, case.nodes[node].gpus - others.get(node, 0)) for node in nodes) - taken
-        asked = sum(_least(run) for each in mine if (run := case.run_of(each.run)) is not None)
-        if asked > room:
-            who = ", ".join(sorted("/".join(each.run) for each in mine if each.start == start))
-            sentence = f"{asked} GPUs are promised at {start} on {len(nodes)} nodes with room for {room}"
-            yield Violation("promise-held", f"Run {who}", sentence)
-
-
-def _is_plain(case: Case, promise: Promise) -> bool:
-    """Whether it is to come, and counts on no cuts."""
-    forecast = promise.status.forecast
-    cuts = forecast is not None and bool(forecast.conflict_set or forecast.remedies)
-    return promise.start > case.at and not cuts
-
-
-def _leases(case: Case) -> Iterator[Held]:
-    """Open Active leases that the plan leaves."""
-    yield from (lease for lease in (*case.held, *case.new) if lease.active)
-
-
-def _least(run: Run) -> int:
-    """Active GPUs of its least width."""
-    return run.total if run.min_total is None else run.min_total
-
-
-class _Ends:
-    """When what runs ends by all that is known, in Unix seconds."""
-
-    NEVER: Final = 1 << 60
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        table = case.snapshot.tables["runs"]
-        keys = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
-        told = zip(values.optional_ints(table, "eta"), values.optional_ints(table, "expected"), strict=True)
-        self.told = dict(zip(keys, told, strict=True))
-        self.found: dict[RunKey, int] = {}
-
-    def of(self, lease: Held) -> int:
-        """Of a lease."""
-        key = lease.run_key
-        if key not in self.found:
-            left = self.case.time_left(key)
-            started = self.case.at if key in self.case.starting else self.case.started(key)
-            eta, expected = self.told.get(key, (None, None))
-            guess = eta if eta is not None else None if expected is None else (started or self.case.at) + expected
-            known = [self.case.at + left] if left is not None else []
-            known += [guess] if guess is not None and guess > self.case.at else []
-            self.found[key] = min(known, default=self.NEVER)
-        return self.found[key]
-
-    def lasts(self, promise: Promise, at: int) -> bool:
-        """Whether a promised run, started as promised, may still run then."""
-        run = self.case.run_of(promise.run)
-        limit = None if run is None else run.time_limit or self.told.get(promise.run, (None, None))[1]
-        return limit is None or at < promise.start + limit

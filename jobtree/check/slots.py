@@ -98,7 +98,7 @@ def _room(case: Case) -> Iterator[Violation]:
         for name, ordinal in each.slots:
             if name in fresh and name in case.nodes and ordinal < case.nodes[name].gpus:
                 taken[name].add(ordinal)
-    others = without_lease(case)
+    others = _without_lease(case)
     for name in sorted(fresh):
         node = case.nodes.get(name)
         if node is not None and len(taken[name]) + others.get(name, 0) > node.gpus:
@@ -111,7 +111,7 @@ def _room(case: Case) -> Iterator[Violation]:
             )
 
 
-def without_lease(case: Case) -> dict[str, int]:
+def _without_lease(case: Case) -> dict[str, int]:
     """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending.
 
     Of a life that is over no lease covers any; where a Run or Lease cannot be read, nobody knows whose life it is.

@@ -1,4 +1,4 @@
-"""Promises, again: what a Reservation says is so, and its time moves later only for a cause that it records (spec §5)."""
+"""Promises, again: what a Reservation says is so, and its time moves later only for a recorded cause (spec §5)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

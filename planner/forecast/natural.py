@@ -63,7 +63,9 @@ class Timeline:
             promised |= {each.at} if each.source == "promise" else set()
         times = [*sources]
         if len(times) > most:
-            shares = {times[(share + 1) * len(times) // most - 1] for share in range(most)}
+            # of the others alone: promises must not change which of these are looked at, or dates would move by them
+            times = [at for at, source in sources.items() if source != "promise"]
+            shares = {times[(share + 1) * len(times) // most - 1] for share in range(min(most, len(times)))}
             sources = {at: source for at, source in sources.items() if at in shares or at in promised}
         timeline = cls(world, most)
         timeline.moments = [Moment(at, source, world) for at, source in sources.items()]

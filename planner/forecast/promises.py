@@ -1,6 +1,6 @@
 """From a plan to its dates: which promises stand, move or end, and when every other run will probably start (spec §5).
 
-Runs are dated in the order of their promises, then of their age, each beside those before it. The oldest demand holds
+Runs are dated by their age, those with a promise first, each beside those before it. The oldest demand holds
 Reservations, up to ``maxHeld``; the others are told an estimate.
 """
 
@@ -134,11 +134,12 @@ class _Dating:
         return self.state.blocked[key][1] if key in self.state.blocked else f"it is {run.state}"
 
     def date(self, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> None:
-        """Date what waits: promises in their order, then by age."""
+        """Date what waits by age, what is promised first: in an unchanged world every date stays as it is."""
         runs, policy = self.state.runs, self.state.policy.reservations
         many = not few(len(self.plan.waits))
-        promised = sorted(held, key=lambda key: (held[key].start, key))
-        others = sorted(waits.keys() - held.keys(), key=lambda key: (runs[key].created, key))
+        promised, others = (
+            sorted(keys, key=lambda key: (runs[key].created, key)) for keys in (held, waits.keys() - held.keys())
+        )
         if many:
             others = others[:DATED]
         timeline = self._timeline(FEWER_MOMENTS if many else MOMENTS, held.values())

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from tests.check.scene import Scene, ago
+import msgspec
+
+from jobtree.api import OwnerPath, Time
+from jobtree.api.plan import Draw, Lottery, PoolOwner
+from jobtree.api.reservation import IntendedSlice, ReservationStatus
+from jobtree.world.plan import Closure, PromiseUpdate
+from tests.check.scene import T0, Scene, ago
 from tests.support.documents import envelope
 from tests.support.times import moment
 
@@ -197,6 +204,52 @@ def promised() -> Scene:
     })  # fmt: skip
 
 
+def drawn() -> Scene:
+    """v holds the only node, w is promised it by now: the lottery took v, and w starts."""
+    scene = Scene().domain("A", 8).budget("org:v", envelope(8)).budget("org:w", envelope(8))
+    scene.run("v", 8, owner="org:v", created="-30h", runtime={"checkpoint": "10m"}).run("w", 8, owner="org:w")
+    scene.holds("v", "a01#0-7", start=ago("24h"), payer="org-v/gpus", name="v-0")
+    where = {"nodes": ["a01"]}
+    scene.add({
+        "apiVersion": "rq.davidlangworthy.io/v1",
+        "kind": "Reservation",
+        "metadata": {"name": "w-1", "namespace": "default", "uid": "uid-w-1"},
+        "spec": {"runRef": {"name": "w"}, "intendedSlice": where, "earliestStart": moment("+0s")},
+        "status": {"state": "Pending", "reason": "Waiting", "earliestStart": moment("+0s"), "intendedSlice": where},
+    })  # fmt: skip
+    scene.closures.append(
+        Closure(namespace="default", name="v-0", ended=T0, reason="Lottery", made_room_for="default/w-1", draw=0)
+    )
+    scene.then(lambda plan: msgspec.structs.replace(plan, lottery=_draw(), promises=[_kept()]))
+    return scene.starts("w", "a01#0-7", payer="org-w/gpus")
+
+
+def _draw() -> Lottery:
+    """The draw of v for w-1 with a secret."""
+    secret = "5f" * 32
+    return Lottery(
+        position=1,
+        secret=secret,
+        draws=(
+            Draw(
+                reservation="default/w-1",
+                uid="uid-w-1",
+                earliest_start=Time(T0),
+                seed=hashlib.sha256(f"{secret}\nuid-w-1\n{Time(T0)}".encode()).hexdigest(),
+                pools=((PoolOwner(owner=OwnerPath("org:v"), tokens=("default/v#0",)),),),
+                picks=("default/v#0",),
+            ),
+        ),
+    )
+
+
+def _kept() -> PromiseUpdate:
+    status = ReservationStatus(
+        state="Activated", reason="Started", earliest_start=Time(T0), intended_slice=IntendedSlice(nodes=("a01",))
+    )
+    return PromiseUpdate(namespace="default", name="w-1", status=status)
+
+
 SCENES: dict[str, Callable[[], Scene]] = {
     "simple": simple,
     "family": family,
@@ -213,4 +266,5 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "opportunistic": opportunistic,
     "bound": bound,
     "promised": promised,
+    "drawn": drawn,
 }

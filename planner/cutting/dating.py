@@ -31,6 +31,11 @@ DATED: Final = 64
 """Most runs without a promise for which one cycle looks for cuts: those first in order."""
 
 
+WORK: Final = 40_000
+"""Most work of one cycle's dates, in columns of models that are solved and nodes that are looked at: no run is begun to
+be weighed beyond it."""
+
+
 class CutDate(NamedTuple):
     """A start that cuts make. ``at``: Unix seconds; ``nodes``: where it would lie, ``payers``: (budget, envelope);
     ``conflicts``: who may lose all, ``remedies``: what is cut or drawn.
@@ -50,10 +55,16 @@ class CutDates:
     state: State
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _tried: int = 0
+    _work: int = 0
 
     @cached_property
     def _trial(self) -> Trial:
         return Trial.of(self.state)
+
+    @property
+    def is_spent(self) -> bool:
+        """Has this cycle no work left for dates that cuts make?"""
+        return self._work >= WORK
 
     def date(self, key: RunKey, earliest: int, horizon: int, *, held: bool = False) -> CutDate | None:
         """When cuts let a run start, at ``earliest`` or, where victims are protected, up to ``horizon`` (Unix seconds).
@@ -63,6 +74,9 @@ class CutDates:
         """
         if self.state.policy.mode == "noCuts" or not self.state.held or (self._tried >= DATED and not held):
             return None
+        if self.is_spent:
+            return None
+        self._work += len(self.state.fleet.names)
         trial = self._trial
         candidate = trial.funded(key)
         if candidate is None or trial.is_tied(key) or not trial.is_funded(candidate):
@@ -80,6 +94,7 @@ class CutDates:
         chances = odds(pools) if harm.lottery else {}
         lost = _completed(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
+        self._work += weighing.work
         trial.take(weighing, chosen, "", {})
         settled = trial.start(candidate)
         if settled is None:
@@ -117,6 +132,7 @@ class CutDates:
             middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
             weighing = self._trial.weighing(candidate, victims_of(self.state, owner, at=times[middle]))
             harm = weighing.least()
+            self._work += len(self.state.fleet.names) + weighing.work
             if harm is None:
                 low = middle + 1
             else:

@@ -11,6 +11,7 @@
 Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows likewise, where pods have a size.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ NODES = 2_000
 """Most branch-and-bound nodes of one solve."""
 DOMAINS = 32
 """Most domains that are weighed against each other: those where the least would have to go."""
+GROUPS = 24
+"""... and where so many groups might go in these, no more of them than the start needs."""
 WALK = 60
 """Most options that are tried one by one for the order among equals; of more, their sum of places is least."""
 
@@ -57,7 +60,9 @@ class Cuts(NamedTuple):
 
 @dataclass
 class Weighing:
-    """One need against what is free and what may go. ``columns``: of each option; ``costs``: per kind of harm."""
+    """One need against what is free and what may go. ``columns``: of each option; ``costs``: per kind of harm;
+    ``work``: columns of all models solved so far.
+    """
 
     victims: Sequence[Victim]
     need: Need
@@ -69,6 +74,7 @@ class Weighing:
     freed: dict[int, dict[int, int]] = field(default_factory=dict)
     pods: dict[int, dict[int, tuple[int, PodLoad]]] = field(default_factory=dict)
     placed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    work: int = 0
 
     @classmethod
     def of(cls, victims: Sequence[Victim], need: Need, room: Room) -> "Weighing":
@@ -88,6 +94,10 @@ class Weighing:
     def _settings(self) -> Settings:
         return options(0, 0.0, NODES)
 
+    def _solve(self, model: Model) -> Solution:
+        self.work += len(model.cost)
+        return solve(model, self._settings)
+
     def least(self, *, lost: Iterable[int] = (), spare_others: bool = False) -> Harm | None:
         """Minimise the harm, kind by kind; None where the start fits whatever goes.
 
@@ -100,7 +110,7 @@ class Weighing:
             costs = self.costs[kind]
             if costs or not found:
                 model.maximise({column: -cost for column, cost in costs.items()})
-                solution = solve(model, self._settings)
+                solution = self._solve(model)
                 if solution.values is None:
                     return None
                 found.append(round(-solution.objective))
@@ -116,7 +126,7 @@ class Weighing:
         if len(gentle) > WALK:
             order = sorted(gentle, key=lambda option: self._rank(option, {}))
             model.maximise({self.columns[option]: -float(place) for place, option in enumerate(order)})
-            return self._read(solve(model, self._settings))
+            return self._read(self._solve(model))
         model.maximise({})
         dropped: dict[int, int] = {}
         for kind in (UNFUNDED, SPARES, SHRUNK):
@@ -126,11 +136,11 @@ class Weighing:
                 left.remove(option)
                 column = self.columns[option]
                 model.lower[column] = 1.0
-                if solve(model, self._settings).values is None:
+                if self._solve(model).values is None:
                     model.lower[column] = model.upper[column] = 0.0
                 elif option.what == "drop":
                     dropped[option.victim] = dropped.get(option.victim, 0) + self._group(option).gpus
-        return self._read(solve(model, self._settings))
+        return self._read(self._solve(model))
 
     def could_draw(self, harm: Harm, victim: int, group: int, lost: Iterable[int] = ()) -> bool:
         """Does a group of a victim belong to some set of that harm that ``lost`` are in, and is its room used?"""
@@ -154,7 +164,7 @@ class Weighing:
             return False
         model.row(("used",), used, 1.0, INF)
         model.maximise({})
-        return solve(model, self._settings).values is not None
+        return self._solve(model).values is not None
 
     def _candidates(self) -> dict[int, int]:
         """Node → domain, of domains where the largest piece would fit if all went; of many, where least would go."""
@@ -176,7 +186,20 @@ class Weighing:
             if sum((room.free[n] + going.get(n, 0)) // unit * unit for n in nodes) >= size
         }
         order = sorted(fits, key=lambda domain: (-sum(room.free[n] // unit * unit for n in fits[domain]), domain))
-        return {node: domain for domain in order[:DOMAINS] for node in fits[domain]}
+        needed = sum(shape.size * count for shape, count in self.need.pieces)
+        groups, chosen = self._groups_at(), []
+        found = held = 0
+        for domain in order[:DOMAINS]:
+            if held >= GROUPS and found >= needed:
+                break
+            chosen.append(domain)
+            held += sum(groups.get(node, 0) for node in fits[domain])
+            found += sum((room.free[node] + going.get(node, 0)) // unit * unit for node in fits[domain])
+        return {node: domain for domain in chosen for node in fits[domain]}
+
+    def _groups_at(self) -> Mapping[int, int]:
+        """Node → groups of victims with slots there."""
+        return Counter(node for victim in self.victims for group in victim.groups for node, _ in group.slots)
 
     def _victim(self, number: int, victim: Victim) -> None:
         model = self.model

@@ -15,6 +15,7 @@ from jobtree.api.counted import counted
 from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.api.reservation import (
     Confidence,
+    Conflict,
     Forecast,
     IntendedSlice,
     Move,
@@ -159,6 +160,9 @@ class _Dating:
             found = starts.get(key)
             if not wait.never and (found is None or found.at > self.plan.at + int(policy.patience)):
                 found = self._cut(key, held.get(key)) or found
+            if key in held and self.cuts.is_spent and (found is None or _is_by_cuts(held[key])):
+                self._stay(held[key])
+                continue
             found = self._unfunded(key, held.get(key), found)
             if found is None:
                 if key in held:
@@ -184,6 +188,21 @@ class _Dating:
             self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
         told = {"eta": Eta(p50=start, p90=start), "reservation": promise.name, "earliest_start": start}
         self.told[promise.run_key] = dict(told)
+
+    def _stay(self, promise: Promise) -> None:
+        """It stands as it stood: this cycle has no work left to date it anew."""
+        start = Time(promise.start)
+        self.told[promise.run_key] = {
+            "eta": Eta(p50=start, p90=start), "reservation": promise.name, "earliest_start": start,
+        }  # fmt: skip
+        forecast = promise.told.forecast
+        self._name(f"{promise.namespace}/{promise.name}", forecast.conflict_set if forecast else ())
+
+    def _name(self, promise: str, conflicts: Iterable[Conflict]) -> None:
+        """Runs that may be cut for a promise."""
+        for conflict in conflicts:
+            namespace, _, run = conflict.run.partition("/")
+            self.named.setdefault((namespace, run), []).append((promise, float(conflict.kill_probability)))
 
     def _cut(self, key: RunKey, promise: Promise | None) -> Natural | None:
         """A start that cuts make, no earlier than who may be cut has been told of it for ``notice``."""
@@ -289,10 +308,7 @@ class _Dating:
         told: dict[str, object] = {"eta": Eta(p50=start, p90=start)}
         if name:
             told |= {"reservation": name, "earliest_start": start}
-            for conflict in found.cut.conflicts if found.cut else ():
-                namespace, _, run = conflict.run.partition("/")
-                chance = float(conflict.kill_probability)
-                self.named.setdefault((namespace, run), []).append((f"{key[0]}/{name}", chance))
+            self._name(f"{key[0]}/{name}", found.cut.conflicts if found.cut else ())
         self.told[key] = told
 
     def warn(self) -> None:
@@ -303,6 +319,11 @@ class _Dating:
                 spared *= 1 - chance
             names = tuple(sorted(name for name, _ in promises))
             self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
+
+
+def _is_by_cuts(promise: Promise) -> bool:
+    forecast = promise.told.forecast
+    return forecast is not None and bool(forecast.conflict_set)
 
 
 def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, object]]) -> list[RunUpdate]:

@@ -81,7 +81,8 @@ def _block(run: Run, intake: Intake) -> list[str]:
     if gpus := lookup.unfunded_gpus(leases):
         lines.append(f"unfunded: {gpus} of {counted(lookup.active_gpus(leases), 'GPU')}")
     if run.status.earliest_start is not None:
-        lines.append(f"earliestStart: {run.status.earliest_start} (reservation {run.status.reservation})")
+        by = f" (reservation {run.status.reservation})" if run.status.reservation else ""
+        lines.append(f"earliestStart: {run.status.earliest_start}{by}")
     elif run.status.eta is not None:
         lines.append(f"eta: {run.status.eta.p50}")
     if run.status.kill_probability:

@@ -95,6 +95,8 @@ class CutDates:
         lost = _completed(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
         self._work += weighing.work
+        if chosen is None:
+            return None
         trial.take(weighing, chosen, "", {})
         settled = trial.start(candidate)
         if settled is None:

@@ -71,7 +71,10 @@ class _Activation:
         for number, pick in enumerate(picks):
             drawn.setdefault((pick.token.namespace, pick.token.run), number)
         name = f"{promise.namespace}/{promise.name}"
-        cut = trial.take(weighing, weighing.chosen(harm, pools.numbers(drawn)), name, drawn)
+        chosen = weighing.chosen(harm, pools.numbers(drawn))
+        if chosen is None:
+            return
+        cut = trial.take(weighing, chosen, name, drawn)
         found = trial.start(candidate)
         if found is None:
             trial.undo(cut)

@@ -119,8 +119,11 @@ class Weighing:
             model.row_upper[first + kind] = found[-1] + HALF
         return Harm(*found)
 
-    def chosen(self, harm: Harm, lost: Iterable[int] = ()) -> frozenset[Option]:
-        """The set of that harm in which ``lost`` are drawn and no others: those first that the order names first."""
+    def chosen(self, harm: Harm, lost: Iterable[int] = ()) -> frozenset[Option] | None:
+        """The set of that harm in which ``lost`` are drawn and no others: those first that the order names first.
+
+        None where there is none, or none was found in so many nodes.
+        """
         model = self._held(self._fixed(lost, spare_others=True), harm)
         gentle = [option for option in self.columns if self.kinds[option] != LOTTERY]
         if len(gentle) > WALK:
@@ -148,7 +151,7 @@ class Weighing:
         model.lower[self.columns[Option(victim, "lost")]] = 1.0
         here = next(each for each in self.victims[victim].groups if each.number == group)
         used = []
-        mine = self._going(victim, group)
+        mine = self._going(victim)  # of its other groups too: they go with it
         for node, _ in here.slots:
             if node not in self.placed:
                 continue
@@ -321,9 +324,13 @@ class Weighing:
     def _group(self, option: Option) -> Group:
         return next(each for each in self.victims[option.victim].groups if each.number == option.part)
 
-    def _going(self, victim: int, group: int) -> set[int]:
-        """Columns that free a group's slots."""
-        keys = {("gone", victim, group), ("drop", victim, "drop", group)}
+    def _going(self, victim: int) -> set[int]:
+        """Columns that free slots of a victim's groups."""
+        keys = {
+            key
+            for group in self.victims[victim].groups
+            for key in (("gone", victim, group.number), ("drop", victim, "drop", group.number))
+        }
         return {column for column, key in enumerate(self.model.column_keys) if key in keys}
 
     def _rank(self, option: Option, dropped: Mapping[int, int]) -> tuple[int, int, str, int]:
@@ -332,9 +339,9 @@ class Weighing:
         surplus = victim.surplus - dropped.get(option.victim, 0)
         return *preference(surplus, victim.start, victim.uid), -option.part
 
-    def _read(self, solution: Solution) -> frozenset[Option]:
-        assert solution.values is not None
-        return frozenset(option for option, column in self.columns.items() if solution.values[column] > HALF)
+    def _read(self, solution: Solution) -> frozenset[Option] | None:
+        values = solution.values
+        return None if values is None else frozenset(o for o, column in self.columns.items() if values[column] > HALF)
 
 
 def _slots(victim: Victim) -> Iterator[tuple[int, int]]:

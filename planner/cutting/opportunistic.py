@@ -34,9 +34,10 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         victims = [each for each in victims_of(trial.state, run.owner) if _is_opportunistic(trial.state, each)]
         weighing = trial.weighing(candidate, [each._replace(spares=()) for each in victims])
         harm = weighing.least()
-        if harm is None:
+        chosen = None if harm is None else weighing.chosen(harm)
+        if chosen is None:
             continue
-        cut = trial.take(weighing, weighing.chosen(harm), "", {})
+        cut = trial.take(weighing, chosen, "", {})
         found = trial.start(candidate)
         if found is None:
             trial.undo(cut)

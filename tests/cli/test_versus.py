@@ -95,7 +95,7 @@ def test_where_there_is_nothing_to_choose_that_is_said() -> None:
 
     assert reason(world, "x", "y") == "Both have GPUs after the next cycle: there is nothing to choose."
     assert reason(world, "big", "other").startswith("Both wait, neither because of the other. default/big: Asks for 32")
-    assert reason(world, "after", "x") == ("default/after is not weighed: 1 of 1 upstream runs outstanding: x.")
+    assert reason(world, "after", "x") == ("default/after is not weighed: 1 of 1 upstream run outstanding: x.")
     assert reason(world, "off", "x") == "default/off is not weighed: it is Pending."
 
 

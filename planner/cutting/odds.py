@@ -17,7 +17,7 @@ from policies.cuts.lottery import Token, draw
 
 POOLS: Final = 256
 """Most pools that are gone through for exact odds."""
-SOLVED: Final = 100_000
+SOLVED: Final = 12_000
 """Most columns of all the models that are solved for exact odds, and again for simulated ones."""
 LARGE: Final = 3_000
 """Most columns of a model for which more than the first pool is computed: beyond, chances are estimates."""

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
+import pyarrow as pa
 from msgspec import structs
 
+from jobtree.world import values as col
 from jobtree.world.after import after
 from jobtree.world.plan import Plan
 from jobtree.world.snapshot import Snapshot
@@ -57,7 +59,7 @@ class Bench:
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey) -> "Bench":
         """For a run that waits under ``plan``, which was made from ``snapshot``."""
-        kept = after(snapshot, plan)
+        kept = _unpromised(after(snapshot, plan), key)
         whole = held_state(kept, plan.at)
         state = alone(whole, key)
         world = near(kept, whole, key)
@@ -172,6 +174,14 @@ def alone(state: State, key: RunKey) -> State:
     state = state.asking(mine)
     state.blocked = {k: why for k, why in state.blocked.items() if k == key}
     return state
+
+
+def _unpromised(world: Snapshot, key: RunKey) -> Snapshot:
+    """The world without promises to a run: what would let it start now must not have to pass by what they hold."""
+    table = world.tables["reservations"]
+    keys = zip(col.texts(table, "namespace"), col.texts(table, "run"), strict=True)
+    kept = pa.array([promised != key for promised in keys], pa.bool_())
+    return replace(world, tables={**world.tables, "reservations": table.filter(kept)})
 
 
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:

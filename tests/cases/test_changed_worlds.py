@@ -172,10 +172,12 @@ def test_an_old_loan_that_ends_changes_the_world_once() -> None:
     assert (ended.running, [cycle.plan.changed for cycle in (ended, again)]) == (["own"], [AT - 3600] * 2)
 
 
-def test_a_loan_of_no_duration_is_old_as_it_begins_and_changes_nothing_later() -> None:
+def test_a_loan_of_no_duration_is_old_as_it_begins_and_its_owner_is_promised_what_is_its_own() -> None:
     world = lent("0s")
+    due, later = world.cycle("-4h"), world.cycle("-3h")
 
-    assert [world.cycle(at).plan.changed for at in ("-4h", "-3h")] == [AT - 5 * 3600] * 2
+    assert [cycle.plan.changed for cycle in (due, later)] == [AT - 4 * 3600] * 2  # the promise was due at -4h45m
+    assert (due.funding("own"), due.funding("guest")) == ({"owned": 8}, {"unfunded": 8})
 
 
 def test_what_the_last_cycle_was_given_counts_whether_it_was_carried_out_or_not() -> None:

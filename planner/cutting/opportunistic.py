@@ -31,7 +31,11 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         if tries >= TRIES or not trial.is_funded(candidate):
             continue
         tries += 1
-        victims = [each for each in victims_of(trial.state, run.owner) if _is_opportunistic(trial.state, each)]
+        victims = [
+            each
+            for each in victims_of(trial.state, run.owner, opportunistic=True)
+            if _is_opportunistic(trial.state, each)
+        ]
         weighing = trial.weighing(candidate, [each._replace(spares=()) for each in victims])
         harm = weighing.least()
         chosen = None if harm is None else weighing.chosen(harm)
@@ -51,7 +55,11 @@ def is_called_for(state: State) -> bool:
     """Does anything wait, and anything run that would give way?"""
     runs = (state.runs.get(key) for key in state.held)
     opportunistic = any(run is not None and run.opportunistic for run in runs)
-    return opportunistic and bool(state.pending) and any(_is_opportunistic(state, v) for v in victims_of(state, ""))
+    return (
+        opportunistic
+        and bool(state.pending)
+        and any(_is_opportunistic(state, v) for v in victims_of(state, "", opportunistic=True))
+    )
 
 
 def _is_opportunistic(state: State, victim: Victim) -> bool:

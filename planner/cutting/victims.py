@@ -65,12 +65,16 @@ class Victim(NamedTuple):
         return sum(group.gpus for group in self.groups)
 
 
-def victims_of(state: State, owner: str, *, at: int | None = None) -> list[Victim]:
-    """All that may be cut for a run of ``owner``, by run; ``at``: a later time at which more may be drawn."""
+def victims_of(state: State, owner: str, *, at: int | None = None, opportunistic: bool = False) -> list[Victim]:
+    """All that may be cut for a run of ``owner``, by run; ``at``: a later time at which more may be drawn;
+    ``opportunistic``: only runs that are so.
+    """
     term = int(state.policy.lottery.term)
     when = state.at if at is None else at
     found = []
     for run, leases in cuttable(state):
+        if opportunistic and not run.opportunistic:
+            continue
         victim = _victim(state, run, leases, drawable=is_drawable(run, leases, owner, term, when))
         if victim.losable or victim.spares or any(group.droppable for group in victim.groups):
             found.append(victim)

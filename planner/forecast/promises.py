@@ -45,6 +45,8 @@ FEWER_MOMENTS: Final = 12
 """... and where many do."""
 DATED: Final = 300
 """Most runs that are dated where many wait: the oldest."""
+LARGEST: Final = 20_000_000
+"""Nodes × waiting runs beyond which a cycle dates nothing anew: it would not end in time."""
 HISTORY: Final = 20
 """Most moves that a promise remembers (spec §1)."""
 CONFIDENCE: Final[Mapping[str, Confidence]] = {
@@ -63,12 +65,17 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
     """The plan with its promises and estimates; it decides nothing anew."""
     stored = read_promises(snapshot.tables["reservations"])
     waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
-    if not stored and not waits:
+    is_too_large = len(snapshot.tables["nodes"]) * len(waits) > LARGEST
+    if not stored and (not waits or is_too_large):
         return plan
     world = after(snapshot, plan)
     dating = _Dating(plan, world, state_of(world, plan.at))
     held = dating.settle(stored, waits)
-    dating.date(waits, held)
+    if is_too_large:
+        for promise in held.values():
+            dating.stay(promise)
+    else:
+        dating.date(waits, held)
     dating.warn()
     plan = without_date(plan, dating.cuts.why_not)
     return msgspec.structs.replace(
@@ -161,7 +168,7 @@ class _Dating:
             if not wait.never and (found is None or found.at > self.plan.at + int(policy.patience)):
                 found = self._cut(key, held.get(key)) or found
             if key in held and self.cuts.is_spent and (found is None or _is_by_cuts(held[key])):
-                self._stay(held[key])
+                self.stay(held[key])
                 continue
             found = self._unfunded(key, held.get(key), found)
             if found is None:
@@ -189,7 +196,7 @@ class _Dating:
         told = {"eta": Eta(p50=start, p90=start), "reservation": promise.name, "earliest_start": start}
         self.told[promise.run_key] = dict(told)
 
-    def _stay(self, promise: Promise) -> None:
+    def stay(self, promise: Promise) -> None:
         """It stands as it stood: this cycle has no work left to date it anew."""
         start = Time(promise.start)
         self.told[promise.run_key] = {

@@ -33,15 +33,15 @@ def test_on_a_terminal_watch_follows_until_the_run_is_over() -> None:
         [KUBECTL_RUNS, "--state", world.save(), "watch", "r"], stdout=theirs, stdin=subprocess.DEVNULL
     )
     os.close(theirs)
-    seen = read_until(ours, "width: 0 of 1 GPUs")
+    seen = read_until(ours, "width: 0 of 1 GPU")
     world.edit("Run", "r", status=status("Completed", "PodsSucceeded"))
     seen = read_until(ours, "never", seen)
     os.close(ours)
     assert watching.wait(timeout=30) == 0
     assert seen.replace("\r", "") == (
-        "run: default/r\nphase: Running\nreason: PodsRunning\nwidth: 0 of 1 GPUs\n"
+        "run: default/r\nphase: Running\nreason: PodsRunning\nwidth: 0 of 1 GPU\n"
         "\n"
-        "run: default/r\nphase: Completed\nreason: PodsSucceeded\nwidth: 0 of 1 GPUs\n"
+        "run: default/r\nphase: Completed\nreason: PodsSucceeded\nwidth: 0 of 1 GPU\n"
     )
 
 

@@ -11,8 +11,8 @@ from jobtree.check import pods
 from jobtree.check.caps import Caps
 from jobtree.check.closures import over
 from jobtree.check.ledger import Ledger
-from jobtree.check.rows import Rows
 from jobtree.check.shape import lacks
+from jobtree.check.tables import Rows
 from jobtree.check.unplanned import Told, Unplanned
 from jobtree.world.collector import collector_paused
 from jobtree.world.given import given_of

@@ -15,12 +15,12 @@ from jobtree.check.rows import (
     Held,
     LeaseKey,
     Node,
-    Rows,
     Run,
     RunKey,
     UseCap,
     has_labels,
 )
+from jobtree.check.tables import Rows
 from jobtree.world.plan import Closure, Segment
 
 

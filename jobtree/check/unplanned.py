@@ -10,7 +10,8 @@ from typing import NamedTuple
 from jobtree.api.run import RunStatus, derived_phase
 from jobtree.api.scalars import milli
 from jobtree.check.moment import Moment
-from jobtree.check.rows import Held, Pod, Rows, Run, RunKey
+from jobtree.check.rows import Held, Pod, Run, RunKey
+from jobtree.check.tables import Rows
 from jobtree.world.snapshot import Snapshot
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
@@ -11,6 +11,8 @@ from jobtree.api.meta import EnvelopeRef, Object, RunRef
 from jobtree.api.scalars import Time
 
 ReservationState = Literal["Pending", "Activated", "Released", "Failed", "BlockedFunding"]
+STANDING: Final = frozenset({"Pending", "BlockedFunding"})
+"""States of a promise that is still to be kept; all others are final."""
 Confidence = Literal["fixed", "window", "estimated"]
 RemedyAction = Literal["ReclaimUnfunded", "DropSpare", "Shrink", "Lottery"]
 

@@ -5,7 +5,6 @@ a draw is recomputed from the secret and the pools that the plan publishes; what
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -13,24 +12,11 @@ from jobtree.api.counted import counted
 from jobtree.api.plan import Draw
 from jobtree.check.case import Case
 from jobtree.check.lottery import recompute
-from jobtree.check.rows import Held, RunKey
+from jobtree.check.rows import Held, Reservation, RunKey
 from jobtree.check.violation import Violation
-from jobtree.world import values
 from jobtree.world.plan import Closure
 
 DRAWN = "Lottery"
-STANDS = ("Pending", "BlockedFunding")
-"""States of a promise that is to be kept."""
-
-
-class Promise(NamedTuple):
-    """A Reservation. ``first``: as first promised, ``start``: as it stands, Unix seconds; ``stands``: to be kept."""
-
-    run: RunKey
-    uid: str
-    first: int
-    start: int
-    stands: bool
 
 
 def violations(case: Case) -> Iterator[Violation]:
@@ -38,7 +24,7 @@ def violations(case: Case) -> Iterator[Violation]:
     cut = {key: each for key, each in case.closing.items() if each.made_room_for and key in case.leases}
     if not cut and case.plan.lottery is None:
         return
-    promises = _promises(case)
+    promises = {f"{each.namespace}/{each.name}": each for each in case.rows.reservations}
     for key, closure in cut.items():
         promise = promises.get(closure.made_room_for)
         waits = _pods_stay(case, closure.made_room_for)
@@ -56,18 +42,12 @@ def may_start_unfunded(case: Case, key: RunKey) -> bool:
     """Is a run promised a start by now that it may make without money (Policy ``onBudgetShortfall``)?"""
     if case.policy.reservations.on_budget_shortfall != "startUnfunded":
         return False
-    return any(each.run == key and each.stands and each.start <= case.at for each in _promises(case).values())
+    return any(each.run_key == key for each in _due(case))
 
 
-def _promises(case: Case) -> dict[str, Promise]:
-    """By ``namespace/name``."""
-    table = case.snapshot.tables["reservations"]
-    texts = (values.texts(table, name) for name in ("namespace", "name", "run", "uid", "state"))
-    times = (values.ints(table, name).tolist() for name in ("first_start", "start"))
-    return {
-        f"{namespace}/{name}": Promise((namespace, run), uid or "", first, start, state in STANDS)
-        for namespace, name, run, uid, state, first, start in zip(*texts, *times, strict=True)
-    }
+def _due(case: Case) -> Iterator[Reservation]:
+    """Promises to be kept by now."""
+    return (each for each in case.rows.reservations if each.stands and each.start <= case.at)
 
 
 def _pods_stay(case: Case, reservation: str) -> bool:
@@ -78,16 +58,16 @@ def _pods_stay(case: Case, reservation: str) -> bool:
     return any((lease.namespace, lease.run, lease.node) in there for lease in leases)
 
 
-def _cause(case: Case, promise: Promise | None, *, waits: bool) -> str:
+def _cause(case: Case, promise: Reservation | None, *, waits: bool) -> str:
     """Why no cut is for this promise; empty where some may be."""
     if promise is None or not promise.stands:
         return "no such promise stands"
     if promise.start > case.at:
         return f"its promise is due at {promise.start}"
-    return "" if waits or promise.run in case.starting else "the run of its promise does not start"
+    return "" if waits or promise.run_key in case.starting else "the run of its promise does not start"
 
 
-def _rule(case: Case, lease: Held, closure: Closure, promise: Promise | None) -> str:
+def _rule(case: Case, lease: Held, closure: Closure, promise: Reservation | None) -> str:
     """What a kind of cut may not take."""
     run, key = case.run_of(lease.run_key), lease.run_key
     if run is None or promise is None:
@@ -108,9 +88,9 @@ def _rule(case: Case, lease: Held, closure: Closure, promise: Promise | None) ->
     return _draw_rule(case, lease, closure, promise) if closure.reason == DRAWN else ""
 
 
-def _draw_rule(case: Case, lease: Held, closure: Closure, promise: Promise) -> str:
+def _draw_rule(case: Case, lease: Held, closure: Closure, promise: Reservation) -> str:
     """What the lottery may not take."""
-    run, waiting = case.run_of(lease.run_key), case.run_of(promise.run)
+    run, waiting = case.run_of(lease.run_key), case.run_of(promise.run_key)
     started = case.started(lease.run_key)
     if run is not None and waiting is not None and run.owner == waiting.owner:
         return f"its run is of {run.owner}, as the one that starts"
@@ -136,14 +116,14 @@ def _is_unfunded(case: Case, lease: Held) -> bool:
     return not lease.active or lease.payer is None or last == "unfunded"
 
 
-def _is_used(case: Case, key: RunKey, promise: Promise) -> bool:
+def _is_used(case: Case, key: RunKey, promise: Reservation) -> bool:
     """Does its run, or another that was promised a start by now, start on a node where something of this one goes?"""
-    due = {promise.run, *(each.run for each in _promises(case).values() if each.stands and each.start <= case.at)}
+    due = {promise.run_key, *(each.run_key for each in _due(case))}
     nodes = {lease.node for run in due for lease in case.new_by.get(run, ())}
     return any(lease.key in case.closing and lease.node in nodes for lease in case.open_by[key])
 
 
-def _lottery(case: Case, promises: dict[str, Promise]) -> Iterator[Violation]:
+def _lottery(case: Case, promises: dict[str, Reservation]) -> Iterator[Violation]:
     """The draws again: seeds, words and picks; who was in the pools."""
     lottery = case.plan.lottery
     if lottery is None:
@@ -158,15 +138,15 @@ def _lottery(case: Case, promises: dict[str, Promise]) -> Iterator[Violation]:
         promise = promises.get(draw.reservation)
         if draw.reservation not in cut:
             yield Violation("draws-recompute", subject, f"it draws for {draw.reservation} and cuts nobody for it")
-        elif promise is None or (draw.uid, int(draw.earliest_start)) != (promise.uid, promise.first):
+        elif promise is None or (draw.uid, int(draw.earliest_start)) != (promise.uid, promise.first_start):
             yield Violation("draws-recompute", subject, f"it draws for {draw.reservation} by another uid or start")
         else:
             yield from _pools(case, draw, promise)
 
 
-def _pools(case: Case, draw: Draw, promise: Promise) -> Iterator[Violation]:
+def _pools(case: Case, draw: Draw, promise: Reservation) -> Iterator[Violation]:
     """Tokens are groups that run and may be drawn; each pick leaves its pool."""
-    waiting, term = case.run_of(promise.run), int(case.policy.lottery.term)
+    waiting, term = case.run_of(promise.run_key), int(case.policy.lottery.term)
     picked: set[str] = set()
     for pool, pick in zip(draw.pools, draw.picks, strict=False):
         tokens = {token: each.owner for each in pool for token in each.tokens}

@@ -2,15 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from jobtree.api.reservation import ReservationStatus
+from jobtree.api.reservation import STANDING, ReservationStatus
 from jobtree.check.case import Case
 from jobtree.check.rows import RunKey
 from jobtree.check.violation import Violation
-from jobtree.world import rows, values
-
-STANDING: Final = frozenset({"Pending", "BlockedFunding"})
+from jobtree.world import rows
 
 
 class Promise(NamedTuple):
@@ -35,29 +33,28 @@ class Promise(NamedTuple):
 
 def violations(case: Case) -> Iterator[Violation]:
     """What the plan writes of promises, and what it leaves of them."""
-    before, after = _before(case), _after(case)
+    before = _before(case)
+    after = _after(case, before)
     yield from _new(case, before)
     yield from _kept(case, before, after)
     yield from _states(case, before, after)
 
 
 def _before(case: Case) -> Mapping[tuple[str, str], Promise]:
-    table = case.snapshot.tables["reservations"]
-    columns = (values.texts(table, name) for name in ("namespace", "name", "run", "status"))
-    starts = values.ints(table, "start").tolist()
-    nodes = values.column(table, "nodes")
     return {
-        (space, name): Promise(name, (space, run), int(start), tuple(where), rows.reservation_status(status))
-        for space, name, run, status, start, where in zip(*columns, starts, nodes, strict=True)
+        (each.namespace, each.name): Promise(
+            each.name, each.run_key, each.start, each.nodes, rows.reservation_status(each.status)
+        )
+        for each in case.rows.reservations
     }
 
 
-def _after(case: Case) -> list[Promise]:
+def _after(case: Case, before: Mapping[tuple[str, str], Promise]) -> list[Promise]:
     """Those that there are once the plan is carried out."""
     gone = {(each.namespace, each.name) for each in case.plan.lapsed}
     moved = {(each.namespace, each.name): each.status for each in case.plan.promises}
     found = []
-    for key, promise in _before(case).items():
+    for key, promise in before.items():
         status = moved.get(key)
         if key not in gone:
             found.append(promise if status is None else _as(promise, status))

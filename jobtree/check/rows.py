@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from jobtree.api.reservation import STANDING
 from jobtree.check.named import EnvelopeKey
 
 RunKey = tuple[str, str]
@@ -294,6 +295,32 @@ class Held:
     def recorded_class(self) -> str:
         """Its class as the ledger has it."""
         return self.funding[-1][0] if self.funding else "unfunded"
+
+
+class Reservation(NamedTuple):
+    """A row of ``reservations``. ``first_start``: as first promised, ``start`` and ``nodes``: as they stand, Unix
+    seconds and names; ``status``: the whole one, in JSON.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    run: str
+    first_start: int
+    start: int
+    nodes: tuple[str, ...]
+    state: str
+    status: str
+
+    @property
+    def run_key(self) -> RunKey:
+        """The run that it is promised to."""
+        return self.namespace, self.run
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is still to be kept."""
+        return self.state in STANDING
 
 
 class Quarantined(NamedTuple):

@@ -19,6 +19,7 @@ from jobtree.check.rows import (
     Node,
     Pod,
     Quarantined,
+    Reservation,
     Run,
     RunKey,
     Unread,
@@ -66,6 +67,7 @@ class Rows:
     runs: list[Run]
     leases: list[Held]
     balances: list[Account]
+    reservations: list[Reservation]
     quarantine: list[Quarantined]
     unread: list[Unread]
     seen: Seen
@@ -91,6 +93,7 @@ class Rows:
             runs=runs,
             leases=leases,
             balances=read(tables["balances"], Account),
+            reservations=read(tables["reservations"], Reservation),
             quarantine=read(tables["quarantine"], Quarantined),
             unread=read(tables["unread"], Unread),
             seen=Seen(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobtree.api import Time
+from jobtree.api.reservation import STANDING
 
 if TYPE_CHECKING:
     from jobtree.api.reservation import Forecast, Remedy, ReservationStatus
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from jobtree.world.intake import Intake
     from jobtree.world.plan import Plan
 
-STANDING: Final = ("Pending", "BlockedFunding")
 _SURE: Final = {
     "fixed": "fixed: it follows from exact ends or notice",
     "window": "window: a window opens then",

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobtree.api.reservation import STANDING
 from jobtree.world import digest, values
 from jobtree.world.schema import SCHEMA_VERSION
 from jobtree.world.snapshot import Snapshot
@@ -24,8 +25,6 @@ Claim = tuple[tuple[str, str], tuple[str, str]]
 """((namespace, run), (Budget, envelope))."""
 WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates", "use_caps")
 """Tables of which no cycle writes anything."""
-STANDING: Final = frozenset({"Pending", "BlockedFunding"})
-"""States of promises that are still to be kept."""
 WRITTEN: Final = ("outcome", "outcome_reason", "enforced_limit", "status")
 """Columns of ``runs`` that cycles write."""
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from jobtree.api.reservation import ReservationState, ReservationStatus
+from jobtree.api.reservation import STANDING, ReservationState, ReservationStatus
 from jobtree.api.scalars import dec_hook
-from jobtree.world.given import STANDING
 from jobtree.world.records import read
 from policies.claims import RunKey
 

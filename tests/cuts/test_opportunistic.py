@@ -18,3 +18,11 @@ def test_T8_opportunistic_work_gives_way_in_the_same_cycle() -> None:
     (lost,) = cycle.leases("v")
     assert (lost.closure, lost.ended) == ("ReclaimUnfunded", moment("+1m"))
     assert (cycle.funding("w"), cycle.funding("f")) == ({"owned": 4}, {"owned": 4})
+
+
+def test_its_spares_go_with_it() -> None:
+    world = World().domain("A", gpus=[4, 4]).budget("org:w", 8)
+    world.run("v", 4, owner="org:v", spares=1, **FREE).cycle()
+    cycle = world.run("w", 6, owner="org:w", created="+1m").cycle("+1m")
+    assert cycle.phases == {"v": "Pending", "w": "Running"}
+    assert [(lost.closure, lost.ended) for lost in cycle.leases("v")] == [("ReclaimUnfunded", moment("+1m"))] * 2

@@ -23,8 +23,9 @@ _COUNT: Final[dict[str, Any]] = {
 
 
 def _open(properties: dict[str, Any]) -> dict[str, Any]:
-    """An object of which some properties are known."""
-    return {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": properties}
+    """An object of which some properties are known, or none: an empty list of them is not what a server stores."""
+    known = {"properties": properties} if properties else {}
+    return {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **known}
 
 
 _AMOUNTS: Final = _open(dict.fromkeys(DEFAULT_RESOURCE_NAMES, _COUNT))

@@ -16,6 +16,7 @@ from jobtree.world import seen
 from jobtree.world.intake import Intake
 from jobtree.world.lottery import LENGTH, NAME, ORIGIN, Chain, Lot
 from jobtree.world.plan import Plan
+from policies.cuts.lottery import secret_at
 
 ANNOUNCED: Final = DAY
 """Seconds between the publication of a chain that replaces another and its first use."""
@@ -92,14 +93,10 @@ def _is_of(chain: Chain, origin: str) -> bool:
 def _computed(origin: str, length: int, position: int) -> _Drawn | None:
     """Hash the whole chain: half a second for 2²⁰. None where the origin is no 32 bytes in hex."""
     try:
-        secret = bytes.fromhex(origin)
+        whole = len(bytes.fromhex(origin)) == sha256().digest_size
     except ValueError:
         return None
-    if len(secret) != sha256().digest_size:
+    if not whole:
         return None
-    found = secret
-    for place in range(length, 0, -1):
-        if place == position:
-            found = secret
-        secret = sha256(secret).digest()
-    return _Drawn(secret.hex(), found.hex())
+    secret = secret_at(origin, position, length)
+    return _Drawn(secret_at(secret, 0, position), secret)

@@ -50,7 +50,7 @@ class Envelope:
 
     def open_at(self, at: int) -> bool:
         """Is its window [start, end) open?"""
-        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+        return _is_open(self.start, self.end, at)
 
     def pays_at(self, at: int) -> bool:
         """Open, or not yet open but admitting already (``preActivation.allowAdmission``, spec §3.3)."""
@@ -103,11 +103,16 @@ class Use:
 
     def open_at(self, at: int) -> bool:
         """Does it bind: is its window [start, end) open?"""
-        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+        return _is_open(self.start, self.end, at)
 
     def is_of(self, flavor: str) -> bool:
         """Does it count GPUs of a flavor?"""
         return self.flavor is None or self.flavor == flavor
+
+
+def _is_open(start: int | None, end: int | None, at: int) -> bool:
+    """Does a window [start, end) hold a second? None: it has no such end."""
+    return (start is None or start <= at) and (end is None or at < end)
 
 
 Discounts = tuple[tuple[int | None, int], ...]

@@ -258,6 +258,7 @@ _RUN: Final[dict[Place, list[Rule]]] = {
     ],
 }
 
+_WINDOW: Final = Rule("!has(self.start) || !has(self.end) || self.start < self.end", "end is after start", ".end")
 _BUDGET: Final[dict[Place, list[Rule]]] = {
     (): [Rule("self.spec.owner == oldSelf.spec.owner", "the owner of a Budget never changes", ".spec.owner")],
     ("spec",): [
@@ -281,7 +282,7 @@ _BUDGET: Final[dict[Place, list[Rule]]] = {
         ),
     ],
     ("spec", "envelopes", "[]"): [
-        Rule("!has(self.start) || !has(self.end) || self.start < self.end", "end is after start", ".end"),
+        _WINDOW,
         Rule(
             "!has(self.start) || !has(self.end) || !has(self.maxGPUHours) || self.maxGPUHours * 3600.0 <= "
             "double(self.concurrency) * double((self.end - self.start).getSeconds())",
@@ -290,7 +291,7 @@ _BUDGET: Final[dict[Place, list[Rule]]] = {
         ),
     ],
     ("spec", "useCaps", "[]"): [
-        Rule("!has(self.start) || !has(self.end) || self.start < self.end", "end is after start", ".end"),
+        _WINDOW,
         Rule(
             "has(self.maxConcurrency) || has(self.maxGPUHours) || has(self.maxCredits) || "
             "(has(self.perRun) && (has(self.perRun.maxGPUs) || has(self.perRun.maxTime)))",

@@ -127,7 +127,7 @@ class Envelope(NamedTuple):
 
     def is_open(self, at: int) -> bool:
         """Whether ``at`` lies in its window [start, end)."""
-        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+        return _is_open(self.start, self.end, at)
 
     def pays(self, at: int) -> bool:
         """Spec §3.3: its window is open, or not yet and ``preActivation.allowAdmission``."""
@@ -167,7 +167,7 @@ class UseCap(NamedTuple):
 
     def is_open(self, at: int) -> bool:
         """Whether it binds at ``at``: that lies in its window [start, end)."""
-        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+        return _is_open(self.start, self.end, at)
 
     def counts(self, flavor: str, node: Node | None) -> bool:
         """Whether it counts a GPU of a flavor on a node; one that is gone counts, so that caps stay safe."""
@@ -338,6 +338,11 @@ class Unread(NamedTuple):
     name: str
     runs: tuple[str, ...]
     slots: tuple[tuple[str, int], ...]
+
+
+def _is_open(start: int | None, end: int | None, at: int) -> bool:
+    """Whether a window [start, end) holds a second."""
+    return (start is None or start <= at) and (end is None or at < end)
 
 
 def has_labels(node: Node, selector: Labels) -> bool:

@@ -10,6 +10,7 @@ from planner.remedies.lifts import Lift
 from planner.remedies.record import Change, Command, Remedy, Who
 from policies.caps import POOL_WORDS
 from policies.claims import RunKey
+from policies.money import Envelope, Use
 from policies.usage import plain
 
 _FIELDS: Final = {
@@ -81,27 +82,26 @@ def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
 
 def _per_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
     envelope = bench.state.money.envelopes[lift.subject]
-    limit = (envelope.per_run_gpus or 0) + rise
-    return Remedy(
-        kind="cap",
-        who=Who.BUDGETS,
-        gpus=rise,
-        words=f"{counted(rise, 'GPU')} more of {envelope.label} for one run",
-        changes=(Change(f"Budget {envelope.budget}", f"spec.envelopes[{envelope.name}].perRun.maxGPUs", limit),),
-        edits=(Cell("envelopes", (envelope.budget, envelope.name), "per_run_gpus", limit),),
-    )
+    words = f"{counted(rise, 'GPU')} more of {envelope.label} for one run"
+    return _for_one_run(envelope, rise, words, "envelopes", "envelopes")
 
 
 def _use_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
     use = bench.state.money.uses[lift.subject]
-    limit = (use.per_run_gpus or 0) + rise
+    words = f"{counted(rise, 'GPU')} more for one run at {POOL_WORDS['use'].format(use.label)}"
+    return _for_one_run(use, rise, words, "useCaps", "use_caps")
+
+
+def _for_one_run(bound: Envelope | Use, rise: int, words: str, part: str, table: str) -> Remedy:
+    """A higher perRun.maxGPUs. ``part``: of the Budget's spec, ``table``: of the snapshot, that it stands in."""
+    limit = (bound.per_run_gpus or 0) + rise
     return Remedy(
         kind="cap",
         who=Who.BUDGETS,
         gpus=rise,
-        words=f"{counted(rise, 'GPU')} more for one run at {POOL_WORDS['use'].format(use.label)}",
-        changes=(Change(f"Budget {use.budget}", f"spec.useCaps[{use.name}].perRun.maxGPUs", limit),),
-        edits=(Cell("use_caps", (use.budget, use.name), "per_run_gpus", limit),),
+        words=words,
+        changes=(Change(f"Budget {bound.budget}", f"spec.{part}[{bound.name}].perRun.maxGPUs", limit),),
+        edits=(Cell(table, (bound.budget, bound.name), "per_run_gpus", limit),),
     )
 
 

@@ -28,6 +28,11 @@ class Settled(NamedTuple):
     pieces: list[Piece]
     paid: Paid
 
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes that its slots lie on, ascending."""
+        return sorted({chunk.node for piece in self.pieces for chunk in piece.chunks})
+
 
 class _Need(NamedTuple):
     """What asks for payers in one region beside its Active GPUs: whose money, how much of it lent, spare GPUs."""

@@ -29,8 +29,6 @@ from policies.cuts.order import REASONS, Harm
 
 DATED: Final = 64
 """Most runs without a promise for which one cycle looks for cuts: those first in order."""
-
-
 WORK: Final = 40_000
 """Most work of one cycle's dates, in columns of models that are solved and nodes that are looked at: no run is begun to
 be weighed beyond it."""
@@ -72,9 +70,9 @@ class CutDates:
         ``held``: it has a promise, and is weighed however many were before it.
         None where money or its own owner's runs are in the way, or it would not fit whatever went.
         """
-        if self.state.policy.mode == "noCuts" or not self.state.held or (self._tried >= DATED and not held):
+        if self.state.policy.mode == "noCuts" or not self.state.held:
             return None
-        if self.is_spent:
+        if self.is_spent or (self._tried >= DATED and not held):
             return None
         self._work += len(self.state.fleet.names)
         trial = self._trial
@@ -102,11 +100,10 @@ class CutDates:
         if settled is None:
             return None
         fleet, envelopes = self.state.fleet, self.state.money.envelopes
-        nodes = sorted({chunk.node for piece in settled.pieces for chunk in piece.chunks})
         payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
         return CutDate(
             at,
-            tuple(fleet.names[node] for node in nodes),
+            tuple(fleet.names[node] for node in settled.nodes),
             tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
             tuple(_conflicts(weighing, chosen, chances)),
             tuple(_remedies(weighing, chosen, chances)),
@@ -123,8 +120,7 @@ class CutDates:
             kind = problem.types[problem.candidates[candidate].type]
             found = filler.try_start(kind, Start(candidate, 0)) if kind.unfunded else None
             if found is not None:
-                nodes = sorted({chunk.node for piece in found.pieces for chunk in piece.chunks})
-                return CutDate(earliest, tuple(self.state.fleet.names[node] for node in nodes), (), (), ())
+                return CutDate(earliest, tuple(self.state.fleet.names[node] for node in found.nodes), (), (), ())
         return None
 
     def _first(self, candidate: int, owner: str, times: list[int]) -> tuple[int, Weighing, Harm] | None:

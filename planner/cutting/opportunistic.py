@@ -31,11 +31,7 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         if tries >= TRIES or not trial.is_funded(candidate):
             continue
         tries += 1
-        victims = [
-            each
-            for each in victims_of(trial.state, run.owner, opportunistic=True)
-            if _is_opportunistic(trial.state, each)
-        ]
+        victims = _giving_way(trial.state, run.owner)
         weighing = trial.weighing(candidate, [each._replace(spares=()) for each in victims])
         harm = weighing.least()
         chosen = None if harm is None else weighing.chosen(harm)
@@ -53,14 +49,9 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
 
 def is_called_for(state: State) -> bool:
     """Does anything wait, and anything run that would give way?"""
-    runs = (state.runs.get(key) for key in state.held)
-    opportunistic = any(run is not None and run.opportunistic for run in runs)
-    return (
-        opportunistic
-        and bool(state.pending)
-        and any(_is_opportunistic(state, v) for v in victims_of(state, "", opportunistic=True))
-    )
+    return bool(state.pending) and bool(_giving_way(state, ""))
 
 
-def _is_opportunistic(state: State, victim: Victim) -> bool:
-    return victim.unfunded and state.runs[victim.run].opportunistic
+def _giving_way(state: State, owner: str) -> list[Victim]:
+    """What is unfunded by its own choice and may go for a run of ``owner``."""
+    return [victim for victim in victims_of(state, owner, opportunistic=True) if victim.unfunded]

@@ -57,7 +57,7 @@ class Trial:
     def funded(self, key: RunKey) -> int | None:
         """The candidate by which a run would be funded; None where it has no payer, or waits for others."""
         ways = self.problem.ways.get(key, ())
-        return next((c for c in ways if not self.problem.types[self.problem.candidates[c].type].unfunded), None)
+        return next((c for c in ways if not self.type_of(c).unfunded), None)
 
     def type_of(self, candidate: int) -> RunType:
         """A candidate's type."""
@@ -73,9 +73,8 @@ class Trial:
 
     def pin(self, candidate: int, found: Settled) -> None:
         """Keep a start where it was found."""
-        nodes = {chunk.node for piece in found.pieces for chunk in piece.chunks}
         key = self.problem.candidates[candidate].run.key
-        self.pins[key] = tuple(self.state.fleet.names[node] for node in sorted(nodes))
+        self.pins[key] = tuple(self.state.fleet.names[node] for node in found.nodes)
 
     def is_funded(self, candidate: int) -> bool:
         """Would it be paid for, were every GPU free but those of others than runs?"""

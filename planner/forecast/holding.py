@@ -46,7 +46,7 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
         if dated.at == state.at:
             continue
         moment = timeline.moment(dated.at)
-        for node in sorted({chunk.node for piece in dated.found.pieces for chunk in piece.chunks}):
+        for node in dated.found.nodes:
             name, left = state.fleet.names[node], moment.filler.room.free[node]
             if name in whole or left >= free[node]:
                 continue

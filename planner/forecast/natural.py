@@ -133,12 +133,11 @@ class Timeline:
 
     def _natural(self, moment: Moment, found: Settled) -> Natural:
         fleet, envelopes = moment.state.fleet, moment.state.money.envelopes
-        nodes = {chunk.node for piece in found.pieces for chunk in piece.chunks}
         payers = dict.fromkeys(envelope for paid in found.paid.values() for envelope in paid)
         return Natural(
             moment.at,
             moment.source,
-            tuple(fleet.names[node] for node in sorted(nodes)),
+            tuple(fleet.names[node] for node in found.nodes),
             tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
         )
 

@@ -193,15 +193,11 @@ class _Dating:
         status = msgspec.structs.replace(before, reason=AWAITS, message=words, earliest_start=start, history=history)
         if status != before:
             self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
-        told = {"eta": Eta(p50=start, p90=start), "reservation": promise.name, "earliest_start": start}
-        self.told[promise.run_key] = dict(told)
+        self.told[promise.run_key] = _told(start, promise.name)
 
     def stay(self, promise: Promise) -> None:
         """It stands as it stood: this cycle has no work left to date it anew."""
-        start = Time(promise.start)
-        self.told[promise.run_key] = {
-            "eta": Eta(p50=start, p90=start), "reservation": promise.name, "earliest_start": start,
-        }  # fmt: skip
+        self.told[promise.run_key] = _told(Time(promise.start), promise.name)
         forecast = promise.told.forecast
         self._name(f"{promise.namespace}/{promise.name}", forecast.conflict_set if forecast else ())
 
@@ -311,12 +307,9 @@ class _Dating:
         return IntendedSlice(domain={key: value for key, value in named.items() if value}, nodes=found.nodes)
 
     def _tell(self, key: RunKey, found: Natural, name: str) -> None:
-        start = Time(found.at)
-        told: dict[str, object] = {"eta": Eta(p50=start, p90=start)}
         if name:
-            told |= {"reservation": name, "earliest_start": start}
             self._name(f"{key[0]}/{name}", found.cut.conflicts if found.cut else ())
-        self.told[key] = told
+        self.told[key] = _told(Time(found.at), name)
 
     def warn(self) -> None:
         """Tell runs of the promises that name them, and of their chance to lose all for any of these."""
@@ -326,6 +319,12 @@ class _Dating:
                 spared *= 1 - chance
             names = tuple(sorted(name for name, _ in promises))
             self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
+
+
+def _told(start: Time, reservation: str) -> dict[str, object]:
+    """What a run's status says of its start; ``reservation``: empty where none is held."""
+    told: dict[str, object] = {"eta": Eta(p50=start, p90=start)}
+    return told | {"reservation": reservation, "earliest_start": start} if reservation else told
 
 
 def _is_by_cuts(promise: Promise) -> bool:

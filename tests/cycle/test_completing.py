@@ -27,15 +27,12 @@ from reports.query import newest_manifest, query
 from tests.support import documents as doc
 from tests.support import invariants
 from tests.support.commands import jobtree
+from tests.support.killed import Killed, before_the_first_write
 from tests.support.times import T0, moment, unix
 from tests.support.worlds import World
 
 AT = unix(T0)
 BEGUN = f"the cycle of {T0} was begun and not ended; it is completed now, as it was planned: "
-
-
-class Killed(BaseException):
-    """The end of a process, from outside."""
 
 
 @pytest.fixture(scope="module")
@@ -185,17 +182,7 @@ def test_v1_killed_after_the_clusters_writes_only_its_record_is_missing(
 def recorded(started: Path, folder: Path, planner: Planner, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A folder whose cycle of T0 has its record and nothing else; the writes that are missing."""
     shutil.copytree(started, folder)
-    found: list[Any] = []
-
-    def killed(_: StateFile, writes: Any, _revision: str) -> None:
-        found.extend(writes)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateFile, "write", killed)
-        with pytest.raises(Killed):
-            cycle(folder, planner, T0)
-    return found
+    return before_the_first_write(lambda: cycle(folder, planner, T0), monkeypatch)
 
 
 @pytest.mark.slow

@@ -12,12 +12,9 @@ from exporters.lake import Lake
 from exporters.writes import writes_for
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.statefile import StateFile
+from tests.support.killed import before_the_first_write
 from tests.support.times import moment, unix
 from tests.support.worlds import World
-
-
-class Killed(BaseException):
-    """The end of a process, from outside."""
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +31,7 @@ def cycle(state: Path, planner: Planner, at: str) -> list[str]:
 
 def died(state: Path, planner: Planner, at: str, monkeypatch: pytest.MonkeyPatch) -> list[Write]:
     """The writes of a cycle that ended before the first of them."""
-    found: list[Write] = []
-
-    def killed(_: StateFile, writes: list[Write], _revision: str) -> None:
-        found.extend(writes)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateFile, "write", killed)
-        with pytest.raises(Killed):
-            cycle(state, planner, at)
-    return found
+    return before_the_first_write(lambda: cycle(state, planner, at), monkeypatch)
 
 
 def waiting(folder: Path) -> World:

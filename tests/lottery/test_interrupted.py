@@ -12,12 +12,9 @@ from cronjobs.deadline import Planner
 from exporters import planjson
 from exporters.lake import Lake
 from jobtree.cluster.statefile import StateFile
+from tests.support.killed import before_the_first_write
 from tests.support.times import unix
 from tests.support.worlds import World
-
-
-class Killed(BaseException):
-    """The end of a process, from outside."""
 
 
 @pytest.fixture
@@ -35,13 +32,10 @@ def test_X9_the_next_cycle_carries_out_the_same_draws(planner: Planner, monkeypa
     world.old()
     world.run("w", 16, by=8, owner="org:w").cycle()
 
-    def killed(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateFile, "write", killed)
-        with pytest.raises(Killed):
-            run_cycle(StateFile(world.path, unix("+15m")), unix("+15m"), Lake(world.lake, world.path.name), planner)
+    lake = Lake(world.lake, world.path.name)
+    before_the_first_write(
+        lambda: run_cycle(StateFile(world.path, unix("+15m")), unix("+15m"), lake, planner), monkeypatch
+    )
     assert world.state().leases(open=False) == []
     (stored,) = world.lake.glob("cycles/date=2026-01-01/20260101T001500Z/plan.json")
     planned = planjson.decode(stored.read_bytes()).lottery

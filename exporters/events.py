@@ -5,11 +5,11 @@ nothing reads them. Names are made of the run, the cycle and the reason, and the
 tell of, so a cycle that was cut off and completed says everything, and nothing twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jobtree.api import API_VERSION, Time
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.api.meta import Condition
 from jobtree.api.run import Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
@@ -23,19 +23,31 @@ _SAYS: Final = {
 _LONGEST: Final = 1024
 """Most characters of an Event's message."""
 _GOOD: Final = frozenset({"Running", "Completed"})
+_RISK: Final = "MayBeCut"
+"""Reason of an Event that warns of a promise's cuts: it comes at least ``reservations.notice`` before them."""
 
 
 def events(intake: Intake, plan: Plan) -> Iterator[Write]:
-    """An Event for each run that gets another phase, another reason to wait, or another width."""
+    """An Event for each run that gets another phase, another reason to wait, another width, or in a promise's way."""
     stored = {(run.namespace, run.name): run for run in intake.runs}
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
     lost = {leases[each.namespace, each.name].run_key: each.reason for each in plan.closures}
+    dates = {f"{each.namespace}/{each.name}": each.status.earliest_start for each in plan.reservations}
+    dates |= {f"{each.namespace}/{each.name}": each.status.earliest_start for each in plan.promises}
     for update in plan.runs:
         run = stored[update.namespace, update.name]
         if run.status == update.status:
             continue
         for reason, message, good in _told(run.status, update.status, lost.get((run.namespace, run.name), "")):
             yield _event(run, plan, reason, message, good=good)
+        if new := [each for each in update.status.conflict_sets if each not in run.status.conflict_sets]:
+            yield _event(run, plan, _RISK, _risk(update.status, new, dates), good=False)
+
+
+def _risk(status: RunStatus, new: Sequence[str], dates: Mapping[str, Time | None]) -> str:
+    """The warning of a run that is in the way of these promises."""
+    due = [f"{each} (due {date})" if (date := dates.get(each)) else each for each in new]
+    return f"It is in the way of {named(due)}: it loses all with a chance of {float(status.kill_probability or 0):.1%}."
 
 
 def _told(before: RunStatus, after: RunStatus, lost: str) -> Iterator[tuple[str, str, bool]]:

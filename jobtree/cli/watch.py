@@ -1,4 +1,4 @@
-"""`watch`: a run's block, again each time that its state changes."""
+"""`watch`: a run's block, again each time that its state changes; on a terminal, how long a promise has to go."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from jobtree.api.counted import counted
 from jobtree.cli import lookup, show
 from jobtree.cli.args import Commands, Options, command
 
 if TYPE_CHECKING:
-    from jobtree.api import Run
+    from jobtree.api import Run, Time
     from jobtree.world.intake import Intake
 
 PERIOD: Final = 1.0
-"""Seconds between two looks at the file."""
+"""Least seconds between two looks at the cluster."""
+IDLE: Final = 9
+"""Between two looks nothing is asked for so many times as long as one takes: a large cluster is hardly loaded by it."""
+_ERASED: Final = "\r\x1b[K"
+"""Takes a terminal back to the beginning of an empty line."""
 
 
 def add(commands: Commands) -> None:
@@ -34,35 +38,74 @@ def add(commands: Commands) -> None:
 
 
 def _watch(options: Options, given: argparse.Namespace) -> int:
+    follows = not given.once and sys.stdout.isatty() and options.output not in {"json", "yaml"}
     before: list[str] = []
-    for intake in _looks(options, once=given.once or not sys.stdout.isatty()):
-        run = lookup.find_run(intake, given.run, options.namespace)
-        if options.output in {"json", "yaml"}:
-            from exporters.plain import document
+    with _Countdown() as countdown:
+        for intake in _looks(options, countdown if follows else None):
+            run = lookup.find_run(intake, given.run, options.namespace)
+            if options.output in {"json", "yaml"}:
+                from exporters.plain import document
 
-            show.data(document(run), options.output)
-            return 0
-        lines = _block(run, intake)
-        if lines != before:
-            show.say(*([""] if before else []), *lines)
-            show.flush()
-        before = lines
-        if lookup.phase(run) in {"Completed", "Failed"}:
-            return 0
+                show.data(document(run), options.output)
+                return 0
+            lines = _block(run, intake)
+            if lines != before:
+                countdown.clear()
+                show.say(*([""] if before else []), *lines)
+                show.flush()
+            before = lines
+            if lookup.phase(run) in {"Completed", "Failed"}:
+                return 0
+            countdown.start = run.status.earliest_start if options.at is None else None
     return 0
 
 
-def _looks(options: Options, *, once: bool) -> Iterator[Intake]:
-    """The cluster now, and then each time that it has changed."""
+class _Countdown:
+    """The last line of a terminal: how long it is until ``start``. It goes when anything else is to be said."""
+
+    def __init__(self) -> None:
+        self.start: Time | None = None
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self) -> None:
+        """Says it as it is now; nothing where there is no start."""
+        self.clear()
+        if self.start is not None:
+            left = int(self.start) - int(time.time())
+            show.write(f"starts in {show.age(left)}" if left > 0 else "is due")
+            show.flush()
+            self._is_shown = True
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._is_shown:
+            show.write(_ERASED)
+            show.flush()
+            self._is_shown = False
+
+
+def _looks(options: Options, countdown: _Countdown | None) -> Iterator[Intake]:
+    """The cluster now, and, where a countdown is shown meanwhile, each time that it has changed."""
     revision = ""
     while True:
+        began = time.monotonic()
         intake = options.cluster().read()
+        took = time.monotonic() - began
         if intake.revision != revision:
             yield intake
         revision = intake.revision
-        if once:
+        if countdown is None:
             return
-        time.sleep(PERIOD)
+        next_look = time.monotonic() + max(PERIOD, IDLE * took)
+        while (left := next_look - time.monotonic()) > 0:
+            countdown.show()
+            time.sleep(min(PERIOD, left))
 
 
 def _block(run: Run, intake: Intake) -> list[str]:

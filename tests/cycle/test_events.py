@@ -24,7 +24,8 @@ def test_starts_waits_and_ends_are_told_once() -> None:
     world.run("first", 8, limit="1h").run("poor", 8).run("next", 8, owner="org:b")
 
     assert short(told(world)) == [
-        ("first", "Started", "Normal"), ("next", "CapacityShort", "Warning"), ("poor", "BudgetShort", "Warning"),
+        ("first", "Started", "Normal"), ("first", "MayBeCut", "Warning"), ("next", "CapacityShort", "Warning"),
+        ("poor", "BudgetShort", "Warning"),
     ]  # fmt: skip
     assert [each for each in short(told(world, "+30s")) if each[0] == "first"] == []
     assert ("first", "TimeLimit", "Warning") in short(told(world, "+1h"))
@@ -62,3 +63,18 @@ def test_a_file_gets_none(tmp_path: Path) -> None:
     world = World(tmp_path / "cluster.yaml").domain("d1", 1).budget("org:a", 8).run("r", 8)
     world.cycle()
     assert world.state().all("Event") == []
+
+
+def test_a_run_in_the_way_of_a_promise_is_warned_once() -> None:
+    world = World().domain("d1", 1).budget("org:v", 8).budget("org:w", 8).run("v", 8, owner="org:v")
+    world.old()
+    world.run("w", 8, owner="org:w")
+    (warning,) = [each for each in told(world) if each.body["involvedObject"]["name"] == "v"]
+    (reservation,) = world.state().all("Reservation")
+    name = f"default/{reservation['metadata']['name']}"
+
+    assert (warning.body["reason"], warning.body["type"]) == ("MayBeCut", "Warning")
+    assert warning.body["message"] == (
+        f"It is in the way of {name} (due 2026-01-01T00:15:00Z): it loses all with a chance of 100.0%."
+    )
+    assert [each for each in told(world, "+1m") if each.body["involvedObject"]["name"] == "v"] == []

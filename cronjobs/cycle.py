@@ -82,7 +82,7 @@ def run_cycle(
     with collector_paused():
         with phase("read"):
             intake = cluster.read()
-            notices = _greet(lake, intake, at)
+            notices = [*_greet(lake, intake, at), *_empty(intake)]
         with phase("complete"), unbroken():
             completed = complete(cluster, intake, lake, at)
             notices += completed.notices
@@ -141,6 +141,13 @@ def apply_plan(
             lake.write_tables(snapshot)
         writes = _carry_out(cluster, intake, snapshot, plan, lake, phase, notices)
     return CycleResult(plan, writes, phase.seconds, notices)
+
+
+def _empty(intake: Intake) -> list[str]:
+    """What to say of a cluster on which nothing can start: it has no nodes."""
+    return (
+        [] if intake.nodes else ["there are no nodes: nothing starts (`kubectl runs submit` adds some to a state file)"]
+    )
 
 
 def _greet(lake: Lake, intake: Intake, at: int) -> list[str]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from itertools import groupby
-from typing import Final
+from typing import Final, Literal
 
 import duckdb
 
@@ -16,9 +16,25 @@ SHOWN: Final = 3
 """Objects with one kind of oddity that are named; the others are counted."""
 
 
-def notices(database: duckdb.DuckDBPyConnection, source: Source, until: int | None) -> Iterator[Trouble]:
-    """Everything odd in the period, what could not be read included. ``until``: the end asked for, Unix seconds."""
-    if until is not None and until > source.last:
+Edge = Literal["begins", "ends"]
+
+
+def outside(source: Source, since: int | None, until: int | None) -> tuple[Edge, int] | None:
+    """Where the lake ends, or begins, in Unix seconds, for a period that it knows nothing of; None for any other."""
+    if since is not None and since > source.last:
+        return "ends", source.last
+    return ("begins", source.begin) if until is not None and until <= source.begin else None
+
+
+def notices(
+    database: duckdb.DuckDBPyConnection, source: Source, since: int | None, until: int | None
+) -> Iterator[Trouble]:
+    """Everything odd in the period, what could not be read included. ``since``, ``until``: as asked, Unix seconds."""
+    if beyond := outside(source, since, until):
+        edge, at = beyond
+        asked = f"from {Time(since or 0)}" if edge == "ends" else f"until {Time(until or 0)}"
+        yield Trouble("The period", f"it was asked for {asked}, and the lake {edge} at {Time(at)}")
+    elif until is not None and until > source.last:
         last = f"the lake's last cycle is of {Time(source.last)}: figures are up to that one"
         yield Trouble("The period", f"it was asked for until {Time(until)}, and {last}")
     yield from _fewer(source.troubles)

@@ -136,10 +136,16 @@ def records(report: Report, most: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def period(report: Report) -> str:
-    """The period in words."""
+    """The period in words, or that the lake knows nothing of it."""
+    if report.outside is not None:
+        edge, at = report.outside
+        return f"The lake knows nothing of this period: it {edge} at {_time(at)} (UTC)."
     cycles = counted(f"{report.cycles:,}", "cycle")
-    since, until = (clock(datetime.fromtimestamp(at, UTC)) for at in (report.terms.since, report.terms.until))
-    return f"From {since} until {until} (UTC), {cycles}."
+    return f"From {_time(report.terms.since)} until {_time(report.terms.until)} (UTC), {cycles}."
+
+
+def _time(at: int) -> str:
+    return clock(datetime.fromtimestamp(at, UTC))
 
 
 def left_out(report: Report) -> list[str]:

@@ -1,12 +1,12 @@
 """Whom ``--owner`` means: an owner and its descendants, or with a trailing ``:*`` its descendants alone."""
 
-import difflib
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobtree.api import OwnerPath, Refusal
+from jobtree.api.nearest import nearest
 from jobtree.world.kinship import family_of
 from reports.source import Source
 
@@ -29,9 +29,9 @@ def meant(source: Source, text: str | None) -> list[str] | None:
     named |= set(source.tables["runs"]["owner"].unique().to_pylist())
     known = sorted({each for name in named if name for each in (name, *OwnerPath(name).ancestors())})
     if top not in known:
-        near = difflib.get_close_matches(top, known, n=1, cutoff=0.5)
+        near = nearest(top, known)
         hint = (
-            f"did you mean {near[0]}{BELOW if text.endswith(BELOW) else ''}?"
+            f"did you mean {near}{BELOW if text.endswith(BELOW) else ''}?"
             if near
             else f"there are {', '.join(known[:5])}"
         )

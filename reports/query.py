@@ -21,7 +21,7 @@ from reports import definition
 from reports.database import last_forms, open_database, tables_for, terms_for
 from reports.definition import Definition
 from reports.ledger import Ledger, Terms
-from reports.notices import notices
+from reports.notices import Edge, notices, outside
 from reports.owners import keep, meant
 from reports.reconcile import Outcome, reconcile
 from reports.source import Source, of_cycle, of_period
@@ -33,7 +33,8 @@ class Report:
     """A report as made: its rows, what was found odd in the lake, and how its figures reconcile with the leases.
 
     ``terms``: its period; ``cycles``: how many the lake has in it; ``told``: what people are shown, where that was
-    asked for. With an ``owner``, ``rows`` are of those that it means; ``outcomes`` are of all.
+    asked for; ``outside``: see `notices.outside`. With an ``owner``, ``rows`` are of those that it means; ``outcomes``
+    are of all.
     """
 
     definition: Definition
@@ -44,6 +45,7 @@ class Report:
     outcomes: list[Outcome]
     told: Told | None = None
     owner: str | None = None
+    outside: tuple[Edge, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,17 @@ def build(source: Source, defined: Definition, asked: Asked, earlier: tuple[int,
     with open_database(source, leases, terms, asked.settings, owners) as database:
         rows, outcomes = _reconciled(database, source, defined, leases, terms)
         rows = keep(rows, defined.owners, owners, defined.name)
-        troubles = list(notices(database, source, asked.until))
+        troubles = list(notices(database, source, asked.since, asked.until))
         told = None
         if asked.tell:
             past = rows.slice(0, 0)
             if earlier is not None and earlier[0] >= source.begin:
                 past = _of_before(source, defined, leases, Terms(*earlier), asked, owners)
             told = tell(database, defined, rows, past)
+    beyond = outside(source, asked.since, asked.until)
     times: list[int] = source.tables["cycles"]["time"].to_pylist()
     cycles = len([at for at in times if terms.since <= at <= terms.until])
-    return Report(defined, terms, cycles, rows, troubles, outcomes, told, asked.owner)
+    return Report(defined, terms, cycles, rows, troubles, outcomes, told, asked.owner, beyond)
 
 
 def _of_before(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +17,7 @@ from jobtree.api.counted import named
 from jobtree.api.errors import Refusal, Unreadable, missing, wrong
 from jobtree.api.lease import Lease
 from jobtree.api.meta import name_of
+from jobtree.api.nearest import nearest
 from jobtree.api.plan import Plan
 from jobtree.api.policy import Policy
 from jobtree.api.reservation import Reservation
@@ -152,10 +152,10 @@ def _unknown_field(kind: str, parts: tuple[words.PathPart, ...], name: str) -> R
     siblings = words.fields_of(words.at(whole, parts))
     field = _dotted((*parts, name))
     by_case = {sibling.lower(): sibling for sibling in siblings}
-    near = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
+    near = nearest(name.lower(), by_case, 0.7)
     elsewhere = [path for path in words.paths(whole) if path[-1].lower() == name.lower() and path[0] == "spec"]
     if near:
-        hint = f"did you mean {by_case[near[0]]}?"
+        hint = f"did you mean {by_case[near]}?"
     elif elsewhere:
         hint = f"did you mean {'.'.join(elsewhere[0])}?"
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 from jobtree import __version__
 from jobtree.api.errors import Refusal, Refusals
 from jobtree.api.escaped import escaped
+from jobtree.api.nearest import did_you_mean
 from jobtree.cli import show
 
 if TYPE_CHECKING:
@@ -117,6 +119,8 @@ def span(text: str) -> int:
     """argparse type: a duration such as 10s, longer than nothing, as seconds."""
     from jobtree.api.scalars import Duration
 
+    if text.isascii() and text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text} says no unit; allowed is {text}s, {text}m or {text}h")
     seconds = int(_scalar(Duration.parse, text))
     if seconds == 0:
         raise argparse.ArgumentTypeError(f"{text} is no time at all; allowed is a duration such as 10s")
@@ -144,7 +148,11 @@ LAKE: Final = "the lake: a folder, or an fsspec URL such as s3://BUCKET/PATH (de
 GLOBAL: Final[dict[str, tuple[list[str], dict[str, Any]]]] = {
     "state": (
         ["--state"],
-        {"type": Path, "metavar": "FILE", "help": f"work on this state file (default: ${VARIABLES[0]})"},
+        {
+            "type": Path,
+            "metavar": "FILE",
+            "help": f"work on this state file (default: ${VARIABLES[0]}, else ${VARIABLES[1]})",
+        },
     ),
     "context": (["--context"], {"metavar": "NAME", "help": "the kubeconfig's context of a live cluster"}),
     "namespace": (["-n", "--namespace"], {"metavar": "NAME", "help": "namespace (default: the context's)"}),
@@ -221,10 +229,13 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
 
 
 def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
-    given, stray = parser.parse_known_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    if unknown := _leading_unknown(parser, words):  # its value would be taken for the command
+        parser.error(f"unrecognized arguments: {unknown}{_meant(parser, [unknown])}")
+    given, stray = parser.parse_known_args(words)
     own: argparse.ArgumentParser = given.parser
     if stray:
-        own.error(f"unrecognized arguments: {' '.join(stray)}")
+        own.error(f"unrecognized arguments: {' '.join(stray)}{_meant(own, stray)}")
     if given.handler is None:
         for line in own.format_help().splitlines():
             show.complain(line)
@@ -244,6 +255,31 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         return int(given.handler(options, given))
     except UsageError as error:
         own.error(str(error))
+
+
+def _leading_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
+    """The first option before the command that the parser does not know; empty where it knows all of them."""
+    known = parser._option_string_actions
+    rest = iter(words)
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        if not name.startswith("--") or name == "--":
+            if name.startswith("-") and name in known and known[name].nargs is None:
+                next(rest, None)  # its value
+                continue
+            return ""
+        if name not in known:
+            return name
+        if not equals and known[name].nargs is None:
+            next(rest, None)
+    return ""
+
+
+def _meant(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
+    """The end of a sentence: the option that the first mistyped one of the words was probably meant to be."""
+    options = [name for name in parser._option_string_actions if name.startswith("--")]
+    found = (did_you_mean(word.partition("=")[0], options, 0.75) for word in words if word.startswith("--"))
+    return next((hint for hint in found if hint), "")
 
 
 def named_state(given: argparse.Namespace) -> Path | None:

@@ -11,7 +11,7 @@ import msgspec
 from exporters.nodelist import natural
 from jobtree.api.counted import counted, named
 from jobtree.api.errors import Refusal
-from jobtree.cli import args, lookup
+from jobtree.cli import args, doubts, lookup, show
 from jobtree.cli.args import Options, UsageError
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def _sponsor(intake: Intake, options: Options, text: str) -> tuple[str, list[Edi
     run = lookup.find_run(intake, name, options.namespace)
     if not owner:
         raise UsageError(f"argument --sponsor: {text!r} is to be RUN=OWNER")
+    show.warn(f"--sponsor {text}: {words}" for words in doubts.sponsor(intake, owner))
     listed = [*(str(each) for each in run.spec.funding.sponsors if str(each) != owner), owner]
     key = (run.namespace, run.name)
     edits: list[Edit] = [Cell("runs", key, "sponsors", listed), Cell("runs", key, "allow_borrow", True)]

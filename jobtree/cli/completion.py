@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jobtree.api.errors import Refusal
 from jobtree.cli import show
-from jobtree.cli.args import Commands, Options, command
+from jobtree.cli.args import Commands, Options, UsageError, command
 
 _SCRIPTS: Final = {
     "bash": """\
@@ -48,12 +48,14 @@ def add(commands: Commands) -> None:
         example="source <(kubectl-runs completion bash)",
         takes=(),
     )
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
     what.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def _completion(_options: Options, given: argparse.Namespace) -> int:
+    if given.words is None and given.shell is None:
+        raise UsageError(f"no shell is named; say one of {', '.join(_SCRIPTS)}")
     if given.words is None:
         show.write(f"{_SCRIPTS[given.shell]}\n")
     else:

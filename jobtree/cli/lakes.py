@@ -24,6 +24,18 @@ def named(options: Options, folder: str | None) -> Lake:
     return Lake(folder if folder is not None else str(beside(state)), state.name or None)
 
 
+def there(options: Options, folder: str | None) -> Lake:
+    """The lake of a command that reads it. Raises Refusal where it holds no cycle, or is another state file's."""
+    from exporters.storage import exists, glob
+
+    lake = named(options, folder)
+    if not any(glob(lake.root, pattern) for pattern in ("cycles/*", "days/*")):
+        what = f"{lake.root} holds no cycle" if exists(lake.root) else f"there is no lake {lake.root}"
+        raise Refusal(f"{what}; `jobtree --state FILE cycle` writes one")
+    lake.refuse_stranger()
+    return lake
+
+
 def compact(lake: Lake) -> None:
     """Packs the days that are over, with a line for each. Raises Refusal."""
     from exporters.days import compact as pack
@@ -39,6 +51,5 @@ def compact(lake: Lake) -> None:
     for subject, message in pack(lake, say):
         show.warn([f"{subject}: {message}"])
     if not said:
-        last = max(dates(lake.root), default=None)
-        where = f"in {lake.root}: it has no cycle" if last is None else f"before {last}, the last day of {lake.root}"
-        show.say(f"Nothing to compact {where}")
+        last = max(dates(lake.root))
+        show.say(f"Nothing to compact before {last}, the last day of {lake.root}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from exporters.nodelist import natural
 from jobtree.api.base import ANNOTATION_COMPLETED
 from jobtree.api.counted import named as spelled
 from jobtree.api.errors import Refusal
+from jobtree.api.nearest import nearest
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
@@ -34,32 +35,57 @@ _SPEAKS = {
 def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
     """The run of that name in ``namespace``; without one in the reader's, else the only run of that name anywhere.
 
-    Raises Refusal where there is none, or several.
+    The name may be as commands print it, ``NAMESPACE/NAME`` or ``run/NAMESPACE/NAME``, or alone. Raises Refusal where
+    there is none, with the nearest that there is, where there are several, or where two namespaces are said.
     """
-    named = [run for run in intake.runs if run.name == name]
-    here = [run for run in named if run.namespace == (namespace or intake.namespace)]
-    if here:
-        return here[0]
-    if namespace is None and len(named) == 1:
-        return named[0]
-    if namespace is None and named:
-        places = spelled(sorted((run.namespace for run in named), key=natural))
-        raise Refusal(f"there are runs called {name} in several namespaces ({places}); say which with -n NAMESPACE")
-    for notice in intake.quarantined:
-        if notice.kind == "Run" and notice.name == name and notice.namespace == (namespace or notice.namespace):
-            raise Refusal(f"Run {notice.namespace}/{name} cannot be used: {notice.message}")
-    where = f"in namespace {namespace}" if namespace else "in any namespace"
-    raise Refusal(f"there is no run called {name} {where}; `kubectl runs state --all` lists them all")
+    runs = {(run.namespace, run.name): run for run in intake.runs}
+    return runs[_found(intake, [runs], name, namespace)]
 
 
 def find_holder(intake: Intake, name: str, namespace: str | None) -> RunKey:
     """Like `find_run`, and also a run that is gone, since leases outlive their run. Raises Refusal."""
-    gone = {lease.run_key for lease in intake.leases} - {(run.namespace, run.name) for run in intake.runs}
-    places = [key for key in sorted(gone) if key[1] == name and namespace in {None, key[0]}]
-    if len(places) == 1 and not any(run.name == name for run in intake.runs):
-        return places[0]
-    run = find_run(intake, name, namespace)
-    return run.namespace, run.name
+    there = {(run.namespace, run.name) for run in intake.runs}
+    gone = {lease.run_key for lease in intake.leases} - there
+    return _found(intake, [there, gone], name, namespace)
+
+
+def _found(intake: Intake, known: Sequence[Collection[RunKey]], name: str, namespace: str | None) -> RunKey:
+    """The one that is meant among the known ones, the first of those before the others. Raises like `find_run`."""
+    namespace, name = _said(name, namespace)
+    for keys in known:
+        named = [key for key in keys if key[1] == name and namespace in {None, key[0]}]
+        here = (namespace or intake.namespace, name)
+        if here in keys or len(named) == 1:
+            return here if here in keys else named[0]
+        if named:
+            places = spelled(sorted((place for place, _ in named), key=natural))
+            raise Refusal(f"there are runs called {name} in several namespaces ({places}); say which with -n NAMESPACE")
+    for notice in intake.quarantined:
+        if notice.kind == "Run" and notice.name == name and notice.namespace == (namespace or notice.namespace):
+            raise Refusal(f"Run {notice.namespace}/{name} cannot be used: {notice.message}")
+    where = f"in namespace {namespace}" if namespace else "in any namespace"
+    near = _nearest([key for keys in known for key in keys], name, namespace)
+    hint = "`kubectl runs state --all` lists them all" if near is None else f"did you mean {'/'.join(near)}?"
+    raise Refusal(f"there is no run called {name} {where}; {hint}")
+
+
+def _said(name: str, namespace: str | None) -> tuple[str | None, str]:
+    """The namespace, None where none is said, and the name alone. Raises Refusal where two namespaces are said."""
+    place, slash, alone = (name.removeprefix("run/") if name.count("/") > 1 else name).rpartition("/")
+    if slash and namespace not in {None, place}:
+        raise Refusal(f"{place}/{alone} is in namespace {place}, and -n says {namespace}; say one of them")
+    return place or namespace, alone
+
+
+def _nearest(keys: Sequence[RunKey], name: str, namespace: str | None) -> RunKey | None:
+    """The run that was probably meant: of that very name elsewhere, else of one like it, there at best."""
+    names = {each for _, each in keys}
+    there = {each for place, each in keys if place == namespace}
+    near = name if name in names else nearest(name, there) or nearest(name, names)
+    if near is None:
+        return None
+    places = sorted((place for place, each in keys if each == near), key=natural)
+    return nearest(namespace or "", places) or places[0], near
 
 
 def open_leases(leases: Iterable[Lease]) -> dict[RunKey, list[Lease]]:

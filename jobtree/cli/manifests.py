@@ -110,9 +110,10 @@ def _placed(document: Document, place: Place, follow: str | None, kinds: Sequenc
         value["metadata"] = {name: part for name, part in value["metadata"].items() if name not in _SERVERS}
     if key.kind != "Run":
         return value
+    placed = _in_namespace(value, key, place)
     if follow is not None:
-        _add_follow(value, follow)
-    return _in_namespace(value, key, place)
+        _add_follow(placed, key, follow)
+    return placed
 
 
 def _in_namespace(value: dict[str, Any], key: Key, place: Place) -> dict[str, Any]:
@@ -125,7 +126,12 @@ def _in_namespace(value: dict[str, Any], key: Key, place: Place) -> dict[str, An
     return {**value, "metadata": {**value["metadata"], "namespace": own or place.said or place.else_}}
 
 
-def _add_follow(value: dict[str, Any], upstream: str) -> None:
+def _add_follow(value: dict[str, Any], key: Key, upstream: str) -> None:
+    """Raises Refusal where the upstream run is named with another namespace than the Run's own."""
+    said, slash, upstream = upstream.removeprefix("run/").rpartition("/")
+    own = (value.get("metadata") or {}).get("namespace")
+    if slash and said != own:
+        raise Refusal(f"{key} is in namespace {own}, and --follow names a run in {said}; a run follows runs of its own")
     spec = value.get("spec")
     if isinstance(spec, dict):
         follow = spec.setdefault("follow", {})

@@ -29,12 +29,11 @@ def moment(text: str) -> int:
     match = _LOCAL.fullmatch(text)
     if match is None:
         raise Unreadable(text, "a time", ALLOWED)
+    typed = f"{match['day']}T{match['clock'] or '00:00'}"
     zone = match["zone"] or ("" if match["clock"] else "Z")
     if not zone:
-        raise Unreadable(
-            text, "a time without a zone", f"{text} with Z (UTC), an offset such as +01:00, or a zone's name"
-        )
-    typed = f"{match['day']}T{match['clock'] or '00:00'}"
+        allowed = f'{typed}Z (UTC), {typed}+01:00, or "{match["day"]} {match["clock"]} Europe/Berlin"'
+        raise Unreadable(text, "a time with its zone", allowed)
     if re.fullmatch(r"Z|[+-][0-9:]+", zone):
         return int(Time.parse(typed + zone))
     return _in_zone(text, int(Time.parse(f"{typed}Z")), zone)

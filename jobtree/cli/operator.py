@@ -21,9 +21,9 @@ _TAKES: Final = ("state", "context", "at")
 """Its global options: it prints sentences, and knows no namespace."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
-    parser, commands = args.program("jobtree", "Plan a GPU fleet.", takes=_TAKES)
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top, commands = args.program("jobtree", "Plan a GPU fleet.", takes=_TAKES)
     for add in (
         _add_cycle,
         _add_snapshot,
@@ -36,7 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         service.add,
     ):
         add(commands)
-    return args.run(parser, argv)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    return args.run(parser(), argv)
 
 
 def _add_cycle(commands: Commands) -> None:
@@ -228,9 +233,7 @@ def _crds(_options: Options, given: argparse.Namespace) -> int:
 
 
 def _compact(options: Options, given: argparse.Namespace) -> int:
-    if given.lake is None and options.state is None:
-        raise Refusal("no lake is named; say `jobtree compact --lake DIR`, or --state FILE for the one beside it")
-    lakes.compact(lakes.named(options, given.lake))
+    lakes.compact(lakes.there(options, given.lake))
     return 0
 
 

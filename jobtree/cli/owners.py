@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from jobtree.api.errors import Refusal
+from jobtree.api.nearest import nearest
 from jobtree.api.scalars import OwnerPath
 from jobtree.world.kinship import family_of
 
@@ -28,8 +28,8 @@ def meant(intake: Intake, text: str | None) -> Callable[[str], bool]:
     top = text.removesuffix(BELOW)
     known = owners(intake)
     if top not in known:
-        near = difflib.get_close_matches(top, sorted(known), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}{BELOW if text.endswith(BELOW) else ''}?" if near else _some(known)
+        near = nearest(top, known)
+        hint = f"did you mean {near}{BELOW if text.endswith(BELOW) else ''}?" if near else _some(known)
         raise Refusal(f"there is no owner {top}: no Budget, Run or Lease names it; {hint}")
     family = family_of((budget.spec.owner, budget.spec.parents) for budget in intake.budgets)
 

@@ -11,6 +11,7 @@ from jobtree.cli import args, lookup, show
 from jobtree.cli.args import Commands, Options, command
 
 if TYPE_CHECKING:
+    from jobtree.api import Run
     from jobtree.api.core import Pod
     from jobtree.world.intake import Intake
 
@@ -35,14 +36,14 @@ def add(commands: Commands) -> None:
 
 def _pods(options: Options, given: argparse.Namespace) -> int:
     cluster = options.cluster()
-    found = _of(cluster.read(), given.run, options.namespace)
+    run, found = _of(cluster.read(), given.run, options.namespace)
     if options.output in {"json", "yaml"}:
         records = [dict(zip((head.lower() for head in _HEADS), row, strict=True)) for row in _rows(found, options.time)]
         show.data(records, options.output)
         return 0
     if not found:
         more = "" if cluster.runs_pods else " A state file needs none: what starts runs."
-        show.say(f"No pods of {given.run}.{more}")
+        show.say(f"No pods of {run.subject}.{more}")
         return 0
     from exporters.summary import table
 
@@ -54,12 +55,12 @@ def _logs(options: Options, given: argparse.Namespace) -> int:
     if given.follow and given.rank is None:
         raise args.UsageError("--follow needs --rank N: the lines of several pods would come in any order")
     cluster = options.cluster()
-    found = _of(cluster.read(), given.run, options.namespace)
+    run, found = _of(cluster.read(), given.run, options.namespace)
     chosen = [(rank, pod) for rank, pod in found if given.rank in {None, rank}]
     if not chosen:
         there = ", ".join(str(rank) for rank, _ in found) or "none"
         which = "" if given.rank is None else f" of rank {given.rank}"
-        raise Refusal(f"{given.run} has no pod{which}; its ranks are {there}")
+        raise Refusal(f"{run.subject} has no pod{which}; its ranks are {there}")
     for rank, pod in chosen:
         head = f"[{rank}] " if len(found) > 1 and given.rank is None else ""
         namespace = pod.metadata.namespace or "default"
@@ -69,8 +70,8 @@ def _logs(options: Options, given: argparse.Namespace) -> int:
     return 0
 
 
-def _of(intake: Intake, name: str, namespace: str | None) -> list[tuple[int, Pod]]:
-    """The own pods of a run with their ranks (-1 where one says none), those of its present life last."""
+def _of(intake: Intake, name: str, namespace: str | None) -> tuple[Run, list[tuple[int, Pod]]]:
+    """A run, and its own pods with their ranks (-1 where one says none), those of its present life last."""
     from exporters.pods import rank_of
     from jobtree.api import LABEL_RUN
     from jobtree.world.given import is_own
@@ -80,7 +81,7 @@ def _of(intake: Intake, name: str, namespace: str | None) -> list[tuple[int, Pod
     near = [pod for pod in intake.pods if (pod.metadata.namespace or "default") == run.namespace]
     named = [pod for pod in near if pod.metadata.labels.get(LABEL_RUN) == run.name]
     own = [pod for pod in named if is_own(controller(pod) or "", run.metadata.uid)]
-    return sorted(((rank_of(pod), pod) for pod in own), key=lambda each: (each[0], each[1].metadata.name))
+    return run, sorted(((rank_of(pod), pod) for pod in own), key=lambda each: (each[0], each[1].metadata.name))
 
 
 def _rows(found: list[tuple[int, Pod]], at: int) -> list[tuple[str, ...]]:

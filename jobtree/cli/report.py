@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Final
 
 from jobtree.api.errors import Refusal
-from jobtree.cli import args, show
+from jobtree.cli import args, lakes, show
 from jobtree.cli.args import Commands, Options, command
 
 FORMATS: Final = ("table", "csv", "json", "html", "sql")
@@ -65,29 +64,13 @@ def _report(options: Options, given: argparse.Namespace) -> int:
     asked = Asked(
         given.since, given.until, _settings(given.settings), given.owner, tell=given.format in {"table", "html"}
     )
-    report = made(_lake(options, given.lake), given.report, asked)
+    report = made(lakes.there(options, given.lake).root, given.report, asked)
     show.warn(f"{subject}: {message}" for subject, message in report.troubles)
     for outcome in report.outcomes:
         if not outcome.agrees:
             raise Refusal(f"the report {report.definition.name}: {outcome.sentence()}")
     show.write(WRITERS[given.format](report))
     return 0
-
-
-def _lake(options: Options, folder: str | None) -> Path:
-    """The lake: as given, else beside the state file. Raises Refusal where it is not that state file's."""
-    from exporters.lake import Lake, beside
-
-    state = options.state
-    if folder is None:
-        if state is None:
-            raise Refusal(
-                "no lake is named; say `jobtree report --lake DIR ...`, or --state FILE for the one beside it"
-            )
-        folder = str(beside(state))
-    lake = Lake(folder, None if state is None else state.name)
-    lake.refuse_stranger()
-    return lake.root
 
 
 def _settings(given: list[str]) -> dict[str, str]:

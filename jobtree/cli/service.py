@@ -36,10 +36,10 @@ def _metrics(options: Options, given: argparse.Namespace) -> int:
         from exporters.metrics import Exposition, serve
     except ModuleNotFoundError as error:
         raise Refusal(f"metrics need {error.name}, which is missing; install the wheel with [live]") from None
-    lake = lakes.named(options, given.lake)
+    lake = lakes.there(options, given.lake) if given.port is None else lakes.named(options, given.lake)
     lake.refuse_stranger()
     exposition = Exposition(lake)
-    if given.port is not None:
+    if given.port is not None:  # until the first cycle there is nothing to serve, and that is no fault
         serve(exposition, given.port, lambda words: show.warn([words]))
     if not exposition.look():
         raise Refusal(f"the lake {lake.root} has no cycle that was carried out; run `jobtree cycle` first")
@@ -49,7 +49,7 @@ def _metrics(options: Options, given: argparse.Namespace) -> int:
 
 def _nightly(options: Options, given: argparse.Namespace) -> int:
     """The days that are over first: reports then read them from a few files."""
-    lake = lakes.named(options, given.lake)
+    lake = lakes.there(options, given.lake)
     lakes.compact(lake)
     try:
         from reports import definition

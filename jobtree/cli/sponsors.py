@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobtree.api.errors import Refusal
-from jobtree.cli import control, lookup, show
+from jobtree.cli import control, doubts, lookup, show
 from jobtree.cli.args import Commands, Options, command, group
 
 if TYPE_CHECKING:
@@ -134,9 +134,10 @@ def _add(options: Options, given: argparse.Namespace) -> int:
     except ValueError as error:
         raise Refusal(str(error)) from None
 
-    def made(run: Run, _intake: Intake) -> Change:
+    def made(run: Run, intake: Intake) -> Change:
         control.refuse_terminal(run)
         _warn_of_own_rule(run)
+        show.warn(f"{run.subject}: {words}" for words in doubts.sponsor(intake, owner))
         sponsors = run.spec.funding.sponsors
         patch: dict[str, Any] = {"spec": {"funding": {"sponsors": [str(each) for each in (*sponsors, owner)]}}}
         return (None if owner in sponsors else patch), f"lists {owner} as a sponsor"

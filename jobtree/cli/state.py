@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, get_args
 
-from jobtree.api.counted import counted
+from jobtree.api.counted import counted, named
 from jobtree.api.errors import Refusal
+from jobtree.api.nearest import did_you_mean
 from jobtree.api.run import Phase
 from jobtree.api.scalars import DAY, Time
 from jobtree.cli import lookup, owners, show
@@ -158,8 +159,9 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
         leases = [lease for lease in leases if is_meant(lease.spec.owner) or is_meant(lease.spec.run_owner)]
     if given.envelope is not None:
         known = {f"{budget.name}/{envelope.name}" for budget in intake.budgets for envelope in budget.spec.envelopes}
-        if given.envelope not in known | {payer(lease) for lease in leases}:
-            raise Refusal(f"there is no envelope {given.envelope}; allowed is BUDGET/ENVELOPE, such as {_some(known)}")
+        known |= {payer(lease) for lease in leases if lease.spec.paid_by is not None}
+        if given.envelope not in known:
+            raise Refusal(f"there is no envelope {given.envelope}{_envelopes(given.envelope, known)}")
         leases = [lease for lease in leases if payer(lease) == given.envelope]
     leases = in_order(leases)
     if options.output in {"json", "yaml"}:
@@ -201,8 +203,12 @@ def lease_table(leases: Iterable[Lease]) -> list[str]:
     return table(header, rows)
 
 
-def _some(names: set[str]) -> str:
-    return min(names, default="org-a/h100")
+def _envelopes(name: str, known: set[str]) -> str:
+    """The one that was probably meant, else those that there are."""
+    from exporters.nodelist import natural
+
+    there = f"; there are {named(sorted(known, key=natural))}" if known else ": no Budget has one"
+    return did_you_mean(name, known) or there
 
 
 def _time(when: Time | None) -> str:

@@ -66,23 +66,23 @@ def _data(each: Checked) -> dict[str, object]:
 def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Checked]:
     """Every step of a Plan's draws, or of those that took something of a run. Raises Refusal where none did."""
     plans = {plan.name: plan for plan in intake.plans}
-    if name in plans:
-        if plans[name].status.lottery is None:
-            raise Refusal("nothing was drawn in it", subject=f"Plan {name}")
-        yield from (Checked(name, step) for step in _steps(intake, plans[name], set()))
+    if (plan := plans.get(name.lower())) is not None:  # sentences print it as 20260101T000000Z
+        if plan.status.lottery is None:
+            raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
+        yield from (Checked(plan.name, step) for step in _steps(intake, plan, set()))
         return
     key = lookup.find_holder(intake, name, namespace)
     drawn = [lease for lease in intake.leases if lease.run_key == key and lease.status.proof is not None]
     if not drawn:
         raise Refusal("no lottery has taken anything of it", subject=f"Run {'/'.join(key)}")
-    for plan in sorted({lease.status.proof.plan for lease in drawn if lease.status.proof is not None}):
-        if plan not in plans:
+    for drew in sorted({lease.status.proof.plan for lease in drawn if lease.status.proof is not None}):
+        if drew not in plans:
             raise Refusal(
-                "it is pruned; the lake has its plan.json, with the same draws under `lottery`", subject=f"Plan {plan}"
+                "it is pruned; the lake has its plan.json, with the same draws under `lottery`", subject=f"Plan {drew}"
             )
-        yield from _told(plans[plan], drawn)
+        yield from _told(plans[drew], drawn)
         wanted = {lease.status.proof.reservation for lease in drawn if lease.status.proof is not None}
-        yield from (Checked(plan, step) for step in _steps(intake, plans[plan], wanted))
+        yield from (Checked(drew, step) for step in _steps(intake, plans[drew], wanted))
 
 
 def _told(plan: Plan, drawn: list[Lease]) -> Iterator[Checked]:

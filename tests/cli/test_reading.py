@@ -219,7 +219,7 @@ def test_a_runs_name_is_looked_for_here_and_then_anywhere() -> None:
         "error: there are runs called two in several namespaces (x, y); say which with -n NAMESPACE"
     )
     assert world.runs("watch", "one", "-n", "y").refused() == (
-        "error: there is no run called one in namespace y; `kubectl runs state --all` lists them all"
+        "error: there is no run called one in namespace y; did you mean x/one?"
     )
 
 

@@ -172,7 +172,7 @@ def test_counters_add_up_over_cycles_and_gauges_are_the_last(world: World) -> No
 
 def test_a_lake_without_cycles_is_said(tmp_path: Path) -> None:
     said = jobtree("metrics", "--lake", tmp_path).refused()
-    assert said == f"error: the lake {tmp_path} has no cycle that was carried out; run `jobtree cycle` first"
+    assert said == f"error: {tmp_path} holds no cycle; `jobtree --state FILE cycle` writes one"
 
 
 def test_promtool_takes_the_metrics(world: World) -> None:

@@ -129,7 +129,7 @@ def test_a_decision_of_a_compacted_day_is_not_replaced(short: Path, tmp_path: Pa
 
 def test_without_a_lake_it_says_how_to_name_one() -> None:
     assert jobtree("compact").refused() == (
-        "error: no lake is named; say `jobtree compact --lake DIR`, or --state FILE for the one beside it"
+        "error: no lake is named: say --lake DIR, or an fsspec URL; only a state file has one beside it"
     )
 
 
@@ -217,9 +217,19 @@ def test_the_last_day_is_not_compacted(tmp_path: Path) -> None:
     assert not (tmp_path / "lake/days").exists()
 
 
-def test_a_lake_without_cycles_has_nothing_to_compact(tmp_path: Path) -> None:
-    said = jobtree("compact", "--lake", tmp_path / "lake").ok().out
-    assert said == f"Nothing to compact in {tmp_path / 'lake'}: it has no cycle\n"
+@pytest.mark.parametrize("command", [["compact"], ["nightly"], ["metrics"], ["report", "usage"]])
+def test_a_lake_that_is_not_there_or_holds_no_cycle_is_refused(tmp_path: Path, command: list[str]) -> None:
+    missing, step = tmp_path / "lkae", "; `jobtree --state FILE cycle` writes one"
+    assert jobtree(*command, "--lake", missing).refused() == f"error: there is no lake {missing}{step}"
+    assert jobtree(*command, "--lake", tmp_path).refused() == f"error: {tmp_path} holds no cycle{step}"
+    (tmp_path / "file").write_text("")
+    assert (
+        jobtree(*command, "--lake", tmp_path / "file").refused() == f"error: {tmp_path / 'file'} holds no cycle{step}"
+    )
+    assert jobtree("--state", tmp_path / "s.yaml", *command).refused() == (
+        f"error: there is no lake {tmp_path / 's.yaml.lake'}{step}"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
 def test_plans_that_say_almost_the_same_pack_small() -> None:

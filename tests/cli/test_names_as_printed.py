@@ -1,0 +1,170 @@
+"""Names as commands print them are taken by every command that takes a run; slips of the pen are told the nearest."""
+
+import argparse
+from collections.abc import Iterator
+
+import pytest
+
+from jobtree.cli import runs
+from tests.cli.test_reading import lease
+from tests.support import documents as doc
+from tests.support.commands import jobtree, kubectl_runs
+from tests.support.times import T0
+from tests.support.worlds import World
+
+CALLS = [
+    ["plan", "RUN"], ["explain", "RUN"], ["explain", "x/one", "--versus", "RUN"], ["watch", "RUN"], ["leases", "RUN"],
+    ["pods", "RUN"], ["cancel", "x/one", "RUN"], ["suspend", "RUN"], ["resume", "RUN"], ["shrink", "RUN", "--by", "1"],
+    ["complete", "RUN"], ["sponsors", "list", "RUN"], ["sponsors", "add", "RUN", "org:b"], ["verify", "RUN"],
+    ["whatif", "--cancel", "RUN"], ["whatif", "--suspend", "RUN"], ["whatif", "--width", "RUN=1"],
+    ["whatif", "--sponsor", "RUN=org:b"],
+]  # fmt: skip
+"""Every command and option that takes a run; `logs` reads a live cluster alone, by the same rule."""
+
+
+def world() -> World:
+    """Two runs of one name in two namespaces, of which only one is malleable and runs, and a third run."""
+    made = World().domain("A").budget("org:a", 32, lending={"to": ["org:*"]}).budget("org:b", 8)
+    made.run("one", 1, namespace="x").run("two", 1, namespace="x")
+    return made.run("two", 4, namespace="y", malleable={"minTotalGPUs": 1, "maxTotalGPUs": 4, "stepGPUs": 1})
+
+
+def test_the_calls_are_all_that_take_a_run() -> None:
+    takes = set(words(runs.parser()))
+    options = {f"whatif {call[1]}" for call in CALLS if call[0] == "whatif"} | {"explain --versus"}
+    assert (
+        takes
+        == {" ".join(call[: 2 if call[0] == "sponsors" else 1]) for call in CALLS} - {"whatif"} | {"logs"} | options
+    )
+
+
+def words(parser: argparse.ArgumentParser, before: str = "") -> Iterator[str]:
+    """Commands whose argument is a run, and options whose value is."""
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            for name, below in action.choices.items():
+                yield from words(below, f"{before}{name} ")
+        elif (
+            "RUN" in str(action.metavar).split("|")
+            or str(action.metavar).startswith(("RUN=", "OTHER"))
+            or (action.metavar == "RUN" and action.option_strings)
+        ):
+            if action.option_strings == ["--follow"] and before == "submit ":
+                continue  # of the namespace of what is submitted
+            yield (before + (action.option_strings[0] if action.option_strings else "")).strip()
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+@pytest.mark.parametrize("printed", ["y/two", "run/y/two"])
+def test_a_name_as_printed_means_what_a_namespace_and_a_name_mean(call: list[str], printed: str) -> None:
+    said = []
+    for name, options in (("two", ["-n", "y"]), (printed, []), (printed, ["-n", "y"])):
+        here = [each.replace("RUN", name) for each in call if each != "x/one" or not options]
+        if call[0] == "explain" and len(call) > 2 and options:  # its other run is of another namespace
+            continue
+        output = world().runs(*here, *options, at=T0)
+        said.append((output.code, output.out.replace("Run x/one cancelled\n", ""), output.err.replace(printed, "two")))
+    assert said == [said[0]] * len(said)
+    assert "there is no run" not in said[0][2], said
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if "x/one" not in call], ids=" ".join)
+def test_two_namespaces_are_refused_in_a_sentence(call: list[str]) -> None:
+    here = [each.replace("RUN", "y/two") for each in call]
+    assert world().runs(*here, "-n", "x", at=T0).refused() == (
+        "error: y/two is in namespace y, and -n says x; say one of them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["y/tow"], "there is no run called tow in namespace y; did you mean y/two?"),
+        (["y/one"], "there is no run called one in namespace y; did you mean x/one?"),
+        (["tow", "-n", "x"], "there is no run called tow in namespace x; did you mean x/two?"),
+        (["onne"], "there is no run called onne in any namespace; did you mean x/one?"),
+        (["zzzzz"], "there is no run called zzzzz in any namespace; `kubectl runs state --all` lists them all"),
+        (["goen"], "there is no run called goen in any namespace; did you mean z/gone?"),
+    ],
+)
+def test_a_slip_of_the_pen_is_told_the_nearest(typed: list[str], said: str) -> None:
+    there = world().add(lease("g-0", "gone", ["a01#0"], ended="-1h", start="-3h", namespace="z"))
+    assert there.runs("leases", *typed).refused() == f"error: {said}"
+
+
+def test_a_run_that_is_gone_is_found_by_its_name_as_printed() -> None:
+    there = world().add(lease("g-0", "two", ["a01#0"], ended="-1h", start="-3h", namespace="z"))
+    for typed in (["z/two"], ["two", "-n", "z"]):
+        assert there.runs("leases", *typed).ok().out.splitlines()[1].split()[:3] == ["two", "0", "Active"]
+
+
+def test_submit_follows_a_run_by_its_name_as_printed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("manifests") / "m.yaml"
+    file.write_text(doc.dump([doc.run("three", 1, namespace="x")]))
+    there = world()
+    there.runs("submit", "-f", file, "--follow", "x/one", at=T0).ok()
+    assert there.state().get("Run", "three")["spec"]["follow"] == {"after": ["one"]}
+    assert world().runs("submit", "-f", file, "--follow", "y/two", at=T0).refused() == (
+        f"error: {file}: Run x/three is in namespace x, and --follow names a run in y; a run follows runs of its own"
+    )
+
+
+def test_a_sponsor_without_a_budget_is_warned_of() -> None:
+    words = "org:bb has no Budget: it lends nothing as things stand; did you mean org:b?"
+    added = world().runs("sponsors", "add", "x/one", "org:bb")
+    assert added.ok().out == "Run x/one lists org:bb as a sponsor\n"
+    assert added.err.splitlines() == [
+        "warning: Run x/one: sponsors pay nothing, since its funding.allowBorrow is false",
+        f"warning: Run x/one: {words}",
+    ]
+    asked = world().runs("whatif", "--sponsor", "x/one=org:bb", at=T0)
+    assert asked.ok().err == f"warning: --sponsor x/one=org:bb: {words}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--sate", "f", "cycle"], "jobtree: error: unrecognized arguments: --sate; did you mean --state?"),
+        (["--sate=f", "cycle"], "jobtree: error: unrecognized arguments: --sate; did you mean --state?"),
+        (["--state", "f", "--ta", "x", "cycle"], "jobtree: error: unrecognized arguments: --ta; did you mean --at?"),
+        (["--nothing", "x", "cycle"], "jobtree: error: unrecognized arguments: --nothing"),
+        (["cycle", "--sate", "f"], "jobtree cycle: error: unrecognized arguments: --sate f; did you mean --state?"),
+        (["cycle", "--lkae=f"], "jobtree cycle: error: unrecognized arguments: --lkae=f; did you mean --lake?"),
+        (
+            ["cycle", "--every", "10", "--for", "50s"],
+            "jobtree cycle: error: argument --every: 10 says no unit; allowed is 10s, 10m or 10h",
+        ),
+    ],
+)
+def test_a_mistyped_option_is_named_itself(typed: list[str], said: str) -> None:
+    output = jobtree(*typed)
+    assert (output.code, output.err.splitlines()[-1]) == (2, said)
+
+
+def test_a_value_before_the_command_is_no_option() -> None:
+    assert kubectl_runs("-n", "--sate", "state").code == 2
+    assert world().runs("-n", "x", "-o", "json", "state").code == 0
+
+
+def test_what_is_left_out_is_said_with_what_there_is() -> None:
+    there = world()
+    assert there.runs("leases", "--envelope", "org-a/gpu").refused() == (
+        "error: there is no envelope org-a/gpu; did you mean org-a/gpus?"
+    )
+    assert there.runs("leases", "--envelope", "zz").refused() == (
+        "error: there is no envelope zz; there are org-a/gpus, org-b/gpus"
+    )
+    assert World().runs("leases", "--envelope", "zz").refused() == ("error: there is no envelope zz: no Budget has one")
+    output = kubectl_runs("completion")
+    assert (output.code, output.err.splitlines()[-1]) == (
+        2,
+        "kubectl runs completion: error: no shell is named; say one of bash, zsh, fish, kubectl",
+    )
+
+
+def test_a_cycle_on_an_empty_file_says_that_there_are_no_nodes() -> None:
+    said = "warning: there are no nodes: nothing starts (`kubectl runs submit` adds some to a state file)"
+    empty, small = World(), World().node("n")
+    empty.save(), small.save()
+    assert said in jobtree("--state", empty.path, "cycle", "--at", T0).ok().err.splitlines()
+    assert said not in jobtree("--state", small.path, "cycle", "--at", T0).ok().err.splitlines()

@@ -22,13 +22,14 @@ import msgspec
 import numpy as np
 
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import Snapshot, take
-from planner import Planning, greedy
-from planner.draft import Draft
-from planner.purses import Purses
-from planner.reached import value_of
-from planner.room import Room
-from policies.problem import Problem, RunType
+from jobtree.world.tables.snapshot import Snapshot, take
+from planner import Planning
+from planner.filling import greedy
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft
+from planner.placement.room import Room
+from planner.search.reached import value_of
+from policies.model.problem import Problem, RunType
 
 Order = Callable[[Problem, Room], list[int]]
 """(problem, what is free) → candidates in the order in which they are tried."""

@@ -50,7 +50,7 @@ def _command(state: str, at: int) -> int:
 def _hanging(state: Path, at: int) -> int:
     from cronjobs.cycle import run_cycle
     from cronjobs.deadline import Planner
-    from exporters.lake import Lake, beside
+    from exporters.lake.lake import Lake, beside
     from jobtree.cluster.statefile import StateFile
 
     planner = Planner((sys.executable, "-m", "benchmarks.hang"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import planner
 from cronjobs import worker
-from planner.incumbent import Incumbent
+from planner.search.incumbent import Incumbent
 
 
 class Hanging(planner.Planning):

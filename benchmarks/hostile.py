@@ -262,12 +262,12 @@ WORLDS: Final[dict[str, tuple[Maker, Maker]]] = {
 
 def cycle(documents: list[Document]) -> dict[str, float]:
     """CPU seconds of each phase of a cycle on these objects, in this process."""
-    from exporters import planjson
-    from exporters.planobject import record
-    from exporters.writes import writes_for
+    from exporters.plans import planjson
+    from exporters.plans.planobject import record
+    from exporters.writes.writes import writes_for
     from jobtree.check import check
     from jobtree.cluster.statefile import StateFile
-    from jobtree.world.snapshot import take
+    from jobtree.world.tables.snapshot import take
     from planner import plan as plan_of
 
     clock = Clock()

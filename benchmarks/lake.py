@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from benchmarks.fleet.dice import Dice
 from benchmarks.load import CACHE
-from exporters import days
-from exporters.fold import Rows, spans
-from exporters.foldtables import FOLD_VERSION, FOLDS, STANDING
-from exporters.lake import Lake
+from exporters.lake import days
+from exporters.lake.fold import Rows, spans
+from exporters.lake.foldtables import FOLD_VERSION, FOLDS, STANDING
+from exporters.lake.lake import Lake
 from jobtree.api import Time
 
 BEGIN = 1_767_225_600  # 2026-01-01T00:00:00Z
@@ -262,7 +262,7 @@ def measure(root: Path, report: str) -> dict[str, float]:
 
 def main() -> None:
     """The command."""
-    from reports.definition import names
+    from reports.read.definition import names
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lake", description=__doc__)
     parser.add_argument("--days", type=int, default=100)

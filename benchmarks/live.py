@@ -13,7 +13,7 @@ from jobtree.api import API_VERSION
 from jobtree.cluster.live.client import Api
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.cluster.live.paths import collection
-from jobtree.world.snapshot import take
+from jobtree.world.tables.snapshot import take
 from tests.kube.bench import build, processes
 from tests.kube.bench.kube import Kube, Object, node
 from tests.kube.live import api, budget

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import planner
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, LABEL_RUN
 from jobtree.cluster.live.client import Api
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.cluster.live.paths import collection
 from jobtree.cluster.live.writing import AT_ONCE
-from jobtree.world import seen
+from jobtree.world.memory import seen
 from tests.kube.bench import build, processes
 from tests.kube.bench.kube import Kube, Object, node
 from tests.kube.helm import CHART, NAMESPACE, Helm, container

@@ -39,7 +39,7 @@ def world(recipe: Recipe) -> Path:
 def load(path: Path) -> dict[str, Span]:
     """Read and snapshot in this process."""
     from jobtree.cluster.statefile import StateFile
-    from jobtree.world.snapshot import take
+    from jobtree.world.tables.snapshot import take
 
     clock = Clock()
     with clock.span("read"):

@@ -15,10 +15,10 @@ from benchmarks.baselines import Baseline
 from benchmarks.catalogue import Case
 from benchmarks.cycle import Usage, Used
 from benchmarks.load import world
-from exporters import planjson
-from exporters.lake import Lake, beside, read_manifest, read_plan, read_snapshot
+from exporters.lake.lake import Lake, beside, read_manifest, read_plan, read_snapshot
+from exporters.plans import planjson
 from jobtree.world.plan import Plan, Stage
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.snapshot import Snapshot
 
 LATER = 60
 """Seconds between the two cycles of a pair."""

@@ -8,7 +8,7 @@ import msgspec
 from benchmarks import machine
 from benchmarks.baselines import ORDERS
 from benchmarks.run import Cycle, Measured
-from exporters.summary import gap
+from exporters.plans.summary import gap
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,17 +10,18 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporters import planjson
-from exporters.forward import Name, Possible, possible
-from exporters.lake import Lake, policy_of, read_manifest, read_plan, read_table
-from exporters.manifest import Manifest, PlanName, digest_in
-from exporters.writes import writes_for
+from exporters.lake.forward import Name, Possible, possible
+from exporters.lake.lake import Lake, policy_of, read_manifest, read_plan, read_table
+from exporters.lake.manifest import Manifest, PlanName, digest_in
+from exporters.plans import planjson
+from exporters.writes.writes import writes_for
 from jobtree.api import Refusal, Time
-from jobtree.api.counted import counted
-from jobtree.world import seen, values
-from jobtree.world.cycles import moment_of
+from jobtree.api.values.counted import counted
+from jobtree.world.memory import seen
+from jobtree.world.memory.cycles import moment_of
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import take
+from jobtree.world.tables import values
+from jobtree.world.tables.snapshot import take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from jobtree.api import Plan as PlanObject
     from jobtree.cluster.protocol import Cluster
-    from jobtree.world.intake import Intake
+    from jobtree.world.reading.intake import Intake
 
 
 class Completed(NamedTuple):

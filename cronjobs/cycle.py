@@ -11,22 +11,23 @@ from cronjobs import lottery
 from cronjobs.completing import complete
 from cronjobs.deadline import Planner
 from cronjobs.unbroken import unbroken
-from exporters import planjson, planobject, rest, worldprint
-from exporters.lake import Lake, Unmarked, read_manifest
-from exporters.manifest import Phase as ManifestPhase
-from exporters.manifest import PlanName
-from exporters.planobject import name_of
-from exporters.worldprint import Prints
-from exporters.writes import writes_for
+from exporters.lake import rest
+from exporters.lake.lake import Lake, Unmarked, read_manifest
+from exporters.lake.manifest import Phase as ManifestPhase
+from exporters.lake.manifest import PlanName
+from exporters.plans import planjson, planobject, worldprint
+from exporters.plans.planobject import name_of
+from exporters.plans.worldprint import Prints
+from exporters.writes.writes import writes_for
 from jobtree.api import Refusal, Time
-from jobtree.api.counted import counted
+from jobtree.api.values.counted import counted
 from jobtree.check import Before, check
 from jobtree.cluster.protocol import Cluster
 from jobtree.world.collector import collector_paused
-from jobtree.world.given import given_of
-from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot, take
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot, take
 
 OnPhase = Callable[[str], None]
 

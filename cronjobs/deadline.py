@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cronjobs.news import OnNews
     from cronjobs.wire import Request
     from jobtree.world.plan import Plan
-    from jobtree.world.snapshot import Snapshot
+    from jobtree.world.tables.snapshot import Snapshot
 
 START_TIMEOUT: Final = 60
 """Seconds that a planner process may take to start before it counts as broken."""

@@ -10,12 +10,12 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from jobtree.api import Time
-from jobtree.api.scalars import DAY
+from jobtree.api.values.scalars import DAY
 from jobtree.cluster.protocol import Cluster, Ref, Write
-from jobtree.world import seen
-from jobtree.world.intake import Intake
-from jobtree.world.lottery import LENGTH, NAME, ORIGIN, Chain, Lot
+from jobtree.world.memory import seen
+from jobtree.world.memory.lottery import LENGTH, NAME, ORIGIN, Chain, Lot
 from jobtree.world.plan import Plan
+from jobtree.world.reading.intake import Intake
 from policies.cuts.lottery import secret_at
 
 ANNOUNCED: Final = DAY

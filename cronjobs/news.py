@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from exporters.summary import gap
+from exporters.plans.summary import gap
 from jobtree.world.plan import Stage
 
 OnNews = Callable[[str], None]

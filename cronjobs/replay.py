@@ -8,10 +8,11 @@ import msgspec
 
 from cronjobs.deadline import Planner
 from cronjobs.news import OnNews
-from exporters import lake, planjson
+from exporters.lake import lake
+from exporters.plans import planjson
 from jobtree.api import Refusal
-from jobtree.api.scalars import DAY
-from jobtree.world.lottery import Lot
+from jobtree.api.values.scalars import DAY
+from jobtree.world.memory.lottery import Lot
 from jobtree.world.plan import Plan
 
 NO_DEADLINE: Final = DAY

@@ -6,10 +6,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.ipc
 
-from exporters import planjson
+from exporters.plans import planjson
 from jobtree.api import Policy, dec_hook, enc_hook
-from jobtree.world.lottery import Lot
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.memory.lottery import Lot
+from jobtree.world.tables.snapshot import Snapshot
 
 pack_plan = planjson.encode
 unpack_plan = planjson.decode

@@ -19,8 +19,8 @@ from cronjobs import wire
 from cronjobs.frames import Frame
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot
-from planner.incumbent import Incumbent
+from jobtree.world.tables.snapshot import Snapshot
+from planner.search.incumbent import Incumbent
 
 _PR_SET_PDEATHSIG: Final = 1
 

@@ -19,18 +19,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from exporters import planjson, summary
-from exporters.lake import beside, read_plan, read_snapshot
-from exporters.nodelist import compress
+from exporters.lake.lake import beside, read_plan, read_snapshot
+from exporters.plans import planjson, summary
+from exporters.plans.nodelist import compress
 from jobtree.api import Lease, Time
 from jobtree.cli import operator
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.intake import Intake
 from jobtree.world.plan import Plan, Wait
-from jobtree.world.snapshot import take
-from reports.picture import draw_fleet
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.snapshot import take
+from reports.fleet.picture import draw_fleet
+from reports.fleet.slots import DomainSlots, fleet_slots
 from reports.query import newest_manifest, query
-from reports.slots import DomainSlots, fleet_slots
 
 HERE = Path(__file__).parent
 OUTPUT = HERE.parent / "demo-output"

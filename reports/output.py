@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from exporters.summary import table
+from exporters.plans.summary import table
 from jobtree.api import Time
-from jobtree.api.counted import counted
-from jobtree.api.escaped import escaped
-from reports.charts import picture, svg
+from jobtree.api.values.counted import counted
+from jobtree.api.values.escaped import escaped
 from reports.query import Report
-from reports.sheet import Line, Sheet
+from reports.told.charts import picture, svg
+from reports.told.sheet import Line, Sheet
 
 PAGE_ROWS: Final = 500
 """Lines that a page shows: more are for a spreadsheet."""

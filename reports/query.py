@@ -12,20 +12,20 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from exporters.fold import Trouble
-from exporters.lake import Lake, manifests_in, read_manifest, read_table
-from exporters.manifest import DONE
-from exporters.storage import glob, place
+from exporters.lake.fold import Trouble
+from exporters.lake.lake import Lake, manifests_in, read_manifest, read_table
+from exporters.lake.manifest import DONE
+from exporters.lake.storage import glob, place
 from jobtree.api import Refusal, Time
-from reports import definition
-from reports.database import last_forms, open_database, tables_for, terms_for
-from reports.definition import Definition
-from reports.ledger import Ledger, Terms
-from reports.notices import Edge, notices, outside
-from reports.owners import keep, meant
-from reports.reconcile import Outcome, reconcile
-from reports.source import Source, of_cycle, of_period
-from reports.told import Told, before, run, tell
+from reports.read import definition
+from reports.read.database import last_forms, open_database, tables_for, terms_for
+from reports.read.definition import Definition
+from reports.read.ledger import Ledger, Terms
+from reports.read.notices import Edge, notices, outside
+from reports.read.owners import keep, meant
+from reports.read.reconcile import Outcome, reconcile
+from reports.read.source import Source, of_cycle, of_period
+from reports.told.told import Told, before, run, tell
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for: a period, settings, whose it is (see `reports.owners`), and whether it is told."""
+    """What is asked for: a period, settings, whose it is (see `reports.read.owners`), and whether it is told."""
 
     since: int | None = None
     until: int | None = None

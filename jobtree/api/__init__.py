@@ -1,6 +1,6 @@
 """The vocabulary: the six kinds of `rq.davidlangworthy.io/v1`, and the only place of field names."""
 
-from jobtree.api.base import (
+from jobtree.api.kinds.base import (
     ANNOTATION_COMPLETED,
     ANNOTATION_ETA,
     API_VERSION,
@@ -11,16 +11,16 @@ from jobtree.api.base import (
     MAX_RUN_NAME,
     VERSION,
 )
-from jobtree.api.budget import Budget
-from jobtree.api.decode import KINDS, KindObject, decode, encode
-from jobtree.api.errors import Refusal
-from jobtree.api.lease import Lease
-from jobtree.api.meta import ObjectMeta, RunRef
-from jobtree.api.plan import Plan
-from jobtree.api.policy import Policy
-from jobtree.api.reservation import Reservation
-from jobtree.api.run import Run
-from jobtree.api.scalars import Duration, OwnerPath, Time, dec_hook, enc_hook
+from jobtree.api.kinds.budget import Budget
+from jobtree.api.kinds.lease import Lease
+from jobtree.api.kinds.meta import ObjectMeta, RunRef
+from jobtree.api.kinds.plan import Plan
+from jobtree.api.kinds.policy import Policy
+from jobtree.api.kinds.reservation import Reservation
+from jobtree.api.kinds.run import Run
+from jobtree.api.rules.decode import KINDS, KindObject, decode, encode
+from jobtree.api.values.errors import Refusal
+from jobtree.api.values.scalars import Duration, OwnerPath, Time, dec_hook, enc_hook
 
 __all__ = [
     "ANNOTATION_COMPLETED",

@@ -7,38 +7,22 @@ ends or states.
 
 from typing import Final
 
-from jobtree.check import (
-    ahead,
-    between,
-    closures,
-    cutting,
-    eligibility,
-    failures,
-    fates,
-    funded,
-    ledger,
-    money,
-    promises,
-    pruning,
-    record,
-    shape,
-    slots,
-    starts,
-    statuses,
-    trees,
-    usage,
-)
+from jobtree.check import record
 from jobtree.check.before import Before
-from jobtree.check.case import Case
-from jobtree.check.claims import Claims
-from jobtree.check.classes import Present
-from jobtree.check.failures import Failures
-from jobtree.check.ledger import Ledger
-from jobtree.check.recall import Recall
-from jobtree.check.violation import Violation
+from jobtree.check.case.case import Case
+from jobtree.check.case.claims import Claims
+from jobtree.check.case.violation import Violation
+from jobtree.check.life import closures, eligibility, failures, fates, shape, slots, starts, statuses, trees
+from jobtree.check.life.failures import Failures
+from jobtree.check.money import ahead, between, funded, ledger, pruning, usage
+from jobtree.check.money import payers as money
+from jobtree.check.money.classes import Present
+from jobtree.check.money.ledger import Ledger
+from jobtree.check.money.recall import Recall
+from jobtree.check.time import cutting, promises
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.snapshot import Snapshot
 
 __all__ = ["INVARIANTS", "Before", "Violation", "check"]
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from jobtree.check import pods
-from jobtree.check.caps import Caps
-from jobtree.check.closures import over
-from jobtree.check.ledger import Ledger
-from jobtree.check.shape import lacks
-from jobtree.check.tables import Rows
-from jobtree.check.unplanned import Told, Unplanned
+from jobtree.check.case.caps import Caps
+from jobtree.check.case.tables import Rows
+from jobtree.check.case.unplanned import Told, Unplanned
+from jobtree.check.life import pods
+from jobtree.check.life.closures import over
+from jobtree.check.life.shape import lacks
+from jobtree.check.money.ledger import Ledger
 from jobtree.world.collector import collector_paused
-from jobtree.world.given import given_of
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobtree.check.caps import Caps
-from jobtree.check.case import Case
-from jobtree.check.claims import Claims
-from jobtree.check.kin import SPONSOR
-from jobtree.check.recall import Recall
-from jobtree.check.rows import RunKey
-from jobtree.check.shape import width
-from jobtree.check.violation import Violation
-from jobtree.world.cycles import Moment
+from jobtree.check.case.caps import Caps
+from jobtree.check.case.case import Case
+from jobtree.check.case.claims import Claims
+from jobtree.check.case.kin import SPONSOR
+from jobtree.check.case.rows import RunKey
+from jobtree.check.case.violation import Violation
+from jobtree.check.life.shape import width
+from jobtree.check.money.recall import Recall
+from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import PLAN_VERSION, Stage
 
 

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from jobtree.api.errors import Refusal
-from jobtree.cli import show
-from jobtree.cli.args import Commands, Options, UsageError, command
+from jobtree.api.values.errors import Refusal
+from jobtree.cli.common import show
+from jobtree.cli.common.args import Commands, Options, UsageError, command
 
 _SCRIPTS: Final = {
     "bash": """\
@@ -65,7 +65,7 @@ def _completion(_options: Options, given: argparse.Namespace) -> int:
 
 def candidates(words: Sequence[str]) -> list[str]:
     """What may stand where the last word does, given the ones before it."""
-    from jobtree.cli.runs import parser
+    from jobtree.cli.plugin import parser
 
     *before, last = words or [""]
     here, state = parser(), ""

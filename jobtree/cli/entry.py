@@ -14,7 +14,7 @@ def kubectl_runs() -> int:
     """The program `kubectl-runs`; returns the exit code."""
 
     def begin() -> int:
-        from jobtree.cli.runs import main
+        from jobtree.cli.plugin import main
 
         return main()
 

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jobtree.api.counted import counted
-from jobtree.api.errors import Refusal
-from jobtree.cli import args, files, jump, lakes, progress, report, service, show
-from jobtree.cli.args import Commands, Options, command, start_planner
+from jobtree.api.values.counted import counted
+from jobtree.api.values.errors import Refusal
+from jobtree.cli import service
+from jobtree.cli.asking import report
+from jobtree.cli.common import args, files, jump, lakes, progress, show
+from jobtree.cli.common.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
     from jobtree.world.plan import Plan
@@ -107,7 +109,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.cycle import run_cycle
     from cronjobs.schedule import times
-    from exporters.summary import headline
+    from exporters.plans.summary import headline
     from jobtree.api import Time
     from jobtree.world.collector import collector_paused, forget_circles
 
@@ -132,7 +134,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
 
 
 def _snapshot(options: Options, given: argparse.Namespace) -> int:
-    from jobtree.world.snapshot import take
+    from jobtree.world.tables.snapshot import take
 
     lake = lakes.named(options, given.lake)
     snapshot = take(options.cluster().read())
@@ -146,7 +148,7 @@ def _snapshot(options: Options, given: argparse.Namespace) -> int:
 def _plan(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.cycle import dry_run
-    from exporters import planfile, summary
+    from exporters.plans import planfile, summary
 
     with progress.shown() as on_phase:
         on_phase("read")
@@ -154,15 +156,15 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
         plan = dry_run(intake, options.time, planner, on_phase=on_phase)
     _warn(plan)
     if given.model is not None:
-        from exporters import modelfile
-        from jobtree.world.snapshot import take
+        from exporters.plans import modelfile
+        from jobtree.world.tables.snapshot import take
 
         files.write(given.model, modelfile.of_plan(take(intake, plan.at), plan, given.model.name))
     if given.out is None:
         show.say(*summary.lines(plan))
         return 0
-    from exporters import worldprint
-    from jobtree.world.snapshot import take
+    from exporters.plans import worldprint
+    from jobtree.world.tables.snapshot import take
 
     files.write_text(given.out, planfile.dump(plan, worldprint.prints(take(intake, plan.at))))
     show.say(f"{summary.headline(plan)}; carry it out: `jobtree {options.reach}apply {given.out}`")
@@ -187,7 +189,7 @@ def _model_file(text: str) -> Path:
 
 def _apply(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import apply_plan
-    from exporters import planfile, summary
+    from exporters.plans import planfile, summary
 
     text = files.read_text(given.file)
     try:
@@ -205,9 +207,9 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
 def _replay(_options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.replay import replay
-    from exporters.lake import read_manifest
-    from exporters.manifest import UNDONE
-    from exporters.storage import place
+    from exporters.lake.lake import read_manifest
+    from exporters.lake.manifest import UNDONE
+    from exporters.lake.storage import place
 
     manifest = place(given.manifest)
     with progress.shown() as on_phase:
@@ -221,7 +223,7 @@ def _replay(_options: Options, given: argparse.Namespace) -> int:
 
 
 def _crds(_options: Options, given: argparse.Namespace) -> int:
-    from jobtree.api.crds import generate
+    from jobtree.api.crds.crds import generate
 
     if given.out is None:
         show.write("---\n".join(generate().values()))
@@ -238,6 +240,6 @@ def _compact(options: Options, given: argparse.Namespace) -> int:
 
 
 def _warn(plan: Plan) -> None:
-    from exporters.summary import warnings
+    from exporters.plans.summary import warnings
 
     show.warn(warnings(plan))

@@ -6,9 +6,9 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from jobtree.api.errors import Refusal
-from jobtree.cli import args, lakes, show
-from jobtree.cli.args import Commands, Options, command
+from jobtree.api.values.errors import Refusal
+from jobtree.cli.common import args, lakes, show
+from jobtree.cli.common.args import Commands, Options, command
 
 REPORTS: Final = ("chargeback", "usage", "utilisation", "waits", "bottlenecks")
 """The reports that a night makes where it is told no others."""
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
 
 def _metrics(options: Options, given: argparse.Namespace) -> int:
     try:
-        from exporters.metrics import Exposition, serve
+        from exporters.monitoring.metrics import Exposition, serve
     except ModuleNotFoundError as error:
         raise Refusal(f"metrics need {error.name}, which is missing; install the wheel with [live]") from None
     lake = lakes.there(options, given.lake) if given.port is None else lakes.named(options, given.lake)
@@ -52,9 +52,9 @@ def _nightly(options: Options, given: argparse.Namespace) -> int:
     lake = lakes.there(options, given.lake)
     lakes.compact(lake)
     try:
-        from reports import definition
         from reports.output import FORMATS
         from reports.query import Asked, made
+        from reports.read import definition
     except ModuleNotFoundError as error:
         raise Refusal(f"reports need {error.name}, which is missing; install the wheel with [reports]") from None
     month = datetime.fromtimestamp(options.time - _NIGHT, UTC).replace(day=1, hour=0, minute=0, second=0)

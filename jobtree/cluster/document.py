@@ -15,7 +15,7 @@ import msgspec
 
 from jobtree.api import Refusal
 from jobtree.cluster import yamltext
-from jobtree.world.intake import Key, key_of
+from jobtree.world.reading.intake import Key, key_of
 
 _MARKER: Final = re.compile(rb"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')

@@ -7,14 +7,14 @@ from typing import Any, Final
 import msgspec
 
 from jobtree.api import GROUP, KINDS, LABEL_RUN, KindObject, Refusal, Time, decode
-from jobtree.api.core import Node, Pod
-from jobtree.api.decode import is_status
-from jobtree.api.rules import check_object, check_update
+from jobtree.api.kinds.core import Node, Pod
+from jobtree.api.rules.decode import is_status
+from jobtree.api.rules.kinds import check_object, check_update
 from jobtree.cluster import mending
 from jobtree.cluster.document import Document, StateText
 from jobtree.cluster.protocol import Ref, Write
-from jobtree.world import leases
-from jobtree.world.intake import Key, key_of
+from jobtree.world.reading import leases
+from jobtree.world.reading.intake import Key, key_of
 
 _UID_SPACE: Final = uuid.uuid5(uuid.NAMESPACE_DNS, GROUP)
 _RULED_STATUSES: Final = frozenset({"Lease"})

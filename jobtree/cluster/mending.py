@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from jobtree.api import Time
-from jobtree.api.decode import is_status
+from jobtree.api.rules.decode import is_status
 from jobtree.cluster.document import Document
 
 _TEXTS = ("labels", "annotations")

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from jobtree.api import Time
-from jobtree.api.meta import name_of
-from jobtree.world.intake import Intake, Key, Notice
+from jobtree.api.kinds.meta import name_of
+from jobtree.world.reading.intake import Intake, Key, Notice
 
 
 class Ref(msgspec.Struct, frozen=True):

@@ -13,9 +13,9 @@ from jobtree.cluster import disk, document, edits
 from jobtree.cluster.document import StateText
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.secret_text import secret_text
-from jobtree.world import seen
 from jobtree.world.collector import collector_paused
-from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
+from jobtree.world.memory import seen
+from jobtree.world.reading.intake import Intake, Key, Known, Notice, intake, is_read
 
 
 class _Read(NamedTuple):

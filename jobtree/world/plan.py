@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
-from jobtree.api.budget import BudgetStatus
-from jobtree.api.lease import Lease
-from jobtree.api.plan import Lottery
-from jobtree.api.reservation import Reservation, ReservationStatus
-from jobtree.api.run import RunStatus
-from jobtree.world.balances import Account
+from jobtree.api.kinds.budget import BudgetStatus
+from jobtree.api.kinds.lease import Lease
+from jobtree.api.kinds.plan import Lottery
+from jobtree.api.kinds.reservation import Reservation, ReservationStatus
+from jobtree.api.kinds.run import RunStatus
+from jobtree.world.memory.balances import Account
 
 PLAN_VERSION = 1
 

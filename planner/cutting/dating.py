@@ -12,20 +12,20 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from jobtree.api.reservation import Conflict, Remedy
+from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
 from planner.cutting.odds import odds
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Trial
 from planner.cutting.victims import protected_until, victims_of
-from planner.derive import State
-from planner.draft import Draft
-from planner.filler import Filler
-from planner.place import Start
-from planner.purses import Purses
-from policies.claims import RunKey
+from planner.filling.filler import Filler
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft
+from planner.placement.place import Start
+from planner.state.derive import State
 from policies.cuts.lottery import Token
 from policies.cuts.order import REASONS, Harm
+from policies.inputs.claims import RunKey
 
 DATED: Final = 64
 """Most runs without a promise for which one cycle looks for cuts: those first in order."""

@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from jobtree.api.plan import Draw, Lottery, PoolOwner
-from jobtree.api.scalars import OwnerPath, Time
-from jobtree.world.lottery import Lot
-from jobtree.world.snapshot import Snapshot
+from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
+from jobtree.api.values.scalars import OwnerPath, Time
+from jobtree.world.memory.lottery import Lot
+from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.opportunistic import give_way, is_called_for
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Trial
 from planner.cutting.victims import victims_of
-from planner.derive import State, state_of
-from policies.claims import LeaseKey, RunKey
+from planner.state.derive import State, state_of
 from policies.cuts import lottery
 from policies.cuts.lottery import Pick
 from policies.cuts.order import Cut
+from policies.inputs.claims import LeaseKey, RunKey
 from policies.promises.holds import Promised
 from policies.promises.rules import Promise, held
 

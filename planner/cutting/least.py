@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from planner.cutting.victims import Group, Victim
-from planner.room import Room
-from planner.solver import Settings, Solution, options, solve
+from planner.placement.room import Room
+from planner.solver.highs import Settings, Solution, options, solve
 from policies.cuts.order import LOTTERY, SHRUNK, SPARES, UNFUNDED, Harm, preference
-from policies.model import INF, Model
-from policies.shapes import PodLoad, Shape
+from policies.inputs.shapes import PodLoad, Shape
+from policies.model.linear import INF, Model
 
 HALF = 0.5
 NODES = 2_000

@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Final
 
 from planner.cutting.pools import Pools, colours
-from policies.claims import RunKey
 from policies.cuts.lottery import Token, draw
+from policies.inputs.claims import RunKey
 
 POOLS: Final = 256
 """Most pools that are gone through for exact odds."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from planner.cutting.trial import Trial
 from planner.cutting.victims import Victim, victims_of
-from planner.derive import State
-from policies.claims import LeaseKey, RunKey
+from planner.state.derive import State
 from policies.cuts.order import Cut
+from policies.inputs.claims import LeaseKey, RunKey
 
 TRIES: Final = 64
 """Most starts for which room is looked for in one cycle: the oldest."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from planner.cutting.least import Option, Weighing
 from planner.cutting.victims import Victim
-from policies.claims import RunKey
 from policies.cuts.lottery import Pool, Token, pool_of
 from policies.cuts.order import Harm
+from policies.inputs.claims import RunKey
 
 
 @dataclass

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jobtree.api.counted import counted
+from jobtree.api.values.counted import counted
 from planner.cutting.least import Need, Option, Weighing
 from planner.cutting.victims import Victim
-from planner.derive import State
-from planner.draft import Draft
-from planner.filler import Filler, Learnt, Settled
-from planner.place import Start
-from planner.purses import Purses
-from planner.room import Chunk, Room
-from policies.claims import LeaseKey, LeaseRow, RunKey
+from planner.filling.filler import Filler, Learnt, Settled
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft
+from planner.placement.place import Start
+from planner.placement.room import Chunk, Room
+from planner.state.derive import State
 from policies.cuts.order import REASONS, Cut, Cuts
-from policies.endings import Ending
-from policies.problem import Problem, RunType
-from policies.shapes import PodLoad
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
+from policies.inputs.shapes import PodLoad
+from policies.lifecycle.endings import Ending
+from policies.model.problem import Problem, RunType
 
 
 @dataclass

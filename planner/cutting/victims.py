@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from planner.derive import State
-from policies.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
+from planner.state.derive import State
 from policies.cuts.protection import is_drawable, open_from
-from policies.endings import started
-from policies.frozen import is_frozen
-from policies.runs import RunRow
-from policies.shapes import NO_LOAD, PodLoad
+from policies.funding.frozen import is_frozen
+from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
+from policies.inputs.runs import RunRow
+from policies.inputs.shapes import NO_LOAD, PodLoad
+from policies.lifecycle.endings import started
 
 Slots = tuple[tuple[int, int], ...]
 """(node, GPUs) pairs, by node."""

@@ -7,11 +7,11 @@ A cycle's plan is carried out, and then only time passes: what has a limit ends 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from jobtree.world import values as col
-from jobtree.world.columns import replaced
-from jobtree.world.snapshot import Snapshot
-from planner.derive import State
-from policies.endings import limit_ends, started
+from jobtree.world.tables import values as col
+from jobtree.world.tables.columns import replaced
+from jobtree.world.tables.snapshot import Snapshot
+from planner.state.derive import State
+from policies.lifecycle.endings import limit_ends, started
 
 MINUTE: Final = 60
 """Seconds from now before which no window's opening is promised: the next cycle comes no sooner."""

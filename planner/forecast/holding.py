@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobtree.api.scalars import milli
-from jobtree.world.snapshot import Snapshot
-from planner.derive import State, state_of
+from jobtree.api.values.scalars import milli
+from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import Known, estimates, foreseen, known_times
 from planner.forecast.natural import Timeline, together
-from policies.claims import UNFUNDED, RunKey
-from policies.endings import limit_ends
+from planner.state.derive import State, state_of
+from policies.inputs.claims import UNFUNDED, RunKey
+from policies.lifecycle.endings import limit_ends
 from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held

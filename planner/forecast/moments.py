@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from jobtree.world.snapshot import Snapshot
-from planner.derive import State, state_of
-from planner.draft import Draft
-from planner.filler import Filler, Learnt, Settled, demand
-from planner.place import Start
-from planner.purses import Demand, Paid, Purses
-from planner.room import Room
-from policies.claims import RunKey
-from policies.problem import Problem
+from jobtree.world.tables.snapshot import Snapshot
+from planner.filling.filler import Filler, Learnt, Settled, demand
+from planner.filling.purses import Demand, Paid, Purses
+from planner.placement.draft import Draft
+from planner.placement.place import Start
+from planner.placement.room import Room
+from planner.state.derive import State, state_of
+from policies.inputs.claims import RunKey
+from policies.model.problem import Problem
 
 
 @dataclass

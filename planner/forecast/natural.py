@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate
-from planner.derive import State
-from planner.filler import Learnt, Settled
+from planner.filling.filler import Learnt, Settled
 from planner.forecast.calendar import Known
 from planner.forecast.moments import Moment
-from policies.claims import RunKey
+from planner.state.derive import State
+from policies.inputs.claims import RunKey
 
 
 class Natural(NamedTuple):

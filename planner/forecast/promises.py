@@ -11,9 +11,8 @@ from typing import Final
 
 import msgspec
 
-from jobtree.api.counted import counted
-from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
-from jobtree.api.reservation import (
+from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
+from jobtree.api.kinds.reservation import (
     Confidence,
     Conflict,
     Forecast,
@@ -23,20 +22,21 @@ from jobtree.api.reservation import (
     ReservationSpec,
     ReservationStatus,
 )
-from jobtree.api.run import Eta, RunStatus
-from jobtree.api.scalars import Time, dec_hook
-from jobtree.world import values as col
-from jobtree.world.after import after
+from jobtree.api.kinds.run import Eta, RunStatus
+from jobtree.api.values.counted import counted
+from jobtree.api.values.scalars import Time, dec_hook
 from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables import values as col
+from jobtree.world.tables.after import after
+from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDates
-from planner.derive import State, state_of
 from planner.forecast.calendar import Known, estimates, foreseen, known_times
 from planner.forecast.natural import Natural, Timeline, together
 from planner.forecast.undated import without_date
-from planner.lower import few
-from policies import unweighed
-from policies.claims import RunKey
+from planner.state.derive import State, state_of
+from planner.state.lower import few
+from policies.inputs.claims import RunKey
+from policies.lifecycle import unweighed
 from policies.promises.rules import AWAITS, Fate, Promise, fate, read_promises
 
 MOMENTS: Final = 64

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from jobtree.world.plan import Plan
-from policies.claims import RunKey
+from policies.inputs.claims import RunKey
 
 
 def without_date(plan: Plan, why: Mapping[RunKey, str]) -> Plan:

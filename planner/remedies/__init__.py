@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot
-from planner.contenders import fits
-from planner.holders import Holder, holders
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.contenders import fits
+from planner.advice.holders import Holder, holders
 from planner.remedies import lenders, nodes, submitting, times
 from planner.remedies.bench import Bench, largest
 from planner.remedies.lifts import Lift
 from planner.remedies.parts import remedy_of, together
 from planner.remedies.record import Change, Remedy, Who, typed, written
 from planner.remedies.relief import Relief
-from policies import unweighed
-from policies.claims import RunKey
+from policies.inputs.claims import RunKey
+from policies.lifecycle import unweighed
 
 __all__ = ["Change", "Remedies", "Remedy", "Who", "remedies", "typed", "written"]
 

@@ -6,7 +6,7 @@ the planner itself,
 
 1. in the world in which this plan has been carried out, as far as it is near (see near): the change is made after the
    cycle and the next one starts it;
-2. where few runs wait (`planner.lower.few`), also in the world of now: the change is made before this cycle.
+2. where few runs wait (`planner.state.lower.few`), also in the world of now: the change is made before this cycle.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,20 +17,20 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import structs
 
-from jobtree.world import values as col
-from jobtree.world.after import after
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot
-from planner import stages
-from planner.contenders import contenders, weighed
-from planner.derive import State
-from planner.edits import Cell, Edit, edited
+from jobtree.world.tables import values as col
+from jobtree.world.tables.after import after
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.contenders import contenders, weighed
+from planner.advice.edits import Cell, Edit, edited
 from planner.forecast.holding import held_state
-from planner.lower import few
 from planner.remedies.near import names, near, without
-from policies.claims import RunKey
-from policies.follow import waiting
-from policies.runs import RunRow
+from planner.search import stages
+from planner.state.derive import State
+from planner.state.lower import few
+from policies.inputs.claims import RunKey
+from policies.inputs.runs import RunRow
+from policies.lifecycle.follow import waiting
 
 FIELD: Final = 200
 """Where many wait, the runs that a change is tried against first, before it is tried against all."""

@@ -8,19 +8,20 @@ asked first, and where no single one suffices, the fewest in that order.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jobtree.api.counted import named
-from jobtree.api.scalars import Duration
-from jobtree.world import values
-from jobtree.world.kinship import COUSIN, OWN, Family
-from planner.edits import Cell
+from jobtree.api.values.counted import named
+from jobtree.api.values.scalars import Duration
+from jobtree.world.naming.kinship import COUSIN, OWN, Family
+from jobtree.world.tables import values
+from planner.advice.edits import Cell
 from planner.remedies.bench import HOUR_MILLI, Bench, largest
 from planner.remedies.record import Change, Command, Remedy, Who, label_of
 from planner.remedies.submitting import again
-from policies import unweighed, uses
-from policies.caps import POOL_WORDS
-from policies.fleet import ANY
-from policies.money import Envelope, bits
-from policies.runs import RunRow
+from policies.caps import uses
+from policies.caps.cap import POOL_WORDS
+from policies.inputs.fleet import ANY
+from policies.inputs.money import Envelope, bits
+from policies.inputs.runs import RunRow
+from policies.lifecycle import unweighed
 
 NEAREST: Final = 6
 """Most envelopes whose terms are looked at, nearest first."""

@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from jobtree.world import values
-from planner.master import Master
-from planner.missing import BORROW_PRICE, LENDING_PRICE, RUN_PRICE
+from jobtree.world.tables import values
+from planner.placement.room import Room
+from planner.reasons.missing import BORROW_PRICE, LENDING_PRICE, RUN_PRICE
 from planner.remedies.bench import HOUR_MILLI, Bench
-from planner.room import Room
-from planner.solver import Floats
-from policies.caps import Lane
-from policies.claims import UNFUNDED, LeaseRow, RunKey, on_loan
-from policies.endings import limit_end, started
-from policies.model import INF
-from policies.payers import Payer
-from policies.scopes import GONE
-from policies.seats import Seating
+from planner.solver.highs import Floats
+from policies.caps.cap import Lane
+from policies.caps.scopes import GONE
+from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey, on_loan
+from policies.lifecycle.endings import limit_end, started
+from policies.model.linear import INF
+from policies.model.master import Master
+from policies.model.payers import Payer
+from policies.model.seats import Seating
 
 GIB: Final = 1 << 30
 TIES: Final = 1e-3

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from jobtree.world import rows, schema, values
-from jobtree.world.columns import canonical
-from jobtree.world.given import given_of
-from jobtree.world.seen import World
-from jobtree.world.snapshot import Snapshot
-from planner.derive import State
-from planner.edits import suspended
-from policies.claims import RunKey
+from jobtree.world.memory.seen import World
+from jobtree.world.tables import rows, schema, values
+from jobtree.world.tables.columns import canonical
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import suspended
+from planner.state.derive import State
+from policies.inputs.claims import RunKey
 
 
 def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from jobtree.api.counted import counted
-from planner.edits import copies
+from jobtree.api.values.counted import counted
+from planner.advice.edits import copies
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import Remedy, Who
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from jobtree.api.counted import counted, named
-from planner.edits import Cell, Edit, field
+from jobtree.api.values.counted import counted, named
+from planner.advice.edits import Cell, Edit, field
 from planner.remedies.bench import HOUR_MILLI, Bench
 from planner.remedies.lifts import Lift
 from planner.remedies.record import Change, Command, Remedy, Who
-from policies.caps import POOL_WORDS
-from policies.claims import RunKey
-from policies.money import Envelope, Use
-from policies.usage import plain
+from policies.caps.cap import POOL_WORDS
+from policies.funding.usage import plain
+from policies.inputs.claims import RunKey
+from policies.inputs.money import Envelope, Use
 
 _FIELDS: Final = {
     ("envelope", "concurrency"): ("concurrency", "concurrency", 1),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
-from planner.edits import Edit
+from planner.advice.edits import Edit
 
 
 class Who(IntEnum):

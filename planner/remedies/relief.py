@@ -15,14 +15,14 @@ run that ends costs the GPUs that it holds, and gives back what it has of nodes 
 from collections.abc import Iterable
 from typing import Final
 
-from planner.master import Master, build
+from planner.placement.room import Foreign, Room
 from planner.remedies.bench import Bench
 from planner.remedies.lifts import Lift, Lifts
-from planner.room import Foreign, Room
-from planner.solver import options, solve
-from policies.model import INF
-from policies.places import kinds
-from policies.seats import Seating
+from planner.solver.highs import options, solve
+from policies.inputs.places import kinds
+from policies.model.linear import INF
+from policies.model.master import Master, build
+from policies.model.seats import Seating
 
 SEATS: Final = 2_000
 """Most nodes of a relief model; beyond, only the domains nearest to holding the run are looked at."""

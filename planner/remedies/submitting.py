@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from jobtree.api.counted import counted, named
-from jobtree.api.scalars import Duration, exact
-from planner.edits import Cell
+from jobtree.api.values.counted import counted, named
+from jobtree.api.values.scalars import Duration, exact
+from planner.advice.edits import Cell
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import SELECTOR, Change, Command, Remedy, Who, label_of
-from policies.runs import RunRow
+from policies.inputs.runs import RunRow
 
 MINUTE: Final = 60
 

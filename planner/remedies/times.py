@@ -8,16 +8,16 @@ many runs wait, or where it takes more than `EVENTS` cycles: this is no forecast
 from collections.abc import Iterator
 from typing import Final
 
-from jobtree.api.scalars import Time
-from jobtree.world.after import after
-from planner.contenders import idle
-from planner.cycle import plan
-from planner.derive import State
-from planner.edits import suspended
+from jobtree.api.values.scalars import Time
+from jobtree.world.tables.after import after
+from planner.advice.contenders import idle
+from planner.advice.edits import suspended
 from planner.forecast.holding import held_state
+from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
-from policies.endings import limit_ends
+from planner.state.derive import State
+from policies.lifecycle.endings import limit_ends
 
 EVENTS: Final = 12
 """Most cycles ahead."""

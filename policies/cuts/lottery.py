@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
-from jobtree.api.scalars import Time
-from jobtree.world.lottery import LENGTH
+from jobtree.api.values.scalars import Time
+from jobtree.world.memory.lottery import LENGTH
 
 _WORDS = 2**256
 

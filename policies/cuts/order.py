@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from jobtree.api.reservation import RemedyAction
+from jobtree.api.kinds.reservation import RemedyAction
 from jobtree.world.plan import Closure
-from policies.claims import LeaseKey, LeaseRow, RunKey
-from policies.endings import Ending
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
+from policies.lifecycle.endings import Ending
 
 LOTTERY, SHRUNK, SPARES, UNFUNDED = range(4)
 """Kinds of cuts by their place in a `Harm`: the gentlest is the last."""

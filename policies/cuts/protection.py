@@ -6,9 +6,9 @@ its spares and its groups above the least width may be cut at any time.
 
 from collections.abc import Iterable
 
-from policies.claims import LeaseRow
-from policies.endings import started
-from policies.runs import RunRow
+from policies.inputs.claims import LeaseRow
+from policies.inputs.runs import RunRow
+from policies.lifecycle.endings import started
 
 
 def open_from(run: RunRow, leases: Iterable[LeaseRow], term: int) -> int:

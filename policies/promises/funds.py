@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from policies.caps import CapBook
-from policies.classes import Funded
-from policies.ledger import Spent
-from policies.lending import RULE as LENDING
+from policies.caps.cap import CapBook
+from policies.caps.lending import RULE as LENDING
+from policies.funding.classes import Funded
+from policies.funding.ledger import Spent
 
 
 class Need(NamedTuple):

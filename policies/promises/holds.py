@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from jobtree.api.policy import Maintenance, PolicySpec
-from jobtree.api.scalars import Time
-from policies.claims import RunKey
+from jobtree.api.kinds.policy import Maintenance, PolicySpec
+from jobtree.api.values.scalars import Time
+from policies.inputs.claims import RunKey
 
 if TYPE_CHECKING:  # a CapBook knows Runs
     from policies.promises.funds import HeldMoney

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from jobtree.api.reservation import STANDING, ReservationState, ReservationStatus
-from jobtree.api.scalars import dec_hook
-from jobtree.world.records import read
-from policies.claims import RunKey
+from jobtree.api.kinds.reservation import STANDING, ReservationState, ReservationStatus
+from jobtree.api.values.scalars import dec_hook
+from jobtree.world.tables.records import read
+from policies.inputs.claims import RunKey
 
 _STATUS = msgspec.json.Decoder(ReservationStatus, dec_hook=dec_hook)
 

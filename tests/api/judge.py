@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobtree.api import Refusal, decode
-from jobtree.api.rules import check_object
-from jobtree.api.run import Run
+from jobtree.api.kinds.run import Run
+from jobtree.api.rules.kinds import check_object
 from tests.support import documents as doc
 
 GPUS = "a whole number from 1 to 1000000"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import KINDS, KindObject, Refusal, decode
-from jobtree.api.rules import check_object, set_problems
-from jobtree.api.words import type_of
+from jobtree.api.rules.kinds import check_object, set_problems
+from jobtree.api.values.allowed import type_of
 from tests.api.test_round_trips import values
 from tests.support.effort import examples
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from jobtree.api import KINDS
-from jobtree.api.cel import RULES
-from jobtree.api.crds import RESOURCES, definition, generate, object_schema
+from jobtree.api.crds.cel import RULES
+from jobtree.api.crds.crds import RESOURCES, definition, generate, object_schema
 from tests.support.console import ROOT
 
 Schema = dict[str, Any]

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from jobtree.api import Duration, OwnerPath, Run, decode
-from jobtree.api.rules import check_object
-from jobtree.api.run import Funding, Locality, Malleable, Resources, RunSpec, Runtime
+from jobtree.api.kinds.run import Funding, Locality, Malleable, Resources, RunSpec, Runtime
+from jobtree.api.rules.kinds import check_object
 from tests.support import documents as doc
 
 HEAD = "apiVersion: rq.davidlangworthy.io/v1\nkind: Run\nmetadata:\n  name: guide\n"

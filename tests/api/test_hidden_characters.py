@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal, decode
-from jobtree.api.crds import generate
-from jobtree.api.escaped import escaped, is_plain
-from jobtree.api.rules import check_object
+from jobtree.api.crds.crds import generate
+from jobtree.api.rules.kinds import check_object
+from jobtree.api.values.escaped import escaped, is_plain
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.worlds import World

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from jobtree.api import Duration, Lease, ObjectMeta, Policy, Run, RunRef, decode, encode
-from jobtree.api.core import Node, Pod
-from jobtree.api.scalars import DAY, enc_hook
+from jobtree.api.kinds.core import Node, Pod
+from jobtree.api.values.scalars import DAY, enc_hook
 from tests.api.test_refusals_other import LEASE
 from tests.support import documents as doc
 

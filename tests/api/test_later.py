@@ -9,11 +9,12 @@ import pytest
 import yaml
 from msgspec import inspect
 
-from jobtree.api import crds, decode, reference
-from jobtree.api.base import LATER, UNSET
-from jobtree.api.decode import KINDS
-from jobtree.api.later import note_of, without_effect
-from jobtree.api.words import bare, type_of
+from jobtree.api import decode
+from jobtree.api.crds import crds, reference
+from jobtree.api.kinds.base import LATER, UNSET
+from jobtree.api.rules.decode import KINDS
+from jobtree.api.rules.later import note_of, without_effect
+from jobtree.api.values.allowed import bare, type_of
 from tests.support import documents as doc
 from tests.support.times import T0
 from tests.support.worlds import World

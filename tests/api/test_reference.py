@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from jobtree.api.reference import generate
+from jobtree.api.crds.reference import generate
 
 PAGE = Path(__file__).parents[2] / "docs/reference/kinds.md"
 
 
 def test_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == generate(), (
-        "write jobtree.api.reference.generate() to docs/reference/kinds.md"
+        "write jobtree.api.crds.reference.generate() to docs/reference/kinds.md"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobtree.api import Budget, Refusal, decode
-from jobtree.api.rules import check_object
+from jobtree.api.rules.kinds import check_object
 from tests.support import documents as doc
 
 HOURS = "a number from 0 to 1000000000"

@@ -3,8 +3,8 @@
 import pytest
 
 from jobtree.api import Refusal, decode
-from jobtree.api.rules import check_object
-from jobtree.api.run import Run
+from jobtree.api.kinds.run import Run
+from jobtree.api.rules.kinds import check_object
 from tests.api.judge import (
     DURATION,
     ELASTIC,

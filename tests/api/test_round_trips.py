@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from jobtree.api import KINDS, Duration, KindObject, OwnerPath, Time, decode, encode
-from jobtree.api.scalars import DAY, Cpu, Memory
-from jobtree.api.words import type_of
+from jobtree.api.values.allowed import type_of
+from jobtree.api.values.scalars import DAY, Cpu, Memory
 from tests.support.effort import examples
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=12)

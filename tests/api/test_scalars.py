@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Duration, OwnerPath, Time
-from jobtree.api.base import json_name
-from jobtree.api.errors import Unreadable, show
-from jobtree.api.scalars import (
+from jobtree.api.kinds.base import json_name
+from jobtree.api.values.errors import Unreadable, show
+from jobtree.api.values.scalars import (
     DAY,
     HOUR,
     MAX_DURATION,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Budget, KindObject, OwnerPath, Refusal, decode
-from jobtree.api.rules import check_set, set_problems
-from jobtree.api.rules_set import find_circles, parents_of_owners
+from jobtree.api.rules.kinds import check_set, set_problems
+from jobtree.api.rules.together import find_circles, parents_of_owners
 from tests.support import documents as doc
 
 Edges = dict[str, set[str]]

@@ -8,7 +8,7 @@ from tests.support.console import ROOT
 READERS = """
 import sys, threading
 import msgspec
-from exporters.jsonfile import decode
+from exporters.plans.jsonfile import decode
 
 sys.setswitchinterval(1e-6)
 inner = [(f"f{i}", dict[str, list[int | None]] | None, None) for i in range(40)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobtree.api import KindObject, Refusal, decode
-from jobtree.api.rules import check_update
+from jobtree.api.rules.kinds import check_update
 from tests.api.test_refusals_other import CLOSED, LEASE, RESERVATION
 from tests.support import documents as doc
 

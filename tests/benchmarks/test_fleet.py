@@ -15,7 +15,7 @@ from benchmarks.fleet.manifests import manifests
 from benchmarks.fleet.owners import owner_tree
 from benchmarks.fleet.recipe import CHAIN, HOURS, ODD, Recipe
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import take
+from jobtree.world.tables.snapshot import take
 from tests.support import invariants
 from tests.support.documents import Document
 from tests.support.effort import examples

@@ -15,7 +15,7 @@ from benchmarks.fleet.recipe import Recipe
 from benchmarks.run import Cycle, Facts, Measured, measure
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Stage
-from jobtree.world.snapshot import take
+from jobtree.world.tables.snapshot import take
 from planner import Planning
 
 TINY = Recipe(gpus=128, pending=12, owners=12, running=0.85)

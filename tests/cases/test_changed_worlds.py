@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from exporters import planjson
-from exporters.writes import writes_for
+from exporters.plans import planjson
+from exporters.writes.writes import writes_for
 from jobtree.api import ObjectMeta, Plan, Time
-from jobtree.api.plan import PlanPhase, PlanSpec, PlanStatus, Solver
+from jobtree.api.kinds.plan import PlanPhase, PlanSpec, PlanStatus, Solver
 from jobtree.check import check
 from jobtree.cluster import edits
-from jobtree.world import seen
-from jobtree.world.snapshot import take
+from jobtree.world.memory import seen
+from jobtree.world.tables.snapshot import take
 from planner import plan as plan_of
 from tests.history.play import Cluster, Step
 from tests.reference.worlds import AT

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import planner
-from planner import lower
+from planner.state import lower
 from tests.reference.worlds import snapshot
 from tests.support import documents as doc
 from tests.support.times import T0, moment, unix

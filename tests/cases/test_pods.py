@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Policy
-from jobtree.world import rows_runs
-from jobtree.world.intake import intake, key_of
-from policies import pods as rule
-from policies.claims import LeaseRow
-from policies.runs import RunRow, read_runs
+from jobtree.world.reading.intake import intake, key_of
+from jobtree.world.tables import rows_runs
+from policies.inputs import pods as rule
+from policies.inputs.claims import LeaseRow
+from policies.inputs.runs import RunRow, read_runs
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import moment

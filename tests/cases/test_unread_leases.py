@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from jobtree.world.unread import UnreadLease, of
+from jobtree.world.reading.unread import UnreadLease, of
 from tests.support.documents import Document
 from tests.support.times import moment
 from tests.support.worlds import World

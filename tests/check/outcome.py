@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobtree.api import Duration, Time, decode
-from jobtree.api.lease import Lease
-from jobtree.api.meta import Condition
-from jobtree.api.run import RUN_CONDITIONS, Run, RunFunding, RunStatus, Width
-from jobtree.world.cycles import Moment
-from jobtree.world.given import given_of
+from jobtree.api.kinds.lease import Lease
+from jobtree.api.kinds.meta import Condition
+from jobtree.api.kinds.run import RUN_CONDITIONS, Run, RunFunding, RunStatus, Width
+from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Plan, RunUpdate, Solver, Stage, Wait
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:  # a Scene asks for its plan
     from tests.check.scene import Scene

@@ -14,15 +14,15 @@ from typing import Any, Self
 import msgspec
 
 from jobtree.api import OwnerPath, Time, decode
-from jobtree.api.lease import Interval, Lease, LeaseSpec, LeaseStatus, Slice
-from jobtree.api.lease import Segment as Entry
-from jobtree.api.meta import EnvelopeRef, ObjectMeta, RunRef
+from jobtree.api.kinds.lease import Interval, Lease, LeaseSpec, LeaseStatus, Slice
+from jobtree.api.kinds.lease import Segment as Entry
+from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.check import Violation, check
-from jobtree.world.cycles import Moment
-from jobtree.world.intake import Intake, Notice
+from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Closure, Plan, Segment
-from jobtree.world.snapshot import Snapshot, take
-from jobtree.world.unread import UnreadLease
+from jobtree.world.reading.intake import Intake, Notice
+from jobtree.world.reading.unread import UnreadLease
+from jobtree.world.tables.snapshot import Snapshot, take
 from tests.check.outcome import plan_of
 from tests.support import documents as doc
 from tests.support.documents import Document

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from jobtree.api import OwnerPath, Time
-from jobtree.api.plan import Draw, Lottery, PoolOwner
-from jobtree.api.reservation import IntendedSlice, ReservationStatus
+from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
+from jobtree.api.kinds.reservation import IntendedSlice, ReservationStatus
 from jobtree.world.plan import Closure, PromiseUpdate
 from tests.check.scene import T0, Scene, ago
 from tests.support.documents import envelope

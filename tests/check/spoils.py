@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from jobtree.api import OwnerPath
-from jobtree.api.budget import AggregateUsage, BudgetStatus, EnvelopeUsage
-from jobtree.api.lease import Slice
-from jobtree.api.meta import Condition, EnvelopeRef
-from jobtree.api.run import RUN_CONDITIONS
-from jobtree.world.balances import Account
+from jobtree.api.kinds.budget import AggregateUsage, BudgetStatus, EnvelopeUsage
+from jobtree.api.kinds.lease import Slice
+from jobtree.api.kinds.meta import Condition, EnvelopeRef
+from jobtree.api.kinds.run import RUN_CONDITIONS
+from jobtree.world.memory.balances import Account
 from jobtree.world.plan import BudgetUpdate, Plan, Pruned, RunUpdate, Short
 from tests.check.scene import Scene, ago, names, slots_of
 from tests.check.scenes import SCENES

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 
 from jobtree.check import Before, check
-from jobtree.check.caps import Caps
-from jobtree.check.case import Case
-from jobtree.check.ledger import Ledger
+from jobtree.check.case.caps import Caps
+from jobtree.check.case.case import Case
+from jobtree.check.money.ledger import Ledger
 from jobtree.world.plan import Closure, Plan
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.snapshot import Snapshot
 from tests.history.histories import histories
 from tests.history.play import Step, play
 from tests.support.effort import examples

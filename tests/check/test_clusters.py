@@ -8,12 +8,12 @@ from hypothesis import given
 
 import planner
 from jobtree.check import Before
-from jobtree.check.caps import Caps
-from jobtree.check.case import Case
-from jobtree.check.claims import Claim, Claims
-from jobtree.check.classes import Present
-from jobtree.check.ledger import Ledger
-from jobtree.check.rows import LeaseKey
+from jobtree.check.case.caps import Caps
+from jobtree.check.case.case import Case
+from jobtree.check.case.claims import Claim, Claims
+from jobtree.check.case.rows import LeaseKey
+from jobtree.check.money.classes import Present
+from jobtree.check.money.ledger import Ledger
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
 from tests.support.effort import examples

@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 
 from jobtree.check import Before
-from jobtree.check.caps import Caps
-from jobtree.check.case import Case
-from jobtree.check.claims import Claims
-from jobtree.check.classes import Present
-from jobtree.check.kin import Kin
-from jobtree.check.ledger import Ledger
-from jobtree.check.rows import Budget
+from jobtree.check.case.caps import Caps
+from jobtree.check.case.case import Case
+from jobtree.check.case.claims import Claims
+from jobtree.check.case.kin import Kin
+from jobtree.check.case.rows import Budget
+from jobtree.check.money.classes import Present
+from jobtree.check.money.ledger import Ledger
 from tests.check.outcome import plan_of
 from tests.check.scene import Scene, ago
 from tests.support.documents import envelope

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jobtree.api import OwnerPath
-from jobtree.api.plan import Lottery, PoolOwner
+from jobtree.api.kinds.plan import Lottery, PoolOwner
 from jobtree.world.plan import Plan
 from tests.check.scene import Scene
 from tests.check.spoils import Spoil

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from jobtree.api import Time
-from jobtree.api.meta import ObjectMeta, RunRef
-from jobtree.api.reservation import IntendedSlice, Move, Reservation, ReservationSpec, ReservationStatus
-from jobtree.world.cycles import Moment
+from jobtree.api.kinds.meta import ObjectMeta, RunRef
+from jobtree.api.kinds.reservation import IntendedSlice, Move, Reservation, ReservationSpec, ReservationStatus
+from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Plan, PromiseUpdate, Pruned
 from tests.check.scene import T0, Scene
 from tests.check.spoils import Spoil

@@ -5,9 +5,9 @@ from typing import Any, Final
 import pytest
 
 from jobtree.api import OwnerPath, Time
-from jobtree.api.lease import Interval
-from jobtree.api.meta import Condition
-from jobtree.api.run import RUN_CONDITIONS
+from jobtree.api.kinds.lease import Interval
+from jobtree.api.kinds.meta import Condition
+from jobtree.api.kinds.run import RUN_CONDITIONS
 from tests.check.spoils import (
     COMPLETED,
     FAILED,

@@ -3,7 +3,7 @@
 import pytest
 
 from jobtree.api import Duration, Time
-from jobtree.api.run import RunStatus
+from jobtree.api.kinds.run import RunStatus
 from jobtree.world.plan import RunUpdate
 from tests.check.spoils import (
     Spoil,

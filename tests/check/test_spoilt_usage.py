@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobtree.api.budget import BudgetStatus, EnvelopeUsage
+from jobtree.api.kinds.budget import BudgetStatus, EnvelopeUsage
 from jobtree.world.plan import BudgetUpdate
 from tests.check.spoils import (
     Spoil,

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobtree.cli import args, operator, runs
+from jobtree.cli import operator
+from jobtree.cli import plugin as runs
+from jobtree.cli.common import args
 from tests.support import console
 
 PAGE = console.ROOT / "docs" / "cli.md"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobtree.cli import runs
+from jobtree.cli import plugin as runs
 from tests.cli.test_reading import lease
 from tests.support import documents as doc
 from tests.support.commands import jobtree, kubectl_runs

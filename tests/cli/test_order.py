@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.nodelist import compress, natural
+from exporters.plans.nodelist import compress, natural
 from tests.cli.test_reading import lease, status
 from tests.support.commands import jobtree
 from tests.support.times import T0

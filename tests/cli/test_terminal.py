@@ -89,7 +89,7 @@ def test_a_full_disk_is_said_in_one_sentence(args: list[str]) -> None:
 
 @pytest.mark.parametrize(("name", "number"), [("SIGINT", 2), ("SIGTERM", 15)])
 @pytest.mark.parametrize(
-    ("program", "module"), [("kubectl_runs", "jobtree.cli.runs"), ("jobtree", "jobtree.cli.operator")]
+    ("program", "module"), [("kubectl_runs", "jobtree.cli.plugin"), ("jobtree", "jobtree.cli.operator")]
 )
 def test_a_signal_ends_a_program_quietly_while_it_is_still_loading(
     program: str, module: str, name: str, number: int
@@ -118,7 +118,7 @@ def test_a_small_answer_loads_no_heavy_library(args: list[str]) -> None:
     """What makes a command slow is what it imports, and unlike seconds that is the same on every machine."""
     world = World().run("r", 1)
     code = (
-        "import sys; from jobtree.cli.runs import main; main(sys.argv[1:]);"
+        "import sys; from jobtree.cli.plugin import main; main(sys.argv[1:]);"
         "print(sorted({name.partition('.')[0] for name in sys.modules} & "
         "{'pyarrow', 'numpy', 'highspy', 'rich', 'pandas', 'duckdb', 'vl_convert', 'planner', 'policies'}))"
     )

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.api.core import Node
-from jobtree.api.decode import decode
-from jobtree.api.policy import PolicySpec
-from jobtree.world import rows
+from jobtree.api.kinds.core import Node
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.api.rules.decode import decode
+from jobtree.world.tables import rows
 from planner.cutting.least import Need, Weighing
 from planner.cutting.odds import odds
 from planner.cutting.pools import Pools
 from planner.cutting.victims import Group, Spare, Victim
-from planner.room import Room
+from planner.placement.room import Room
 from policies.cuts.lottery import Token
 from policies.cuts.order import Harm
-from policies.fleet import Fleet
-from policies.shapes import NO_LOAD, Shape
+from policies.inputs.fleet import Fleet
+from policies.inputs.shapes import NO_LOAD, Shape
 from tests.support import documents as doc
 from tests.support.effort import examples
 

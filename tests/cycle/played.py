@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from exporters import planjson
-from exporters.writes import writes_for
+from exporters.plans import planjson
+from exporters.writes.writes import writes_for
 from jobtree.check import Violation, check
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import take
+from jobtree.world.tables.snapshot import take
 from planner import plan
 from tests.support.documents import Document
 

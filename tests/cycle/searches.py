@@ -11,9 +11,9 @@ import msgspec
 
 from cronjobs import worker
 from jobtree.world.plan import Plan, Solver
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.snapshot import Snapshot
 from planner import Planning as Real
-from planner.incumbent import Incumbent
+from planner.search.incumbent import Incumbent
 
 SOLVER = Solver(name="", version="", options={})
 

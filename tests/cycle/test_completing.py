@@ -18,8 +18,8 @@ import pytest
 
 from cronjobs.cycle import CycleResult, run_cycle
 from cronjobs.deadline import Planner
-from exporters.lake import Lake, read_manifest
-from exporters.writes import writes_for
+from exporters.lake.lake import Lake, read_manifest
+from exporters.writes.writes import writes_for
 from jobtree.api import Refusal
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan

@@ -8,8 +8,8 @@ import pytest
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
-from exporters.lake import Lake
-from exporters.writes import writes_for
+from exporters.lake.lake import Lake
+from exporters.writes.writes import writes_for
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.statefile import StateFile
 from tests.support.killed import before_the_first_write

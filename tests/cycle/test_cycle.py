@@ -16,14 +16,14 @@ import pytest
 from cronjobs.cycle import refuse_violations, run_cycle
 from cronjobs.deadline import Planner
 from cronjobs.schedule import times
-from exporters import planfile, planjson
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
+from exporters.plans import planfile, planjson
 from jobtree.api import Refusal
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.given import given_of
-from jobtree.world.intake import intake
 from jobtree.world.plan import Closure, Plan, Solver
-from jobtree.world.snapshot import take
+from jobtree.world.reading.intake import intake
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import take
 from tests.support import documents as doc
 from tests.support import invariants
 from tests.support.commands import jobtree

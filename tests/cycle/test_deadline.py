@@ -15,12 +15,12 @@ import pytest
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
 from jobtree.api import Refusal
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.intake import intake
 from jobtree.world.plan import PlanWarning
-from jobtree.world.snapshot import take
+from jobtree.world.reading.intake import intake
+from jobtree.world.tables.snapshot import take
 from planner import Planning
 from tests.cycle.searches import plan
 from tests.reference.worlds import AT, snapshot

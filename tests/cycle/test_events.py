@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from exporters.events import events
+from exporters.writes.events import events
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.statefile import StateFile
 from tests.support.times import T0, unix

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.check import check
-from jobtree.world.after import after
-from jobtree.world.given import given_of
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot
-from jobtree.world.values import texts
-from planner.cycle import plan
-from planner.edits import Cell, Edit, edited
+from jobtree.world.tables.after import after
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot
+from jobtree.world.tables.values import texts
+from planner.advice.edits import Cell, Edit, edited
+from planner.planning import plan
 from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc

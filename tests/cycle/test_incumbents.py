@@ -3,10 +3,10 @@
 import msgspec
 from hypothesis import given
 
-from exporters import planjson
+from exporters.plans import planjson
 from jobtree.check import check
 from planner import Planning, plan
-from planner.incumbent import Incumbent
+from planner.search.incumbent import Incumbent
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
 from tests.support.effort import examples

@@ -4,11 +4,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters import planjson
-from exporters.plain import document
-from exporters.planobject import LIMIT, build
-from jobtree.world.intake import Intake
+from exporters.plans import planjson
+from exporters.plans.plain import document
+from exporters.plans.planobject import LIMIT, build
 from jobtree.world.plan import PlanWarning, Price, Prices, Stage
+from jobtree.world.reading.intake import Intake
 from tests.cycle.test_words import plan_of
 
 many = st.integers(0, 5000)

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters import planjson
-from exporters.writes import writes_for
+from exporters.plans import planjson
+from exporters.writes.writes import writes_for
 from jobtree.api import Duration, Time
-from jobtree.api.policy import PolicySpec, RetentionPolicy
+from jobtree.api.kinds.policy import PolicySpec, RetentionPolicy
 from jobtree.cluster import edits
 from jobtree.cluster.protocol import Write
-from jobtree.world import balances as balances_record
-from jobtree.world.balances import Account
-from jobtree.world.intake import Intake
+from jobtree.world.memory import balances as balances_record
+from jobtree.world.memory.balances import Account
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import take
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.snapshot import take
 from planner import plan
-from policies import retention
+from policies.funding import retention
 from tests.history.play import Cluster, Step
 from tests.support import documents as doc
 from tests.support.documents import Document, merge

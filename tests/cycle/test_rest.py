@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from exporters import planjson, rest
-from exporters.writes import writes_for
+from exporters.lake import rest
+from exporters.plans import planjson
+from exporters.writes.writes import writes_for
 from jobtree.api import Time
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.intake import Intake
-from jobtree.world.snapshot import take
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.snapshot import take
 from planner import plan
 from tests.support.times import unix
 from tests.support.worlds import World

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from exporters.pods import pod_writes
+from exporters.writes.pods import pod_writes
 from jobtree.api import GROUP
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.statefile import StateFile

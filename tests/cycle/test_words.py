@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters import planfile, planobject, summary
-from exporters.nodelist import compress
+from exporters.plans import planfile, planobject, summary
+from exporters.plans.nodelist import compress
 from jobtree.api import Lease, ObjectMeta, OwnerPath, Refusal, RunRef, Time
-from jobtree.api.lease import Interval, LeaseSpec, LeaseStatus, Role, Segment, Slice
-from jobtree.api.meta import EnvelopeRef
-from jobtree.world.intake import Intake
+from jobtree.api.kinds.lease import Interval, LeaseSpec, LeaseStatus, Role, Segment, Slice
+from jobtree.api.kinds.meta import EnvelopeRef
 from jobtree.world.plan import Closure, Plan, PlanWarning, Short, Solver, Stage, Wait
+from jobtree.world.reading.intake import Intake
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 times = st.integers(0, 4_000_000_000)

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters import planjson
-from exporters.plain import merge_patch, status, status_patch
-from exporters.writes import usage_is_due, writes_for
+from exporters.plans import planjson
+from exporters.plans.plain import merge_patch, status, status_patch
+from exporters.writes.writes import usage_is_due, writes_for
 from jobtree.api import Plan as PlanObject
 from jobtree.api import Time
-from jobtree.api.budget import BudgetStatus, EnvelopeUsage
-from jobtree.api.meta import Condition
-from jobtree.api.plan import Counts
-from jobtree.api.reservation import IntendedSlice, ReservationStatus
-from jobtree.api.run import RUN_CONDITIONS, Eta, RunStatus, Width
+from jobtree.api.kinds.budget import BudgetStatus, EnvelopeUsage
+from jobtree.api.kinds.meta import Condition
+from jobtree.api.kinds.plan import Counts
+from jobtree.api.kinds.reservation import IntendedSlice, ReservationStatus
+from jobtree.api.kinds.run import RUN_CONDITIONS, Eta, RunStatus, Width
 from jobtree.cluster.edits import merge_patch as apply_patch
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile

@@ -16,9 +16,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.generate import ROWS, dashboard, kustomize
-from exporters.figures import METRICS, figures
-from exporters.lake import Lake, read_manifest, read_snapshot
-from exporters.metrics import Exposition
+from exporters.lake.lake import Lake, read_manifest, read_snapshot
+from exporters.monitoring.figures import METRICS, figures
+from exporters.monitoring.metrics import Exposition
 from jobtree.check import INVARIANTS
 from tests.kube.bench import tools
 from tests.kube.conftest import skip_or_fail

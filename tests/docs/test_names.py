@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from exporters.modelnames import PARTS
+from exporters.plans.modelnames import PARTS
 from tests.docs import pages
 
 PAGE: Final = (pages.ROOT / "docs" / "planner.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Numbers and their nouns: what people read says `1 GPU` and `2 GPUs`, by one helper (`jobtree.api.counted`)."""
+"""Numbers and their nouns: what people read says `1 GPU` and `2 GPUs`, by one helper (`jobtree.api.values.counted`)."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from jobtree.api.counted import counted
+from jobtree.api.values.counted import counted
 from tests.support.console import ROOT
 
 NOUNS: Final = (

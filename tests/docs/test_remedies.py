@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from planner import lower, remedies
+from planner import remedies
 from planner.remedies import bench, record, relief, times
+from planner.state import lower
 from tests.docs import pages
 
 PAGE = pages.ROOT / "docs" / "remedies.md"

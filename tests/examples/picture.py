@@ -14,9 +14,9 @@ from PIL.PngImagePlugin import PngInfo
 from rich.console import Console
 
 from examples import demo
-from exporters import planjson
-from exporters.lake import Lake, read_plan, read_snapshot
-from reports.slots import fleet_slots
+from exporters.lake.lake import Lake, read_plan, read_snapshot
+from exporters.plans import planjson
+from reports.fleet.slots import fleet_slots
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "fleet.png"
 _CHUNK = "fleet"

@@ -6,9 +6,9 @@ import pytest
 
 from examples import demo
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.intake import Intake
-from jobtree.world.snapshot import take
-from reports.slots import fleet_slots
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.snapshot import take
+from reports.fleet.slots import fleet_slots
 from tests.support import documents, invariants
 from tests.support.console import ROOT
 from tests.support.times import unix

@@ -9,9 +9,9 @@ import planner
 from benchmarks import fleet
 from benchmarks.catalogue import CASES
 from benchmarks.fleet.recipe import DAYS, EQUAL, HOURS, ODD, Recipe
-from exporters import planjson
+from exporters.plans import planjson
 from jobtree.cluster.statefile import StateFile
-from jobtree.world.snapshot import Snapshot, take
+from jobtree.world.tables.snapshot import Snapshot, take
 from tests.examples.test_worlds import WORLDS, read
 from tests.golden import seeded
 from tests.model.test_branching import AT as CROWDED_AT

@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from exporters import planjson
-from exporters.writes import writes_for
+from exporters.plans import planjson
+from exporters.writes.writes import writes_for
 from jobtree.api import Time
 from jobtree.check import check
 from jobtree.cluster import document, edits
 from jobtree.cluster.document import StateText
-from jobtree.world.intake import Intake, intake, is_read, key_of
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot, take
-from planner.cycle import Planning
+from jobtree.world.reading.intake import Intake, intake, is_read, key_of
+from jobtree.world.tables.snapshot import Snapshot, take
+from planner.planning import Planning
 from tests.support.documents import Document, merge
 
 

@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from jobtree.check import Before, check
-from jobtree.world import balances
+from jobtree.world.memory import balances
 from jobtree.world.plan import Plan, Segment
 from tests.history.facts import history, leases
 from tests.history.histories import histories

@@ -11,14 +11,14 @@ from kubernetes.client import Configuration
 
 from cronjobs.cycle import CycleResult, run_cycle
 from cronjobs.deadline import Planner, planner
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, LABEL_RUN
 from jobtree.cluster.live.client import Api
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.cluster.live.lock import Lock
 from jobtree.cluster.live.paths import system
-from jobtree.world import seen
-from jobtree.world.intake import Intake
+from jobtree.world.memory import seen
+from jobtree.world.reading.intake import Intake
 from tests.kube.bench.kube import Kube, Object
 
 FLAVOR = "H100-80GB"

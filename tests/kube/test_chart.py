@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from jobtree.api import API_VERSION
-from jobtree.api.crds import generate
+from jobtree.api.crds.crds import generate
 from tests.kube.bench import build, processes, tools
 from tests.kube.bench.kube import Kube, Object, names
 from tests.kube.conftest import skip_or_fail

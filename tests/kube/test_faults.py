@@ -16,7 +16,7 @@ import urllib3
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, Refusal
 from jobtree.cluster.live import client
 from jobtree.cluster.live.client import Api

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from exporters.lake import read_manifest
+from exporters.lake.lake import read_manifest
 from jobtree.api import API_VERSION
-from jobtree.api.lease import FINALIZER
+from jobtree.api.kinds.lease import FINALIZER
 from tests.kube.bench.kube import Kube, names
 from tests.kube.live import Live, budget, open_leases, run
 

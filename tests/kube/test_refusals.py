@@ -14,7 +14,7 @@ import pytest
 import urllib3
 
 from jobtree.api import KINDS
-from jobtree.api.crds import RESOURCES
+from jobtree.api.crds.crds import RESOURCES
 from jobtree.cluster.live import client
 from tests.api import test_refusals_budget as budgets
 from tests.api import test_refusals_other as others

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import planner
-from exporters import planjson
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
+from exporters.plans import planjson
 from jobtree.api import API_VERSION, KINDS
 from jobtree.cluster.live.cluster import LiveCluster
-from jobtree.world import seen
+from jobtree.world.memory import seen
 from tests.kube.bench.kube import Kube
 from tests.kube.live import api
 from tests.support import invariants

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from exporters import days, records
-from exporters.foldtables import FOLDS
-from exporters.lake import Lake, plan_path, read_manifest, read_plan
+from exporters.lake import days, records
+from exporters.lake.foldtables import FOLDS
+from exporters.lake.lake import Lake, plan_path, read_manifest, read_plan
 from jobtree.api import Refusal
 from jobtree.world.plan import Short, Wait
-from reports.definition import names
+from reports.read.definition import names
 from tests.lake.test_lake import plan_of
 from tests.reports.worlds import lease, record, snapshot
 from tests.support import documents as doc

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters import planjson
-from exporters.lake import Lake, plan_path, read_manifest, read_plan, read_snapshot
+from exporters.lake.lake import Lake, plan_path, read_manifest, read_plan, read_snapshot
+from exporters.plans import planjson
 from jobtree.api import Refusal
 from jobtree.world.plan import Plan, Solver
-from jobtree.world.schema import TABLES
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.tables.schema import TABLES
+from jobtree.world.tables.snapshot import Snapshot
 from tests.support import documents as doc
 from tests.support.effort import examples
 from tests.world.test_snapshot import snapshot_of, world

@@ -9,8 +9,9 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from exporters import planjson, storage
-from exporters.lake import Lake, beside, read_manifest, read_plan, read_snapshot
+from exporters.lake import storage
+from exporters.lake.lake import Lake, beside, read_manifest, read_plan, read_snapshot
+from exporters.plans import planjson
 from jobtree.api import Refusal
 from tests.lake.test_lake import AT, WORLD, plan_of, same, store
 from tests.support.commands import jobtree

@@ -14,9 +14,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.api.plan import Draw, Lottery, PoolOwner
-from jobtree.api.scalars import OwnerPath, Time, enc_hook
-from jobtree.check.lottery import recompute
+from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
+from jobtree.api.values.scalars import OwnerPath, Time, enc_hook
+from jobtree.check.time.lottery import recompute
 from policies.cuts import lottery
 from policies.cuts.lottery import Pool, Token
 

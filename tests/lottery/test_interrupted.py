@@ -9,8 +9,8 @@ import pytest
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
-from exporters import planjson
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
+from exporters.plans import planjson
 from jobtree.cluster.statefile import StateFile
 from tests.support.killed import before_the_first_write
 from tests.support.times import unix

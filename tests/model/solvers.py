@@ -5,7 +5,7 @@ from pathlib import Path
 import highspy
 import pyscipopt
 
-from planner.solver import new_highs
+from planner.solver.highs import new_highs
 
 
 def highs(path: Path) -> highspy.Highs:

@@ -7,15 +7,16 @@ from typing import Final
 import numpy as np
 import pytest
 
-from planner import Planning, lower
-from planner.bands import Rounding
-from planner.branching import Branching
-from planner.dive import columns_of
-from planner.master import Master, build
-from planner.relaxed import Relaxed
-from planner.solver import Floats, only_integer, options, solve
-from policies import demand
-from policies.places import kinds
+from planner import Planning
+from planner.large.bands import Rounding
+from planner.large.branching import Branching
+from planner.large.dive import columns_of
+from planner.solver.highs import Floats, only_integer, options, solve
+from planner.solver.relaxed import Relaxed
+from planner.state import lower
+from policies.inputs.places import kinds
+from policies.model import demand
+from policies.model.master import Master, build
 from tests.support.worlds import World
 
 AT: Final = 1_767_225_600

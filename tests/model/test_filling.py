@@ -3,13 +3,15 @@
 import pytest
 from hypothesis import given
 
-from planner import Planning, greedy, lower
-from planner.draft import Draft
-from planner.filler import Filler
-from planner.purses import Purses
-from planner.vacancy import Need, Vacancies
-from policies.recall import LEVELS
-from policies.shapes import NO_LOAD
+from planner import Planning
+from planner.filling import greedy
+from planner.filling.filler import Filler
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft
+from planner.placement.vacancy import Need, Vacancies
+from planner.state import lower
+from policies.inputs.shapes import NO_LOAD
+from policies.model.recall import LEVELS
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
 from tests.support.effort import examples

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import Planning
-from planner.draft import Draft
-from planner.lay import lay
-from planner.place import Start, choose, pieces_of, settle
-from planner.repair import Repair
-from planner.room import Room
-from planner.solver import options
-from policies.places import Kind, kinds
+from planner.placement.draft import Draft
+from planner.placement.lay import lay
+from planner.placement.place import Start, choose, pieces_of, settle
+from planner.placement.repair import Repair
+from planner.placement.room import Room
+from planner.solver.highs import options
+from policies.inputs.places import Kind, kinds
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document

@@ -6,10 +6,11 @@ from typing import Final
 import pytest
 from hypothesis import given
 
-from planner import Planning, lower
-from policies.payers import Payers, payers
-from policies.problem import Problem
-from policies.runs import RunRow
+from planner import Planning
+from planner.state import lower
+from policies.inputs.runs import RunRow
+from policies.model.payers import Payers, payers
+from policies.model.problem import Problem
 from tests.reference import worlds
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc

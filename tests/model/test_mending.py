@@ -1,14 +1,14 @@
-"""Large masters solved again near their solution, with what placement and payment need told apart (planner.mend)."""
+"""Large masters solved again near their solution, with what placement and payment need told apart (search.mend)."""
 
 from typing import Final
 
 import pytest
 
 import planner
-from planner import mend, stages
-from planner.master import Master
-from planner.solver import options, solve
-from policies import demand
+from planner.search import mend, stages
+from planner.solver.highs import options, solve
+from policies.model import demand
+from policies.model.master import Master
 from tests.reference.facts import read
 from tests.reference.large import hold_between, plan_as_large
 from tests.reference.model import Reference

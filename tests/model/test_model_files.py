@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from exporters import modelfile
-from exporters.modelnames import Names
-from planner.solver import solve
-from policies.model import INF, Model
+from exporters.plans import modelfile
+from exporters.plans.modelnames import Names
+from planner.solver.highs import solve
+from policies.model.linear import INF, Model
 from tests.model import solvers
 from tests.reference import worlds
 from tests.reference.large import plan_as_large

@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 import planner
-from planner.solver import options, solve
-from policies import demand
+from planner.solver.highs import options, solve
+from policies.model import demand
 from tests.reference.facts import read
 from tests.reference.large import hold_between, plan_as_large
 from tests.reference.model import Reference

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from jobtree.check import check
-from planner import Planning, pay
-from planner.beside import overdraw
-from planner.certificates import Outcome
-from planner.draft import Draft
-from planner.incumbent import Incumbent
+from planner import Planning
+from planner.placement.draft import Draft
+from planner.search import pay
+from planner.search.beside import overdraw
+from planner.search.certificates import Outcome
+from planner.search.incumbent import Incumbent
 from tests.reference import worlds
 from tests.reference.large import plan_as_large
 from tests.reference.worlds import AT, World

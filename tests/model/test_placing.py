@@ -1,8 +1,8 @@
 """Placement follows the master as far as it can: what lies badly costs no gang."""
 
 from planner import Planning
-from planner.place import Start, choose, pieces_of, settle
-from policies.places import kinds
+from planner.placement.place import Start, choose, pieces_of, settle
+from policies.inputs.places import kinds
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
 from tests.support.times import moment

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import planner
 from jobtree.world.plan import Prices
-from planner import lower, prices
+from planner.plan import prices
+from planner.state import lower
 from tests.reference import worlds
 from tests.reference.facts import read
 from tests.reference.model import Reference

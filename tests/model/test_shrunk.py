@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.relaxed import Relaxed
-from planner.shrunk import shrink
-from planner.solver import new_highs, options, pass_model, to_highs
-from policies.model import INF, Model
+from planner.solver.highs import new_highs, options, pass_model, to_highs
+from planner.solver.relaxed import Relaxed
+from planner.solver.shrunk import shrink
+from policies.model.linear import INF, Model
 from tests.support.drawing import Draw
 
 SETTINGS: Final = options(0, 0.0, 2_000)

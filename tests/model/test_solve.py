@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from planner.rest import beside, fractional, made_whole, solve_rest
-from planner.solver import options, solve
-from policies.model import INF, Model
+from planner.solver.highs import options, solve
+from planner.solver.rest import beside, fractional, made_whole, solve_rest
+from policies.model.linear import INF, Model
 
 SETTINGS = options(1, 0.0, 100)
 

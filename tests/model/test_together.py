@@ -9,18 +9,21 @@ from hypothesis import strategies as st
 
 import planner
 from jobtree.check import check
-from jobtree.world.after import after
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot
-from planner import Planning, greedy, lower, stages
-from planner.draft import Draft
-from planner.filler import Filler, Settled
-from planner.place import Start
-from planner.purses import Purses
-from planner.room import Room
-from planner.together import Together
-from policies.gangs import Gang, too_few_left
-from policies.problem import Problem
+from jobtree.world.tables.after import after
+from jobtree.world.tables.snapshot import Snapshot
+from planner import Planning
+from planner.filling import greedy
+from planner.filling.filler import Filler, Settled
+from planner.filling.purses import Purses
+from planner.filling.together import Together
+from planner.placement.draft import Draft
+from planner.placement.place import Start
+from planner.placement.room import Room
+from planner.search import stages
+from planner.state import lower
+from policies.model.gangs import Gang, too_few_left
+from policies.model.problem import Problem
 from tests.reference import worlds
 from tests.reference.ganged import ganged
 from tests.reference.large import plan_as_large

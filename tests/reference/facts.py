@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jobtree.api.policy import PolicySpec
-from jobtree.world.given import given_of
-from jobtree.world.snapshot import Snapshot
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot
 
 Key = tuple[str, str]
 """(namespace, name) of a Run, (budget, envelope) of an envelope."""

@@ -4,7 +4,9 @@ import pytest
 
 import planner
 from jobtree.check import check
-from planner import large, lower, pay, stages
+from planner.large import rounding as large
+from planner.search import pay, stages
+from planner.state import lower
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World

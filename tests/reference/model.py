@@ -94,7 +94,7 @@ class Reference:
     def _solve(self, objective: Expression) -> int:
         """Maximise and hold."""
         self.problem.setObjective(objective)
-        solver = pulp.HiGHS(msg=False, gapRel=0, threads=1, presolve="off")  # as planner.solver has it, and why
+        solver = pulp.HiGHS(msg=False, gapRel=0, threads=1, presolve="off")  # as planner.solver.highs has it, and why
         status = self.problem.solve(solver)
         assert pulp.LpStatus[status] == "Optimal", "spec §4: the empty plan is always feasible"
         best = round(pulp.value(objective) or 0)

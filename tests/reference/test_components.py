@@ -9,14 +9,15 @@ from hypothesis import given
 import planner
 from benchmarks import fleet
 from benchmarks.fleet.recipe import DAYS, Recipe
-from exporters import planjson
+from exporters.plans import planjson
 from jobtree.check import check
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
-from jobtree.world.snapshot import Snapshot, take
-from planner import components, parts
-from planner.cycle import master_of
-from planner.solver import options, solve
+from jobtree.world.tables.snapshot import Snapshot, take
+from planner.large import components
+from planner.planning import master_of
+from planner.solver import parts
+from planner.solver.highs import options, solve
 from tests.reference import worlds
 from tests.reference.large import hold_between, plan_as_large
 from tests.support.effort import examples

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from planner import large
+from planner.large import rounding as large
 from tests.reference import worlds
 from tests.reference.large import hold_between, plan_as_large
 from tests.support.effort import examples

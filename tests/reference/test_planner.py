@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from exporters import planjson
+from exporters.plans import planjson
 from jobtree.check import check
 from tests.reference import worlds
 from tests.reference.facts import read

@@ -18,9 +18,9 @@ import msgspec
 from hypothesis import strategies as st
 
 import planner
-from exporters import plain
-from jobtree.world.intake import intake, key_of
-from jobtree.world.snapshot import Snapshot, take
+from exporters.plans import plain
+from jobtree.world.reading.intake import intake, key_of
+from jobtree.world.tables.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.drawing import Draw

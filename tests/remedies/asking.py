@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from planner.cycle import plan
+from planner.planning import plan
 from planner.remedies import Remedies, Remedy, record, remedies
 from tests.reference.worlds import snapshot
 from tests.support import documents as doc

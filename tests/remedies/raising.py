@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from jobtree.world.plan import Short
-from jobtree.world.snapshot import Snapshot
-from planner.edits import Cell, field
-from policies.claims import RunKey
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import Cell, field
+from policies.inputs.claims import RunKey
 
 _COLUMNS: Final = {
     "concurrency": ("concurrency", 1),

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.world.after import after
-from jobtree.world.snapshot import Snapshot
-from planner.cycle import plan
-from planner.edits import edited
+from jobtree.world.tables.after import after
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import edited
+from planner.planning import plan
 from planner.remedies import remedies
 from tests.reference import worlds
 from tests.reference.worlds import AT, World, snapshot

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from jobtree.api.errors import Refusal
-from jobtree.world.snapshot import Snapshot
-from planner.edits import Cell, Copy, Drop, Edit, edited, field
+from jobtree.api.values.errors import Refusal
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import Cell, Copy, Drop, Edit, edited, field
 from tests.reference.worlds import snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.world import values
-from jobtree.world.snapshot import Snapshot
-from planner.cycle import plan
-from planner.edits import Cell
+from jobtree.world.tables import values
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import Cell
+from planner.planning import plan
 from planner.remedies import remedies
 from planner.remedies.bench import Bench
 from tests.reference import worlds

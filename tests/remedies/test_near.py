@@ -7,13 +7,13 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from jobtree.world import values
-from jobtree.world.snapshot import Snapshot
-from planner import lower
-from planner.cycle import plan
-from planner.edits import Cell
+from jobtree.world.tables import values
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import Cell
+from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.near import names
+from planner.state import lower
 from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.remedies.asking import ask, documents

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.world import values
-from jobtree.world.snapshot import Snapshot
-from planner.cycle import plan
+from jobtree.world.tables import values
+from jobtree.world.tables.snapshot import Snapshot
+from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.relief import Relief
 from tests.reference import worlds

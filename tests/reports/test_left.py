@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from exporters.days import compact
-from exporters.lake import Lake
-from reports.definition import names
+from exporters.lake.days import compact
+from exporters.lake.lake import Lake
 from reports.query import make
+from reports.read.definition import names
 from tests.support.times import unix
 from tests.support.worlds import World
 

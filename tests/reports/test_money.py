@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.foldtables import FOLDS
+from exporters.lake.foldtables import FOLDS
 from jobtree.api import Refusal
-from jobtree.world.intake import intake, key_of
-from jobtree.world.snapshot import take
-from reports.definition import load
+from jobtree.world.reading.intake import intake, key_of
+from jobtree.world.tables.snapshot import take
 from reports.query import Asked, build, make
-from reports.source import Source
+from reports.read.definition import load
+from reports.read.source import Source
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc
 from tests.support.commands import jobtree

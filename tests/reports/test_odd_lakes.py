@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from exporters import days
-from exporters.lake import Lake, plan_path
+from exporters.lake import days
+from exporters.lake.lake import Lake, plan_path
 from jobtree.api import Refusal
-from jobtree.api.counted import counted
+from jobtree.api.values.counted import counted
 from jobtree.world.plan import Wait
 from reports.query import Report, make
 from tests.reports.worlds import lease, record

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from reports.fleet.slots import fleet_slots
 from reports.query import make
-from reports.slots import fleet_slots
 from tests.reports import worlds
 from tests.support import documents as doc
 from tests.support.documents import Document

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobtree.world.plan import Short, Wait
-from reports.definition import names
+from reports.read.definition import names
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc
 from tests.support.browser import Browser, chromium

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jobtree.world.plan import Closure, Plan, Solver
-from reports.picture import draw_fleet
-from reports.slots import FOREIGN, FREE, DomainSlots, NodeSlots, Slot, fleet_slots
+from reports.fleet.picture import draw_fleet
+from reports.fleet.slots import FOREIGN, FREE, DomainSlots, NodeSlots, Slot, fleet_slots
 from tests.reference.worlds import snapshot
 from tests.reports import worlds
 from tests.support import documents as doc

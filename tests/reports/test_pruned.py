@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from exporters.days import compact
-from exporters.lake import Lake
+from exporters.lake.days import compact
+from exporters.lake.lake import Lake
 from reports.query import make, query
 from tests.support.documents import FLAVOR
 from tests.support.times import unix

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from exporters import planjson
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
+from exporters.plans import planjson
 from jobtree.api import Refusal
 from jobtree.world.plan import Plan, Solver
-from reports.definition import names
 from reports.query import connect, newest_manifest, query
+from reports.read.definition import names
 from tests.reports import worlds
 
 

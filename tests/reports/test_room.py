@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.foldtables import FOLDS
-from reports.database import last_forms, open_database, terms_for
-from reports.source import Source
+from exporters.lake.foldtables import FOLDS
+from reports.read.database import last_forms, open_database, terms_for
+from reports.read.source import Source
 from tests.support.effort import examples
 
 SPAN, STEP = 600, 60  # seconds of the period, and of the steps that a chart of it has

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
-from reports.charts import picture, svg
-from reports.definition import Chart, Layout, names
 from reports.output import as_html, as_table, span
 from reports.query import Asked, Report, made
-from reports.sheet import Sheet, sheet
-from reports.told import before
+from reports.read.definition import Chart, Layout, names
+from reports.told.charts import picture, svg
+from reports.told.sheet import Sheet, sheet
+from reports.told.told import before
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc
 from tests.support.commands import jobtree

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from exporters import planjson
-from exporters.lake import Lake
+from exporters.lake.lake import Lake
+from exporters.plans import planjson
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Prices, Solver, Wait
-from jobtree.world.snapshot import Snapshot, take
+from jobtree.world.tables.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import API, Document
 from tests.support.times import T0, moment, rfc3339, unix

@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from jobtree.cli.operator import main as operator_main
-from jobtree.cli.runs import main as runs_main
+from jobtree.cli.plugin import main as runs_main
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from jobtree.world import rows
-from jobtree.world.given import given_of
-from jobtree.world.seen import World
-from jobtree.world.snapshot import Snapshot
+from jobtree.world.memory.seen import World
+from jobtree.world.tables import rows
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.snapshot import Snapshot
 
 
 def unchanged(snapshot: Snapshot, at: int, since: int | None) -> Snapshot:

@@ -25,11 +25,11 @@ from typing import Any, Self
 
 import msgspec
 
-from exporters import planjson
-from exporters.lake import Lake, plan_path
+from exporters.lake.lake import Lake, plan_path
+from exporters.plans import planjson
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Wait
-from jobtree.world.snapshot import Snapshot, take
+from jobtree.world.tables.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support import golden, invariants
 from tests.support.commands import Output, jobtree, kubectl_runs

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobtree.world.after import after
-from jobtree.world.columns import replaced
+from jobtree.world.tables.after import after
+from jobtree.world.tables.columns import replaced
 from tests.support.worlds import World
 
 

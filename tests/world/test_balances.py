@@ -8,8 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
-from jobtree.world import balances, rows
-from jobtree.world.balances import Account, Part, Span, Title, accounts_of, grown, merged, of, place_of, record, whole
+from jobtree.world.memory import balances
+from jobtree.world.memory.balances import (
+    Account,
+    Part,
+    Span,
+    Title,
+    accounts_of,
+    grown,
+    merged,
+    of,
+    place_of,
+    record,
+    whole,
+)
+from jobtree.world.tables import rows
 from tests.support.times import T0, unix
 
 AT = unix(T0)

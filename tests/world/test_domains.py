@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtree.world.domains import Domain, domain_names
+from jobtree.world.naming.domains import Domain, domain_names
 
 PARTS = st.sampled_from(["", "a", "b"])
 DOMAINS = st.lists(st.builds(Domain, PARTS, PARTS, st.sampled_from(["a", "b", "c"]), st.booleans()), max_size=12)

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from jobtree.api import GROUP, Refusal
-from jobtree.world.balances import Part
-from jobtree.world.intake import Intake, Key, Known, Notice, intake, key_of
+from jobtree.world.memory.balances import Part
+from jobtree.world.reading.intake import Intake, Key, Known, Notice, intake, key_of
 from tests.support import documents as doc
 from tests.support.documents import Document
 

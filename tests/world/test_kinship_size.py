@@ -1,9 +1,9 @@
 # ruff: noqa: N802 -- test names are case ids
 """A family in which there are a great many ways to one ancestor is read as fast as any other."""
 
-from jobtree.check.kin import Kin
-from jobtree.check.rows import Budget
-from jobtree.world.kinship import Family
+from jobtree.check.case.kin import Kin
+from jobtree.check.case.rows import Budget
+from jobtree.world.naming.kinship import Family
 
 
 def test_V3_layers_of_owners_that_all_descend_from_the_layer_above() -> None:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from jobtree.api import Lease, Refusal, Time
-from jobtree.world import leases
-from jobtree.world.intake import intake, key_of
+from jobtree.world.reading import leases
+from jobtree.world.reading.intake import intake, key_of
 from tests.support.documents import API, Document, merge
 
 PASSED = "it is passed over"

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from jobtree.world.records import read
+from jobtree.world.tables.records import read
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("number", pa.int64())]))
 SCHEMA = pa.schema(

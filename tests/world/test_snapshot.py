@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
-from jobtree.world import digest
-from jobtree.world.schema import KEYS, TABLES
-from jobtree.world.snapshot import Snapshot, take
+from jobtree.world.tables import digest
+from jobtree.world.tables.schema import KEYS, TABLES
+from jobtree.world.tables.snapshot import Snapshot, take
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.effort import examples

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from jobtree.api import Refusal, Time
-from jobtree.api.run import Run
+from jobtree.api.kinds.run import Run
 from jobtree.cluster.live import lists, refused
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Forbidden, Found, Stamp
@@ -17,9 +17,9 @@ from jobtree.cluster.live.paths import path
 from jobtree.cluster.live.writing import Writer
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.secret_text import secret_text
-from jobtree.world import seen
 from jobtree.world.collector import collector_paused
-from jobtree.world.intake import Intake, Key, Known, Notice, intake, is_read
+from jobtree.world.memory import seen
+from jobtree.world.reading.intake import Intake, Key, Known, Notice, intake, is_read
 
 READ: Final = (
     ("Plan", ""), ("Policy", ""), ("Budget", ""), ("Run", ""), ("Lease", ""), ("Reservation", ""), ("Node", ""),

@@ -15,11 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from jobtree.api import LABEL_RUN, Refusal, dec_hook, enc_hook
-from jobtree.api.core import Pod
+from jobtree.api.kinds.core import Pod
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.paths import RESOURCES_OF, collection
-from jobtree.world import seen
-from jobtree.world.intake import Key
+from jobtree.world.memory import seen
+from jobtree.world.reading.intake import Key
 
 PAGE: Final = 10_000
 """Objects a page: with nodes of 5 KB that is 50 MB; pages of 2,000 take half as long again."""

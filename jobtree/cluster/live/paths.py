@@ -4,9 +4,9 @@ import os
 from typing import Final, NamedTuple
 
 from jobtree.api import API_VERSION, GROUP, KINDS
-from jobtree.api.crds import RESOURCES
+from jobtree.api.crds.crds import RESOURCES
 from jobtree.cluster.protocol import Ref
-from jobtree.world import seen
+from jobtree.world.memory import seen
 
 
 class Resource(NamedTuple):

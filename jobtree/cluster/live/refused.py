@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from jobtree.api import API_VERSION, GROUP, LABEL_RUN, Time
-from jobtree.api.run import Run
+from jobtree.api.kinds.run import Run
 from jobtree.cluster.protocol import Ref, Write
-from jobtree.world.intake import Key, Notice
+from jobtree.world.reading.intake import Key, Notice
 
 ANNOTATION: Final = f"{GROUP}/pods-refused"
 

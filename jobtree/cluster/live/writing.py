@@ -19,7 +19,7 @@ from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Stamp
 from jobtree.cluster.live.paths import RESOURCES_OF, actual, collection, path
 from jobtree.cluster.protocol import Ref, Write
-from jobtree.world.intake import Key, Notice
+from jobtree.world.reading.intake import Key, Notice
 
 AT_ONCE: Final = 8
 """Most writes at the same time: more bring nothing where etcd writes one after another."""

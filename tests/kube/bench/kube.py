@@ -14,7 +14,7 @@ from kubernetes.client import ApiClient, ApiException, CoreV1Api
 from kubernetes.dynamic import DynamicClient
 
 from jobtree.api import API_VERSION, KINDS
-from jobtree.api.crds import generate
+from jobtree.api.crds.crds import generate
 from tests.kube.bench.processes import Processes
 
 Object = dict[str, Any]

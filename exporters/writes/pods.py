@@ -1,0 +1,180 @@
+"""The pods that open leases want, and the writes that make it so on a live cluster (spec §7, §8).
+
+Nothing is remembered: each cycle compares the pods that the leases open after it want with those that are there. A pod
+that is missing is made, one whose lease is closed is deleted. A pod is one chunk of a group on a node, or
+``gpusPerPod`` of it; its *life* is the cycle that opened the lease, and stands in its name, so a pod of a life that is
+over is another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from exporters.plans.nodelist import natural
+from exporters.writes.podspec import ANNOTATION_NODE, LABEL_GROUP, LABEL_RANK, Member, manifest, service, service_name
+from jobtree.api import LABEL_CYCLE, LABEL_RUN, Lease
+from jobtree.api.kinds.core import Pod
+from jobtree.api.kinds.lease import FINALIZER
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.api.kinds.run import Run, RunStatus
+from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.plan import Plan
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.rows import controller
+
+RunKey = tuple[str, str]
+OVER: Final = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that hold nothing any more."""
+
+
+@dataclass
+class PodWrites:
+    """What a plan means for pods, by its place in the order of spec §8."""
+
+    before: list[Write] = field(default_factory=list)  # finalizers of Runs that begin to hold something, pods that go
+    made: list[Write] = field(default_factory=list)  # once their leases are there
+    after: list[Write] = field(default_factory=list)  # finalizers of Runs that hold nothing any more
+
+
+class _Place(NamedTuple):
+    """Where one pod is to be: all that tells it from its neighbours but the rank."""
+
+    group: int
+    node: str
+    gpus: int
+    cycle: str
+
+
+def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
+    """The writes that give the leases open after ``plan`` their pods, and no others."""
+    closed = {(each.namespace, each.name) for each in plan.closures}
+    leases = {(each.namespace, each.name): each for each in (*plan.leases, *intake.leases)}
+    held: dict[RunKey, list[Lease]] = defaultdict(list)
+    for name, lease in leases.items():
+        if not lease.status.closed and name not in closed:
+            held[lease.run_key].append(lease)
+    statuses = {(each.namespace, each.name): each.status for each in plan.runs}
+    there = _own_pods(intake)
+    writes = PodWrites()
+    for run in intake.runs:
+        key = (run.namespace, run.name)
+        wanted = _places(run, held[key], statuses.get(key, run.status))
+        _finalizer(run, bool(held[key]), writes)
+        present = there.pop(key, [])
+        kept, gone = _matched(wanted, present)
+        writes.before += [_delete(pod) for pod in gone]
+        members = _members(wanted, kept)
+        if members:
+            total = len(wanted)
+            writes.made.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
+            writes.made += [_create(run, member, total, policy) for member in members]
+    writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in OVER]
+    return writes
+
+
+def _own_pods(intake: Intake) -> dict[RunKey, list[Pod]]:
+    runs = {(run.namespace, run.name): run for run in intake.runs}
+    found: dict[RunKey, list[Pod]] = defaultdict(list)
+    for pod in intake.pods:
+        key = (pod.metadata.namespace or "default", pod.metadata.labels.get(LABEL_RUN, ""))
+        # One without uid only stands for pods that the server refused (`jobtree.cluster.live.refused`). Deleted is only
+        # what names the run as its controller: of one that names nobody, its label may be a hand's.
+        if pod.metadata.uid and (run := runs.get(key)) is not None and controller(pod) == run.metadata.uid:
+            found[key].append(pod)
+    return found
+
+
+def _places(run: Run, leases: Iterable[Lease], status: RunStatus) -> list[_Place]:
+    """The pods that a run is to have, by group and node."""
+    if run.spec.resources.is_cpu:
+        running = status.phase == "Running"
+        return [_Place(0, "", 0, "") for _ in range(run.spec.resources.pods or 0)] if running else []
+    slots: dict[tuple[int, str], int] = defaultdict(int)
+    cycles: dict[tuple[int, str], str] = {}
+    for lease in leases:
+        if lease.spec.slice.role == "Active":
+            place = (lease.spec.group, lease.spec.node)
+            slots[place] += len(lease.spec.slice.nodes)
+            cycles[place] = min(cycles.get(place, lease.spec.cycle), lease.spec.cycle)
+    size = run.spec.resources.gpus_per_pod
+    found = []
+    for group, node in sorted(slots, key=lambda place: (place[0], natural(place[1]))):
+        gpus, cycle = slots[group, node], cycles[group, node]
+        found += [_Place(group, node, size or gpus, cycle) for _ in range(gpus // size if size else 1)]
+    return found
+
+
+def _matched(wanted: list[_Place], present: list[Pod]) -> tuple[list[tuple[_Place, Pod]], list[Pod]]:
+    """Which pods stand where one is wanted, and those that are to go: of lives that are over, or more than wanted.
+
+    A pod that is over stays where its life goes on: that it succeeded is to be seen.
+    """
+    left: dict[tuple[int, str, str], list[_Place]] = defaultdict(list)
+    for each in wanted:
+        left[each.group, each.cycle, each.node].append(each)
+    kept: list[tuple[_Place, Pod]] = []
+    gone: list[Pod] = []
+    for pod in sorted(present, key=lambda pod: natural(pod.metadata.name)):
+        group, cycle = _number(pod, LABEL_GROUP, 0), pod.metadata.labels.get(LABEL_CYCLE, "")
+        places = left.get((group, cycle, _pinned(pod))) or left.get((group, cycle, ""))
+        if places:
+            kept.append((places.pop(0), pod))
+        elif pod.status.phase not in OVER or wanted:
+            gone.append(pod)
+    return kept, [pod for pod in gone if pod.metadata.deletion_timestamp is None]
+
+
+def _pinned(pod: Pod) -> str:
+    """The node that a pod was made for."""
+    return pod.spec.node_name or pod.metadata.annotations.get(ANNOTATION_NODE, "")
+
+
+def _members(wanted: list[_Place], kept: list[tuple[_Place, Pod]]) -> list[Member]:
+    """The pods that are missing, each with the rank that its group has free: what is there keeps its own."""
+    first: dict[int, int] = {}
+    for rank, place in enumerate(wanted):
+        first.setdefault(place.group, rank)
+    count = Counter(place.group for place in wanted)
+    taken = {rank_of(pod) for _, pod in kept}
+    free = {g: iter([rank for rank in range(first[g], first[g] + count[g]) if rank not in taken]) for g in first}
+    there = Counter(place for place, _ in kept)
+    found = []
+    for place in wanted:
+        if there[place]:
+            there[place] -= 1
+        else:
+            found.append(Member(next(free[place.group]), place.group, place.node, place.gpus, place.cycle))
+    return found
+
+
+def _finalizer(run: Run, holds: bool, writes: PodWrites) -> None:
+    """A Run cannot go while leases of it are open: they are closed first (spec §7)."""
+    ref, there = Ref("Run", run.namespace, run.name), run.metadata.finalizers
+    if holds and FINALIZER not in there and run.metadata.deletion_timestamp is None:
+        writes.before.append(Write("patch", ref, {"metadata": {"finalizers": [*there, FINALIZER]}}))
+    if not holds and FINALIZER in there:
+        left = [each for each in there if each != FINALIZER]
+        writes.after.append(Write("patch", ref, {"metadata": {"finalizers": left}}))
+
+
+def _create(run: Run, member: Member, total: int, policy: PolicySpec) -> Write:
+    body = manifest(run, member, total, policy)
+    return Write("create", Ref("Pod", run.namespace, body["metadata"]["name"]), body)
+
+
+def _delete(pod: Pod) -> Write:
+    return Write("delete", Ref("Pod", pod.metadata.namespace or "default", pod.metadata.name))
+
+
+def rank_of(pod: Pod) -> int:
+    """A pod's rank, -1 where it says none."""
+    return _number(pod, LABEL_RANK, -1)
+
+
+def _number(pod: Pod, label: str, otherwise: int) -> int:
+    """What a label says; anybody may write something else into it."""
+    text = pod.metadata.labels.get(label, "")
+    return int(text) if text.isascii() and text.isdigit() else otherwise

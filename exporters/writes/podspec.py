@@ -1,0 +1,175 @@
+"""One pod of a run: its template (or the Policy's), the node that the plan chose, GPUs, names and the rendezvous.
+
+The environment is what PyTorch's ``env://`` and torchrun read: MASTER_ADDR, MASTER_PORT, RANK, LOCAL_RANK, WORLD_SIZE,
+NNODES, NODE_RANK. Ranks count pods, from 0, by group and node. Pods find one another by name within the run's headless
+Service.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final, NamedTuple
+
+from jobtree.api import API_VERSION, GROUP, LABEL_CYCLE, LABEL_RUN
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.api.kinds.run import Run
+
+LABEL_GROUP: Final = f"{GROUP}/group"
+LABEL_RANK: Final = f"{GROUP}/rank"
+ANNOTATION_NODE: Final = f"{GROUP}/node"
+"""The node that it was made for, before it is bound."""
+MASTER_PORT: Final = 29500
+
+Object = dict[str, Any]
+
+
+class Member(NamedTuple):
+    """One pod of a gang: its rank among all, its group, node, GPUs and the cycle that opened its lease."""
+
+    rank: int
+    group: int
+    node: str
+    gpus: int
+    cycle: str
+
+
+def service_name(run: str) -> str:
+    """The headless Service that gives a run's pods their names: `train-32-0.run-train-32`."""
+    return f"run-{run}"
+
+
+def hostname(run: str, rank: int) -> str:
+    """The name of the pod of that rank in the Service; it outlives the pod."""
+    return f"{run}-{rank}"
+
+
+def service(run: Run) -> Object:
+    """The run's headless Service; pods that are not Ready yet have names too, since they look for one another."""
+    return {
+        "metadata": {"labels": {LABEL_RUN: run.name}, "ownerReferences": [owner(run)]},
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {LABEL_RUN: run.name}},
+    }
+
+
+def owner(run: Run) -> Object:
+    """The reference that makes an object the run's: it goes with it."""
+    return {
+        "apiVersion": API_VERSION, "kind": "Run", "name": run.name, "uid": run.metadata.uid, "controller": True,
+        "blockOwnerDeletion": True,
+    }  # fmt: skip
+
+
+def manifest(run: Run, member: Member, total: int, policy: PolicySpec) -> Object:
+    """The pod of a gang of ``total`` pods, whole."""
+    template: Object = copy.deepcopy(run.spec.template or {})
+    given = template.get("metadata") or {}
+    spec: Object = template.get("spec") or _default(policy)
+    life = {LABEL_CYCLE: member.cycle} if member.cycle else {}
+    labels = {**(given.get("labels") or {}), LABEL_RUN: run.name, LABEL_GROUP: str(member.group), **life}
+    annotations = dict(given.get("annotations") or {})
+    spec.setdefault("restartPolicy", "Never")  # else it never ends, and neither does the run
+    spec |= {"hostname": hostname(run.name, member.rank), "subdomain": service_name(run.name)}
+    if member.node:
+        annotations[ANNOTATION_NODE] = member.node
+        spec["affinity"] = _pinned(spec.get("affinity") or {}, member.node)
+        _limit_gpus(spec, member.gpus, policy.resource_names)
+    else:
+        _ask(spec, run)
+    environment = _environment(run, member, total, slurm=policy.pod_defaults.slurm_env)
+    for container in [*spec["containers"], *(spec.get("initContainers") or [])]:
+        own = container.get("env") or []
+        said = {each.get("name") for each in own}
+        container["env"] = [*({"name": k, "value": v} for k, v in environment.items() if k not in said), *own]
+    return {
+        "metadata": {
+            "name": "-".join(filter(None, (run.name, member.cycle.lower(), str(member.rank)))),
+            "labels": {**labels, LABEL_RANK: str(member.rank)},
+            "annotations": annotations,
+            "ownerReferences": [owner(run)],
+        },
+        "spec": spec,
+    }
+
+
+def _default(policy: PolicySpec) -> Object:
+    given = policy.pod_defaults
+    container: Object = {"name": "main", "image": given.image}
+    if given.command:
+        container["command"] = list(given.command)
+    if given.args:
+        container["args"] = list(given.args)
+    asked = {"cpu": given.cpu and f"{int(given.cpu)}m", "memory": given.memory and str(int(given.memory))}
+    if requests := {name: amount for name, amount in asked.items() if amount}:
+        container["resources"] = {"requests": requests}
+    return {"containers": [container], "tolerations": [dict(each) for each in given.tolerations]}
+
+
+def _pinned(affinity: Object, node: str) -> Object:
+    """The affinity with the one node that may take the pod; kube-scheduler checks all else as ever."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    at_node = dict(affinity.get("nodeAffinity") or {})
+    required = dict(at_node.get("requiredDuringSchedulingIgnoredDuringExecution") or {})
+    terms = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [
+        {**term, "matchFields": [*(term.get("matchFields") or []), field]} for term in terms
+    ]
+    at_node["requiredDuringSchedulingIgnoredDuringExecution"] = required
+    return {**affinity, "nodeAffinity": at_node}
+
+
+def _limit_gpus(spec: Object, gpus: int, names: tuple[str, ...]) -> None:
+    """GPUs go to the container that asks for them, else to the first."""
+    for container in spec["containers"]:
+        resources = container.get("resources") or {}
+        for part in ("limits", "requests"):
+            if name := next((each for each in names if each in (resources.get(part) or {})), None):
+                _set(container, name, gpus)
+                return
+    _set(spec["containers"][0], names[0], gpus)
+
+
+def _set(container: Object, name: str, gpus: int) -> None:
+    resources = container.setdefault("resources", {})
+    resources["limits"] = {**(resources.get("limits") or {}), name: str(gpus)}
+    if name in (resources.get("requests") or {}):
+        resources["requests"][name] = str(gpus)
+
+
+def _ask(spec: Object, run: Run) -> None:
+    """CPU and memory of a CPU run's pod, which its first container asks for."""
+    needs = run.spec.resources
+    resources = spec["containers"][0].setdefault("resources", {})
+    asked = {"cpu": f"{int(needs.cpu_per_pod or 0)}m", "memory": str(int(needs.memory_per_pod or 0))}
+    resources["requests"] = {**(resources.get("requests") or {}), **asked}
+
+
+def _environment(run: Run, member: Member, total: int, *, slurm: bool) -> dict[str, str]:
+    master = f"{hostname(run.name, 0)}.{service_name(run.name)}.{run.namespace}.svc"
+    found = {
+        "MASTER_ADDR": master,
+        "MASTER_PORT": str(MASTER_PORT),
+        "RANK": str(member.rank),
+        "LOCAL_RANK": "0",  # a pod sees its own GPUs alone
+        "WORLD_SIZE": str(total),
+        "NNODES": str(total),
+        "NODE_RANK": str(member.rank),
+        "JOBTREE_RUN": run.name,
+        "JOBTREE_GROUP": str(member.group),
+    }
+    if slurm:
+        found |= {
+            "SLURM_JOB_ID": str(int(run.metadata.uid.replace("-", "")[:8] or "0", 16)),
+            "SLURM_JOB_NAME": run.name,
+            "SLURM_JOB_PARTITION": str(run.spec.resources.gpu_type or ""),
+            "SLURM_NNODES": str(total),
+            "SLURM_NTASKS": str(total),
+            "SLURM_NTASKS_PER_NODE": "1",
+            "SLURM_NODEID": str(member.rank),
+            "SLURM_PROCID": str(member.rank),
+            "SLURM_LOCALID": "0",
+            "SLURM_STEP_ID": "0",
+            "SLURM_GPUS_ON_NODE": str(member.gpus),
+            "SLURMD_NODENAME": member.node,
+            "SLURM_LAUNCH_NODE_IPADDR": master,
+        }
+    return found

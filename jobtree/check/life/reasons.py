@@ -1,0 +1,156 @@
+"""When a lease may close for which reason (spec §1 Lease ``closureReason``, §6, §7).
+
+Cuts for a held promise (Shrink, DropSpare, Lottery) are borne out by nothing that a plan shows without promises.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, get_args
+
+from jobtree.api.kinds.lease import ClosureReason
+from jobtree.check.case.case import Case
+from jobtree.check.case.rows import Held, Run, RunKey
+from jobtree.check.case.unplanned import Unplanned
+from jobtree.check.life.failures import Failures
+
+_MAY_END: Mapping[str, frozenset[str | None]] = {
+    "Completed": frozenset({"Completed"}),
+    "Failed": frozenset(get_args(ClosureReason)) - {"Completed"},
+}
+"""Reasons that a finished run's condition may give to what it still holds."""
+
+
+class Ending(NamedTuple):
+    """A lease that the plan closes, with its run."""
+
+    case: Case
+    failures: Failures
+    lease: Held
+    run: Run
+
+
+def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bool:
+    """Whether snapshot and plan bear out a closure. What a finished or vanished run still holds may always close."""
+    if case.is_gone(lease):
+        return reason == "RunDeleted"
+    run = case.run_of(lease.run_key)
+    if run is None:
+        return reason == "NodeFailure" and failures.may_be(lease)
+    if run.outcome is not None and reason in {run.outcome, run.outcome_reason} & _MAY_END[run.outcome]:
+        return True
+    rule = REASONS.get(reason)
+    return rule is not None and rule(Ending(case, failures, lease, run))
+
+
+def limit_end(case: Unplanned, key: RunKey) -> int | None:
+    """When the time limit of a run that holds leases ends it: never in the time that the last cycle has settled."""
+    run = case.run_of(key)
+    limit = None if run is None else run.time_limit if run.time_limit is not None else run.enforced_limit
+    started = None if limit is None else case.started(key)
+    if limit is None or started is None:
+        return None
+    return max(started + limit, settled(case, key))
+
+
+def settled(case: Unplanned, key: RunKey) -> int:
+    """Up to when what a run holds is settled: no end is earlier than the last cycle, or than a ledger tells."""
+    leases = case.open_by.get(key, [])
+    told = [when for lease in leases for when in (lease.start, *(entry[1] for entry in lease.funding[-1:]))]
+    return max([*told, case.snapshot.since or 0])
+
+
+def _completed(ending: Ending) -> bool:
+    """Marked complete before any time limit, or all pods succeeded."""
+    done, last = ending.run.completed_at, limit_end(ending.case, ending.lease.run_key)
+    marked = done is not None and done <= ending.case.at and (last is None or done <= last)
+    return marked or ending.case.pods_succeeded(ending.run.key)
+
+
+def _failed(ending: Ending) -> bool:
+    """Some pod failed, or found no place for long, and not with its node; or the gang is whole no more."""
+    case, key = ending.case, ending.lease.run_key
+    if any(each.active and ending.failures.is_sure(each) for each in case.open_by[key]):
+        return False
+    return case.pods_failed(key) or case.pods_displaced(key) or case.told.lacking[key]
+
+
+def _timed_out(ending: Ending) -> bool:
+    last = limit_end(ending.case, ending.lease.run_key)
+    return last is not None and last <= ending.case.at
+
+
+def _node_failed(ending: Ending) -> bool:
+    """Some node of the run has failed: it loses that part, or all of it."""
+    return any(ending.failures.may_be(each) for each in ending.case.open_by[ending.lease.run_key])
+
+
+def _swapped(ending: Ending) -> bool:
+    """A standby whose slots its group now uses."""
+    return not ending.lease.active and any(
+        new.reason == "Swap" and new.group == ending.lease.group and new.node == ending.lease.node
+        for new in ending.case.new_by.get(ending.lease.run_key, ())
+    )
+
+
+def _swap_declined(ending: Ending) -> bool:
+    """A standby of a group that lost a node, with somebody's funded work on its slots."""
+    lease = ending.lease
+    return not lease.active and any(
+        each.active and each.group == lease.group and ending.failures.may_be(each)
+        for each in ending.case.open_by[lease.run_key]
+    )
+
+
+def _reclaimed_by_spare(ending: Ending) -> bool:
+    """Unfunded work on slots that a swap needs."""
+    lease = ending.lease
+    return (
+        lease.active
+        and _is_unfunded(lease)
+        and any(
+            new.reason == "Swap" and new.node == lease.node and set(new.ordinals) & set(lease.ordinals)
+            for new in ending.case.new
+        )
+    )
+
+
+def _reclaimed(ending: Ending) -> bool:
+    """Work that is unfunded by its own choice, its spares too, some of whose nodes the plan gives to paid leases."""
+    nodes = {new.node for new in ending.case.new if new.payer is not None}
+    freed = [each for each in ending.case.open_by[ending.lease.run_key] if each.key in ending.case.closing]
+    return ending.run.opportunistic and _is_unfunded(ending.lease) and any(each.node in nodes for each in freed)
+
+
+def _is_unfunded(lease: Held) -> bool:
+    return lease.payer is None or lease.recorded_class == "unfunded"
+
+
+def own_shrink(case: Case, lease: Held) -> bool:
+    """Whether the owner wants the run narrower, and it gets no narrower than that; spares go with their group."""
+    run = case.run_of(lease.run_key)
+    if run is None or run.desired is None:
+        return False
+    before = sum(each.gpus for each in case.open_by[lease.run_key] if each.active)
+    kept = [each for each in case.held_by.get(lease.run_key, ()) if each.active]
+    group_goes = all(each.group != lease.group for each in kept)
+    return before > run.desired and sum(each.gpus for each in kept) >= run.desired and group_goes
+
+
+def _shrunk(ending: Ending) -> bool:
+    return own_shrink(ending.case, ending.lease)
+
+
+REASONS: Mapping[str, Callable[[Ending], bool]] = {
+    "RunDeleted": lambda ending: ending.run.deleting,
+    "Completed": _completed,
+    "Failed": _failed,
+    "Cancelled": lambda ending: ending.run.state == "Cancelled",
+    "Suspended": lambda ending: ending.run.state == "Suspended",
+    "TimeLimit": _timed_out,
+    "NodeFailure": _node_failed,
+    "Swap": _swapped,
+    "SwapDeclined": _swap_declined,
+    "ReclaimedBySpare": _reclaimed_by_spare,
+    "ReclaimUnfunded": _reclaimed,
+    "Shrink": _shrunk,
+    "DropSpare": _shrunk,
+}

@@ -1,0 +1,178 @@
+"""`budgets usage`: what each envelope, aggregate and use cap carries and has left, computed at ``--at``."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from jobtree.cli.common import owners, show
+from jobtree.cli.common.args import Commands, Options, command, group
+
+if TYPE_CHECKING:
+    from jobtree.api.kinds.budget import BudgetStatus
+    from jobtree.world.reading.intake import Intake
+    from planner.state.derive import State
+
+_COLUMNS: Final = (
+    ("OWNED", "ownedGPUs"),
+    ("SHARED", "sharedGPUs"),
+    ("BORROWED", "borrowedGPUs"),
+    ("UNFUNDED", "unfundedGPUs"),
+    ("SPARE", "spareGPUs"),
+    ("HEADROOM", "headroomGPUs"),
+    ("GPU-HOURS", "gpuHoursConsumed"),
+    ("GPU-HOURS LEFT", "gpuHoursLeft"),
+    ("COMMITTED", "gpuHoursCommitted"),
+    ("UNCOMMITTED", "headroomGPUHours"),
+    ("CREDITS", "creditsConsumed"),
+    ("CREDITS LEFT", "creditsLeft"),
+    ("CREDITS UNCOMMITTED", "headroomCredits"),
+    ("WINDOW ENDS", "end"),
+)
+_NO_SUMS: Final = frozenset({"headroomGPUs", "end"})
+"""Columns without a total: caps overlap, so that the headroom of two is not that of both."""
+
+
+def add(commands: Commands) -> None:
+    """Declares the command group."""
+    kinds = group(commands, "budgets", "what Budgets carry and have left")
+    usage = command(
+        kinds,
+        "usage",
+        _usage,
+        "show the use of every envelope, aggregate and use cap",
+        example="kubectl runs --state cluster.yaml budgets usage --owner org:ai:rai:sys",
+    )
+    usage.add_argument("--owner", metavar="OWNER", help=f"only of {owners.HELP}; also what their runs borrow")
+
+
+def _usage(options: Options, given: argparse.Namespace) -> int:
+    intake = options.cluster().read()
+    show.set_aside(intake)
+    state = _state(intake, options.time)
+    is_meant = owners.meant(intake, given.owner)
+    records = [record for record in _records(intake, state) if is_meant(record["owner"])]
+    loans = _loans(state, is_meant) if given.owner is not None else []
+    if options.output in {"json", "yaml"}:
+        show.data([*records, *loans], options.output)
+        return 0
+    from exporters.plans.summary import table
+
+    show.say(*(_table(records, _caps(intake)) if records else ["No budgets found."]))
+    if loans:
+        header = ("BORROWER", "LENDER", "BUDGET/ENVELOPE", "GPUS", "SPARE")
+        rows = [
+            (loan["owner"], loan["lender"], f"{loan['budget']}/{loan['name']}",
+             str(loan["borrowedGPUs"]), str(loan["spareGPUs"]))
+            for loan in loans
+        ]  # fmt: skip
+        show.say("", f"Borrowed by {given.owner}", *table(header, rows))
+    return 0
+
+
+def _caps(intake: Intake) -> dict[tuple[str, str, str], tuple[Any, Any, Any]]:
+    """(budget, kind, name) → most GPU-hours, most credits and the window's end, each None where there is none."""
+    caps: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {}
+    for budget in intake.budgets:
+        for envelope in budget.spec.envelopes:
+            key = (budget.name, "Envelope", envelope.name)
+            caps[key] = (envelope.max_gpu_hours, envelope.max_credits, envelope.end)
+        for cap in budget.spec.aggregate_caps:
+            caps[budget.name, "AggregateCap", cap.name] = (cap.max_gpu_hours, cap.max_credits, None)
+        for use in budget.spec.use_caps:
+            caps[budget.name, "UseCap", use.name] = (use.max_gpu_hours, use.max_credits, use.end)
+    return caps
+
+
+def _table(records: list[dict[str, Any]], caps: dict[tuple[str, str, str], tuple[Any, Any, Any]]) -> list[str]:
+    """A row for each record, and their sums; a column that no row has a number for is left out."""
+    from exporters.plans.summary import table
+
+    rows = []
+    for record in records:
+        hours, credit, end = caps[record["budget"], record["kind"], record["name"]]
+        left = {
+            "gpuHoursLeft": None if hours is None else max(0, hours - record["gpuHoursConsumed"]),
+            "creditsLeft": None if credit is None else max(0, credit - record["creditsConsumed"]),
+            "end": None if end is None else str(end),
+        }
+        rows.append(record | {key: value for key, value in left.items() if value is not None})
+    columns = [column for column in _COLUMNS if any(column[1] in row for row in rows)]
+    lines = [
+        (row["owner"], f"{row['budget']}/{row['name']}{_mark(row)}", *(_number(row.get(field)) for _, field in columns))
+        for row in rows
+    ]
+    counted = [row for row in rows if row["kind"] == "Envelope"]  # aggregate and use caps count the same GPUs again
+    if len(counted) > 1:
+        sums = [
+            _number(None if field in _NO_SUMS else sum(row.get(field, 0) for row in counted)) for _, field in columns
+        ]
+        lines.append(("TOTAL", "", *sums))
+    return table(("OWNER", "BUDGET/ENVELOPE", *(title for title, _ in columns)), lines)
+
+
+def _state(intake: Intake, at: int) -> State:
+    from jobtree.world.tables.snapshot import take
+    from planner.state.derive import state_of
+
+    return state_of(take(intake), at)
+
+
+def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
+    """A record per envelope, aggregate and use cap, by budget, in the order of its spec."""
+    from exporters.plans import plain
+    from exporters.plans.nodelist import natural
+
+    found = _statuses(state)
+    records = []
+    for budget in sorted(intake.budgets, key=lambda budget: natural(budget.name)):
+        status = found[budget.name]
+        head = {"budget": budget.name, "owner": str(budget.spec.owner)}
+        records += [{**head, "kind": "Envelope", **plain.status(each)} for each in status.envelopes]
+        records += [{**head, "kind": "AggregateCap", **plain.status(each)} for each in status.aggregate_caps]
+        records += [{**head, "kind": "UseCap", **plain.status(each)} for each in status.use_caps]
+    return records
+
+
+def _statuses(state: State) -> dict[str, BudgetStatus]:
+    """The usage of what is there, before anything is planned."""
+    from policies.funding.usage import budget_statuses
+    from policies.lifecycle.endings import limit_ends
+
+    leases = [lease for held in state.held.values() for lease in held]
+    ends = limit_ends(state.runs, state.held)
+    left = {key: None if end is None else end - state.at for key, end in ends.items()}
+    return budget_statuses(state.book, leases, state.funded.classes, state.spent, state.taken, left, state.node_site)
+
+
+def _loans(state: State, is_meant: Callable[[str], bool]) -> list[dict[str, Any]]:
+    """What runs of these owners hold on loan, per borrower, lender and envelope; spares apart, as in a status."""
+    from exporters.plans.nodelist import by_names
+
+    gpus: dict[tuple[str, str, str, str], Counter[str]] = defaultdict(Counter)
+    for lease in (lease for held in state.held.values() for lease in held):
+        if is_meant(lease.run_owner) and state.funded.classes.get((lease.namespace, lease.name)) == "borrowed":
+            key = lease.run_owner, lease.owner, lease.budget, lease.envelope_name
+            gpus[key]["borrowedGPUs" if lease.active else "spareGPUs"] += lease.gpus
+    return [
+        {
+            "kind": "Loan",
+            "owner": owner,
+            "lender": lender,
+            "budget": budget,
+            "name": envelope,
+            "borrowedGPUs": count["borrowedGPUs"],
+            "spareGPUs": count["spareGPUs"],
+        }
+        for (owner, lender, budget, envelope), count in sorted(gpus.items(), key=lambda item: by_names(item[0]))
+    ]
+
+
+def _mark(record: dict[str, Any]) -> str:
+    return {"AggregateCap": " (aggregate)", "UseCap": " (use)"}.get(record["kind"], "")
+
+
+def _number(value: float | str | None) -> str:
+    return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,222 @@
+"""`state` and `leases`: what is there, straight from the cluster's objects."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, get_args
+
+from jobtree.api.kinds.run import Phase
+from jobtree.api.values.counted import counted, named
+from jobtree.api.values.errors import Refusal
+from jobtree.api.values.nearest import did_you_mean
+from jobtree.api.values.scalars import DAY, Time
+from jobtree.cli.common import lookup, owners, show
+from jobtree.cli.common.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.api import Lease, Run
+    from jobtree.world.reading.intake import Intake
+
+KEPT: Final = DAY
+"""Seconds for which `state` lists a run that has ended."""
+_SLURM = {"Pending": "PD", "Waiting": "PD", "Running": "R", "Completed": "CD", "Failed": "F"}
+_SLURM_FAILURES = {"Cancelled": "CA", "TimeLimit": "TO"}
+
+
+def add(commands: Commands) -> None:
+    """Declares the commands."""
+    state = command(
+        commands, "state", _state, "list runs", example="kubectl runs --state cluster.yaml state --all -o wide"
+    )
+    which = state.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="in every namespace, and those that ended over a day ago")
+    which.add_argument("--owner", metavar="OWNER", help=f"in every namespace, of {owners.HELP}")
+    state.add_argument(
+        "--phase", action="append", choices=get_args(Phase), metavar="PHASE",
+        help=f"only those that are {', '.join(get_args(Phase))}, however long ago; may be given several times",
+    )  # fmt: skip
+    leases = command(
+        commands,
+        "leases",
+        _leases,
+        "list leases: who used which GPUs, who paid, from when to when",
+        example="kubectl runs --state cluster.yaml leases --owner org:ai",
+    )
+    leases.add_argument("run", nargs="?", metavar="RUN", help="only of this run")
+    leases.add_argument("--owner", metavar="OWNER", help=f"only where the run or the payer is of {owners.HELP}")
+    leases.add_argument("--envelope", metavar="BUDGET/ENVELOPE", help="only those that this envelope pays")
+
+
+def slurm_code(run: Run) -> str:
+    """Slurm's word for the run's phase: PD, R, CD, F, CA or TO."""
+    said = lookup.speaker(run)
+    reason = said.reason if said else ""
+    return _SLURM_FAILURES.get(reason, "F") if lookup.phase(run) == "Failed" else _SLURM[lookup.phase(run)]
+
+
+def _state(options: Options, given: argparse.Namespace) -> int:
+    from exporters.plans.nodelist import by_names, compress
+    from exporters.plans.plain import document
+    from exporters.plans.summary import table
+
+    intake = options.cluster().read()
+    show.set_aside(intake)
+    everywhere = given.all or given.owner is not None
+    is_meant = owners.meant(intake, given.owner)
+    runs = [
+        run
+        for run in intake.runs
+        if (everywhere or run.namespace == (options.namespace or intake.namespace))
+        and is_meant(run.spec.owner)
+        and (given.phase is None or lookup.phase(run) in given.phase)
+    ]
+    whole = given.all or given.phase is not None
+    listed = runs if whole else [run for run in runs if not _is_long_over(run, options.time)]
+    if hidden := len(runs) - len(listed):
+        show.complain(f"{counted(hidden, 'run')} that ended over a day ago left out: --all or --phase lists them")
+    runs = listed
+    runs.sort(key=lambda run: by_names((run.namespace, run.name)))
+    if options.output in {"json", "yaml"}:
+        show.data(show.listing([document(run) for run in runs]), options.output)
+        return 0
+    held = lookup.open_leases(intake.leases)
+    rows = []
+    for run in runs:
+        leases = held.get((run.namespace, run.name), [])
+        said = lookup.speaker(run)
+        nodes = compress(lease.spec.node for lease in leases)
+        code = [slurm_code(run)] if options.output == "wide" else []
+        place = [run.namespace] if everywhere else []
+        rows.append(
+            (*place, run.name, run.spec.owner, run.spec.resources.gpu_type or "cpu", lookup.phase(run), *code,
+             _width(run, leases), _age(run, options.time), nodes or "-",
+             lookup.underway(run, leases) or _unfunded(leases) or (said and said.reason) or "-", _eta(run))
+        )  # fmt: skip
+    code = ["ST"] if options.output == "wide" else []
+    place = ["NAMESPACE"] if everywhere else []
+    header = (*place, "NAME", "OWNER", "FLAVOR", "PHASE", *code, "WIDTH", "AGE", "NODES", "REASON", "ETA")
+    show.say(*(table(header, rows) if rows else [_none(options, given, intake)]))
+    return 0
+
+
+def _is_long_over(run: Run, at: int) -> bool:
+    ended = run.status.ended
+    return lookup.phase(run) in lookup.TERMINAL and ended is not None and at - ended > KEPT
+
+
+def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
+    """What to say where no run is listed, and where there are some."""
+    kind = f"{' or '.join(given.phase)} runs" if given.phase else "runs"
+    if given.owner is not None:
+        return f"No {kind} of {given.owner}."
+    here = options.namespace or intake.namespace
+    elsewhere = Counter(run.namespace for run in intake.runs if run.namespace != here)
+    if given.all or not elsewhere:
+        return f"No {kind} found{'' if given.all else f' in namespace {here}'}."
+    others = counted(len(elsewhere), "other namespace")
+    return f"No {kind}: none in {here}; {elsewhere.total()} in {others}: --all or -n"
+
+
+def _width(run: Run, leases: list[Lease]) -> str:
+    if run.spec.resources.is_cpu:
+        return "-"
+    return f"{lookup.active_gpus(leases)}/{lookup.wanted(run)}"
+
+
+def _unfunded(leases: list[Lease]) -> str:
+    """``unfunded``, or how many of its GPUs are; empty where somebody pays for all."""
+    gpus, held = lookup.unfunded_gpus(leases), lookup.active_gpus(leases)
+    return "" if not gpus else "unfunded" if gpus == held else f"{gpus} of {held} unfunded"
+
+
+def _age(run: Run, at: int) -> str:
+    created = run.metadata.creation_timestamp
+    return "-" if created is None else show.age(at - created)
+
+
+def _eta(run: Run) -> str:
+    estimate = run.status.eta.p50 if run.status.eta else None
+    when = run.status.earliest_start or estimate
+    return "-" if when is None else str(when)
+
+
+def _leases(options: Options, given: argparse.Namespace) -> int:
+    from exporters.plans.plain import document
+    from exporters.plans.summary import payer
+
+    intake = options.cluster().read()
+    show.set_aside(intake)
+    leases = list(intake.leases)
+    if given.run is not None:
+        key = lookup.find_holder(intake, given.run, options.namespace)
+        leases = [lease for lease in leases if lease.run_key == key]
+    elif options.namespace is not None:
+        leases = [lease for lease in leases if lease.namespace == options.namespace]
+    if given.owner is not None:
+        is_meant = owners.meant(intake, given.owner)
+        leases = [lease for lease in leases if is_meant(lease.spec.owner) or is_meant(lease.spec.run_owner)]
+    if given.envelope is not None:
+        known = {f"{budget.name}/{envelope.name}" for budget in intake.budgets for envelope in budget.spec.envelopes}
+        known |= {payer(lease) for lease in leases if lease.spec.paid_by is not None}
+        if given.envelope not in known:
+            raise Refusal(f"there is no envelope {given.envelope}{_envelopes(given.envelope, known)}")
+        leases = [lease for lease in leases if payer(lease) == given.envelope]
+    leases = in_order(leases)
+    if options.output in {"json", "yaml"}:
+        show.data(show.listing([document(lease) for lease in leases]), options.output)
+        return 0
+    show.say(*(lease_table(leases) if leases else ["No leases found."]))
+    return 0
+
+
+def in_order(leases: Iterable[Lease]) -> list[Lease]:
+    """By run, then as they came; those of one moment by group, role and slots, numbers as numbers."""
+    from exporters.plans.nodelist import by_names
+
+    return sorted(
+        leases,
+        key=lambda lease: (
+            by_names(lease.run_key),
+            lease.spec.interval.start,
+            lease.spec.group,
+            lease.spec.slice.role,
+            by_names([lease.spec.node]),
+            lease.spec.ordinals,
+            lease.name,
+        ),
+    )
+
+
+def lease_table(leases: Iterable[Lease]) -> list[str]:
+    """Leases as a table."""
+    from exporters.plans.summary import payer, table
+
+    header = ("RUN", "GROUP", "ROLE", "NODES", "PAYER", "START", "END", "REASON")
+    rows = [
+        (lease.spec.run_ref.run_name, str(lease.spec.group), lease.spec.slice.role, slots(lease),
+         f"{payer(lease)} (unfunded)" if lookup.is_unfunded(lease) else payer(lease),
+         str(lease.spec.interval.start), _time(lease.status.ended), lease.status.closure_reason or lease.spec.reason)
+        for lease in leases
+    ]  # fmt: skip
+    return table(header, rows)
+
+
+def _envelopes(name: str, known: set[str]) -> str:
+    """The one that was probably meant, else those that there are."""
+    from exporters.plans.nodelist import natural
+
+    there = f"; there are {named(sorted(known, key=natural))}" if known else ": no Budget has one"
+    return did_you_mean(name, known) or there
+
+
+def _time(when: Time | None) -> str:
+    return "-" if when is None else str(when)
+
+
+def slots(lease: Lease) -> str:
+    """The GPUs of a lease: ``b01#0-3,6``."""
+    from exporters.plans.nodelist import compress
+
+    return f"{lease.spec.node}#{compress(str(ordinal) for ordinal in lease.spec.ordinals)}"

@@ -1,0 +1,129 @@
+"""`verify`: what the lottery drew, recomputed from published data alone (spec §6, §10)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobtree.api.values.errors import Refusal
+from jobtree.cli.common import lookup, show
+from jobtree.cli.common.args import Commands, Options, command
+
+if TYPE_CHECKING:
+    from jobtree.api import Lease, Plan
+    from jobtree.check.time.lottery import Step
+    from jobtree.world.reading.intake import Intake
+
+
+class Checked(NamedTuple):
+    """A step of one Plan's draws."""
+
+    plan: str
+    step: Step
+
+
+def add(commands: Commands) -> None:
+    """Declares the command."""
+    verify = command(
+        commands,
+        "verify",
+        _verify,
+        "recompute what the lottery drew, from published data alone",
+        example="kubectl runs --state cluster.yaml verify train-32",
+    )
+    verify.add_argument("name", metavar="RUN|PLAN", help="a run that was drawn, or a Plan that drew")
+
+
+def _verify(options: Options, given: argparse.Namespace) -> int:
+    intake = options.cluster().read()
+    found = [*_checked(intake, given.name, options.namespace)]
+    wrong = [each for each in found if not each.step.holds]
+    if options.output in {"json", "yaml"}:
+        show.data([_data(each) for each in found], options.output)
+    else:
+        for plan in dict.fromkeys(each.plan for each in found):
+            show.say(f"Plan {plan}", *(f"  {_line(each.step)}" for each in found if each.plan == plan))
+    if wrong:
+        step = wrong[0].step
+        raise Refusal(
+            f"{step.what} was published as {step.published}, and is {step.computed}: the draw was not made like this",
+            subject=f"Plan {wrong[0].plan}",
+        )
+    return 0
+
+
+def _line(step: Step) -> str:
+    return f"{'holds' if step.holds else 'WRONG'}  {step.what}: {step.computed}"
+
+
+def _data(each: Checked) -> dict[str, object]:
+    step = each.step
+    said = {"step": step.what, "published": step.published, "computed": step.computed, "holds": step.holds}
+    return {"plan": each.plan, **said}
+
+
+def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Checked]:
+    """Every step of a Plan's draws, or of those that took something of a run. Raises Refusal where none did."""
+    plans = {plan.name: plan for plan in intake.plans}
+    if (plan := plans.get(name.lower())) is not None:  # sentences print it as 20260101T000000Z
+        if plan.status.lottery is None:
+            raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
+        yield from (Checked(plan.name, step) for step in _steps(intake, plan, set()))
+        return
+    key = lookup.find_holder(intake, name, namespace)
+    drawn = [lease for lease in intake.leases if lease.run_key == key and lease.status.proof is not None]
+    if not drawn:
+        raise Refusal("no lottery has taken anything of it", subject=f"Run {'/'.join(key)}")
+    for drew in sorted({lease.status.proof.plan for lease in drawn if lease.status.proof is not None}):
+        if drew not in plans:
+            raise Refusal(
+                "it is pruned; the lake has its plan.json, with the same draws under `lottery`", subject=f"Plan {drew}"
+            )
+        yield from _told(plans[drew], drawn)
+        wanted = {lease.status.proof.reservation for lease in drawn if lease.status.proof is not None}
+        yield from (Checked(drew, step) for step in _steps(intake, plans[drew], wanted))
+
+
+def _told(plan: Plan, drawn: list[Lease]) -> Iterator[Checked]:
+    """Is what the run's leases say of the draw what the Plan says?"""
+    from jobtree.check.time.lottery import Step
+
+    lottery = plan.status.lottery
+    picks = {} if lottery is None else {draw.reservation: draw.picks for draw in lottery.draws}
+    for lease in drawn:
+        proof = lease.status.proof
+        if proof is None or proof.plan != plan.name:
+            continue
+        secret = "nothing" if lottery is None or lottery.position != proof.position else lottery.secret
+        yield Checked(plan.name, Step(f"secret of Lease {lease.name}", proof.secret, secret))
+        mine = picks.get(proof.reservation, ())
+        token = mine[proof.draw] if 0 <= proof.draw < len(mine) else "nobody"
+        run = token.rpartition("#")[0]
+        yield Checked(plan.name, Step(f"run that pick {proof.draw} took", "/".join(lease.run_key), run))
+
+
+def _steps(intake: Intake, plan: Plan, reservations: set[str]) -> Iterator[Step]:
+    """Chain, seeds and picks of a Plan; of these reservations alone, where any are given."""
+    import msgspec
+
+    from jobtree.check.time.lottery import recompute
+    from jobtree.world.memory.lottery import NAME, Chain
+
+    lottery = plan.status.lottery
+    chain = Chain.of(intake.config_map(NAME))
+    if lottery is None:
+        raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
+    if chain is None:
+        raise Refusal("it publishes no anchor, so nothing can be verified", subject=f"ConfigMap jobtree-system/{NAME}")
+    draws = tuple(draw for draw in lottery.draws if not reservations or draw.reservation in reservations)
+    for draw in draws:
+        if draw.pools_digest and not draw.pools:
+            raise Refusal(
+                f"the pools of {draw.reservation} have more than 500 tokens and lie in the lake: verify its plan.json",
+                subject=f"Plan {plan.name}",
+            )
+    first, *rest = recompute(msgspec.structs.replace(lottery, draws=draws), chain.anchor)
+    if not first.holds and first.computed in chain.retired:
+        first = first._replace(published=first.computed)
+    yield from (first, *rest)

@@ -1,0 +1,152 @@
+"""Finding things in an intake: a run by the name that a person gives, what it holds, what its status says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from exporters.plans.nodelist import natural
+from jobtree.api.kinds.base import ANNOTATION_COMPLETED
+from jobtree.api.values.counted import named as spelled
+from jobtree.api.values.errors import Refusal
+from jobtree.api.values.nearest import nearest
+
+if TYPE_CHECKING:
+    from jobtree.api import Lease, Run
+    from jobtree.api.kinds.meta import Condition
+    from jobtree.world.reading.intake import Intake
+
+RunKey = tuple[str, str]
+
+TERMINAL: Final = frozenset({"Completed", "Failed"})
+"""Phases that a run does not leave."""
+
+#: The condition that speaks for each phase.
+_SPEAKS = {
+    "Failed": "Failed",
+    "Completed": "Completed",
+    "Running": "Running",
+    "Waiting": "Blocked",
+    "Pending": "Admitted",
+}
+
+
+def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
+    """The run of that name in ``namespace``; without one in the reader's, else the only run of that name anywhere.
+
+    The name may be as commands print it, ``NAMESPACE/NAME`` or ``run/NAMESPACE/NAME``, or alone. Raises Refusal where
+    there is none, with the nearest that there is, where there are several, or where two namespaces are said.
+    """
+    runs = {(run.namespace, run.name): run for run in intake.runs}
+    return runs[_found(intake, [runs], name, namespace)]
+
+
+def find_holder(intake: Intake, name: str, namespace: str | None) -> RunKey:
+    """Like `find_run`, and also a run that is gone, since leases outlive their run. Raises Refusal."""
+    there = {(run.namespace, run.name) for run in intake.runs}
+    gone = {lease.run_key for lease in intake.leases} - there
+    return _found(intake, [there, gone], name, namespace)
+
+
+def _found(intake: Intake, known: Sequence[Collection[RunKey]], name: str, namespace: str | None) -> RunKey:
+    """The one that is meant among the known ones, the first of those before the others. Raises like `find_run`."""
+    namespace, name = _said(name, namespace)
+    for keys in known:
+        named = [key for key in keys if key[1] == name and namespace in {None, key[0]}]
+        here = (namespace or intake.namespace, name)
+        if here in keys or len(named) == 1:
+            return here if here in keys else named[0]
+        if named:
+            places = spelled(sorted((place for place, _ in named), key=natural))
+            raise Refusal(f"there are runs called {name} in several namespaces ({places}); say which with -n NAMESPACE")
+    for notice in intake.quarantined:
+        if notice.kind == "Run" and notice.name == name and notice.namespace == (namespace or notice.namespace):
+            raise Refusal(f"Run {notice.namespace}/{name} cannot be used: {notice.message}")
+    where = f"in namespace {namespace}" if namespace else "in any namespace"
+    near = _nearest([key for keys in known for key in keys], name, namespace)
+    hint = "`kubectl runs state --all` lists them all" if near is None else f"did you mean {'/'.join(near)}?"
+    raise Refusal(f"there is no run called {name} {where}; {hint}")
+
+
+def _said(name: str, namespace: str | None) -> tuple[str | None, str]:
+    """The namespace, None where none is said, and the name alone. Raises Refusal where two namespaces are said."""
+    place, slash, alone = (name.removeprefix("run/") if name.count("/") > 1 else name).rpartition("/")
+    if slash and namespace not in {None, place}:
+        raise Refusal(f"{place}/{alone} is in namespace {place}, and -n says {namespace}; say one of them")
+    return place or namespace, alone
+
+
+def _nearest(keys: Sequence[RunKey], name: str, namespace: str | None) -> RunKey | None:
+    """The run that was probably meant: of that very name elsewhere, else of one like it, there at best."""
+    names = {each for _, each in keys}
+    there = {each for place, each in keys if place == namespace}
+    near = name if name in names else nearest(name, there) or nearest(name, names)
+    if near is None:
+        return None
+    places = sorted((place for place, each in keys if each == near), key=natural)
+    return nearest(namespace or "", places) or places[0], near
+
+
+def open_leases(leases: Iterable[Lease]) -> dict[RunKey, list[Lease]]:
+    """The leases that are open now, by run."""
+    found: dict[RunKey, list[Lease]] = defaultdict(list)
+    for lease in leases:
+        if not lease.status.closed:
+            found[lease.run_key].append(lease)
+    return found
+
+
+def active_gpus(leases: Iterable[Lease]) -> int:
+    """GPUs of the Active ones among them."""
+    return sum(len(lease.spec.slice.nodes) for lease in leases if lease.spec.slice.role == "Active")
+
+
+def unfunded_gpus(leases: Iterable[Lease]) -> int:
+    """GPUs of the Active ones that nobody pays for now, whoever their payer is."""
+    return active_gpus(lease for lease in leases if is_unfunded(lease))
+
+
+def is_unfunded(lease: Lease) -> bool:
+    """Does nobody pay for it now, or did nobody when it ended?"""
+    ledger = lease.status.funding
+    return ledger[-1].class_ == "unfunded" if ledger else lease.spec.paid_by is None
+
+
+def condition(run: Run, kind: str) -> Condition | None:
+    """One condition of a run, None while no cycle has seen it."""
+    return next((each for each in run.status.conditions if each.type == kind), None)
+
+
+def phase(run: Run) -> str:
+    """Its phase; Pending while no cycle has seen it."""
+    return run.status.phase or "Pending"
+
+
+def speaker(run: Run) -> Condition | None:
+    """The condition that says why the run is in its phase."""
+    return condition(run, _SPEAKS[phase(run)])
+
+
+def wanted(run: Run) -> int:
+    """The width that the run asks for now: what it grows towards once it runs, else what it may start with."""
+    return run.spec.desired_gpus if phase(run) == "Running" else run.spec.total_gpus
+
+
+def underway(run: Run, leases: Sequence[Lease]) -> str:
+    """What the next cycle will do with the run because it was asked to, empty where that is done or nothing was asked.
+
+    ``leases``: the open ones that it holds.
+    """
+    said = speaker(run)
+    if phase(run) in TERMINAL:
+        asked = ""
+    elif ANNOTATION_COMPLETED in run.metadata.annotations:
+        asked = "completing"
+    elif run.spec.state == "Cancelled":
+        asked = "cancelling"
+    elif run.spec.state == "Suspended":
+        asked = "suspending" if leases or not said or said.reason != "Suspended" else ""
+    else:
+        asked = "resuming" if said and said.reason == "Suspended" else ""
+    return f"{asked} at the next cycle" if asked else ""

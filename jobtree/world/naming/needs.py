@@ -1,0 +1,127 @@
+"""What a node offers and what a pod asks for, in whole GPUs, milli-CPU and bytes (spec §2)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jobtree.api import Refusal, Run, dec_hook
+from jobtree.api.kinds.base import MAX_NODE_GPUS
+from jobtree.api.kinds.core import Container, Node, PodSpec, QuantityText
+from jobtree.api.values.errors import Unreadable, wrong
+from jobtree.api.values.scalars import Cpu, Memory, parse_count
+
+Quantities = Mapping[str, QuantityText]
+Parse = Callable[[QuantityText], int]
+
+_MOST: Final = 2**50
+"""Most of anything that one quantity may state: sums of thousands of them still fit the columns' 64 bits."""
+
+
+class Needs(NamedTuple):
+    """What a pod asks for."""
+
+    gpus: int
+    cpu_milli: int
+    memory: int
+
+
+class Offer(NamedTuple):
+    """What a node has to give; a None means that it does not say."""
+
+    gpus: int
+    cpu_milli: int | None
+    memory: int | None
+    max_pods: int | None
+
+
+def of_node(node: Node, resource_names: Iterable[str] = ()) -> Offer:
+    """A node's allocatable resources. Raises Refusal naming the one that cannot be read."""
+    return _offer(tuple(node.status.allocatable.items()), tuple(resource_names))
+
+
+@lru_cache(maxsize=4096)  # a fleet has few kinds of nodes
+def _offer(allocatable: tuple[tuple[str, QuantityText], ...], resource_names: tuple[str, ...]) -> Offer:
+    given = dict(allocatable)
+    gpus = sum(_read(parse_count, given, name, "allocatable") or 0 for name in resource_names)
+    if gpus > MAX_NODE_GPUS:
+        named = " and ".join(name for name in resource_names if name in given)
+        raise wrong(f"allocatable {named}", gpus, f"at most {MAX_NODE_GPUS} GPUs on one node")
+    return Offer(
+        gpus,
+        _read(Cpu.parse, given, "cpu", "allocatable"),
+        _read(Memory.parse, given, "memory", "allocatable"),
+        _read(parse_count, given, "pods", "allocatable"),
+    )
+
+
+def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
+    """What kube-scheduler reserves for a pod: its containers and sidecars together, or the largest moment of its
+    initialisation where that is more, and the overhead. A container's limit stands for a request that it lacks.
+    """
+    names = tuple(resource_names)
+    running = [_container(container, names) for container in spec.containers]
+    peaks: list[Needs] = []
+    sidecars: list[Needs] = []
+    for container in spec.init_containers:
+        need = _container(container, names)
+        if container.restart_policy == "Always":
+            sidecars.append(need)
+            peaks.append(_total(sidecars))
+        else:
+            peaks.append(_total([*sidecars, need]))
+    total = _total([*running, *sidecars])
+    most = Needs(*(max(amounts) for amounts in zip(total, *peaks, strict=True)))
+    return _total([most, _quantities(spec.overhead, names)])
+
+
+def of_template(run: Run, resource_names: Iterable[str] = ()) -> PodSpec | None:
+    """The pod spec of a run's template; None where it has none. Raises Refusal for one that cannot be read."""
+    template = run.spec.template
+    if template is None:
+        return None
+    try:
+        spec = msgspec.convert(template.get("spec", {}), PodSpec, dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        raise Refusal(f"spec.template.spec cannot be read: {error}") from None
+    of_pod(spec, resource_names)
+    return spec
+
+
+def _container(container: Container, names: tuple[str, ...]) -> Needs:
+    return _quantities({**container.resources.limits, **container.resources.requests}, names)
+
+
+def _quantities(quantities: Quantities, names: tuple[str, ...]) -> Needs:
+    if not quantities:
+        return Needs(0, 0, 0)
+    where = "a container's"
+    return Needs(
+        sum(_read(parse_count, quantities, name, where) or 0 for name in names),
+        _read(Cpu.parse, quantities, "cpu", where) or 0,
+        _read(Memory.parse, quantities, "memory", where) or 0,
+    )
+
+
+def _total(needs: Iterable[Needs]) -> Needs:
+    gpus = cpu_milli = memory = 0
+    for need in needs:
+        gpus, cpu_milli, memory = gpus + need.gpus, cpu_milli + need.cpu_milli, memory + need.memory
+    return Needs(gpus, cpu_milli, memory)
+
+
+def _read(parse: Parse, quantities: Quantities, name: str, where: str) -> int | None:
+    value = quantities.get(name)
+    return None if value is None else _parsed(parse, value, name, where)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(parse: Parse, value: QuantityText, name: str, where: str) -> int:
+    try:
+        amount = int(parse(value))
+    except Unreadable as error:
+        raise wrong(f"{where} {name}", value, error.allowed) from None
+    if amount > _MOST:
+        raise wrong(f"{where} {name}", value, f"at most {Memory(_MOST)}")
+    return amount

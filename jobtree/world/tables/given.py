@@ -1,0 +1,118 @@
+"""What a cycle is given: all of a snapshot that no cycle writes, as one digest (spec §3.8, §4).
+
+Nodes, Budgets, the Policy, what people wrote of Runs, pods of others or such as leave, and what comes with the clock:
+which windows are open, and which loans are old; and which leases are open, for what a hand closes or takes away no
+cycle did. As long as that stays the same and nothing ends, the world is what the cycle before left. All else of leases,
+balances, the words about runs and the records of what a cycle saw are its own writes; so are pods that it starts.
+"""
+
+import hashlib
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobtree.api.kinds.reservation import STANDING
+from jobtree.world.tables import digest, values
+from jobtree.world.tables.schema import SCHEMA_VERSION
+from jobtree.world.tables.snapshot import Snapshot
+
+LeaseName = tuple[str, str]
+"""(namespace, name)."""
+Claim = tuple[tuple[str, str], tuple[str, str]]
+"""((namespace, run), (Budget, envelope))."""
+WHOLE: Final = ("nodes", "budgets", "envelopes", "aggregates", "use_caps")
+"""Tables of which no cycle writes anything."""
+WRITTEN: Final = ("outcome", "outcome_reason", "enforced_limit", "status")
+"""Columns of ``runs`` that cycles write."""
+
+
+def given_of(
+    snapshot: Snapshot, at: int, closing: Collection[LeaseName] = (), opening: Collection[LeaseName] = ()
+) -> str:
+    """SHA-256, hex, of what the cycle at Unix second ``at`` is given.
+
+    Without the leases that it is ``closing``, and with those that it is ``opening``, it is what the next one is given
+    if nothing changes. Under ``mode: observe`` it does neither.
+    """
+    tables = snapshot.tables
+    if snapshot.policy.spec.mode == "observe":
+        closing = opening = ()
+    parts = {
+        **{name: snapshot.table_digest(name) for name in WHOLE},
+        "runs": digest.of_table(tables["runs"].drop_columns(list(WRITTEN)), SCHEMA_VERSION),
+        "pods": digest.of_table(_others(tables["pods"], tables["runs"]), SCHEMA_VERSION),
+        "policy": snapshot.policy_digest,
+        "windows": hashlib.sha256(bytes(_passed(snapshot, at))).hexdigest(),
+        "loans": hashlib.sha256(msgspec.json.encode(_old_loans(snapshot, at, closing))).hexdigest(),
+        "open": hashlib.sha256(msgspec.json.encode(_open(tables["leases"], closing, opening))).hexdigest(),
+    }
+    return digest.of_tables(parts, SCHEMA_VERSION)
+
+
+def any_due(snapshot: Snapshot, at: int) -> bool:
+    """Does a promise that stands fall due by ``at``? That changes the world, as an opening window does (spec §3.8)."""
+    promises = snapshot.tables["reservations"]
+    if not len(promises):
+        return False
+    states = values.texts(promises, "state")
+    starts = values.ints(promises, "start").tolist()
+    return any(state in STANDING and start <= at for state, start in zip(states, starts, strict=True))
+
+
+def is_own(controller: str, uid: str) -> bool:
+    """Is a pod that names a run of ``uid`` its own? A controller reference that it has is believed (spec §10)."""
+    return controller in ("", uid)
+
+
+def _open(leases: pa.Table, closing: Collection[LeaseName], opening: Collection[LeaseName]) -> list[LeaseName]:
+    found = leases.filter(pc.invert(leases.column("closed")))
+    names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
+    return sorted({name for name in names if name not in closing}.union(opening))
+
+
+def _others(pods: pa.Table, runs: pa.Table) -> pa.Table:
+    """Pods that no run of ours has, or that are about to free what they hold; not how far each has come."""
+    keys = zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
+    uids = dict(zip(keys, values.texts(runs, "uid"), strict=True))
+    named = zip(*(values.texts(pods, name) for name in ("namespace", "run", "controller")), strict=True)
+    own = [
+        (uid := uids.get((namespace, run))) is not None and is_own(controller, uid)
+        for namespace, run, controller in named
+    ]
+    found = pods.filter(pc.or_(pc.invert(pa.array(own, pa.bool_())), pods.column("deleting")))
+    return found.drop_columns(["phase", "begun"])
+
+
+def _passed(snapshot: Snapshot, at: int) -> list[bool]:
+    """Which starts and ends of windows, of envelopes, use caps and maintenance, are past."""
+    edges = ((snapshot.tables[name], edge) for name in ("envelopes", "use_caps") for edge in ("start", "end"))
+    times = [time for table, edge in edges for time in values.optional_ints(table, edge)]
+    times += [int(time) for window in snapshot.policy.spec.maintenance for time in (window.start, window.end)]
+    return [time is not None and time <= at for time in times]
+
+
+def _old_loans(snapshot: Snapshot, at: int, closing: Collection[LeaseName]) -> list[Claim]:
+    """Open loans past ``lending.maxDuration``: from then on they may be recalled.
+
+    Only these, so that a new loan changes nothing; nor does one of no duration, which is old as it begins. A loan is
+    what was called borrowed when it was first paid for: no later cycle writes that.
+    """
+    leases, envelopes = snapshot.tables["leases"], snapshot.tables["envelopes"]
+    strangers = pc.not_equal(leases.column("owner").cast(pa.string()), leases.column("run_owner").cast(pa.string()))
+    found = leases.filter(pc.and_(pc.invert(leases.column("closed")), strangers))
+    names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
+    runs = zip(values.texts(found, "namespace"), values.texts(found, "run"), strict=True)
+    lenders = zip(values.texts(found, "budget"), values.texts(found, "envelope"), strict=True)
+    claims = zip(runs, lenders, strict=True)
+    admitted: dict[Claim, int] = {}
+    for name, claim, start, ledger in zip(
+        names, claims, values.ints(found, "start").tolist(), values.column(found, "funding"), strict=True
+    ):
+        if name not in closing and next((entry[0] for entry in ledger if entry[0] != "unfunded"), "") == "borrowed":
+            admitted[claim] = min(start, admitted.get(claim, start))
+    payers = zip(values.texts(envelopes, "budget"), values.texts(envelopes, "name"), strict=True)
+    lasting = dict(zip(payers, values.ints(envelopes, "lending_duration").tolist(), strict=True))
+    return sorted(claim for claim, start in admitted.items() if 0 < lasting.get(claim[1], 0) <= at - start)

@@ -1,0 +1,286 @@
+"""One start at a time against what is left: slots where its pieces fit, then the nearest payers that still have room.
+
+A start that fails takes nothing; one that was made can be taken back, and put back as it was, to the last GPU.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.filling.purses import MANY, Demand, Paid, Purses
+from planner.placement.place import Piece, Start, pieces_of
+from planner.placement.room import Room
+from planner.placement.vacancy import Vacancies
+from policies.model.problem import Problem, RunType
+
+_Part = tuple[frozenset[int], int]
+"""Sites, and the Active GPUs that may lie there."""
+
+
+class Settled(NamedTuple):
+    """A start with the slots and payers that it has taken."""
+
+    start: Start
+    pieces: list[Piece]
+    paid: Paid
+
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes that its slots lie on, ascending."""
+        return sorted({chunk.node for piece in self.pieces for chunk in piece.chunks})
+
+
+class _Need(NamedTuple):
+    """What asks for payers in one region beside its Active GPUs: whose money, how much of it lent, spare GPUs."""
+
+    purse: int
+    max_borrow: int | None
+    spares: int
+    region: int
+
+
+@dataclass
+class Learnt:
+    """What tries have shown; it holds while room and money only ever get less.
+
+    ``unpaid``: the least Active GPUs that found no payers; ``unreached``: nor by recall; ``cramped``: types and steps
+    whose largest piece no domain has room for.
+    """
+
+    unpaid: dict[_Need, int] = field(default_factory=dict)
+    unreached: dict[_Need, int] = field(default_factory=dict)
+    cramped: set[tuple[int, int]] = field(default_factory=set)
+
+    def copy(self) -> "Learnt":
+        """The same, to be added to apart."""
+        return Learnt(dict(self.unpaid), dict(self.unreached), set(self.cramped))
+
+
+class Filler:
+    """Tries single starts against what is left."""
+
+    def __init__(self, problem: Problem, room: Room, purses: Purses) -> None:
+        self.problem = problem
+        self.room = room
+        self.purses = purses
+        self.vacancies = Vacancies(room)
+        self.learnt = Learnt()
+        self._mixed: dict[frozenset[int], bool] = {}
+        self._largest: dict[tuple[int, int], int] = {}
+        """By type and steps, GPUs of the largest piece."""
+
+    def might_start(self, kind: RunType, start: Start) -> bool:
+        """A quick look: is there a place for its largest piece, and money that might be enough?"""
+        return (
+            self.purses.trees_allow(start)
+            and self._has_room(kind, start)
+            and next(self._ways(kind, start), None) is not None
+        )
+
+    def try_start(self, kind: RunType, start: Start) -> Settled | None:
+        """Place and pay one start; None, with nothing taken, where either fails."""
+        if not self.purses.trees_allow(start) or not self._has_room(kind, start):
+            return None
+        region = self.problem.book.money.region
+        gpus = kind.gpus(start.steps)
+        crowded: list[frozenset[int]] = []
+        unpaid: list[set[int]] = []
+        for parts in self._ways(kind, start):
+            together = frozenset(site for sites, _ in parts for site in sites)
+            if any(together <= other for other in crowded):
+                continue  # less of the fleet will not hold it either
+            where = {region[site] for site in together}
+            alone = len(where) == 1 and not kind.unfunded
+            if where in unpaid or (alone and self._is_unreached(start, min(where), gpus)):
+                continue  # wherever it lies in a single region, it asks for the same payers there
+            placed = self._settle(start, parts)
+            if not placed:
+                crowded += [together] if len(parts) == 1 else []
+                continue
+            needed = demand(self.problem, self.room, placed)
+            regions = {there for _, there in needed}
+            paid = self._pay(start, needed) if regions not in unpaid else None
+            if paid is not None:
+                self.purses.count_trees(start)
+                return Settled(start, placed, paid)
+            self._give_back(placed)
+            unpaid += [regions] if len(regions) == 1 else []
+        return None
+
+    def take_back(self, starts: Sequence[Settled]) -> None:
+        """As if these had not started."""
+        for each in starts:
+            self._give_back(each.pieces)
+        self.purses.take_back((each.start, each.paid) for each in starts)
+
+    def put_back(self, each: Settled) -> None:
+        """What was taken back last starts again, on the same slots and by the same payers."""
+        for piece in each.pieces:
+            self.room.take(piece.chunks, piece.load)
+            self.vacancies.changed(piece.domain)
+        self.purses.put_back(each.start, each.paid)
+
+    def _has_room(self, kind: RunType, start: Start) -> bool:
+        """A quick look: is there a domain for its largest piece, whoever pays? What has none will have none."""
+        case = (kind.index, start.steps)
+        if case in self.learnt.cramped:
+            return False
+        if case not in self._largest:
+            self._largest[case] = kind.lowered.largest(start.steps)
+        left = self.vacancies.of(kind.sites, kind.lowered.pod, kind.load)
+        if int(left.max(initial=0)) >= self._largest[case]:
+            return True
+        self.learnt.cramped.add(case)
+        return False
+
+    def _ways(self, kind: RunType, start: Start) -> Iterator[list[_Part]]:
+        """Where to try, as parts of the fleet to be filled one after the other.
+
+        Wherever one region's money may be enough for all of it: together, then one by one, since nodes do not know who
+        pays. Then region by region, richest first, each as far as its money may go. Last where farther claims may be
+        recalled.
+        """
+        gpus = kind.gpus(start.steps)
+        if kind.unfunded:
+            yield [(kind.sites, gpus)]
+            return
+        ceilings = self.purses.ceilings.by_region(kind)
+        rich = [r for r, most in ceilings.items() if most >= gpus and not self._is_unpaid(start, r, gpus)]
+        if rich:
+            yield [(self._sites(kind, rich), gpus)]
+        if len(rich) > 1:
+            yield from ([(self._sites(kind, [r]), gpus)] for r in rich)
+        if len(ceilings) > 1 and self.purses.could_pay(kind, gpus):
+            order = sorted(ceilings, key=lambda r: (-ceilings[r], r))
+            yield [(self._sites(kind, [r]), ceilings[r]) for r in order if ceilings[r]]
+            if self._mixes(kind.sites):
+                yield [(kind.sites, gpus)]
+        if self._could_recall(start, kind.sites, gpus):
+            yield [(kind.sites, gpus)]
+            alone = (self._sites(kind, [r]) for r in ceilings)
+            yield from ([(sites, gpus)] for sites in alone if self._could_recall(start, sites, gpus))
+
+    def _sites(self, kind: RunType, regions: list[int]) -> frozenset[int]:
+        region = self.problem.book.money.region
+        return frozenset(site for site in kind.sites if region[site] in regions)
+
+    def _mixes(self, sites: frozenset[int]) -> bool:
+        """Has some domain nodes of several regions of money, so that a single group may need them all?"""
+        if sites not in self._mixed:
+            fleet = self.room.fleet
+            region = np.asarray(self.problem.book.money.region, dtype=np.int64)[fleet.site]
+            here = np.isin(fleet.site, sorted(sites))
+            pairs = np.unique(np.stack([fleet.domain[here], region[here]], axis=1), axis=0)
+            self._mixed[sites] = len(np.unique(pairs[:, 0])) < len(pairs)
+        return self._mixed[sites]
+
+    def _settle(self, start: Start, parts: list[_Part]) -> list[Piece]:
+        """Slots for every piece of a start; an empty list, with nothing taken, where one finds none."""
+        placed: list[Piece] = []
+        rest = pieces_of(self.problem, start)
+        for sites, most in parts:
+            left, waiting, rest = most, rest, []
+            while waiting:
+                shape = waiting[0].shape
+                alike = next(list(same) for _, same in groupby(waiting, key=attrgetter("shape")))
+                here = self._place(alike[: left // shape.gpus], sites, {piece.domain for piece in placed})
+                placed += here
+                left -= len(here) * shape.gpus
+                rest += [] if here else alike
+                waiting = waiting[len(here or alike) :]
+            if not rest:
+                return placed
+        self._give_back(placed)
+        return []
+
+    def _give_back(self, pieces: list[Piece]) -> None:
+        for piece in pieces:
+            self.room.give_back(piece.chunks, piece.load)
+            self.vacancies.changed(piece.domain)
+
+    def _place(self, pieces: list[Piece], sites: frozenset[int], mine: set[int]) -> list[Piece]:
+        """Settle as many of some equal pieces as one domain takes, and return them; none where no domain takes any.
+
+        The run's own domains first, then one that takes most of them, then the tightest fit.
+        """
+        if not pieces:
+            return []
+        shape, load = pieces[0].shape, pieces[0].load
+        left = self.vacancies.of(sites, shape.pod, load)
+        options = np.flatnonzero(left >= shape.size)
+        if not len(options):
+            return []
+        room = left[options]
+        fits = np.minimum(room // shape.size, len(pieces))
+        keys = (options, room, -fits) + ((~np.isin(options, list(mine)),) if mine else ())
+        for place in np.lexsort(keys).tolist():
+            domain = int(options[place])
+            for many in sorted({int(fits[place]), 1}, reverse=True):
+                if self._settle_in(domain, sites, pieces[:many]):
+                    return pieces[:many]
+        return []
+
+    def _settle_in(self, domain: int, sites: frozenset[int], pieces: list[Piece]) -> bool:
+        groups = [group for piece in pieces for group in piece.groups]
+        chunks = self.room.settle(domain, sites, groups, pieces[0].load)
+        if chunks is None:
+            return False
+        owner = {group: piece for piece in pieces for group, _ in piece.groups}
+        for piece in pieces:
+            piece.domain, piece.sites = domain, sites
+        for chunk in chunks:
+            owner[chunk.group].chunks.append(chunk)
+        self.vacancies.changed(domain)
+        return True
+
+    def _pay(self, start: Start, needed: Demand) -> Paid | None:
+        candidate = self.problem.candidates[start.candidate]
+        if self.problem.types[candidate.type].unfunded:
+            return {}
+        paid = self.purses.pay(candidate, needed)
+        if paid is None:
+            self._learn(self.learnt.unpaid, start, needed)
+            if candidate.recalls:
+                paid = self.purses.pay(candidate, needed, recalls=True)
+                if paid is None:
+                    self._learn(self.learnt.unreached, start, needed)
+        return paid
+
+    def _learn(self, failed: dict[_Need, int], start: Start, needed: Demand) -> None:
+        """What ``needed`` is did not find payers; of several regions nothing is learnt."""
+        regions = {region for _, region in needed}
+        if len(regions) == 1:
+            key = self._need(start, *regions)
+            failed[key] = min(needed[True, key.region], failed.get(key, MANY))
+
+    def _is_unpaid(self, start: Start, region: int, gpus: int) -> bool:
+        """Did so many GPUs, or fewer, of a run like this find no payers there before? Money only ever gets less."""
+        return gpus >= self.learnt.unpaid.get(self._need(start, region), MANY)
+
+    def _could_recall(self, start: Start, sites: frozenset[int], gpus: int) -> bool:
+        return self.purses.could_recall(self.problem.candidates[start.candidate], sites, gpus)
+
+    def _is_unreached(self, start: Start, region: int, gpus: int) -> bool:
+        """The same by recall."""
+        return gpus >= self.learnt.unreached.get(self._need(start, region), MANY)
+
+    def _need(self, start: Start, region: int) -> _Need:
+        candidate = self.problem.candidates[start.candidate]
+        lowered = self.problem.types[candidate.type].lowered
+        spares = lowered.spares * (lowered.pod or 1) * len(lowered.groups(start.steps))
+        return _Need(candidate.purse, candidate.run.max_borrow, spares, region)
+
+
+def demand(problem: Problem, room: Room, pieces: Iterable[Piece]) -> Demand:
+    """GPUs to be paid per (active, region)."""
+    region = problem.book.money.region
+    total: Demand = {}
+    for piece in pieces:
+        for chunk in piece.chunks:
+            key = (chunk.active, region[int(room.fleet.site[chunk.node])])
+            total[key] = total.get(key, 0) + chunk.count
+    return total

@@ -1,0 +1,73 @@
+"""Starting one run after another: the first incumbent, and the fill that makes a plan maximal (spec §4).
+
+Maximal: nothing that waits could be added to it, except a start that recalls and needs a mixture of payers that only
+the master finds, or a gang that fits only in an order of its members, or pods whose CPU or memory fits a domain only in
+an order, that was not tried.
+
+Heaviest (oldest) first; each takes the nearest payers that still have room, then slots. Runs that start together are
+tried as one, in the place of what a GPU of theirs weighs on average (`filling.together`). Nothing is ever taken back,
+so a run type that once did not fit will not fit later in the same pass, and is skipped.
+"""
+
+from collections.abc import Iterable, Sequence
+from heapq import merge
+from operator import itemgetter
+
+from planner.filling.filler import Filler, Settled
+from planner.filling.purses import Purses
+from planner.filling.together import Place, Together
+from planner.placement.draft import Draft
+from planner.placement.place import Start
+from planner.placement.room import Room
+from policies.model.gangs import Gang, tied
+from policies.model.problem import Problem
+
+
+def fill(
+    problem: Problem, room: Room, purses: Purses, draft: Draft, order: Sequence[int], before: Sequence[int] = ()
+) -> None:
+    """Add to ``draft`` whatever still fits, candidates in ``order``, a gang before the first that weighs less than it.
+
+    ``before``: candidates of stages that have been filled; members of a gang may start as one of these beside others in
+    ``order``.
+    """
+    filler = Filler(problem, room, purses)
+    together = Together(problem, filler, order, before)
+    started = draft.started(problem)
+    waiting = set(tied(problem.gangs, started))
+    hopeless: set[tuple[int, int, int]] = set()
+    for turn in _turns(problem, together.places(waiting), order):
+        if isinstance(turn, Gang):
+            found = together.try_start(turn)
+            waiting.difference_update(turn if found else ())
+        else:
+            key = problem.candidates[turn].run.key
+            found = [] if key in started or key in waiting else _try_single(problem, filler, turn, hopeless)
+        for each in found:
+            draft.starts.append(each.start)
+            draft.pieces += each.pieces
+            draft.paid[each.start.candidate] = each.paid
+            started.add(problem.candidates[each.start.candidate].run.key)
+
+
+def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequence[int]) -> Iterable[int | Gang]:
+    """What is tried, one after the other: candidates, and ``gangs`` each before those that have its place."""
+    if not gangs:
+        return order
+    singles: Iterable[tuple[Place, int | Gang]] = ((problem.candidates[index].order, index) for index in order)
+    return (turn for _, turn in merge(gangs, singles, key=itemgetter(0)))
+
+
+def _try_single(problem: Problem, filler: Filler, index: int, hopeless: set[tuple[int, int, int]]) -> list[Settled]:
+    """The candidate as wide as it can start; an empty list where it cannot."""
+    candidate = problem.candidates[index]
+    kind = problem.types[candidate.type]
+    for steps in range(kind.lowered.steps, -1, -1):
+        case = (kind.index, steps, candidate.purse if problem.exact else 0)
+        if case in hopeless:
+            continue
+        found = filler.try_start(kind, Start(index, steps))
+        if found is not None:
+            return [found]
+        hopeless.add(case)
+    return []

@@ -1,0 +1,110 @@
+"""Big gangs of which the relaxation of a large master starts a part, decided by branching.
+
+The relaxation is weak where a gang is a sizeable part of the objective. Such gangs are few: they are branched on, best
+bound first, with warm dual simplex. The best bound that is open in the end is one of every plan: the certificate.
+"""
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from planner.large.dive import Columns
+from planner.solver.basis import Basis
+from planner.solver.highs import NOISE, Floats
+from planner.solver.relaxed import Relaxed
+from policies.model.linear import INF
+
+BIG: Final = 0.005
+"""A start that is worth this part of the bound is branched on."""
+GANGS: Final = 32
+"""Most LPs of a search."""
+
+Fixings = Mapping[int, tuple[float, float]]
+"""Column → least and most."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of the search: its LP bound, its fixings, the LP's point, and where it ended."""
+
+    bound: float
+    fixings: Fixings
+    point: Floats
+    basis: Basis
+
+
+@dataclass
+class Branching:
+    """One search, for the best node at which no big gang starts in part: the leaf.
+
+    ``leaf``: None where not even the root has a point; ``closed``: the bound of what got no answer.
+    """
+
+    relaxed: Relaxed
+    columns: Columns
+    fixings: Fixings = field(default_factory=dict)
+    big: list[int] = field(default_factory=list)
+    leaf: Node | None = None
+    open: list[tuple[float, int, Node]] = field(default_factory=list)
+    closed: float = -INF
+    pushed: int = 0
+    solved: int = 0
+
+    @property
+    def beside(self) -> float:
+        """What no plan outside the leaf is worth more than."""
+        return max([self.closed, *(node.bound for *_, node in self.open[:1])])
+
+    @property
+    def bound(self) -> float:
+        """What no plan is worth more than."""
+        return self.beside if self.leaf is None else max(self.beside, self.leaf.bound)
+
+    def run(self) -> None:
+        """Find the leaf."""
+        root = self._node(self.fixings, None)
+        if root is None:
+            self.closed = INF
+            return
+        worth = self.columns.worth
+        self.big = [c for c in np.argsort(-worth, kind="stable").tolist() if worth[c] >= BIG * max(root.bound, NOISE)]
+        self._push(root)
+        while self.open and self.leaf is None:
+            node = heapq.heappop(self.open)[2]
+            sides = self._gang(node) if self.solved < GANGS else []
+            if not sides:
+                self.leaf = node
+            for side in sides:
+                child = self._node({**node.fixings, **side}, node)
+                if child is not None:
+                    self._push(child)
+
+    def _push(self, node: Node) -> None:
+        self.pushed += 1
+        heapq.heappush(self.open, (-node.bound, self.pushed, node))
+
+    def _gang(self, node: Node) -> list[Fixings]:
+        """Both sides of the most valuable big count that is not whole."""
+        for column in self.big:
+            value = float(node.point[column])
+            if abs(value - round(value)) > NOISE:
+                least, most = node.fixings.get(column, (self.relaxed.least[column], self.relaxed.most[column]))
+                return [{column: (float(np.ceil(value)), most)}, {column: (least, float(np.floor(value)))}]
+        return []
+
+    def _node(self, fixings: Fixings, above: Node | None) -> Node | None:
+        """The relaxation under ``fixings``, from the node ``above``; None where it has no point, or none is found.
+
+        What it found none for may hold a plan worth as much as the node above: the certificate stays as high.
+        """
+        bound, basis = (INF, None) if above is None else (above.bound, above.basis)
+        self.relaxed.only(fixings, basis)
+        found = self.relaxed.solve()
+        self.solved += 1
+        if found.values is None:
+            self.closed = self.closed if found.infeasible else max(self.closed, bound)
+            return None
+        return Node(min(bound, found.bound), fixings, found.values, self.relaxed.basis())

@@ -1,0 +1,223 @@
+"""Large masters of parts that meet on the nodes alone: prices on rows of room, and a small MIP for each part.
+
+With prices y ≥ 0 on the rows of room every part is a problem of its own, and
+
+    y·limits + Σ_parts max { (c − yR)·x : x ∈ X_part }  ≥  the best plan
+
+bounds the whole. The parts keep their integers, so it is tighter than the relaxation where gangs are sizeable parts of
+their payers' money. Each round's answers are proposals. A linear program mixes all proposals within the rows of room,
+
+    max Σ value·w    Σ use·w ≤ limits,   Σ_part w ≤ 1,   w ≥ 0
+
+and its duals, averaged with the prices of the best bound so far, are the next prices (Dantzig and Wolfe's
+decomposition, smoothed). In the end one proposal of each part at most is chosen by the same program in integers, and
+parts that the prices say could gain are solved once more, one after another, within the room that the others leave.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, solve
+from planner.solver.parts import Split, split
+from policies.model.linear import INF, Model
+from policies.model.master import Master
+
+ROUNDS: Final = 10
+"""Most rounds of prices."""
+COLUMNS: Final = 80_000
+"""Most columns that all rounds together solve; two rounds are made of any master."""
+STEPS: Final = (0.2, 0.4, 0.5)
+"""How far new prices move from the best so far to the duals of the mixture, by round; the last one stays."""
+NODES: Final = 200
+"""Most branch-and-bound nodes of one part at a time."""
+COMPACT: Final = 64
+"""Columns up to which a part is solved without what HiGHS takes milliseconds to set up: thousands of small families."""
+CHOICE: Final[Settings] = {"mip_rel_gap": 0.001, "mip_max_nodes": 50}
+"""Where the choice among proposals ends: what it leaves the last pass finds."""
+REST: Final = 0.1
+"""Of what the prices say that parts could still gain, what the last pass does not look for."""
+WORKERS: Final = 4
+"""Threads that solve parts side by side. No answer depends on them."""
+
+
+def solve_components(master: Master, settings: Settings) -> Solution | None:
+    """Maximise the master's objective; None where it has no parts. The bound is valid for the whole model."""
+    model = master.model
+    parted = split(model, _idle(master))
+    if parted is None:
+        return None
+    with ThreadPoolExecutor(WORKERS) as pool:
+        search = _Search(parted, settings, pool)
+        bound = search.rounds(solve(model, settings, relaxed=True))
+        values = np.zeros(len(model.cost))
+        for proposals in pool.map(search.choose, parted.groups):
+            for proposal in proposals:
+                values[parted.parts[proposal.part].columns] = proposal.point
+    for counting, columns in parted.sums:
+        values[counting] = values[columns].sum()
+    objective = float(np.dot(model.cost, values))
+    return Solution(values, objective, bound, optimal=bound - objective <= settings["mip_rel_gap"] * objective)
+
+
+def _idle(master: Master) -> frozenset[int]:
+    """Columns of starts that nobody pays, where they add nothing to the objective: without them no plan is worse.
+
+    They tie families to each other, for what nobody pays is alike for all. Members of gangs may need each other.
+    """
+    problem, model = master.problem, master.model
+    tied = {key for gang in problem.gangs for key in gang}
+    types = {
+        kind.index
+        for kind in problem.types
+        if kind.unfunded and not any(problem.candidates[c].run.key in tied for c in kind.members)
+    }
+    found = set()
+    for column, (what, *key) in enumerate(model.column_keys):
+        if what in ("start", "steps"):
+            number = problem.candidates[key[0]].type
+        elif what in ("starts", "all-steps", "groups", "lies-together"):
+            number = key[0]
+        else:
+            continue
+        if number in types:
+            found.add(column)
+    return frozenset() if any(model.cost[column] for column in found) else frozenset(found)
+
+
+def _prices(duals: Floats) -> Floats:
+    """Duals of rows with an upper limit as prices: never negative, and nothing where they are noise."""
+    return np.where(duals > NOISE, duals, 0.0)
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """A point of a part, what it is worth, and what it takes of the part's rows of room."""
+
+    part: int
+    value: float
+    use: Floats
+    point: Floats
+
+
+@dataclass
+class _Search:
+    """``proposals``: all that were made; ``prices``, ``bounds``: of the best round, the latter by part."""
+
+    parted: Split
+    settings: Settings
+    pool: ThreadPoolExecutor
+    proposals: list[_Proposal] = field(default_factory=list)
+    prices: Floats = field(default_factory=lambda: np.zeros(0))
+    bounds: list[float] = field(default_factory=list)
+    _known: dict[tuple[int, bytes], Solution] = field(default_factory=dict)
+
+    def rounds(self, relaxed: Solution) -> float:
+        """Propose at one vector of prices after another, first the relaxation's; the least bound."""
+        parted, gap = self.parted, self.settings["mip_rel_gap"]
+        columns = sum(len(part.columns) for part in parted.parts)
+        prices = np.zeros(len(parted.rows)) if relaxed.duals is None else _prices(relaxed.duals[parted.rows])
+        least = INF
+        for number in range(max(2, min(ROUNDS, COLUMNS // columns))):
+            bounds = self._propose(prices)
+            bound = float(prices @ parted.limits) + sum(bounds)
+            if bound <= least:
+                least, self.prices, self.bounds = bound, prices, bounds
+            mixture = solve(self._mixture(self.proposals, whole=False), self.settings, relaxed=True)
+            if mixture.duals is None or least - mixture.objective <= gap * least:
+                break
+            step = STEPS[min(number, len(STEPS) - 1)]
+            prices = (1 - step) * self.prices + step * _prices(mixture.duals[: len(parted.rows)])
+        return min(least, relaxed.bound)
+
+    def _propose(self, prices: Floats) -> list[float]:
+        """Solve every part at these prices, but those whose costs are as in an earlier round; their bounds."""
+        models = [replace(part.model, cost=part.priced(prices)) for part in self.parted.parts]
+        keys = [(number, np.asarray(model.cost).tobytes()) for number, model in enumerate(models)]
+        new = [number for number, key in enumerate(keys) if key not in self._known]
+        new.sort(key=lambda number: -len(models[number].cost))  # the longest first
+        for number, found in zip(new, self.pool.map(lambda number: self._solve(models[number]), new), strict=True):
+            self._known[keys[number]] = found
+            if found.values is not None:
+                self.proposals.append(self._proposal(number, found.values))
+        return [self._known[key].bound for key in keys]
+
+    def _solve(self, model: Model, start: Sequence[float] | None = None) -> Solution:
+        """The best point of a part's model."""
+        lean = LEAN if len(model.cost) <= COMPACT else {}
+        return solve(model, self.settings | {"mip_max_nodes": NODES} | lean, start=start)
+
+    def _proposal(self, number: int, values: Floats) -> _Proposal:
+        part = self.parted.parts[number]
+        point = np.where(part.model.integer, np.round(values), values)
+        return _Proposal(number, float(np.dot(part.model.cost, point)), part.use(point), point)
+
+    def _mixture(self, proposals: Sequence[_Proposal], *, whole: bool) -> Model:
+        """The program that mixes proposals, its first rows the rows of room; ``whole``: all or nothing of each."""
+        model = Model()
+        of_part: dict[int, list[tuple[int, float]]] = {}
+        of_room: dict[int, list[tuple[int, float]]] = {}
+        for proposal in proposals:
+            column = model.column(("proposal",), cost=proposal.value, upper=1.0, integer=whole)
+            of_part.setdefault(proposal.part, []).append((column, 1.0))
+            rooms = self.parted.parts[proposal.part].rooms.tolist()
+            for room, use in zip(rooms, proposal.use.tolist(), strict=True):
+                if use:
+                    of_room.setdefault(room, []).append((column, use))
+        for room, limit in enumerate(self.parted.limits.tolist()):
+            model.row(("room",), of_room.get(room, []), -INF, limit)
+        for terms in of_part.values():
+            model.row(("part",), terms, -INF, 1.0)
+        return model
+
+    def choose(self, group: list[int]) -> list[_Proposal]:
+        """A plan for parts: proposals that fit together, then each part that could gain in what the others leave."""
+        proposals = [proposal for proposal in self.proposals if proposal.part in set(group)]
+        mixed = solve(self._mixture(proposals, whole=True), self.settings | CHOICE)
+        chosen: dict[int, _Proposal] = {}
+        if mixed.values is not None:
+            chosen = {p.part: p for p, weight in zip(proposals, mixed.values, strict=True) if weight > 1 - NOISE}
+        left = self.parted.limits.copy()
+        for proposal in chosen.values():
+            left[self.parted.parts[proposal.part].rooms] -= proposal.use
+        for number in self._hopeful(group, chosen, left):
+            rooms = self.parted.parts[number].rooms
+            before = chosen.get(number)
+            room = left[rooms] + (before.use if before is not None else 0.0)
+            after = self._refit(number, before, room)
+            if after is not None and (before is None or after.value > before.value):
+                left[rooms] = room - after.use
+                chosen[number] = after
+        return list(chosen.values())
+
+    def _hopeful(self, group: list[int], chosen: dict[int, _Proposal], left: Floats) -> Iterator[int]:
+        """Parts, the most hopeful first, until the rest could gain but a tenth of what all could.
+
+        By the prices a part is worth at most its bound and what the room that it may have costs.
+        """
+        hopes = []
+        for number in group:
+            rooms = self.parted.parts[number].rooms
+            hope = self.bounds[number] + float(self.prices[rooms] @ left[rooms])
+            if number in chosen:
+                hope += float(self.prices[rooms] @ chosen[number].use) - chosen[number].value
+            hopes.append((hope, number))
+        rest = sum(hope for hope, _ in hopes)
+        enough = REST * rest
+        for hope, number in sorted(hopes, key=lambda h: (-h[0], h[1])):
+            if rest <= enough:
+                return
+            yield number
+            rest -= hope
+
+    def _refit(self, number: int, before: _Proposal | None, room: Floats) -> _Proposal | None:
+        """The part's best point within so much of each of its rows of room."""
+        part = self.parted.parts[number]
+        own = len(part.model.row_upper) - len(part.rooms)
+        model = replace(part.model, row_upper=[*part.model.row_upper[:own], *room.tolist()])
+        start = None if before is None else before.point.tolist()
+        found = self._solve(model, start)
+        return None if found.values is None else self._proposal(number, found.values)

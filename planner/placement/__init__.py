@@ -1,0 +1,6 @@
+"""Placement: which GPUs, exactly (spec §2).
+
+`room` free slots, domain by domain and node by node; `vacancy` the same, summed; `place` one start; `draft` all
+starts of a plan; `lay` a model's counts onto nodes, by `allot`, and by `repair` where that leaves somebody out.
+Imports `planner.solver`.
+"""

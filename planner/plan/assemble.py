@@ -1,0 +1,167 @@
+"""An incumbent as a Plan: closures, leases, ledger segments, statuses, usage, words and proof."""
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+
+from jobtree import __version__
+from jobtree.api.kinds.lease import Lease
+from jobtree.api.kinds.meta import name_of
+from jobtree.api.values.counted import named
+from jobtree.world.memory import seen
+from jobtree.world.memory.cycles import Moment
+from jobtree.world.naming.named import NOBODY, payer_of
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Wait
+from jobtree.world.tables import values as col
+from jobtree.world.tables.given import given_of
+from jobtree.world.tables.schema import QUARANTINE
+from jobtree.world.tables.snapshot import Snapshot
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft
+from planner.plan import leases as lease_objects
+from planner.plan.statuses import After, run_updates
+from planner.reasons import explain
+from planner.search.beside import beside
+from planner.search.incumbent import Incumbent
+from planner.state.derive import State
+from planner.state.segments import segments
+from policies.funding import retention
+from policies.funding.classes import classes_of
+from policies.funding.usage import budget_statuses
+from policies.inputs.claims import LeaseRow, RunKey
+from policies.lifecycle import unweighed
+from policies.lifecycle.endings import limit_end, started
+from policies.model.gangs import held_back
+from policies.model.problem import Problem
+
+
+def assemble(
+    snapshot: Snapshot, state: State, problem: Problem, incumbent: Incumbent, prices: Future[Prices | None]
+) -> Plan:
+    """The Plan of an incumbent; ``prices``: on their way."""
+    cycle = Moment(state.at, snapshot.number).name
+    draft = incumbent.draft(problem)
+    state = state.asking(state.pending)
+    back = held_back(problem.gangs, draft.started(problem))
+    state.blocked.update({key: (unweighed.GANG, why) for key, why in back.items()})
+    room = state.room()
+    for piece in draft.pieces:
+        room.take(piece.chunks, piece.load)
+    purses = Purses.after(problem, draft)
+    waits = explain.waits(state, problem, draft, room, purses)
+    created = lease_objects.new_leases(problem, room, draft, cycle)
+    after = _after(state, purses, draft, created, waits)
+    open_leases = [lease for mine in after.leases.values() for lease in mine]
+    left = {key: _left(state, after, key) for key in after.leases}
+    pruned = retention.due(state.leases, state.runs, state.policy, state.at, snapshot.tables["quarantine"])
+    budgets = budget_statuses(state.book, open_leases, after.classes, state.spent, state.taken, left, state.node_site)
+    return Plan(
+        jobtree=__version__,
+        at=state.at,
+        since=snapshot.since,
+        cycle=cycle,
+        snapshot=snapshot.digest,
+        policy=snapshot.policy_digest,
+        given=given_of(snapshot, state.at, state.ends, [(lease.namespace, lease.name) for lease in created]),
+        changed=state.changed,
+        solver=incumbent.solver,
+        stages=incumbent.stages,
+        closures=state.closures,
+        segments=segments(state, after.classes),
+        leases=created,
+        runs=run_updates(state, after),
+        budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
+        waits=waits,
+        prices=prices.result(),
+        warnings=_warnings(snapshot, state),
+        pruned=[Pruned(namespace=lease.namespace, name=lease.name) for lease in sorted(pruned, key=lambda x: x.key)],
+        settled=retention.settled(pruned, state.money, snapshot.tables["nodes"]),
+    )
+
+
+def _left(state: State, after: After, key: RunKey) -> int | None:
+    end = limit_end(after.starts.get(key), after.limits.get(key))
+    return None if end is None else end - state.at
+
+
+def _after(state: State, purses: Purses, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
+    leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
+    stays = beside(purses.problem, draft).stays
+    classes = state.funded.classes | classes_of(state.money, state.funded.parts, stays)
+    known = {key: run for key in state.held if (run := state.runs.get(key)) is not None}
+    limits = {key: run.limit for key, run in known.items()}
+    starts = {key: at for key, run in known.items() if (at := started(run, state.held[key])) is not None}
+    for lease in created:
+        row = _row(state, lease)
+        leases.setdefault(row.run_key, []).append(row)
+        classes[row.namespace, row.name] = row.funding_class
+    for start in draft.starts:
+        run = purses.problem.candidates[start.candidate].run
+        limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
+        starts[run.key] = state.at
+    return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits, starts)
+
+
+def _default_limit(state: State, leases: list[LeaseRow]) -> int | None:
+    """The smallest ``perRun.defaultTime`` among the payers: the enforced limit of a run that states none (spec §1)."""
+    defaults = [
+        default
+        for lease in leases
+        if lease.envelope >= 0 and (default := state.money.envelopes[lease.envelope].per_run_default_time) is not None
+    ]
+    return min(defaults, default=None)
+
+
+def _row(state: State, lease: Lease) -> LeaseRow:
+    payer = lease.spec.paid_by
+    return LeaseRow(
+        namespace=lease.namespace,
+        name=lease.name,
+        run=lease.spec.run_ref.run_name,
+        run_uid=lease.spec.run_uid,
+        owner=lease.spec.owner,
+        run_owner=lease.spec.run_owner,
+        flavor=lease.spec.flavor,
+        group=lease.spec.group,
+        node=lease.spec.node,
+        node_uid=lease.spec.slice.node_uid,
+        ordinals=lease.spec.ordinals,
+        active=lease.spec.slice.role == "Active",
+        start=int(lease.spec.interval.start),
+        budget=payer.budget if payer else "",
+        envelope_name=payer.envelope if payer else "",
+        envelope=payer_of(state.money.index, payer.budget, payer.envelope, lease.spec.owner, lease.spec.flavor)
+        if payer
+        else NOBODY,
+        closed=False,
+        ended=None,
+        segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),
+    )
+
+
+def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
+    found = [
+        PlanWarning(object=name_of(kind, namespace, name), message=message)
+        for table in ("quarantine", "warnings")
+        for kind, namespace, name, message, told_by in zip(
+            *(col.texts(snapshot.tables[table], column) for column in QUARANTINE.names), strict=True
+        )
+        if not told_by
+    ]
+    label = snapshot.policy.spec.topology.labels.flavor
+    for node, flavor, gpus in zip(state.fleet.names, state.fleet.flavor, state.fleet.gpus, strict=True):
+        if gpus and not flavor:
+            found.append(PlanWarning(object=f"Node {node}", message=f"it has no {label} label and is left out"))
+    for key, ending in state.endings.items():
+        if ending.lack:
+            rest = "what it holds closes, and it waits again" if not ending.outcome else "what it holds closes"
+            found.append(PlanWarning(object=name_of("Run", *key), message=f"{ending.lack}; {rest}"))
+    if state.lost:
+        found.append(PlanWarning(object=f"ConfigMap {seen.NAMESPACE}/{seen.RECORD}", message=state.lost))
+    if state.doubt:
+        found.append(PlanWarning(object="Policy default", message=state.doubt))
+    for i, envelope in enumerate(state.money.envelopes):
+        if not state.money.sites[i]:
+            labels = named([f"{key}={value}" for key, value in envelope.selector])
+            message = f"envelope {envelope.name} ({envelope.flavor}, {labels}) matches no node: it pays for nothing new"
+            found.append(PlanWarning(object=f"Budget {envelope.budget}", message=message))
+    return sorted(found, key=lambda w: (w.object, w.message))

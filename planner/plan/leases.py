@@ -1,0 +1,116 @@
+"""From a draft to Lease objects: every slot of a start, cut by node, group, role and payer (spec §1 Lease)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobtree.api.kinds.lease import FINALIZER, FundingClass, Interval, Lease, LeaseSpec, LeaseStatus, Segment, Slice
+from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
+from jobtree.api.values.scalars import OwnerPath, Time
+from planner.placement.draft import Draft
+from planner.placement.place import Piece
+from planner.placement.room import Room
+from policies.funding.usage import plain
+from policies.inputs.claims import UNFUNDED, class_name, is_loan
+from policies.inputs.money import Money
+from policies.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Slots of one node for one group and role. ``ordinals``: lowest free first."""
+
+    group: int
+    node: int
+    ordinals: tuple[int, ...]
+    active: bool
+
+
+def new_leases(problem: Problem, room: Room, draft: Draft, cycle: str) -> list[Lease]:
+    """Leases of all starts, in (namespace, name) order."""
+    slots = {chunk.node: list(room.slots[chunk.node]) for piece in draft.pieces for chunk in piece.chunks}
+    pieces: dict[int, list[Piece]] = {}
+    for piece in draft.pieces:
+        pieces.setdefault(piece.candidate, []).append(piece)
+    found: list[Lease] = []
+    for start in sorted(draft.starts, key=lambda s: problem.candidates[s.candidate].run.key):
+        parts = [part for piece in pieces[start.candidate] for part in _parts(slots, piece)]
+        found += _leases(problem, room, start.candidate, sorted(parts, key=_part_order), draft, cycle)
+    return sorted(found, key=lambda lease: (lease.namespace, lease.name))
+
+
+def _part_order(part: Part) -> tuple[int, bool, int]:
+    return part.group, not part.active, part.node
+
+
+def _parts(slots: dict[int, list[int]], piece: Piece) -> Iterator[Part]:
+    for chunk in piece.chunks:
+        ordinals = tuple(slots[chunk.node].pop() for _ in range(chunk.count))
+        yield Part(chunk.group, chunk.node, ordinals, chunk.active)
+
+
+def _leases(
+    problem: Problem, room: Room, candidate: int, parts: list[Part], draft: Draft, cycle: str
+) -> Iterator[Lease]:
+    """One lease per part and payer; payers are used up nearest first along the parts."""
+    left = {key: dict(payments) for key, payments in draft.paid.get(candidate, {}).items()}
+    unfunded = problem.types[problem.candidates[candidate].type].unfunded
+    money = problem.book.money
+    number: dict[int, int] = {}
+    for part in parts:
+        queue = (
+            {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
+        )
+        ordinals = list(part.ordinals)
+        while ordinals:
+            envelope = next(e for e, gpus in queue.items() if gpus)
+            here = min(len(ordinals), queue[envelope])
+            queue[envelope] -= here
+            slots, ordinals = ordinals[:here], ordinals[here:]
+            index = number.get(part.group, 0)
+            number[part.group] = index + 1
+            yield _lease(problem, room, candidate, part, slots, envelope, index, cycle)
+
+
+def _lease(
+    problem: Problem, room: Room, candidate: int, part: Part, slots: list[int], envelope: int, index: int, cycle: str
+) -> Lease:
+    run = problem.candidates[candidate].run
+    money = problem.book.money
+    node = room.fleet.names[part.node]
+    payer = money.envelopes[envelope] if envelope >= 0 else None
+    at = Time(money.at)
+    return Lease(
+        metadata=ObjectMeta(
+            name=f"{run.name}-{cycle.lower()}-g{part.group}-{index}",
+            namespace=run.namespace,
+            creation_timestamp=at,
+            finalizers=(FINALIZER,),
+        ),
+        spec=LeaseSpec(
+            owner=OwnerPath(payer.owner if payer else run.owner),
+            run_ref=RunRef(name=run.name, namespace=run.namespace),
+            run_uid=run.uid,
+            run_owner=OwnerPath(run.owner),
+            flavor=run.flavor,
+            group=part.group,
+            slice=Slice(
+                nodes=tuple(f"{node}#{slot}" for slot in slots),
+                node_uid=room.fleet.uids[part.node],
+                role="Active" if part.active else "Spare",
+            ),
+            interval=Interval(start=at),
+            reason="Start",
+            cycle=cycle,
+            paid_by=EnvelopeRef(budget=payer.budget, envelope=payer.name) if payer else None,
+        ),
+        status=LeaseStatus(closed=False, funding=(first_segment(money, envelope, run.owner),)),
+    )
+
+
+def first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
+    """The ledger's first entry: the class at the start, and the credit rate where the flavor has one."""
+    if envelope < 0:
+        return Segment(class_=UNFUNDED, from_=Time(money.at))
+    name: FundingClass = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
+    rate = money.rate_milli(envelope)
+    return Segment(class_=name, from_=Time(money.at), rate=plain(rate, 1000) if rate else None)

@@ -1,0 +1,236 @@
+"""Runs that have no place, or no paid one, whatever other runs do: why, and what nodes would have to have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from jobtree.api.values.counted import counted, named
+from jobtree.api.values.scalars import Memory
+from jobtree.world.plan import Short, Wait
+from jobtree.world.tables.values import Ints
+from planner.placement.room import Room
+from planner.reasons import crowding
+from planner.reasons.crowding import Crowding
+from planner.reasons.lacking import Lack
+from planner.reasons.loads import Loads
+from planner.reasons.space import Space, Spaces
+from planner.state.derive import State
+from policies.caps import uses
+from policies.caps.cap import amount
+from policies.inputs.fleet import Selector
+from policies.inputs.runs import RunRow
+from policies.inputs.shapes import NO_LOAD, PodLoad
+from policies.model.problem import Candidate, Problem, RunType
+
+SAID: Final = 3
+"""Most envelopes, and most domains, that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Room as a wait sees it.
+
+    ``spaces``: among nodes that take work now; ``bare``: the same if they lacked nothing but GPUs; ``ever``: were all
+    nodes of the fleet empty and at work. ``crowding``: of free GPUs; ``emptied``: of all that could be had one day.
+    """
+
+    spaces: Spaces
+    bare: Spaces
+    ever: Spaces
+    crowding: Crowding
+    emptied: Crowding
+
+    @classmethod
+    def of(cls, state: State, room: Room, loads: Loads) -> "Sight":
+        """What is free in ``room``."""
+        fleet, movable = state.fleet, _movable(state)
+        free = np.asarray(room.free, dtype=np.int64) - np.asarray(room.lost, dtype=np.int64)
+        return cls(
+            Spaces(fleet, free, movable, loads),
+            Spaces(fleet, free, movable, Loads.plenty(fleet)),
+            Spaces(fleet, fleet.gpus, fleet.gpus, Loads.empty(fleet)),
+            Crowding(fleet, free, loads.left),
+            Crowding(fleet, movable, loads.emptied),
+        )
+
+
+def _movable(state: State) -> Ints:
+    """Per node that takes work: GPUs that are free or held by leases, so that they could be had one day."""
+    movable = np.where(state.fleet.takes_work, state.fleet.gpus, 0)
+    for name, other in state.foreign.items():
+        if name in state.fleet.index:
+            movable[state.fleet.index[name]] -= other.gpus + len(other.slots)
+    return np.maximum(0, movable)
+
+
+def nowhere(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight) -> Wait | None:
+    """Of a run for which there is no place, or no paid one, whatever other runs do; None for any other."""
+    run, kind = candidate.run, problem.types[candidate.type]
+    access = run.access(state.policy.maintenance, state.at)
+    if not state.fleet.sites_for(access):
+        later = bool(state.fleet.sites_for(replace(access, shuns=())))
+        return wait_of(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not later)
+    later = any(refused.later for refused in problem.refused.get(run.key, []))
+    if not kind.sites:
+        return wait_of(run, "NoFunding", f"{_no_paid_nodes(state, candidate)}.", never=not later)
+    ever, spaces = sight.ever, sight.spaces
+    if not ever.fits(kind):
+        most = ever.of(kind)
+        everywhere = state.fleet.sites_for(access)
+        unpaid = None if kind.sites >= everywhere else ever.of(kind, everywhere)
+        if unpaid is not None and not unpaid.missing:
+            words = _never_paid(state, candidate, most, unpaid)
+            return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=not later)
+        words = _never_fits(run, most, ever.of(kind, load=NO_LOAD), _those(state, run, everywhere))
+        return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=True)
+    return None if spaces.fits(kind) else _held_up(state, run, kind, lack, sight)
+
+
+def _held_up(state: State, run: RunRow, kind: RunType, lack: Lack, sight: Sight) -> Wait:
+    """Of a run for which there would be room on an empty fleet, but not were all of Jobtree's runs to end now."""
+    shorts = [each.short for each in lack.missing]
+    clauses = [each.words for each in lack.missing]
+    reason = "BudgetShort" if lack.missing else "CapacityShort"
+    if crowded := sight.crowding.of(kind, lack.sites):
+        shorts += [each.short for each in crowded]
+        clauses += crowding.clauses(crowded)
+        return wait_of(run, reason, f"{asks(run)}: {'; '.join(clauses)}.", in_order(shorts))
+    if sight.bare.fits(kind) and lack.deficit and (crowded := sight.emptied.of(kind, lack.sites)):
+        shorts += [*room_short(run.flavor, lack.deficit), *(each.short for each in crowded)]
+        freed = f"{counted(lack.deficit, 'GPU')} would have to be freed, and even then"
+        clauses.append(f"{freed} {'; '.join(crowding.clauses(crowded))}")
+        return wait_of(run, reason, f"{asks(run)}: {'; '.join(clauses)}.", in_order(shorts))
+    missing = sight.spaces.of(kind).missing
+    here = [node for node, site in enumerate(state.fleet.site.tolist()) if site in kind.sites]
+    names = {state.fleet.names[node] for node in here}
+    why = [
+        "nodes are cordoned or not Ready" if not state.fleet.takes_work[here].all() else "",
+        "pods that are not Jobtree's hold them"
+        if any(state.foreign[n].gpus for n in names & state.foreign.keys())
+        else "",
+        "Leases that cannot be read hold them" if state.unread.leases else "",
+    ]
+    message = f"{asks(run)}: {counted(missing, 'GPU')} short, whoever else may end"
+    said = ", or ".join(filter(None, why))
+    return wait_of(run, "CapacityShort", f"{message}{': ' if said else ''}{said}.", room_short(run.flavor, missing))
+
+
+def _no_nodes(state: State, run: RunRow) -> str:
+    if not any(flavor == run.flavor for flavor in state.fleet.flavor):
+        return f"No node has flavor {run.flavor}"
+    if run.selector and not state.fleet.sites_matching(run.flavor, run.selector):
+        return f"No node of flavor {run.flavor} matches its selector {labels_of(run)}"
+    if state.policy.maintenance and run.access((), state.at) != run.access(state.policy.maintenance, state.at):
+        return f"Every matching node of flavor {run.flavor} is tainted, or in maintenance before the run surely ends"
+    return f"Every matching node of flavor {run.flavor} has a taint that the run does not tolerate"
+
+
+def _no_paid_nodes(state: State, candidate: Candidate) -> str:
+    return f"No node that it may use is matched by an envelope that pays for it: {_payers(state, candidate)}"
+
+
+def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Space) -> str:
+    """Of a run that would fit, but not where its payers pay."""
+    run = candidate.run
+    where = ", ".join(state.fleet.domain_name(d) for d in everywhere.domains[:SAID])
+    biggest = max(shape.size for shape in run.lowered().pieces())
+    lacking = f"{counted(paid.missing, 'GPU')} short"
+    if biggest > paid.largest:
+        lacking = f"a group of {counted(biggest, 'GPU')} can never fit, the largest domain has {paid.largest}"
+    return f"{asks(run)}: {lacking} where its envelopes pay, {_payers(state, candidate)}; it would fit in {where}."
+
+
+def _payers(state: State, candidate: Candidate) -> str:
+    """Envelopes that may pay, with the nodes that they pay for, nearest first; what keeps them from others."""
+    payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
+    who = ", ".join(f"{each.label} ({_asked(each.selector)})" for each in payers[:SAID])
+    who = f"{who} and {len(payers) - SAID} more" if len(payers) > SAID else who
+    return "; ".join([who, *kept_off(state, candidate)])
+
+
+def kept_off(state: State, candidate: Candidate) -> list[str]:
+    """Why its payers do not pay for it on nodes where a use cap admits shorter runs alone."""
+    money, run = state.money, candidate.run
+    for payer in candidate.payers:
+        if payer.watch.shut:
+            limit = run.limit if run.limit is not None else money.envelopes[payer.envelope].per_run_default_time
+            return [f"on other nodes {uses.too_long(money, payer.watch.shut, limit)}"]
+    return []
+
+
+def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:
+    """Which domains are looked at, where it is not all of the flavor."""
+    if run.selector and state.fleet.sites_matching(run.flavor, ()) > state.fleet.sites_matching(
+        run.flavor, run.selector
+    ):
+        return f" with {labels_of(run)}"
+    if state.fleet.sites_matching(run.flavor, run.selector) > sites:
+        return " without taints that it does not tolerate"
+    return ""
+
+
+def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str) -> str:
+    """``gpus_alone``: the same if its pods asked for GPUs only. ``those``: which domains are looked at."""
+    kind = run.lowered()
+    if space.missing > gpus_alone.missing:
+        load = load_words(PodLoad(run.pod_cpu_milli, run.pod_memory))
+        return f"{asks(run)}: too few nodes have what each pod asks for, {load}, so it can never fit."
+    biggest = max(shape.size for shape in kind.pieces())
+    if biggest > space.largest:
+        spares = ", spares included," if run.spares else ""
+        most = f"the largest domain{those} has {space.largest}"
+        return f"{asks(run)}: a group of {counted(biggest, 'GPU')}{spares} can never fit, {most}."
+    gpus = counted(space.missing, "GPU")
+    pods = f"{counted(space.pods, 'pod')} of {run.pod} ({gpus})" if space.pods else gpus
+    fleet = f"all of the fleet{those}" if those else "all of the fleet"
+    return f"{asks(run)}: {pods} short even with {fleet} free, so it can never fit."
+
+
+def wait_of(
+    run: RunRow, reason: str, message: str, shorts: Iterable[Short] = (), deficit: int = 0, *, never: bool = False
+) -> Wait:
+    """A run's wait."""
+    return Wait(
+        namespace=run.namespace,
+        name=run.name,
+        reason=reason,
+        message=message,
+        shorts=list(shorts),
+        deficit_gpus=deficit,
+        never=never,
+    )
+
+
+def asks(run: RunRow) -> str:
+    """How a sentence about what it lacks begins."""
+    least = f"at least {run.width_min} of " if run.malleable and run.width_min < run.total else ""
+    groups = f" in groups of {run.group}" if run.group and run.group < run.total else ""
+    return f"Asks for {least}{counted(run.total, 'GPU')}{groups}"
+
+
+def labels_of(run: RunRow) -> str:
+    """Labels that its nodes must have."""
+    return _asked(run.selector)
+
+
+def _asked(selector: Selector) -> str:
+    return named([f"{key}={value}" for key, value in selector])
+
+
+def load_words(load: PodLoad) -> str:
+    """``9 CPUs and 64Gi of memory``."""
+    cpu = counted(amount(load.cpu_milli, 1000), "CPU") if load.cpu_milli else ""
+    memory = f"{Memory(load.memory)} of memory" if load.memory else ""
+    return " and ".join(filter(None, (cpu, memory)))
+
+
+def room_short(subject: str, gpus: int) -> list[Short]:
+    """So many GPUs, in a domain or of a flavor."""
+    return [Short(rule="capacity", subject=subject, amount=gpus, unit="GPU")]
+
+
+def in_order(shorts: Iterable[Short]) -> list[Short]:
+    """Largest first, then by what is short."""
+    return sorted(shorts, key=lambda s: (-s.amount, s.subject, s.rule))

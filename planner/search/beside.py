@@ -1,0 +1,102 @@
+"""Running claims beside starts: the pass of spec §3.5 with the starts in it, which has the last word (spec §3.8)."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft, Payments
+from planner.placement.room import Room
+from policies.funding.classes import FRESH_LOAN, OLD_LOAN, Part, Place, Sums, honour, weigh
+from policies.model import gangs
+from policies.model.problem import Problem
+
+
+class Beside(NamedTuple):
+    """``stays``: is a running part funded; ``lost``: starts, by candidate, with which a plan is not admissible."""
+
+    stays: list[bool]
+    lost: set[int]
+
+
+def beside(problem: Problem, draft: Draft) -> Beside:
+    """Who is funded once a draft is carried out.
+
+    Within the room that recall leaves (`model.recall`) a start can only be unfunded where a claim comes back that
+    was unfunded, in place of what is recalled. Where that takes the payer of what cannot be recalled, the last of the
+    starts that recall is lost.
+    """
+    running = problem.running
+    purses = Purses.after(problem, draft)
+    if not purses.recalling:
+        return Beside(running.outcome.funded, set())
+    starts = [claim for candidate, paid in draft.paid.items() for claim in _claims(problem, candidate, paid)]
+    number = {id(part): candidate for candidate, part in starts}
+    order = sorted([*running.parts, *(part for _, part in starts)], key=lambda part: part.place)
+    funded = honour(problem.book, problem.spent, order).funded
+    stays = [paid for part, paid in zip(order, funded, strict=True) if id(part) not in number]
+    lost = {number[id(part)] for part, paid in zip(order, funded, strict=True) if id(part) in number and not paid}
+    if not lost and any(
+        was and not stay and not problem.recall.may_lose(part.place)
+        for part, was, stay in zip(running.parts, running.outcome.funded, stays, strict=True)
+    ):
+        over = {cap for cap in problem.recall.room if purses.left(cap) < 0}
+        lost = {next(number[id(part)] for part in reversed(order) if id(part) in number and over & part.touched.keys())}
+    return Beside(stays, lost)
+
+
+def overdraw(problem: Problem, draft: Draft) -> int:
+    """Stage 4: milli-GPUs by which envelopes pay more than their concurrency, all that was funded before counted."""
+    taken = dict.fromkeys(problem.recall.spare, 0)
+    for paid in draft.paid.values():
+        for (active, _), payments in paid.items():
+            for envelope, gpus in payments.items():
+                if envelope in taken:
+                    taken[envelope] += gpus * problem.milli(active)
+    return sum(max(0, milli - problem.recall.spare[envelope]) for envelope, milli in taken.items())
+
+
+def drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
+    """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it.
+
+    What goes is in ``candidates`` afterwards.
+    """
+    lost = {problem.candidates[c].run.key for c in candidates}
+    for key in gangs.too_few_left(problem.gangs, draft.started(problem), lost):
+        candidates |= {*problem.ways.get(key, ())}
+    for piece in draft.pieces:
+        if piece.candidate in candidates:
+            room.give_back(piece.chunks, piece.load)
+    draft.starts = [start for start in draft.starts if start.candidate not in candidates]
+    draft.pieces = [piece for piece in draft.pieces if piece.candidate not in candidates]
+    for candidate in candidates:
+        draft.paid.pop(candidate, None)
+
+
+def drop_lost(problem: Problem, room: Room, draft: Draft) -> set[int]:
+    """Take out of a draft what the pass does not let start; returns what went."""
+    gone: set[int] = set()
+    while lost := beside(problem, draft).lost:
+        drop(problem, room, draft, lost)
+        gone |= lost
+    return gone
+
+
+def _claims(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Payments]) -> Iterator[tuple[int, Part]]:
+    """What a start takes, claim by claim: each whole, since its groups follow one another in the pass."""
+    money, run = problem.book.money, problem.candidates[candidate].run
+    payers = problem.payers(problem.candidates[candidate])
+    claims: dict[int, tuple[Sums, Sums]] = {}
+    for (active, region), payments in paid.items():
+        for envelope, gpus in payments.items():
+            lane = problem.lane(payers[envelope], region)
+            sums = weigh(problem.book, lane, problem.milli(active) * gpus)
+            for total, mine in zip(claims.setdefault(envelope, ({}, {})), sums, strict=True):
+                for cap, weight in mine.items():
+                    total[cap] = total.get(cap, 0) + weight
+    for envelope, (touched, second) in claims.items():
+        payer = payers[envelope]
+        standing = payer.level
+        if payer.loan:
+            standing = FRESH_LOAN if money.envelopes[envelope].lending_duration > 0 else OLD_LOAN
+        place = Place(standing, money.at, run.key, envelope)
+        yield candidate, Part(place, False, touched, second, (), payer.loan)

@@ -1,0 +1,183 @@
+"""Certificates of the stages, in each stage's own integers: what a draft reaches, and what no plan can beat (spec §4).
+
+A bound comes from a relaxation of every plan, so it holds whatever placement makes of the solution; that of a later
+stage holds for plans that reach as much in those before it. A value is that of the draft as placed on slots and paid in
+whole GPUs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from planner.placement.draft import Draft
+from planner.placement.room import Room
+from planner.search.reached import START_STAGES, nearness, value_of
+from planner.solver.highs import Relaxation, Settings, Solution, integer_bound
+from policies.model import compact, demand, payers
+from policies.model.linear import INF
+from policies.model.master import Master
+from policies.model.problem import Problem
+
+STEPS: Final = 4_000
+"""Most steps of simplex for the bound of a later stage of a large problem; beyond, it is that of `unsolved`."""
+RELATIVE: Final = 1e-7
+"""Relative noise of the solver's arithmetic."""
+Sense = Literal["max", "min"]
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A stage's value (of the draft as placed) and bound, in the stage's own integers.
+
+    ``proven`` is False where there is no bound but the value, or one for these starts on these nodes only.
+    """
+
+    name: str
+    unit: str
+    sense: Sense
+    value: int
+    bound: int
+    proven: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A draft that is finished, with the room that it leaves, and the certificates of its stages.
+
+    ``overdraw``: stage 4; ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the
+    one that was solved last.
+    """
+
+    draft: Draft
+    room: Room
+    settings: Settings
+    overdraw: int
+    stages: tuple[Certified, ...] = ()
+    nearest: int = 0
+    master: Master | None = None
+
+
+@dataclass
+class Solved:
+    """A master solved stage by stage. ``bounds``: by stage; ``kept``: (stage, row, what the row holds it at)."""
+
+    master: Master
+    solution: Solution
+    bounds: dict[str, int]
+    kept: list[tuple[str, int, float]]
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Of the plans of one problem."""
+
+    problem: Problem
+    settings: Settings
+
+    @property
+    def order(self) -> list[str]:
+        """The stages of starting that the Policy has on, in its order."""
+        return [stage for stage in self.problem.book.money.policy.stages if stage in START_STAGES]
+
+    @property
+    def leading(self) -> str:
+        """The first stage that something waits for, if any: a large master is solved for that one."""
+        sorts = {self.problem.types[candidate.type].unfunded for candidate in self.problem.candidates}
+        return next((name for name in self.order if START_STAGES[name] in sorts), self.order[0])
+
+    @property
+    def unit(self) -> int:
+        """What one unit of the model's objective is in the stages' GPU-seconds of weight."""
+        return int(self.problem.book.money.policy.age.unit)
+
+    def unsolved(self) -> dict[str, int]:
+        """The bounds without a solver: everything starts at full width."""
+        return {name: self._everything(name) for name in self.order}
+
+    def worth(self) -> list[int]:
+        """What the start of each candidate adds to the leading stage, at its least width."""
+        unfunded, types = START_STAGES[self.leading], self.problem.types
+        kinds = ((types[candidate.type], candidate) for candidate in self.problem.candidates)
+        return [kind.base_gpus * one.weight if kind.unfunded == unfunded else 0 for kind, one in kinds]
+
+    def costs(self, master: Master, stage: str) -> dict[int, float]:
+        """A stage of starting as an objective of the master."""
+        return demand.objective(self.problem, master.starts, unfunded=START_STAGES[stage])
+
+    def objectives(self, master: Master) -> Iterator[tuple[str, dict[int, float]]]:
+        """Stages and their costs to maximise; payers where the master knows payers one by one."""
+        for name in self.order:
+            yield name, self.costs(master, name)
+            if name == "starts" and master.overdraw:
+                yield "overdraw", master.overdraw
+        if self.problem.exact:
+            yield "payers", payers.objective(self.problem, master.purses, master.pay)
+
+    def given(self, solved: Solved, outcome: Outcome) -> dict[str, int]:
+        """Bounds of stages given what the outcome reaches in those before: its placement may have lost some of it."""
+        reached = {
+            name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self.unit
+            for name, unfunded in START_STAGES.items()
+        }
+        reached["overdraw"] = -outcome.overdraw / 1000
+        reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
+        model = solved.master.model
+        rows = {name: (row, held) for name, row, held in solved.kept}
+        for row, _ in rows.values():
+            model.row_lower[row] = -INF
+        bounds: dict[str, int] = {}
+        intact = True
+        relaxation = Relaxation(model, self.settings)
+        objectives = list(self.objectives(solved.master))
+        later = any(costs for _, costs in objectives[1:])
+        for name, costs in objectives:
+            if intact and name in solved.bounds:
+                bounds[name] = solved.bounds[name]
+                if costs and later and not self.problem.exact and len(bounds) == 1:
+                    relaxation.best(costs)  # the others begin at its optimum
+            else:
+                bound = relaxation.best(costs, steps=None if self.problem.exact else STEPS).bound if costs else 0.0
+                bounds[name] = self.bound(solved.master, name, bound)
+            if name in rows:
+                row, held = rows[name]
+                half = 0.5 / (self.unit if name in START_STAGES else 1000)  # of what its integers can differ by
+                intact = intact and reached[name] >= held - max(half, RELATIVE * abs(held))
+                relaxation.raise_row(row, reached[name] - RELATIVE * max(1.0, abs(reached[name])))
+        return bounds
+
+    def bound(self, master: Master, name: str, bound: float) -> int:
+        """A bound of the model as an integer of the stage."""
+        if name in ("overdraw", "payers"):
+            return 0 if bound == INF else integer_bound(1000 * bound, least=True)
+        return self._everything(name) if bound == INF else integer_bound(self.unit * bound)
+
+    def of(self, outcome: Outcome, bounds: dict[str, int]) -> Outcome:
+        """The outcome with the certificates of its stages, given their bounds."""
+        problem, draft = self.problem, outcome.draft
+        found = []
+        for name in self.order:
+            value = value_of(problem, draft, unfunded=START_STAGES[name])
+            found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
+            if name == "starts":
+                found.append(Certified("overdraw", "milli-GPUs", "min", outcome.overdraw, bounds.get("overdraw", 0)))
+        near = bounds.get("payers")
+        least = outcome.nearest if near is None else near
+        value = nearness(problem, draft)
+        found.append(Certified("payers", "milli-GPUs × rank", "min", value, least, proven=near is not None))
+        for stage in found:
+            wrong = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
+            if wrong:
+                raise ArithmeticError(f"stage {stage.name} reaches {stage.value}, beyond its bound {stage.bound}")
+        domains = compact.domains_used((p.candidate, p.domain) for p in draft.pieces)
+        found.append(Certified("domains", "domains of runs", "min", domains, domains, proven=False))
+        holes = compact.holes(outcome.room.domain_free())
+        found.append(Certified("holes", "squared free GPUs of domains", "max", holes, holes, proven=False))
+        return replace(outcome, stages=tuple(found))
+
+    def _everything(self, stage: str) -> int:
+        return sum(
+            kind.gpus(kind.lowered.steps) * self.problem.candidates[c].weight
+            for kind in self.problem.types
+            if kind.unfunded == (stage == "opportunistic")
+            for c in kind.members
+        )

@@ -1,0 +1,73 @@
+"""Plans that are filled, run after run: by age, and beside a master too large to be made whole, by its relaxation.
+
+What the relaxation starts for more than a half comes first, once by age and once by worth, then all by age. It knows
+which starts go together; in which order they find room and payers shows when they are made.
+"""
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from planner.filling import greedy
+from planner.filling.purses import Purses
+from planner.placement.draft import Draft
+from planner.placement.room import Room
+from planner.search.beside import drop_lost, overdraw
+from planner.search.certificates import Certificates, Outcome
+from planner.search.reached import START_STAGES
+from policies.model.problem import Problem
+
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Fills:
+    """Of one problem. ``new_room``: what is free before anything starts."""
+
+    problem: Problem
+    new_room: Callable[[], Room]
+    certificates: Certificates
+
+    def by_age(self) -> Outcome:
+        """The heaviest first."""
+        room, draft = self.room(), Draft()
+        self.top_up(room, draft)
+        return Outcome(draft, room, self.certificates.settings, overdraw(self.problem, draft))
+
+    def room(self) -> Room:
+        """A fresh room that knows which sites are wanted by how many types."""
+        room = self.new_room()
+        for runs in self.problem.types:
+            for site in runs.sites:
+                room.wanted[site] += 1
+        return room
+
+    def top_up(self, room: Room, draft: Draft) -> None:
+        """Add what still fits, so that the plan is maximal, in the order of the stages.
+
+        The pass over all claims has the last word: what it leaves unfunded goes, and does not come back but alone.
+        """
+        self._fill(room, draft, set())
+        gone = drop_lost(self.problem, room, draft)
+        while gone:
+            self._fill(room, draft, gone)
+            lost = drop_lost(self.problem, room, draft)
+            if not lost:
+                break
+            gone |= lost
+        for candidate in sorted(gone, key=lambda c: self.problem.candidates[c].order):
+            self._fill(room, draft, gone - {candidate})
+            drop_lost(self.problem, room, draft)
+
+    def _fill(self, room: Room, draft: Draft, gone: Container[int]) -> None:
+        purses = Purses.after(self.problem, draft)
+        before: list[int] = []
+        for stage in self.certificates.order:
+            order = [candidate for candidate in self._by_age(stage) if candidate not in gone]
+            greedy.fill(self.problem, room, purses, draft, order, before)
+            before += order
+
+    def _by_age(self, stage: str) -> list[int]:
+        """Candidates of a stage, heaviest first, then by creation and name."""
+        candidates, types = self.problem.candidates, self.problem.types
+        mine = [i for i, c in enumerate(candidates) if types[c.type].unfunded == START_STAGES[stage]]
+        return sorted(mine, key=lambda i: candidates[i].order)

@@ -1,0 +1,241 @@
+"""The stages of the objective, solved in the Policy's order, each with its certificate (spec §4).
+
+Small masters are solved whole, stage by stage, and solved again with the kinds of domains split where placement could
+not follow. Large ones are solved in components, whole or in bands, and once more near their solution (search.mend), or
+filled where they are too large (search.fills); their later stages are filled greedily and certified by one LP each
+(planner.search.certificates).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from planner.large import rounding as large
+from planner.placement.draft import Draft
+from planner.placement.lay import lay
+from planner.placement.room import Room
+from planner.search import seating
+from planner.search.beside import beside, drop, overdraw
+from planner.search.certificates import Certificates, Outcome, Solved
+from planner.search.fills import Fills
+from planner.search.mend import First, solve_again
+from planner.search.pay import pay
+from planner.search.reached import START_STAGES, nearness, value_of
+from planner.search.reading import read_pieces, read_starts
+from planner.solver.highs import NOISE, NOTHING, Settings, Solution, options, solve, within
+from policies.inputs.places import kinds
+from policies.model import seats
+from policies.model.master import Master, build
+from policies.model.problem import Problem
+from policies.model.seats import Seating
+
+SMALL = 400
+"""Most integer columns of a master that is solved whole at once, and again with kinds split."""
+ROUNDS = 8
+"""Most times that a master is solved, each time with more kinds split."""
+AGAIN = 4_000
+"""Most integer columns of a large master that is solved again near its first solution."""
+CLOSE = 2
+"""How often Policy ``solver.gap`` the plan of that may end away from the bound and the master not be solved again."""
+SEATS = 1000
+"""Most seats of a master that goes down to nodes, in the end, where its domains left a gap."""
+NODES = 2_000
+EXACT_NODES = 50_000
+"""Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
+HALF = 0.5
+NEAR = 10
+"""How often Policy ``solver.gap`` a large problem may end away from its bound and not be solved again."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """The outcome of a solution. ``failed``: domains of kinds in which some piece found no place; ``left``: those that
+    had GPUs left before the plan was topped up.
+    """
+
+    outcome: Outcome
+    failed: frozenset[int]
+    left: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Search:
+    """One problem and how it is to be solved. ``new_room``: what is free before anything starts."""
+
+    problem: Problem
+    new_room: Callable[[], Room]
+    settings: Settings
+
+    @cached_property
+    def certificates(self) -> Certificates:
+        """Of its plans."""
+        return Certificates(self.problem, self.settings)
+
+    @cached_property
+    def fills(self) -> Fills:
+        """Plans that need no whole numbers from a solver."""
+        return Fills(self.problem, self.new_room, self.certificates)
+
+    def incumbents(self) -> Iterator[Outcome]:
+        """Better and better outcomes: the greedy one, then solved ones; the last is the best."""
+        first = self.certificates.of(self.fills.by_age(), self.certificates.unsolved())
+        yield first
+        if self.problem.candidates:
+            yield from self._solved(first)
+
+    def _solved(self, first: Outcome) -> Iterator[Outcome]:
+        problem = self.problem
+        split: frozenset[int] = frozenset()
+        best = first
+        everything = self.certificates.unsolved()
+        ceiling = {name: everything[name] for name in self.certificates.order[:1]}
+        nodes: list[Seating] = []
+        for _ in range(ROUNDS):
+            room = self.fills.room()
+            places = kinds(problem.fleet, room.free, split)
+            master = build(problem, places, room.capacity, seatings=nodes)
+            self._keep_promises(master, first)
+            if split and not problem.exact and master.integers > large.MIDDLE:
+                break  # it would only be rounded
+            solved = self._stages(master)
+            ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
+            if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
+                best = self.certificates.of(best, everything | solved.bounds | ceiling)
+                break
+            placed = self._place(master, solved.solution, room)
+            best = max(best, placed.outcome, *self._mended(solved, placed), key=self._rank)
+            if master.integers > large.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
+                best = self.certificates.of(best, everything | solved.bounds | ceiling)
+                yield best
+            best = replace(self.certificates.of(best, self.certificates.given(solved, best) | ceiling), master=master)
+            finer = self._finer(best, solved, split, placed.failed)
+            if master.integers > large.MIDDLE or finer is None:
+                break
+            yield best
+            split, nodes = finer
+        yield best
+
+    def _finer(
+        self, best: Outcome, solved: Solved, split: frozenset[int], failed: frozenset[int]
+    ) -> tuple[frozenset[int], list[Seating]] | None:
+        """What the next master tells apart: the domains where placement failed; in small worlds, then, every node."""
+        if solved.master.seats or (not failed and not self.problem.exact):
+            return None
+        if all(stage.value == stage.bound for stage in best.stages) or self._near(best, solved.solution):
+            return None
+        if self.problem.exact and (split or not failed):
+            nodes = seating.seatings(self.fills.room())
+            if seats.count(self.problem, nodes) <= SEATS:
+                return frozenset(node.domain for node in nodes), nodes
+        return None if failed <= split else (split | failed, [])
+
+    def _near(self, best: Outcome, solution: Solution) -> bool:
+        """Is a large problem's leading stage so near to its bound, or to the master's, that solving again is idle?"""
+        first = next(stage for stage in best.stages if stage.name == self.certificates.leading)
+        near = within(first.value, first.bound, NEAR * self.settings["mip_rel_gap"])
+        as_solved = first.value >= self.certificates.unit * solution.objective - HALF
+        return not self.problem.exact and (near or as_solved)
+
+    def _rank(self, outcome: Outcome) -> tuple[int, ...]:
+        started = {start.candidate for start in outcome.draft.starts}
+        values = [int(candidate in started) for candidate in sorted(self.problem.due, key=self._turn)]
+        for name in self.certificates.order:
+            values.append(value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]))
+            if name == "starts":
+                values.append(-outcome.overdraw)
+        return (*values, -nearness(self.problem, outcome.draft))
+
+    def _turn(self, candidate: int) -> int:
+        return self.problem.candidates[candidate].turn
+
+    def _keep_promises(self, master: Master, first: Outcome) -> None:
+        """What is due and can start does: the plan by age has tried it first, beside nothing else."""
+        for start in first.draft.starts:
+            if start.candidate in self.problem.due and start.candidate in master.starts.start:
+                master.model.lower[master.starts.start[start.candidate]] = 1.0
+
+    def _stages(self, master: Master) -> Solved:
+        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""
+        is_large = self._is_large(master)
+        solved = Solved(master, NOTHING, {}, [])
+        for name, costs in self.certificates.objectives(master):
+            if not costs:
+                solved.bounds[name] = 0
+                continue
+            master.model.maximise(costs)
+            if is_large and solved.kept:
+                continue  # filled greedily; bounded given what the starts reach
+            found = large.solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
+            if self.problem.exact and (parts := _in_parts(master, found)):
+                for column in parts:
+                    master.model.integer[column] = True
+                found = solve(master.model, self.settings)
+            solved.bounds[name] = self.certificates.bound(master, name, found.bound)
+            if found.values is None:
+                break
+            solved.solution = found
+            row = master.model.keep(("stage", name), costs, found.objective)
+            solved.kept.append((name, row, found.objective))
+        return solved
+
+    def _is_large(self, master: Master) -> bool:
+        return master.integers > SMALL and not self.problem.exact
+
+    def _mended(self, solved: Solved, placed: _Placed) -> Iterator[Outcome]:
+        """What solving a large master again near its solution comes to, where that is not yet close to the bound."""
+        if not self._is_large(solved.master) or solved.master.integers > AGAIN:
+            return
+        assert solved.solution.values is not None
+        unfunded = START_STAGES[self.certificates.leading]
+        worth = value_of(self.problem, placed.outcome.draft, unfunded=unfunded) / self.certificates.unit
+        if within(worth, solved.solution.bound, CLOSE * self.settings["mip_rel_gap"]):
+            return
+        first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
+        again = solve_again(first, self.fills.room(), self.settings, unfunded=unfunded)
+        if again is not None and again.solution.objective > worth:
+            yield self._place(again.master, again.solution, self.fills.room()).outcome
+
+    def _place(self, master: Master, solution: Solution, room: Room) -> _Placed:
+        """A solution as a plan: on nodes, paid, and topped up."""
+        assert solution.values is not None
+        problem = self.problem
+        starts = read_starts(master, solution.values)
+        draft = Draft(starts, read_pieces(master, solution.values, starts))
+        if master.seats:
+            failed = seating.seat(room, master, solution.values, draft.pieces)
+            lost = {piece.candidate for piece in failed}
+        else:
+            failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
+        drop(problem, room, draft, lost)
+        unpaid, _ = pay(problem, room, draft, self.settings)
+        drop(problem, room, draft, set(unpaid))
+        left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
+        self.fills.top_up(room, draft)
+        admissible = dict(draft.paid)
+        _, nearest = pay(problem, room, draft, self.settings, settled=True)
+        if beside(problem, draft).lost:
+            draft.paid = admissible
+        tight = {piece.kind for piece in failed}
+        nearest = min(nearest, nearness(problem, draft))
+        outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest)
+        domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)
+        return _Placed(outcome, frozenset(domains), left)
+
+
+def incumbents(problem: Problem, new_room: Callable[[], Room], gap: float, seed: int) -> Iterator[Outcome]:
+    """Better and better outcomes for a problem, first the greedy one."""
+    settings = options(seed, 0.0, EXACT_NODES) if problem.exact else options(seed, gap, NODES)
+    return Search(problem, new_room, settings).incumbents()
+
+
+def _in_parts(master: Master, found: Solution) -> list[int]:
+    """Columns of starts, where some run starts in part: all, as only their sums are integer.
+
+    At an optimum no run does; but a stage is held at its optimum less a rounding, and for that a later one may trade a
+    hundredth of a run for one that is worth as good as the same.
+    """
+    if found.values is None:
+        return []
+    columns = [*master.starts.start.values(), *master.starts.steps.values()]
+    values = found.values[columns]
+    return columns if bool((abs(values - values.round()) > NOISE).any()) else []

@@ -1,0 +1,94 @@
+"""What is left of a model where most of its columns stay as they are: an exact smaller model, and its answer.
+
+Nothing is presolved (solver.highs), so columns that are fixed are taken out here, and rows that then say nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from jobtree.world.tables.values import Bools
+from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, solve
+from policies.model.linear import INF, Model
+
+NODES: Final = 100
+"""Most branch-and-bound nodes of what is left."""
+
+
+def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
+    """``columns``, and all that stand in a row with one of them; ``equal``: in rows that are equations alone."""
+    row, column = model.entries
+    touched = np.zeros(len(model.row_lower), dtype=np.bool_)
+    touched[row[columns[column]]] = True
+    if equal:
+        touched &= np.asarray(model.row_lower) == np.asarray(model.row_upper)
+    found = columns.copy()
+    found[column[touched[row]]] = True
+    return found
+
+
+def tight(model: Model, columns: Bools) -> Iterator[Bools]:
+    """Row by row, all columns of the inequations in which some of ``columns`` stand."""
+    row, column = model.entries
+    loose = np.asarray(model.row_lower) < np.asarray(model.row_upper)
+    for number in np.unique(row[columns[column] & loose[row]]).tolist():
+        found = np.zeros(len(columns), dtype=np.bool_)
+        found[model.indices[model.starts[number] : model.starts[number + 1]]] = True
+        yield found
+
+
+def fractional(model: Model, point: Floats) -> Bools:
+    """Integer columns that are not whole at ``point``."""
+    return np.asarray(model.integer, dtype=np.bool_) & (np.abs(point - np.round(point)) > NOISE)
+
+
+def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings, *, begin: bool = False) -> Solution:
+    """The best point that differs from ``point`` in the ``free`` columns only; its bound holds for such points.
+
+    ``begin``: the search begins at ``point``.
+    """
+    columns = np.flatnonzero(free)
+    place = np.full(len(model.cost), -1)
+    place[columns] = np.arange(len(columns))
+    value = np.asarray(model.values, dtype=np.float64)
+    row, column = model.entries
+    base = np.where(free, 0.0, np.where(np.asarray(model.integer, dtype=np.bool_), np.round(point), point))
+    fixed = np.bincount(row, weights=value * base[column], minlength=len(model.row_lower))
+    inside = free[column]
+    rows = np.flatnonzero(np.bincount(row[inside], minlength=len(model.row_lower)))
+    entries = np.bincount(row[inside], minlength=len(model.row_lower))[rows]
+    lower, upper, cost = (np.asarray(each, dtype=np.float64) for each in (model.lower, model.upper, model.cost))
+    small = Model(
+        cost=cost[columns].tolist(),
+        lower=lower[columns].tolist(),
+        upper=upper[columns].tolist(),
+        integer=np.asarray(model.integer, dtype=np.bool_)[columns].tolist(),
+        row_lower=(np.asarray(model.row_lower)[rows] - fixed[rows]).tolist(),
+        row_upper=(np.asarray(model.row_upper)[rows] - fixed[rows]).tolist(),
+        starts=[0, *np.cumsum(entries).tolist()],
+        indices=place[column[inside]].tolist(),
+        values=value[inside].tolist(),
+    )
+    start = point[columns].tolist() if begin else None
+    found = solve(small, settings | LEAN | {"mip_max_nodes": NODES}, start=start)
+    if found.values is None:
+        return Solution(None, -INF, found.bound, found.optimal)
+    base[columns] = found.values
+    rest = float(cost @ np.where(free, 0.0, base))
+    return Solution(base, found.objective + rest, found.bound + rest, found.optimal)
+
+
+def made_whole(model: Model, point: Floats, settings: Settings, *, most: int) -> Floats | None:
+    """The best whole point that differs from this one only beside what is not whole, in ``most`` columns at most.
+
+    None: none is found.
+    """
+    off = fractional(model, point)
+    if not off.any():
+        return point
+    for free in (beside(model, off, equal=True), beside(model, beside(model, off, equal=False), equal=True)):
+        found = solve_rest(model, point, free, settings).values if np.count_nonzero(free) <= most else None
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,28 @@
+"""Aggregate caps: several envelopes of one Budget together (spec §1 Budget.aggregateCaps).
+
+Σ payments from the named envelopes ≤ maxConcurrency, maxGPUHours, maxCredits
+"""
+
+from policies.caps.cap import Pool
+from policies.inputs.money import Money
+
+RULE = "aggregate"
+
+
+def pools(money: Money) -> list[Pool]:
+    """One pool per aggregate cap, in (budget, name) order."""
+    return [
+        Pool(
+            rule=RULE,
+            subject=f"{cap.budget}/{cap.name}",
+            envelopes=cap.envelopes,
+            contains=lambda _: True,
+            concurrency=cap.concurrency,
+            max_gpu_milliseconds=cap.max_gpu_milliseconds,
+            max_millicredits=cap.max_millicredits,
+            since=None,
+            end=None,
+            by_payer=True,
+        )
+        for cap in money.aggregates
+    ]

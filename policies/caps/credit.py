@@ -1,0 +1,29 @@
+"""Credits, looked at ahead: GPU-hours at the flavor's rate (spec §3.4, Policy.creditRates).
+
+spent + Σ over open funded and new claims of milli-GPUs × min(P, window left, limit left) × rate ≤ maxCredits
+"""
+
+from policies.caps.cap import Lane, Pool, span
+from policies.inputs.money import Money
+
+
+class Credit:
+    """Credits ahead, in milli-GPU-seconds × millicredits per GPU-hour."""
+
+    name = "credits"
+    unit = "credit"
+    taken = "spent or provided for"
+    scale = 1000 * 3600 * 1000
+    ahead = True
+
+    def limit(self, pool: Pool) -> int | None:
+        """A millicredit is 3,600,000 of the weighed unit."""
+        return None if pool.max_millicredits is None else 3_600_000 * pool.max_millicredits
+
+    def weight(self, money: Money, pool: Pool, lane: Lane) -> int:
+        """Seconds provided for × the rate of the paying envelope's flavor."""
+        return span(money, lane, pool.end) * money.rate_milli(lane.envelope)
+
+    def charged(self, charge: int, rated: int) -> int:
+        """GPU-seconds at the rate of their time."""
+        return rated

@@ -1,0 +1,31 @@
+"""GPU-hours, looked at ahead (spec §3.4).
+
+    spent + Σ over open funded and new claims of milli-GPUs × min(P, window left, time limit left) ≤ maxGPUHours
+
+P is ``accountingPeriod``. Only admissions are held to it: running work stays funded while hours remain.
+"""
+
+from policies.caps.cap import Lane, Pool, span
+from policies.inputs.money import Money
+
+
+class Hours:
+    """GPU-hours ahead."""
+
+    name = "hours"
+    unit = "GPU-hour"
+    taken = "spent or provided for"
+    scale = 3_600_000
+    ahead = True
+
+    def limit(self, pool: Pool) -> int | None:
+        """In milli-GPU-seconds."""
+        return pool.max_gpu_milliseconds
+
+    def weight(self, money: Money, pool: Pool, lane: Lane) -> int:
+        """The seconds provided for."""
+        return span(money, lane, pool.end)
+
+    def charged(self, charge: int, rated: int) -> int:
+        """GPU-seconds as they were."""
+        return charge

@@ -1,0 +1,181 @@
+"""The present class of work: who is funded, in one pass over all claims (spec §3.5).
+
+Order: loans within ``lending.maxDuration`` first (a loan is a contract), then by the claimant's standing with the
+payer (owner, its children, siblings, parents, the rest), older loans last; within these by admission time, run,
+envelope. A claim is funded iff every cap it touches still holds with it:
+
+    fixed width:  all of it or nothing (skipped when it is too big)
+    malleable:    group by group from 0, until a group does not fit
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from jobtree.api.kinds.lease import FundingClass
+from jobtree.world.naming.named import GONE_PAYER
+from policies.caps.cap import CapBook, Lane
+from policies.caps.scopes import GONE
+from policies.funding.ledger import Spent, second_of
+from policies.inputs.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
+from policies.inputs.money import Money
+
+FRESH_LOAN: Final = -1
+OLD_LOAN: Final = 5
+
+Sums = dict[int, int]
+"""Cap → a sum in the cap's own unit."""
+
+
+class Place(NamedTuple):
+    """Where a claim stands in the pass."""
+
+    standing: int
+    admitted: int
+    run: RunKey
+    envelope: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is funded together: a fixed claim, or one group of a malleable one.
+
+    ``touched``: what it weighs per cap; ``second``: what its next second is charged per cap on hours or credits;
+    ``follows``: the group before it belongs to the same claim and comes first.
+    """
+
+    place: Place
+    follows: bool
+    touched: Sums
+    second: Sums
+    leases: Sequence[LeaseRow]
+    loan: bool
+
+    @property
+    def gpus(self) -> int:
+        """How many it holds, Active and Spare."""
+        return sum(lease.gpus for lease in self.leases)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The outcome of the pass over parts. ``used``: per cap, charged and taken, in the cap's unit."""
+
+    funded: list[bool]
+    used: list[int]
+
+
+@dataclass(frozen=True)
+class Funded:
+    """The present. ``classes``: (namespace, lease) → class; ``parts``: of all claims whose envelope pays now."""
+
+    classes: dict[tuple[str, str], FundingClass]
+    parts: list[Part]
+    outcome: Pass
+
+    @property
+    def used(self) -> list[int]:
+        """Per cap, what is charged and taken, in the cap's unit."""
+        return self.outcome.used
+
+
+def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Spent, sites: dict[str, int]) -> Funded:
+    """Classes of all open ``leases``; those whose payer is quarantined keep the class they have."""
+    money = book.money
+    classes: dict[tuple[str, str], FundingClass] = {}
+    for lease in leases:
+        kept = lease.envelope == GONE_PAYER and lease.budget in money.quarantined
+        classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED
+    parts = parts_of(book, claims, sites)
+    outcome = honour(book, spent, parts)
+    return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
+
+
+def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> dict[tuple[str, str], FundingClass]:
+    """(namespace, lease) → class of every lease in ``parts``."""
+    found: dict[tuple[str, str], FundingClass] = {}
+    for part, paid in zip(parts, funded, strict=True):
+        name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan) if paid else UNFUNDED
+        found.update(((lease.namespace, lease.name), name) for lease in part.leases)
+    return found
+
+
+def honour(book: CapBook, spent: Spent, parts: Sequence[Part]) -> Pass:
+    """The pass over ``parts``, which stand in its order."""
+    used = spent.used(len(book.caps))
+    seconds: Sums = {}
+    found: list[bool] = []
+    for part in parts:
+        fits = (not part.follows or found[-1]) and _fits(book, spent, used, seconds, part)
+        found.append(fits)
+        if fits:
+            for cap, weight in part.touched.items():
+                used[cap] += weight
+            for cap, weight in part.second.items():
+                seconds[cap] = seconds.get(cap, 0) + weight
+    return Pass(found, used)
+
+
+def parts_of(book: CapBook, claims: list[Claim], sites: dict[str, int]) -> list[Part]:
+    """The parts of all claims whose envelope pays now, in the order of the pass."""
+    money = book.money
+    paying = [(_place(money, claim), claim) for claim in claims if money.envelopes[claim.envelope].pays_at(money.at)]
+    found = []
+    for place, claim in sorted(paying, key=lambda p: p[0]):
+        for i, leases in enumerate(_together(claim)):
+            touched, second = _weigh(book, claim, leases, sites)
+            found.append(Part(place, i > 0, touched, second, leases, claim.loan))
+    return found
+
+
+def _place(money: Money, claim: Claim) -> Place:
+    envelope = money.envelopes[claim.envelope]
+    if claim.loan:
+        young = money.at - claim.admitted < envelope.lending_duration
+        standing = FRESH_LOAN if young else OLD_LOAN
+    else:
+        standing = money.family.standing(claim.run_owner, envelope.owner)
+    return Place(standing, claim.admitted, claim.run, claim.envelope)
+
+
+def _together(claim: Claim) -> list[list[LeaseRow]]:
+    if not claim.malleable:
+        return [claim.leases]
+    groups: dict[int, list[LeaseRow]] = {}
+    for lease in claim.leases:
+        groups.setdefault(lease.group, []).append(lease)
+    return [groups[g] for g in sorted(groups)]
+
+
+def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str, int]) -> tuple[Sums, Sums]:
+    by_site: dict[int, int] = {}
+    for lease in leases:
+        site = sites.get(lease.node, GONE)
+        by_site[site] = by_site.get(site, 0) + lease.milli(book.money.policy)
+    user = book.money.user_of(claim.run_owner)
+    lanes = ((Lane(claim.envelope, claim.loan, site, claim.limit, user), milli) for site, milli in by_site.items())
+    (touched, second), *others = (weigh(book, *each) for each in lanes)
+    for other in others:
+        for total, more in zip((touched, second), other, strict=True):
+            for cap, weight in more.items():
+                total[cap] = total.get(cap, 0) + weight
+    return touched, second
+
+
+def weigh(book: CapBook, lane: Lane, milli: int) -> tuple[Sums, Sums]:
+    """What ``milli`` milli-GPUs on a lane weigh per cap, and what their next second is charged."""
+    return (
+        {cap: weight * milli for cap, weight in book.touches(lane)},
+        dict(second_of(book, lane, milli, book.money.rate_milli(lane.envelope), book.money.at)),
+    )
+
+
+def _fits(book: CapBook, spent: Spent, used: list[int], seconds: Sums, part: Part) -> bool:
+    """Running work is held to what is used now; of hours and credits the next second must be left (spec §3.6)."""
+    for cap, weight in part.touched.items():
+        if used[cap] + weight > book.caps[cap].limit and not book.caps[cap].ahead:
+            return False
+    return all(
+        spent.cap.get(cap, 0) + seconds.get(cap, 0) + charge <= book.caps[cap].limit
+        for cap, charge in part.second.items()
+    )

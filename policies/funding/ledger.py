@@ -1,0 +1,147 @@
+"""The ledger: what has been charged so far (spec §3.6).
+
+    charge(segment) = weight × seconds,  weight = 1000 (Active) or 1000 × discount (Spare) milli-GPUs per GPU
+
+Only funded segments are charged. A charge counts against a cap where it falls at or after the present ``start`` of the
+envelope that paid it. Integers throughout: milli-GPU-seconds.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from jobtree.world.memory.balances import Span
+from policies.caps import uses
+from policies.caps.cap import CapBook, Gone, Lane
+from policies.caps.scopes import GONE
+from policies.inputs.balances import Balance
+from policies.inputs.claims import UNFUNDED, LeaseRow, counts_as_loan, on_loan
+from policies.inputs.money import Discounts, Money
+
+
+@dataclass
+class Spent:
+    """What has been charged: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit.
+
+    ``ahead``: per cap, what is provided for and no claim can be asked about (`funding.frozen`); ``use``: by use cap,
+    what is charged in its window, and the same times its rate.
+    """
+
+    envelope: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    credits: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    cap: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    ahead: dict[int, int] = field(default_factory=dict)
+    use: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add_use(self, number: int, charged: tuple[int, int]) -> None:
+        """A use cap is charged something more."""
+        had = self.use.get(number, (0, 0))
+        self.use[number] = had[0] + charged[0], had[1] + charged[1]
+
+    def used(self, caps: int) -> list[int]:
+        """Of each of so many caps, what is taken before any claim is asked."""
+        return [self.cap.get(i, 0) + self.ahead.get(i, 0) for i in range(caps)]
+
+
+def spent(
+    book: CapBook,
+    leases: list[LeaseRow],
+    balances: Iterable[Balance],
+    node_site: dict[str, int],
+    ends: Mapping[tuple[str, str], int],
+) -> Spent:
+    """Charges up to ``book.money.at``: of ``leases``, and of those that were pruned (``balances``).
+
+    ``node_site``: node name → site. ``ends``: (namespace, lease) → the end of leases that this cycle closes.
+    """
+    money = book.money
+    total = Spent()
+    for lease in leases:
+        last = ends.get((lease.namespace, lease.name), money.at)
+        _add_uses(money, total, lease, last, node_site)
+        if lease.envelope < 0:
+            for cap in book.above(gone(money, lease, node_site)) if lease.budget else ():
+                pool, measure = book.caps[cap].pool, book.caps[cap].measure
+                total.cap[cap] += measure.charged(*charged(money, lease, last, pool.since))
+            continue
+        start = money.envelopes[lease.envelope].start
+        charge, rated = charged(money, lease, last, start)
+        total.envelope[lease.envelope] += charge
+        total.credits[lease.envelope] += rated
+        for cap in book.time_caps(lease.envelope):
+            site, user = node_site.get(lease.node, GONE), money.user_of(lease.run_owner)
+            lane = Lane(lease.envelope, on_loan(money, lease), site, None, user)
+            if book.caps[cap].pool.contains(lane):
+                since = book.counts_from(cap, lease.envelope)
+                counted = (charge, rated) if since == start else charged(money, lease, last, since)
+                total.cap[cap] += book.caps[cap].measure.charged(*counted)
+    for balance in balances:
+        _add(book, total, balance)
+    return total
+
+
+def _add(book: CapBook, total: Spent, balance: Balance) -> None:
+    money, envelope = book.money, balance.envelope
+    user = money.user_of(balance.run_owner)
+    for number in uses.counting(money, user, balance.flavor, balance.place):
+        use = money.uses[number]
+        total.add_use(number, balance.charged(use.start, use.end))
+    if envelope < 0:
+        for cap in book.above(Gone(balance.owner, balance.flavor, balance.place, user)):
+            total.cap[cap] += book.caps[cap].measure.charged(*balance.charged(book.caps[cap].pool.since))
+        return
+    start = money.envelopes[envelope].start
+    charge, rated = balance.charged(start)
+    total.envelope[envelope] += charge
+    total.credits[envelope] += rated
+    loan = counts_as_loan(money, envelope, balance.run_owner, lambda: balance.lent)
+    for cap in book.time_caps(envelope):
+        if book.caps[cap].pool.contains(Lane(envelope, loan, balance.place, None, user)):
+            since = book.counts_from(cap, envelope)
+            counted = (charge, rated) if since == start else balance.charged(since)
+            total.cap[cap] += book.caps[cap].measure.charged(*counted)
+
+
+def _add_uses(money: Money, total: Spent, lease: LeaseRow, last: int, node_site: Mapping[str, int]) -> None:
+    user = money.user_of(lease.run_owner) if lease.budget else 0
+    for number in uses.counting(money, user, lease.flavor, node_site.get(lease.node, GONE)) if user else ():
+        use = money.uses[number]
+        total.add_use(number, charged(money, lease, last if use.end is None else min(last, use.end), use.start))
+
+
+def gone(money: Money, lease: LeaseRow, node_site: Mapping[str, int]) -> Gone:
+    """How money flows for a lease whose payer is not there."""
+    return Gone(lease.owner, lease.flavor, node_site.get(lease.node, GONE), money.user_of(lease.run_owner))
+
+
+def second_of(book: CapBook, lane: Lane, milli: int, rate: int, at: int) -> Iterator[tuple[int, int]]:
+    """(cap on hours or credits, its charge) for the second ``at`` of ``milli`` milli-GPUs at ``rate`` on a lane."""
+    for cap in book.time_caps(lane.envelope):
+        if book.caps[cap].pool.contains(lane):
+            since = book.counts_from(cap, lane.envelope)
+            charge = book.caps[cap].measure.charged(milli, milli * rate)
+            if charge and (since is None or since <= at):
+                yield cap, charge
+
+
+def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tuple[int, int]:
+    """Milli-GPU-seconds of a lease's funded segments from ``start`` up to ``last``, and the same times their rates."""
+    total = rated = 0
+    for funding_class, since, until, rate in lease.segments:
+        low, high = since if start is None else max(since, start), last if until is None else min(until, last)
+        if funding_class != UNFUNDED and low < high:
+            charge = sum(milli * (end - begin) for begin, end, milli in weighed(money.discounts, lease, low, high))
+            total += charge
+            rated += charge * (rate or 0)
+    return total, rated
+
+
+def weighed(discounts: Discounts, lease: LeaseRow, low: int, high: int) -> Iterator[Span]:
+    """What a lease weighs in every second of [low, high): a spare GPU at the discount of its time."""
+    if lease.active:
+        yield low, high, 1000 * lease.gpus
+        return
+    edges = [low if since is None else max(low, since) for since, _ in discounts] + [high]
+    for (_, milli), now, then in zip(discounts, edges, edges[1:], strict=False):
+        if now < min(high, then):
+            yield now, min(high, then), milli * lease.gpus

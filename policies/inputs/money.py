@@ -1,0 +1,300 @@
+"""Budgets as the planner sees them: envelopes, owners, and the moment at which they are asked (spec §1 Budget)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from jobtree.api.kinds.budget import listed
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.api.values.scalars import exact
+from jobtree.world.naming.kinship import Family, family_of
+from jobtree.world.naming.named import PayerName
+from jobtree.world.tables import values as col
+from jobtree.world.tables.records import read
+from policies.inputs.balances import Balance, Place, matching, read_balances
+from policies.inputs.fleet import Fleet, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One envelope; money in milli-GPU-seconds and millicredits, times in Unix seconds, None = no such bound."""
+
+    budget: str
+    name: str
+    owner: str
+    flavor: str
+    selector: Selector
+    concurrency: int
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    start: int | None
+    end: int | None
+    subtree: bool
+    shares: bool
+    allow_admission: bool
+    per_run_gpus: int | None
+    per_run_time: int | None
+    per_run_default_time: int | None
+    lends: bool
+    lending_to: tuple[str, ...]
+    lending_concurrency: int | None
+    lending_gpu_milliseconds: int | None
+    lending_duration: int
+
+    @property
+    def label(self) -> str:
+        """How people name it."""
+        return f"{self.budget}/{self.name}"
+
+    def open_at(self, at: int) -> bool:
+        """Is its window [start, end) open?"""
+        return _is_open(self.start, self.end, at)
+
+    def pays_at(self, at: int) -> bool:
+        """Open, or not yet open but admitting already (``preActivation.allowAdmission``, spec §3.3)."""
+        early = self.start is not None and at < self.start
+        return self.open_at(at) or (early and self.allow_admission)
+
+    def lends_to(self, owner: str) -> bool:
+        """Does it lend, and to this owner (spec §3.1)?"""
+        return self.lends and listed(owner, self.lending_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate cap over envelopes (indices into ``Money.envelopes``)."""
+
+    budget: str
+    name: str
+    envelopes: tuple[int, ...]
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A use cap of an owner; units as `Envelope` has them. ``flavor``: None is every one.
+
+    ``sites``: where it counts, those of balances' places too.
+    """
+
+    budget: str
+    name: str
+    owner: str
+    flavor: str | None
+    selector: Selector
+    subtree: bool
+    concurrency: int | None
+    max_gpu_milliseconds: int | None
+    max_millicredits: int | None
+    per_run_gpus: int | None
+    per_run_time: int | None
+    start: int | None
+    end: int | None
+    sites: frozenset[int]
+
+    @property
+    def label(self) -> str:
+        """How people name it."""
+        return f"{self.budget}/{self.name}"
+
+    def open_at(self, at: int) -> bool:
+        """Does it bind: is its window [start, end) open?"""
+        return _is_open(self.start, self.end, at)
+
+    def is_of(self, flavor: str) -> bool:
+        """Does it count GPUs of a flavor?"""
+        return self.flavor is None or self.flavor == flavor
+
+
+def _is_open(start: int | None, end: int | None, at: int) -> bool:
+    """Does a window [start, end) hold a second? None: it has no such end."""
+    return (start is None or start <= at) and (end is None or at < end)
+
+
+Discounts = tuple[tuple[int | None, int], ...]
+"""What a spare GPU weighs in thousandths, from which second on (None: from the beginning), in order."""
+
+
+@dataclass(frozen=True)
+class Money:
+    """All envelopes in (budget, name) order and the family of owners.
+
+    ``households``: the family if owners without an envelope had others below them by path, as use caps have it;
+    ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
+    ``funding.crossLocation`` allows everywhere (spec §3.2); ``region``: per site, the first site that the very same
+    envelopes and use caps match, which money cannot tell from it; ``discounts``: of spares, the last one is in force;
+    ``balances``: what pruned leases were charged; ``places``: those of their places that each envelope matched.
+    """
+
+    at: int
+    policy: PolicySpec
+    envelopes: list[Envelope]
+    index: Mapping[PayerName, int]
+    aggregates: list[Aggregate]
+    uses: list[Use]
+    family: Family
+    households: Family
+    sites: list[frozenset[int]]
+    pays_on: list[frozenset[int]]
+    region: list[int]
+    quarantined: frozenset[str]
+    discounts: Discounts
+    balances: list[Balance]
+    places: list[frozenset[int]]
+    namespaces: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    _users: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def user_of(self, owner: str) -> int:
+        """The use caps that look at runs of an owner, whatever their windows: bit i is that of ``uses[i]``."""
+        if owner not in self._users:
+            looks = (use.owner == owner or (use.subtree and self._is_below(owner, use.owner)) for use in self.uses)
+            self._users[owner] = sum(1 << i for i, looked in enumerate(looks) if looked)
+        return self._users[owner]
+
+    def _is_below(self, owner: str, above: str) -> bool:
+        return self.family.descends(owner, above) or self.households.descends(owner, above)
+
+    def paid_on(self, envelope: int, shut: int) -> frozenset[int]:
+        """Where an envelope pays for a run that the use caps of ``shut``, as bits, keep from their nodes."""
+        pays_on = self.pays_on[envelope]
+        return pays_on.difference(*(self.uses[i].sites for i in bits(shut))) if shut else pays_on
+
+    @cached_property
+    def by_flavor(self) -> dict[str, list[int]]:
+        """Flavor → its envelopes, in order."""
+        found: dict[str, list[int]] = {}
+        for i, envelope in enumerate(self.envelopes):
+            found.setdefault(envelope.flavor, []).append(i)
+        return found
+
+    @cached_property
+    def balances_of(self) -> dict[int, list[Balance]]:
+        """Envelope → its balances, in order."""
+        found: dict[int, list[Balance]] = {}
+        for balance in self.balances:
+            found.setdefault(balance.envelope, []).append(balance)
+        return found
+
+    @cached_property
+    def _rates(self) -> dict[str, int]:
+        return {flavor: int(1000 * exact(rate)) for flavor, rate in self.policy.credit_rates.items()}
+
+    def rate_milli(self, envelope: int) -> int:
+        """Millicredits per GPU-hour of the envelope's flavor."""
+        return self._rates.get(self.envelopes[envelope].flavor, 0)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Numbers of the bits that are set, in order."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def selectors(*tables: pa.Table) -> list[Selector]:
+    """The selectors of envelopes and use caps, in row order."""
+    return [selector for table in tables for selector in col.column(table, "selector")]
+
+
+def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, at: int) -> Money:
+    """Money of a snapshot at ``at``."""
+    budgets = tables["budgets"]
+    names = col.texts(budgets, "name")
+    owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
+    envelopes = _envelopes(tables["envelopes"], owners)
+    index = {PayerName(e.budget, e.name, e.owner, e.flavor): i for i, e in enumerate(envelopes)}
+    quarantine = tables["quarantine"]
+    broken = frozenset(
+        name
+        for kind, name in zip(col.texts(quarantine, "kind"), col.texts(quarantine, "name"), strict=True)
+        if kind == "Budget"
+    )
+    sites = [fleet.sites_matching(e.flavor, e.selector) for e in envelopes]
+    anywhere = policy.funding.cross_location == "allow"
+    balances, places = read_balances(tables["balances"], index)
+    pays_on = [fleet.sites_matching(e.flavor, ()) for e in envelopes] if anywhere else sites
+    uses = _uses(tables["use_caps"], owners, fleet, places)
+    holders = {envelope.owner for envelope in envelopes}
+    family = _family(budgets, owners, holders)
+    return Money(
+        at=at,
+        policy=policy,
+        envelopes=envelopes,
+        index=index,
+        aggregates=_aggregates(tables["aggregates"], envelopes),
+        uses=uses,
+        family=family,
+        households=family if holders == set(owners.values()) else _family(budgets, owners, owners.values()),
+        sites=sites,
+        pays_on=pays_on,
+        region=_regions(fleet.site_count, [*sites, *pays_on, *(use.sites for use in uses)]),
+        quarantined=broken,
+        discounts=_discounts(tables["seen_discounts"], policy, at),
+        balances=balances,
+        places=[matching(places, e.flavor, e.selector) for e in envelopes],
+        namespaces=_namespaces(budgets, owners),
+    )
+
+
+def _discounts(seen: pa.Table, policy: PolicySpec, at: int) -> Discounts:
+    """Those that cycles have seen, and the Policy's own from now on where it is another one."""
+    known = tuple(zip(col.optional_ints(seen, "since"), col.ints(seen, "milli").tolist(), strict=True))
+    now = policy.spares.discount_milli
+    if not known:
+        return ((None, now),)
+    return known if known[-1][1] == now else (*known, (at, now))
+
+
+def _regions(site_count: int, matches: list[frozenset[int]]) -> list[int]:
+    first: dict[tuple[int, ...], int] = {}
+    return [
+        first.setdefault(tuple(i for i, matched in enumerate(matches) if site in matched), site)
+        for site in range(site_count)
+    ]
+
+
+def _family(budgets: pa.Table, owners: Mapping[str, str], by_path: Iterable[str]) -> Family:
+    named = zip(col.texts(budgets, "name"), col.column(budgets, "parents", nullable=True), strict=True)
+    return family_of(((owners[name], parents) for name, parents in named), frozenset(by_path))
+
+
+def _namespaces(budgets: pa.Table, owners: Mapping[str, str]) -> dict[str, tuple[str, ...] | None]:
+    bound: dict[str, tuple[str, ...] | None] = {}
+    for name, spaces in zip(col.texts(budgets, "name"), col.column(budgets, "namespaces"), strict=True):
+        known = bound.setdefault(owners[name], None)
+        if spaces:
+            bound[owners[name]] = (*(known or ()), *spaces)
+    return bound
+
+
+def _aggregates(table: pa.Table, envelopes: list[Envelope]) -> list[Aggregate]:
+    numbers = {(e.budget, e.name): i for i, e in enumerate(envelopes)}
+    members = zip(col.texts(table, "budget"), col.column(table, "envelopes"), strict=True)
+    return read(table, Aggregate, envelopes=[tuple(numbers[budget, e] for e in names) for budget, names in members])
+
+
+def _uses(table: pa.Table, owners: Mapping[str, str], fleet: Fleet, places: Mapping[int, Place]) -> list[Use]:
+    asked = list(zip(col.column(table, "flavor", nullable=True), selectors(table), strict=True))
+    return read(
+        table,
+        Use,
+        owner=[owners[budget] for budget in col.texts(table, "budget")],
+        subtree=[scope == "subtree" for scope in col.texts(table, "scope")],
+        sites=[fleet.sites_matching(*each) | matching(places, *each) for each in asked],
+    )
+
+
+def _envelopes(table: pa.Table, owners: Mapping[str, str]) -> list[Envelope]:
+    return read(
+        table,
+        Envelope,
+        owner=[owners[budget] for budget in col.texts(table, "budget")],
+        subtree=[scope == "subtree" for scope in col.texts(table, "scope")],
+        shares=[sharing == "family" for sharing in col.texts(table, "sharing")],
+        lends=col.column(table, "lending_allow"),
+    )

@@ -1,0 +1,5 @@
+"""Lifecycle: what may start and what ends (spec §1, §7).
+
+`tenancy` namespaces and owners; `follow` upstream runs; `unweighed` why a run is not even weighed; `endings` what
+ends and why; `failures` failed nodes; `incomplete` gangs that lost a Lease by a hand. Imports `policies.inputs`.
+"""

@@ -1,0 +1,38 @@
+"""Gangs that are not whole any more though no node failed: a Lease of theirs was deleted or edited (spec §2, §9).
+
+    Active GPUs < the least width    or    0 < GPUs of a group, its Active ones < its size
+
+What is left of such a run stops, as where it lost a node. GPUs beyond its width or size are no lack.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from jobtree.api.values.counted import counted
+from policies.inputs.claims import LeaseRow
+from policies.inputs.runs import RunRow
+from policies.inputs.shapes import lower
+
+_WHY = "a Lease that it needs is gone or says something else"
+
+
+def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
+    """What a run with these open leases lacks, as a clause; empty where it is whole, or holds nothing."""
+    held: dict[int, int] = {}
+    for lease in leases:
+        held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)
+    width = sum(held.values())
+    if held and width < run.width_min:
+        return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}"
+    sizes = _sizes(run.max_total or run.total, run.width_min, run.step or 0, run.group) if held else ()
+    for group in sorted(held):
+        if group < len(sizes) and held[group] < sizes[group]:
+            return f"Its group {group} holds {held[group]} of {counted(sizes[group], 'GPU')}: {_WHY}"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _sizes(most: int, least: int, step: int, group: int) -> tuple[int, ...]:
+    """Sizes of a run's groups at its greatest width."""
+    lowered = lower(most, least, step, group, 0, 0, spread=True)
+    return lowered.groups(lowered.steps)

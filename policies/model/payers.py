@@ -1,0 +1,285 @@
+"""Who may pay for a run, nearest first, where and when (spec §3.1–§3.3), and stage 7: the nearest payers.
+
+least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jobtree.api.values.counted import counted, named
+from jobtree.api.values.scalars import Duration, Time
+from jobtree.world.naming.kinship import COUSIN, OWN, RANK_NAMES, SPONSOR, standing_of
+from policies.caps import uses
+from policies.caps.uses import Watch
+from policies.funding.classes import OLD_LOAN
+from policies.inputs.claims import RunKey
+from policies.inputs.money import Envelope, Money, bits
+from policies.inputs.runs import RunRow
+
+if TYPE_CHECKING:  # a Problem holds Payers
+    from policies.model.payments import PayKey, Purse
+    from policies.model.problem import Problem
+
+
+_LEVELS: Final = (*map(standing_of, range(SPONSOR)), OLD_LOAN)
+"""By rank."""
+
+
+class Source(NamedTuple):
+    """A payer as caps see it: of how near it is only what it may recall matters (`policies.model.recall`)."""
+
+    envelope: int
+    loan: bool
+    limit: int | None
+    run_gpus: int | None
+    level: int
+    watch: Watch
+
+
+class Payer(NamedTuple):
+    """An envelope that may pay for a run. ``limit``: seconds a claim may last there; ``run_gpus``: most for one run;
+    ``watch``: use caps that look at the run.
+    """
+
+    envelope: int
+    rank: int
+    order: int
+    limit: int | None
+    run_gpus: int | None
+    watch: Watch
+
+    @property
+    def loan(self) -> bool:
+        """Is it a sponsor?"""
+        return self.rank == SPONSOR
+
+    @property
+    def level(self) -> int:
+        """Where a start that it pays for stands among claims (spec §3.8): a loan farthest, for it recalls nothing."""
+        return _LEVELS[self.rank]
+
+    def within(self, limit: int | None) -> Payer:
+        """The same payer under another time limit."""
+        return self if limit == self.limit else self._replace(limit=limit)
+
+    @property
+    def source(self) -> Source:
+        """The payer without its nearness."""
+        return _source(self)
+
+
+@lru_cache(maxsize=65_536)  # it is asked of every payer of every list, and lists share their payers
+def _source(payer: Payer) -> Source:
+    return Source(payer.envelope, payer.loan, payer.limit, payer.run_gpus, payer.level, payer.watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An envelope of the right flavor that does not pay, and why. ``later``: its window is still to open."""
+
+    envelope: int
+    rank: int
+    why: str
+    later: bool
+    run_gpus: int | None
+
+    def words(self, run: RunRow) -> str:
+        """The reason, and the limit on a single run's GPUs where that binds too."""
+        if self.run_gpus is None or self.run_gpus >= run.width_min:
+            return self.why
+        return f"{self.why}, and it pays for at most {counted(self.run_gpus, 'GPU')} of one run (perRun.maxGPUs)"
+
+
+def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
+    """Stage 7 over payment columns, as costs to maximise: − rank × GPUs (a spare counts its discount).
+
+    Only where a purse's runs all have the same payers in the same order, as on problems that are exact.
+    """
+    return _costs(problem, purses, pay, lambda payers: {payer.envelope: payer.rank for payer in payers})
+
+
+def order(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
+    """The ties of stage 7, likewise: − place in the order of the payers × GPUs."""
+    return _costs(problem, purses, pay, lambda payers: {payer.envelope: i for i, payer in enumerate(payers)})
+
+
+def distance(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Mapping[int, int]]) -> int:
+    """Stage 7 of one start, exact: Σ milli-GPUs × rank. ``paid``: (active, region) → envelope → GPUs."""
+    payers = problem.payers(problem.candidates[candidate])
+    return sum(
+        payers[envelope].rank * gpus * problem.milli(active)
+        for (active, _), payments in paid.items()
+        for envelope, gpus in payments.items()
+    )
+
+
+def _costs(
+    problem: Problem,
+    purses: list[Purse],
+    pay: Mapping[PayKey, int],
+    weigh: Callable[[tuple[Payer, ...]], dict[int, int]],
+) -> dict[int, float]:
+    weights = {purse.index: weigh(problem.candidates[purse.example].payers) for purse in purses}
+    return {
+        column: -weights[purse][envelope] * problem.milli(active) / 1000
+        for (purse, active, _, envelope), column in pay.items()
+        if weights[purse][envelope]
+    }
+
+
+class _Answers(NamedTuple):
+    """Of some envelopes: those that pay, each with its place in the order of payers, and those that do not."""
+
+    found: list[tuple[tuple[int, int, str], Payer]]
+    refused: list[Refused]
+
+
+class Payers:
+    """Who may pay for runs. What relatives answer to a claimant hangs on how near it is alone, and is asked once."""
+
+    def __init__(
+        self, money: Money, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
+    ) -> None:
+        """``closed``: envelopes that from then on pay for what is ``promised`` alone (`policies.promises.funds`)."""
+        self._money = money
+        self._closed = closed or {}
+        self._promised = promised
+        self._owners: dict[str, dict[str, list[int]]] = {}
+        """Flavor → owner → envelopes."""
+        self._below: dict[str, dict[str, list[str]]] = {}
+        """Flavor → ancestor → owners of envelopes who descend from it, itself among them."""
+        self._relatives: dict[tuple[str, int | None, str, int, int, bool], _Answers] = {}
+        """By flavor, time limit, owner, its rank, the use caps that look at the claimant, and is the run promised?"""
+
+    def of(self, run: RunRow, limit: int | None) -> tuple[list[Payer], list[Refused]]:
+        """Every envelope of the run's flavor that may pay for it, nearest first, and those near it that may not.
+
+        ``limit``: seconds that it may last, as far as envelopes look at that.
+        """
+        found: list[tuple[tuple[int, int, str], Payer]] = []
+        refused: list[Refused] = []
+        claimant, sponsors, rank_of = run.owner, frozenset(run.sponsors), self._money.family.rank
+        user = self._money.user_of(claimant)
+        there = self._of_flavor(run.flavor)
+        for owner in sorted(self._near(run.flavor, claimant) | (sponsors & there.keys())):
+            envelopes, family = there[owner], rank_of(claimant, owner)
+            if owner in sponsors:
+                answers = self._ask(envelopes, run, family, limit)
+            elif family is not None:
+                case = run.flavor, limit, owner, family, user, run.key in self._promised
+                if case not in self._relatives:
+                    self._relatives[case] = self._ask(envelopes, run, family, limit)
+                answers = self._relatives[case]
+            else:
+                continue
+            found += answers.found
+            refused += answers.refused
+        found.sort(key=itemgetter(0))
+        refused.sort(key=attrgetter("envelope"))
+        return [payer for _, payer in found], refused
+
+    def _near(self, flavor: str, claimant: str) -> set[str]:
+        """Owners of envelopes who are relatives: thousands of strangers are not asked one by one."""
+        lineage = self._money.family.lineage
+        if flavor not in self._below:
+            below = self._below[flavor] = dict[str, list[str]]()
+            for owner in self._of_flavor(flavor):
+                for ancestor in lineage(owner):
+                    below.setdefault(ancestor, []).append(owner)
+        return set[str]().union(*(self._below[flavor].get(ancestor, ()) for ancestor in lineage(claimant)))
+
+    def _of_flavor(self, flavor: str) -> dict[str, list[int]]:
+        if flavor not in self._owners:
+            owners = self._owners[flavor] = dict[str, list[int]]()
+            for index in self._money.by_flavor.get(flavor, ()):
+                owners.setdefault(self._money.envelopes[index].owner, []).append(index)
+        return self._owners[flavor]
+
+    def _ask(self, envelopes: list[int], run: RunRow, family: int | None, limit: int | None) -> _Answers:
+        """Envelopes of one owner, a sponsor of the run or a relative as near as ``family``."""
+        money, answers = self._money, _Answers([], [])
+        for index in envelopes:
+            envelope = money.envelopes[index]
+            sponsor = envelope.owner in run.sponsors
+            lends = sponsor and envelope.lends and (family is None or not _shares(envelope, family))
+            rank = SPONSOR if family is None or lends else family
+            lasts = limit if limit is not None else envelope.per_run_default_time
+            watch = uses.watch(money, run.owner, run.flavor, lasts)
+            why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, lasts)
+            shut = not why and bool(money.pays_on[index]) and not money.paid_on(index, watch.shut)
+            if shut:
+                why = f"{envelope.label} may not pay: {uses.too_long(money, watch.shut, lasts)}"
+            held = not why and self._is_held(index, run, lasts)
+            if held:
+                when = Time(self._closed[index])
+                why = f"what {envelope.label} has left is promised from {when} on; this one {_stated(lasts)}"
+            if why:
+                opens = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
+                later = held or opens or (shut and all(money.uses[i].end is not None for i in bits(watch.shut)))
+                answers.refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
+                continue
+            order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
+            payer = Payer(index, rank, order, lasts, envelope.per_run_gpus, watch)
+            answers.found.append(((rank, order, envelope.label), payer))
+        return answers
+
+    def _is_held(self, envelope: int, run: RunRow, limit: int | None) -> bool:
+        """Might a run still be paid for when a promise needs the money?"""
+        start = self._closed.get(envelope)
+        if start is None or run.key in self._promised:
+            return False
+        return limit is None or self._money.at + limit > start
+
+
+def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
+    """Who may pay for a single run, and who may not."""
+    return Payers(money).of(run, run.limit)
+
+
+def _shares(envelope: Envelope, rank: int) -> bool:
+    """Does it pay for its own owner, or for a relative as near as that?"""
+    return rank == OWN or (rank <= COUSIN and envelope.shares)
+
+
+def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
+    """Of a relative that does not share, or of a sponsor."""
+    if _shares(envelope, rank):
+        return ""
+    if rank <= COUSIN:
+        return f"{envelope.label} of {envelope.owner} ({RANK_NAMES[rank]}) does not share: its sharing is none"
+    if not run.allow_borrow:
+        return f"{envelope.label} is a sponsor's, and the run does not set funding.allowBorrow"
+    if not envelope.lends:
+        return f"{envelope.label} does not lend"
+    if not envelope.lends_to(run.owner):
+        return f"{envelope.label} lends to {named(envelope.lending_to)}, which does not match {run.owner}"
+    return ""
+
+
+def _time_refusal(money: Money, envelope: Envelope, limit: int | None) -> str:
+    """Of an envelope whose window or caps leave no time to a run that lasts so many seconds."""
+    if not envelope.pays_at(money.at):
+        return _not_open(envelope)
+    if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
+        return f"{envelope.label} has a cap of 0 GPU-hours or credits"
+    if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
+        allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
+        return f"{envelope.label} pays for {allowed}, this one {_stated(limit)}"
+    if money.policy.funding.past_window == "refuse" and envelope.end is not None:
+        inside = limit is not None and money.at + limit <= envelope.end
+        if not inside:
+            return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {_stated(limit)}"
+    return ""
+
+
+def _not_open(envelope: Envelope) -> str:
+    return f"the window of {envelope.label} is not open"
+
+
+def _stated(limit: int | None) -> str:
+    return "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"

@@ -1,0 +1,1 @@
+"""Fleet: every GPU as a picture, by who holds it: `slots`, `picture`."""

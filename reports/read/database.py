@@ -1,0 +1,81 @@
+"""The database that a report's SQL runs on: a lake's tables in memory, and the views of `views.sql` over them."""
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+from typing import Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from exporters.lake.foldtables import FOLDS
+from reports.read.ledger import Terms
+from reports.read.source import Source
+
+STEPS: Final = (60, 300, 900, 3600, 14_400, 86_400, 604_800)
+"""Lengths of a chart's step, in seconds; the first one is taken that gives at most `MOST_STEPS` of them."""
+MOST_STEPS: Final = 120
+MOST_BARS: Final = 62
+"""The same of a bar: two months have one a day."""
+ALWAYS: Final = frozenset({"cycles", "leases", "opening", "discounts", "budgets", "envelopes", "quarantine"})
+"""Tables that every report needs: for its terms, its checks and what is odd."""
+BEHIND: Final = {"room": ("nodes", "foreign"), "domains": ("nodes",), "foreign_gpus": ("foreign",)}
+"""Views that stand for tables of other names."""
+
+
+def tables_for(sql: str) -> frozenset[str]:
+    """The tables of `FOLDS` that a query can mean: the others need not be read for it."""
+    code = re.sub("--.*", "", sql)
+    words = {word.removesuffix("_history") for word in re.findall(r"\w+", code)}
+    return ALWAYS | (words & FOLDS.keys()) | {name for view in words & BEHIND.keys() for name in BEHIND[view]}
+
+
+def terms_for(source: Source, since: int | None, until: int | None) -> Terms:
+    """The period that is reported: [since, until), Unix seconds, as far as the lake knows; None is all of it."""
+    end = source.last if until is None else min(until, source.last)
+    begin = source.begin if since is None else since
+    return Terms(min(begin, end), end)
+
+
+def last_forms(forms: pa.Table) -> pa.Table:
+    """Each lease once, in its last form. A closed lease stays closed, whatever a cycle with another clock says."""
+    places = forms.select(["namespace", "name", "closed"]).append_column("place", pa.array(np.arange(forms.num_rows)))
+    with duckdb.connect() as database:
+        database.register("forms", places)
+        last = database.sql(
+            "SELECT coalesce(max(place) FILTER (closed), max(place)) AS place FROM forms GROUP BY namespace, name"
+        ).to_arrow_table()
+    kept = np.zeros(forms.num_rows, bool)
+    kept[last["place"].to_numpy()] = True
+    return forms.filter(pa.array(kept))
+
+
+def open_database(
+    source: Source, leases: pa.Table, terms: Terms, settings: Mapping[str, str], owners: list[str] | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A database in memory; ``settings`` are what a query gets by ``getvariable``, ``owners`` whom `asked` is for.
+
+    Close it, or use it in ``with``.
+    """
+    database = duckdb.connect()
+    for name, table in source.tables.items():
+        history = "until" in table.column_names
+        database.register("lease_forms" if name == "leases" else f"{name}_history" if history else name, table)
+    database.register("leases", leases)
+    length = terms.until - terms.since
+    values: dict[str, int | str | list[str] | None] = {
+        **settings,
+        "since": terms.since,
+        "until": terms.until,
+        "begin": source.begin,
+        "known": source.last,
+        "bucket": next((s for s in STEPS if length <= s * MOST_STEPS), STEPS[-1]),
+        "bar": next((s for s in STEPS if length <= s * MOST_BARS), STEPS[-1]),
+        "owners": owners,
+    }
+    for name, value in values.items():
+        database.execute(f'SET VARIABLE "{name}" = ?', [value])
+    for name in ("views.sql", "words.sql"):
+        database.execute(resources.files("reports").joinpath(name).read_text(encoding="utf-8"))
+    return database

@@ -1,0 +1,4 @@
+"""Told: what people see of a report.
+
+`told` its answer; `sheet` one table; `charts` one picture.
+"""

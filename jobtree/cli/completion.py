@@ -38,8 +38,8 @@ echo :4""",
 }
 
 
-def add(commands: Commands) -> None:
-    """Declares the command."""
+def add(commands: Commands, whole: argparse.ArgumentParser) -> None:
+    """Declares the command; ``whole``: the command line that it completes."""
     parser = command(
         commands,
         "completion",
@@ -51,6 +51,7 @@ def add(commands: Commands) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), metavar="SHELL", help=", ".join(_SCRIPTS))
     what.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.set_defaults(whole=whole)
 
 
 def _completion(_options: Options, given: argparse.Namespace) -> int:
@@ -59,16 +60,14 @@ def _completion(_options: Options, given: argparse.Namespace) -> int:
     if given.words is None:
         show.write(f"{_SCRIPTS[given.shell]}\n")
     else:
-        show.say(*candidates(given.words))
+        show.say(*candidates(given.whole, given.words))
     return 0
 
 
-def candidates(words: Sequence[str]) -> list[str]:
-    """What may stand where the last word does, given the ones before it."""
-    from jobtree.cli.plugin import parser
-
+def candidates(whole: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """What may stand where the last word of ``whole``'s command line does, given the ones before it."""
     *before, last = words or [""]
-    here, state = parser(), ""
+    here, state = whole, ""
     previous = ""
     for word in before:
         commands = _commands(here)

@@ -16,8 +16,9 @@ def parser() -> argparse.ArgumentParser:
     top, commands = args.program(
         "kubectl runs", "Submit runs to a GPU fleet and see what becomes of them.", takes=tuple(args.GLOBAL)
     )
-    for module in (submit, explain, whatif, watch, state, fleet, pods, budgets, control, sponsors, verify, completion):
+    for module in (submit, explain, whatif, watch, state, fleet, pods, budgets, control, sponsors, verify):
         module.add(commands)
+    completion.add(commands, top)
     return top
 
 

@@ -27,6 +27,7 @@ from policies.funding.ledger import Spent, spent
 from policies.inputs import pods
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.inputs.fleet import Fleet
+from policies.inputs.maintenance import HELD
 from policies.inputs.money import Money, read_money, selectors
 from policies.inputs.runs import RunRow, read_runs
 from policies.inputs.unread import Unread, unread_of
@@ -36,7 +37,7 @@ from policies.model import gangs, trees
 from policies.model.problem import Problem
 from policies.model.recall import last_changed
 from policies.promises import funds
-from policies.promises.holds import HELD, NOTHING, Holds, Promised
+from policies.promises.holds import NOTHING, Holds, Promised
 
 
 @dataclass

@@ -10,9 +10,8 @@ from jobtree.world.tables import values as col
 from jobtree.world.tables.records import read
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Access, Selector, Toleration
-from policies.inputs.maintenance import in_the_way
+from policies.inputs.maintenance import in_the_way, is_own
 from policies.inputs.shapes import Lowered, lower
-from policies.promises.holds import is_own
 
 
 class ToldCondition(msgspec.Struct):

@@ -10,7 +10,7 @@ Money is held likewise: `policies.promises.funds`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -18,12 +18,11 @@ import msgspec
 from jobtree.api.kinds.policy import Maintenance, PolicySpec
 from jobtree.api.values.scalars import Time
 from policies.inputs.claims import RunKey
+from policies.inputs.maintenance import HELD
 
 if TYPE_CHECKING:  # a CapBook knows Runs
     from policies.promises.funds import HeldMoney
 
-HELD: Final = "held-by"
-"""The label by which held nodes are told apart: no node of a cluster has it, since such keys have a dot or none."""
 FOR_GOOD: Final = Time(253_402_300_799)
 
 
@@ -69,8 +68,3 @@ class Holds(NamedTuple):
 
 
 NOTHING: Final = Holds({}, {}, NOBODY, {})
-
-
-def is_own(selector: Iterable[tuple[str, str]], key: RunKey) -> bool:
-    """Is this a hold of the run's own promise?"""
-    return any(label == HELD and "/".join(key) in value.split(" ")[1:] for label, value in selector)

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from jobtree.cli.completion import candidates
+from jobtree.cli import completion, plugin
 from tests.support.commands import kubectl_runs
 from tests.support.console import ROOT
 from tests.support.worlds import World
+
+
+def candidates(words: list[str]) -> list[str]:
+    """What completes the words of `kubectl runs`."""
+    return completion.candidates(plugin.parser(), words)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def named(text: str) -> set[str]:
 
 def made(what: str) -> set[str]:
     """Names that the rule families give to a model's columns, or to its rows."""
-    sources = (path.read_text(encoding="utf-8") for path in sorted((pages.ROOT / "policies").glob("*.py")))
+    sources = (path.read_text(encoding="utf-8") for path in sorted((pages.ROOT / "policies").rglob("*.py")))
     return {name for text in sources for name in re.findall(rf'\.{what}\(\s*\("([a-z-]+)"', text)}
 
 

@@ -33,7 +33,7 @@ PHRASES: Final = (
     "than {certificates.STEPS} steps of simplex",
     "a master of up to {stages.AGAIN} integer columns is solved once more",
     "within {stages.NEAR:word} times `solver.gap`",
-    "more than a {LARGEST:word} of the integer columns",
+    "more than a {parts.LARGEST:word} of the integer columns",
     "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",
     "each part to {components.NODES} nodes, one of up to {COMPACT} columns",
     "on {WORKERS} threads",
@@ -63,16 +63,12 @@ def constants() -> dict[str, Any]:
     """``module.NAME`` → value, of the planner and of what keeps its deadline."""
     found: dict[str, Any] = {}
     for package in (planner, cronjobs):
-        for each in pkgutil.iter_modules(package.__path__):
-            if each.name.startswith("_"):
-                continue
-            source = Path(package.__path__[0], f"{each.name}.py")
-            if source.exists():
-                module = importlib.import_module(f"{package.__name__}.{each.name}")
-                names = re.findall(
-                    r"^([A-Z][A-Z_]*)(?:: Final\S*)? = ", source.read_text(encoding="utf-8"), re.MULTILINE
-                )
-                found |= {f"{each.name}.{name}": getattr(module, name) for name in names}
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not each.ispkg:
+                module = importlib.import_module(each.name)
+                source = Path(str(module.__file__)).read_text(encoding="utf-8")
+                names = re.findall(r"^([A-Z][A-Z_]*)(?:: Final\S*)? = ", source, re.MULTILINE)
+                found |= {f"{each.name.rpartition('.')[2]}.{name}": getattr(module, name) for name in names}
     return {name: value for name, value in found.items() if isinstance(value, int | float | tuple)}
 
 
@@ -103,7 +99,8 @@ def test_the_page_says_the_constants_of_the_code() -> None:
 def test_a_constant_whose_number_is_on_the_page_is_named_in_a_phrase() -> None:
     prose = re.sub(r"<!-- measured.*?end -->|```.*?```", "", PAGE, flags=re.DOTALL)
     printed = set(re.findall(r"(?<![\w.,])\d+(?:,\d{3})*(?![\w.,]*\d)", prose))
-    there = {name for name in constants() if f"`planner/{name.partition('.')[0]}.py`" in PAGE} | {"deadline.GRACE"}
+    on_page = set(re.findall(r"`planner/[\w/]*?(\w+)\.py`", PAGE))
+    there = {name for name in constants() if name.partition(".")[0] in on_page} | {"deadline.GRACE"}
     named = {name for phrase in PHRASES for name in re.findall(r"\{([\w.]+)", phrase)}
     numbers = {name: value for name, value in constants().items() if isinstance(value, int) and value >= 8}
     on_it = {name for name, value in numbers.items() if name in there and f"{value:,}" in printed}

@@ -27,9 +27,10 @@ def test_every_page_but_the_index_has_an_example() -> None:
 
 def test_every_module_of_the_policies_is_on_a_page() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    modules = sorted(path.name for path in (pages.ROOT / "policies").glob("*.py") if path.name != "__init__.py")
+    files = (path for path in (pages.ROOT / "policies").rglob("*.py") if path.name != "__init__.py")
+    modules = sorted(path.relative_to(pages.ROOT).as_posix() for path in files)
 
-    assert [name for name in modules if f"`policies/{name}`" not in text] == []
+    assert [name for name in modules if f"`{name}`" not in text] == []
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -100,7 +100,7 @@ def build(source: Source, defined: Definition, asked: Asked, earlier: tuple[int,
             told = tell(database, defined, rows, past)
     beyond = outside(source, asked.since, asked.until)
     times: list[int] = source.tables["cycles"]["time"].to_pylist()
-    cycles = len([at for at in times if terms.since <= at <= terms.until])
+    cycles = len([at for at in times if (asked.since or at) <= at and (asked.until is None or at < asked.until)])
     return Report(defined, terms, cycles, rows, troubles, outcomes, told, asked.owner, beyond)
 
 

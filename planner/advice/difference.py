@@ -1,7 +1,8 @@
 """Two plans of two worlds side by side: what would be otherwise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobtree.world.plan import Plan
 from jobtree.world.tables import values
@@ -56,10 +57,11 @@ class Difference:
 def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan]) -> Difference:
     """Compare the plan of one world with the plan of another."""
     worlds = [after(snapshot, plan) for snapshot, plan in (present, otherwise)]
-    now, then = (_payers(world) for world in worlds)
-    before, later = (_classes(world) for world in worlds)
-    open_now = _open(present[0])
-    stay, stay_then = (_runs_of(open_now & _open(world)) for world in worlds)
+    held = [_held(world) for world in worlds]
+    now, then = (_sums((each.run, each.payer, each.gpus) for each in leases) for leases in held)
+    before, later = (_sums((each.run, each.class_, each.gpus) for each in leases if each.active) for leases in held)
+    there = {(each.run, each.name) for each in _held(present[0])}
+    stay, stay_then = ({each.run for each in leases if (each.run, each.name) in there} for leases in held)
     return Difference(
         gain={key: then[key] for key in sorted(then.keys() - now.keys())},
         lose={key: now[key] for key in sorted(now.keys() - then.keys())},
@@ -71,92 +73,60 @@ def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan])
         },
         restart={key: then[key] for key in sorted(stay - stay_then) if now[key] == then.get(key)},
         gpus=_pairs(*(_capacity(world) for world in worlds)),
-        held=_pairs(*(_held(world) for world in worlds)),
+        held=_pairs(*(_by_flavor((each.flavor, each.gpus) for each in leases if each.active) for leases in held)),
         stages=_stages(present[1], otherwise[1]),
     )
 
 
-def _payers(world: Snapshot) -> dict[RunKey, Payers]:
-    """What each run's open leases cost whom."""
+class _Held(NamedTuple):
+    """An open lease of a world. ``class_``: by the last segment of its ledger."""
+
+    run: RunKey
+    name: str
+    flavor: str
+    active: bool
+    gpus: int
+    payer: str
+    class_: str
+
+
+def _held(world: Snapshot) -> list[_Held]:
     leases = world.tables["leases"]
-    found: dict[RunKey, Payers] = {}
-    for namespace, run, budget, envelope, ordinals, ledger, closed in zip(
-        values.texts(leases, "namespace"),
-        values.texts(leases, "run"),
-        values.texts(leases, "budget"),
-        values.texts(leases, "envelope"),
+    texts = ("namespace", "run", "name", "flavor", "role", "budget", "envelope")
+    found = []
+    for namespace, run, name, flavor, role, budget, envelope, ordinals, ledger, closed in zip(
+        *(values.texts(leases, column) for column in texts),
         values.column(leases, "ordinals"),
         values.column(leases, "funding"),
         values.bools(leases, "closed").tolist(),
         strict=True,
     ):
         if not closed:
-            payers = found.setdefault((namespace, run), {})
-            payer = f"{budget}/{envelope}" if budget and _class(ledger) != UNFUNDED else "nobody"
-            payers[payer] = payers.get(payer, 0) + len(ordinals)
+            class_ = ledger[-1][0] if ledger else UNFUNDED
+            payer = f"{budget}/{envelope}" if budget and class_ != UNFUNDED else "nobody"
+            found.append(_Held((namespace, run), name, flavor, role == "Active", len(ordinals), payer, class_))
     return found
 
 
-def _classes(world: Snapshot) -> dict[RunKey, Classes]:
-    """Active GPUs that each run holds, by class."""
-    leases = world.tables["leases"]
-    found: dict[RunKey, Classes] = {}
-    for namespace, run, role, ordinals, ledger, closed in zip(
-        values.texts(leases, "namespace"),
-        values.texts(leases, "run"),
-        values.texts(leases, "role"),
-        values.column(leases, "ordinals"),
-        values.column(leases, "funding"),
-        values.bools(leases, "closed").tolist(),
-        strict=True,
-    ):
-        if not closed and role == "Active":
-            classes = found.setdefault((namespace, run), {})
-            classes[_class(ledger)] = classes.get(_class(ledger), 0) + len(ordinals)
+def _sums(parts: Iterable[tuple[RunKey, str, int]]) -> dict[RunKey, dict[str, int]]:
+    """What runs have of each payer, or class: GPUs."""
+    found: dict[RunKey, dict[str, int]] = {}
+    for run, what, gpus in parts:
+        of_run = found.setdefault(run, {})
+        of_run[what] = of_run.get(what, 0) + gpus
     return found
-
-
-def _class(ledger: Sequence[tuple[str, ...]]) -> str:
-    """The class of a ledger's last segment."""
-    return ledger[-1][0] if ledger else UNFUNDED
-
-
-def _open(world: Snapshot) -> set[tuple[str, str, str]]:
-    """(namespace, run, lease) of open leases."""
-    leases = world.tables["leases"]
-    named = zip(*(values.texts(leases, column) for column in ("namespace", "run", "name")), strict=True)
-    return {
-        (namespace, run, name)
-        for (namespace, run, name), closed in zip(named, values.bools(leases, "closed").tolist(), strict=True)
-        if not closed
-    }
-
-
-def _runs_of(leases: set[tuple[str, str, str]]) -> set[RunKey]:
-    return {(namespace, run) for namespace, run, _ in leases}
 
 
 def _capacity(world: Snapshot) -> dict[str, int]:
     nodes = world.tables["nodes"]
-    found: dict[str, int] = {}
-    for flavor, gpus in zip(values.texts(nodes, "flavor"), values.ints(nodes, "gpus").tolist(), strict=True):
-        if flavor:
-            found[flavor] = found.get(flavor, 0) + gpus
-    return found
+    flavors = zip(values.texts(nodes, "flavor"), values.ints(nodes, "gpus").tolist(), strict=True)
+    return _by_flavor((flavor, gpus) for flavor, gpus in flavors if flavor)
 
 
-def _held(world: Snapshot) -> dict[str, int]:
-    leases = world.tables["leases"]
+def _by_flavor(parts: Iterable[tuple[str, int]]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for flavor, role, ordinals, closed in zip(
-        values.texts(leases, "flavor"),
-        values.texts(leases, "role"),
-        values.column(leases, "ordinals"),
-        values.bools(leases, "closed").tolist(),
-        strict=True,
-    ):
-        if not closed and role == "Active":
-            found[flavor] = found.get(flavor, 0) + len(ordinals)
+    for flavor, gpus in parts:
+        found[flavor] = found.get(flavor, 0) + gpus
     return found
 
 

@@ -77,10 +77,6 @@ class Relaxed:
         self.put(columns, high if low is None else low, high)
         return self.best()
 
-    def fix(self, values: Mapping[int, float]) -> Found:
-        """The best point with these columns fixed, which `undo` takes back."""
-        return self.within(np.fromiter(values, np.int64), np.fromiter(values.values(), np.float64))
-
     def undo(self) -> None:
         """Take the last bounds back, and the basis that was there before them."""
         self.put(*self._last)
@@ -100,11 +96,6 @@ class Relaxed:
         if self._highs.setBasis(status) != highspy.HighsStatus.kOk:
             raise ArithmeticError("the solver refuses the basis")
         self._here = basis
-
-    def reset(self, columns: Sequence[int]) -> None:
-        """These columns have the model's bounds again."""
-        every = np.asarray(columns, np.int64)
-        self.put(every, self.least[every], self.most[every])
 
     def raise_rows(self, rows: Mapping[int, float]) -> None:
         """Rows (of those that have to reach 0) that have to reach so much from now on."""

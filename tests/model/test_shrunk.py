@@ -1,5 +1,6 @@
 """A relaxation without what its bounds decide is worth what the whole one is, whatever bounds move."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,11 @@ STEPS: Final = st.lists(
 )
 
 
+def fix(relaxed: Relaxed, columns: Sequence[int], value: float) -> None:
+    """Solves with some columns at a value, which `undo` takes back."""
+    relaxed.within(np.asarray(columns, np.int64), np.full(len(columns), float(value)))
+
+
 @given(models(), STEPS)
 def test_it_is_worth_what_the_whole_one_is(model: Model, steps: list[tuple[str, int, int]]) -> None:
     least = [row for row, low in enumerate(model.row_lower) if low == 0.0 and model.row_upper[row] == INF]
@@ -52,13 +58,14 @@ def test_it_is_worth_what_the_whole_one_is(model: Model, steps: list[tuple[str, 
         column = where % len(model.cost)
         for worth, relaxed, begin in zip((found, expected), both, root, strict=True):
             if what == "fix":
-                relaxed.fix({column: float(value)})
+                fix(relaxed, [column], value)
             elif what == "fix all":
-                relaxed.fix(dict.fromkeys(range(len(model.cost)), float(value)))
+                fix(relaxed, range(len(model.cost)), value)
             elif what == "undo":
                 relaxed.undo()
             elif what == "reset":
-                relaxed.reset([column])
+                alone = np.asarray([column], np.int64)
+                relaxed.put(alone, relaxed.least[alone], relaxed.most[alone])
             elif what == "raise" and least:
                 relaxed.raise_rows({least[where % len(least)]: value / 2})
             elif what == "back":
@@ -79,7 +86,7 @@ def test_a_relaxation_of_which_nothing_is_left(value: float, worth: float) -> No
     columns = [model.column(("x", number), cost=2.0 + number, upper=2.0) for number in range(2)]
     model.row(("all",), [(column, 1.0) for column in columns], -INF, 3.0)
     relaxed = Relaxed(model, SETTINGS)
-    relaxed.fix(dict.fromkeys(columns, value))
+    fix(relaxed, columns, value)
     relaxed.shrink()
 
     assert relaxed.best()[1] == worth

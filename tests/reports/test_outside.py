@@ -42,6 +42,21 @@ def test_a_period_outside_the_lakes_is_said_to_be(world: World, asked: list[str]
     assert output.err == f"warning: The period: it was asked for {warned}\n"
 
 
+@pytest.mark.parametrize(
+    ("asked", "cycles"),
+    [
+        ([], "2 cycles"),
+        (["--until", "2026-01-01T02:00Z"], "1 cycle"),
+        (["--until", "2026-01-01T02:01Z"], "2 cycles"),
+        (["--since", "2026-01-01T01:00Z", "--until", "2026-01-01T02:00Z"], "1 cycle"),
+        (["--since", "2026-01-01T02:00Z"], "1 cycle"),
+    ],
+)
+def test_a_cycle_is_of_one_of_two_periods_that_touch(world: World, asked: list[str], cycles: str) -> None:
+    output = jobtree("report", "chargeback", "--lake", world.lake, *asked).ok()
+    assert f"(UTC), {cycles}." in output.out, output.out
+
+
 def test_a_period_between_two_cycles_is_known(world: World) -> None:
     asked = ["--since", "2026-01-01T01:10Z", "--until", "2026-01-01T01:20Z"]
     output = jobtree("report", "chargeback", "--lake", world.lake, *asked).ok()

@@ -191,11 +191,6 @@ class Array(Strict, frozen=True, kw_only=True):
     ] = None
     max_parallel: Annotated[ArraySize | None, Meta(description="Most indices that run at once.")] = None
 
-    @property
-    def all_indices(self) -> tuple[int, ...]:
-        """The indices in ascending order."""
-        return tuple(range(self.count)) if self.count is not None else tuple(sorted(self.indices or ()))
-
 
 class RunSpec(Strict, frozen=True, kw_only=True):
     """What the owner asks for. After creation only `state`, `malleable.desiredTotalGPUs` and

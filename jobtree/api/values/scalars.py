@@ -125,10 +125,6 @@ class OwnerPath(str):
             path = path[:cut]
             yield OwnerPath(path)
 
-    def is_within(self, other: str) -> bool:
-        """Whether this is `other` or lies below it by its text."""
-        return self == other or self.startswith(f"{other}:")
-
 
 class Cpu(int):
     """CPU in thousandths of a core; a Kubernetes quantity such as `500m` or `4`."""

@@ -34,6 +34,11 @@ class Case(Unplanned):
         self.appended = appended
         self._time_left: dict[RunKey, int | None] = {}
 
+    def is_unfunded(self, lease: Held) -> bool:
+        """Whether nobody pays for an open lease at the plan's time, by its ledger and what the plan adds to that."""
+        added = self.appended.get(lease.key, ())
+        return lease.payer is None or (added[-1].funding_class if added else lease.recorded_class) == "unfunded"
+
     def pods_failed(self, key: RunKey) -> bool:
         """Whether some pod of a run failed."""
         said = self.told.said.get(key)

@@ -105,7 +105,7 @@ def _reclaimed_by_spare(ending: Ending) -> bool:
     lease = ending.lease
     return (
         lease.active
-        and _is_unfunded(lease)
+        and ending.case.is_unfunded(lease)
         and any(
             new.reason == "Swap" and new.node == lease.node and set(new.ordinals) & set(lease.ordinals)
             for new in ending.case.new
@@ -117,11 +117,9 @@ def _reclaimed(ending: Ending) -> bool:
     """Work that is unfunded by its own choice, its spares too, some of whose nodes the plan gives to paid leases."""
     nodes = {new.node for new in ending.case.new if new.payer is not None}
     freed = [each for each in ending.case.open_by[ending.lease.run_key] if each.key in ending.case.closing]
-    return ending.run.opportunistic and _is_unfunded(ending.lease) and any(each.node in nodes for each in freed)
-
-
-def _is_unfunded(lease: Held) -> bool:
-    return lease.payer is None or lease.recorded_class == "unfunded"
+    return (
+        ending.run.opportunistic and ending.case.is_unfunded(ending.lease) and any(each.node in nodes for each in freed)
+    )
 
 
 def own_shrink(case: Case, lease: Held) -> bool:

@@ -77,7 +77,7 @@ def _rule(case: Case, lease: Held, closure: Closure, promise: Reservation | None
         return "nothing starts where it lies"
     if closure.reason == "DropSpare" and lease.role == "Active":
         return "it is no spare"
-    if closure.reason == "ReclaimUnfunded" and not _is_unfunded(case, lease):
+    if closure.reason == "ReclaimUnfunded" and lease.active and not case.is_unfunded(lease):
         return "it is funded"
     if closure.reason in ("Shrink", "ReclaimUnfunded") and any(each.group == lease.group for each in kept):
         return "a part of its group stays"
@@ -108,12 +108,6 @@ def _draw_rule(case: Case, lease: Held, closure: Closure, promise: Reservation) 
 def _is_cut_as(case: Case, lease: Held, reason: str) -> bool:
     closure = case.closing.get(lease.key)
     return closure is not None and closure.reason == reason
-
-
-def _is_unfunded(case: Case, lease: Held) -> bool:
-    added = case.appended.get(lease.key, [])
-    last = added[-1].funding_class if added else lease.recorded_class
-    return not lease.active or lease.payer is None or last == "unfunded"
 
 
 def _is_used(case: Case, key: RunKey, promise: Reservation) -> bool:

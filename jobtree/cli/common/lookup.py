@@ -14,11 +14,14 @@ from jobtree.api.values.nearest import nearest
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
+    from jobtree.api.kinds.lease import FundingClass
     from jobtree.api.kinds.meta import Condition
     from jobtree.world.reading.intake import Intake
 
 RunKey = tuple[str, str]
 
+UNFUNDED: Final = "unfunded"
+"""The class of what nobody pays for."""
 TERMINAL: Final = frozenset({"Completed", "Failed"})
 """Phases that a run does not leave."""
 
@@ -109,8 +112,12 @@ def unfunded_gpus(leases: Iterable[Lease]) -> int:
 
 def is_unfunded(lease: Lease) -> bool:
     """Does nobody pay for it now, or did nobody when it ended?"""
-    ledger = lease.status.funding
-    return ledger[-1].class_ == "unfunded" if ledger else lease.spec.paid_by is None
+    return lease.spec.paid_by is None or told_class(lease) == UNFUNDED
+
+
+def told_class(lease: Lease) -> FundingClass | None:
+    """The class that its ledger says now; None where no cycle has begun one: then it is its payer's."""
+    return lease.status.funding[-1].class_ if lease.status.funding else None
 
 
 def condition(run: Run, kind: str) -> Condition | None:

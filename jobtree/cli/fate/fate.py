@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from jobtree.world.reading.intake import Intake
 
 NOBODY: Final = "nobody"
-UNFUNDED: Final = "unfunded"
 
 
 class Place(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -183,14 +182,10 @@ def _payers(leases: Iterable[Lease], plan: Plan) -> dict[str, int]:
     turned = {(each.namespace, each.name): each.funding_class for each in plan.segments}  # in the order of time
     gpus = Counter[str]()
     for lease in leases:
-        is_paid = turned.get((lease.namespace, lease.name), told_class(lease)) != UNFUNDED
-        gpus[payer(lease) if is_paid and lease.spec.paid_by else NOBODY] += len(lease.spec.slice.nodes)
+        now = turned.get((lease.namespace, lease.name))
+        is_unfunded = lookup.is_unfunded(lease) if now is None else now == lookup.UNFUNDED
+        gpus[NOBODY if is_unfunded else payer(lease)] += len(lease.spec.slice.nodes)
     return {who: gpus[who] for who in sorted(gpus, key=natural)}
-
-
-def told_class(lease: Lease) -> str:
-    """The class that its ledger says now."""
-    return lease.status.funding[-1].class_ if lease.status.funding else UNFUNDED
 
 
 def losing(intake: Intake, plan: Plan) -> list[str]:
@@ -199,12 +194,13 @@ def losing(intake: Intake, plan: Plan) -> list[str]:
     ended = {(closure.namespace, closure.name) for closure in plan.closures}
     gpus = Counter[tuple[tuple[str, str], str, str, str]]()
     for lease in intake.leases:
-        key, before = (lease.namespace, lease.name), told_class(lease)
-        lost = not lease.status.closed and key not in ended and turned.get(key) == UNFUNDED != before
-        if lost and lease.spec.slice.role == "Active":
+        key = (lease.namespace, lease.name)
+        before = f" {told}" if (told := lookup.told_class(lease)) else ""
+        falls = turned.get(key) == lookup.UNFUNDED and not lookup.is_unfunded(lease)
+        if falls and key not in ended and not lease.status.closed and lease.spec.slice.role == "Active":
             gpus[lease.run_key, lease.spec.run_owner, before, payer(lease)] += len(lease.spec.slice.nodes)
     return [
-        f"run/{run[0]}/{run[1]} of {owner}: {counted(number, 'GPU')} {before} from {paid}, then unfunded"
+        f"run/{run[0]}/{run[1]} of {owner}: {counted(number, 'GPU')}{before} from {paid}, then unfunded"
         for (run, owner, before, paid), number in sorted(gpus.items(), key=lambda each: by_names(each[0][0]))
     ]
 

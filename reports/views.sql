@@ -6,7 +6,7 @@
 --   known          the last cycle's time: an open lease is known to run until then
 --   bucket         the length of a step of charts over time, in seconds
 --
--- Tables: cycles, runs, leases, opening, discounts (columns: exporters/lake/foldtables.py), and those below. Every lease is there
+-- Tables: cycles, runs, leases, opening, discounts (exporters/lake/foldtables.py), and those below. Every lease is there
 -- once, in its last form; lease_forms has all that the days' last cycles saw.
 
 -- iso: a time as people and FOCUS write it.

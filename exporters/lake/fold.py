@@ -14,15 +14,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from exporters.lake import forward
+from exporters.lake import forward, said
 from exporters.lake.foldtables import (
     CYCLES,
     DISCOUNTS,
+    DRAWS,
     FOLDS,
     FOREIGN,
     LEASES,
     OPENING,
     PRICES,
+    PROMISES,
     RUNS,
     STANDING,
     WAITS,
@@ -31,10 +33,12 @@ from exporters.lake.lake import Lake, policy_of, read_columns, read_manifest, re
 from exporters.lake.manifest import DONE, UNDONE, Manifest
 from exporters.plans import jsonfile, planjson
 from jobtree.api import Refusal
+from jobtree.api.kinds.plan import Lottery
 from jobtree.api.kinds.policy import PolicySpec
+from jobtree.api.kinds.reservation import Reservation
 from jobtree.world.memory.cycles import moment_of
 from jobtree.world.memory.seen import Discount, discounts
-from jobtree.world.plan import Plan, Prices, Pruned, Wait
+from jobtree.world.plan import Plan, Prices, PromiseUpdate, Pruned, Wait
 from jobtree.world.tables import after, values
 
 Rows = Mapping[tuple[str, ...], dict[str, Any]]
@@ -92,6 +96,9 @@ class _Said(msgspec.Struct):
     waits: list[Wait] = []
     prices: Prices | None = None
     pruned: list[Pruned] = []
+    reservations: list[Reservation] = []
+    promises: list[PromiseUpdate] = []
+    lottery: Lottery | None = None
 
 
 def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
@@ -109,12 +116,16 @@ def fold(lake: Lake, cycles: Sequence[Cycle]) -> Fold:
         tables[name] = spans(FOLDS[name], versions)
     tables["foreign"] = spans(FOREIGN, ((at, _foreign(table)) for at, table in reader.versions("pods", cycles)))
     waits, prices = Stretches(), Stretches()
-    for cycle, said in _said(cycles, reader.troubles):
-        waits.see(cycle.at, {(wait.namespace, wait.name): _wait(wait) for wait in said.waits})
-        prices.see(cycle.at, _prices(said.prices, said.waits) if said.prices is not None else {})
-        if said.pruned:
-            gone.append((cycle, {(each.namespace, each.name) for each in said.pruned}))
+    promises, draws = list[dict[str, Any]](), list[dict[str, Any]]()
+    for cycle, plan in _said(cycles, reader.troubles):
+        waits.see(cycle.at, {(wait.namespace, wait.name): said.wait(wait) for wait in plan.waits})
+        prices.see(cycle.at, said.prices(plan.prices, plan.waits) if plan.prices is not None else {})
+        promises += said.promises(cycle.at, plan.reservations, plan.promises)
+        draws += said.draws(cycle.at, plan.lottery)
+        if plan.pruned:
+            gone.append((cycle, {(each.namespace, each.name) for each in plan.pruned}))
     tables |= {"waits": waits.table(WAITS), "prices": prices.table(PRICES)}
+    tables |= {"promises": pa.Table.from_pylist(promises, PROMISES), "draws": pa.Table.from_pylist(draws, DRAWS)}
     tables["leases"] = _leases(reader, cycles, gone, ends)
     tables["discounts"] = _discounts(reader, cycles)
     return Fold({name: tables[name] for name in FOLDS}, reader.troubles)
@@ -307,36 +318,13 @@ def _said(cycles: Sequence[Cycle], troubles: list[Trouble]) -> Iterator[tuple[Cy
         if cycle.manifest.plan == before:
             continue
         try:
-            said = jsonfile.decode(read_plan(cycle.path, cycle.manifest), _Said, "it is no plan")
+            plan = jsonfile.decode(read_plan(cycle.path, cycle.manifest), _Said, "it is no plan")
         except Refusal as refusal:
             message = f"its plan cannot be read: {refusal.problem}; who waited then is not known"
             troubles.append(Trouble(str(cycle.path), message))
             continue
         before = cycle.manifest.plan
-        yield cycle, said
-
-
-def _prices(prices: Prices, waits: Iterable[Wait]) -> Rows:
-    """What `foldtables.PRICES` keeps of a plan's prices; the first of a bound is its largest."""
-    named = {(short.rule, short.subject) for wait in waits for short in wait.shorts}
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for price in prices.bounds:
-        row = {
-            "rule": price.rule,
-            "unit": price.unit,
-            "centi_value": round(100 * price.value / prices.weight),
-            "centi_gpus": round(price.milli_gpus / 10),
-        }
-        alone = {price.subjects[0]} if len(price.subjects) == 1 else set()
-        for subject in (*price.subjects, *(f"domain={domain}" for domain in price.domains)):
-            if subject in alone or (price.rule, subject) in named:
-                found.setdefault((price.rule, subject), {**row, "subject": subject})
-    return found
-
-
-def _wait(wait: Wait) -> dict[str, Any]:
-    row = {field: getattr(wait, field) for field in WAITS.names[:-2]}
-    return {**row, "shorts": [msgspec.to_builtins(short) for short in wait.shorts]}
+        yield cycle, plan
 
 
 def _same(value: int, table: pa.Table) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from jobtree.world.tables import schema
 
-FOLD_VERSION: Final = 3
+FOLD_VERSION: Final = 4
 """Raised whenever a column changes its name, type or meaning."""
 
 _SPAN: Final = [("since", pa.int64()), ("until", pa.int64())]
@@ -102,6 +102,31 @@ Coarser than there, for as runs grow older it creeps. Of ``capacity`` a row per 
 domain that some run waits for, as ``domain=NAME``; of caps of equal payers those that some run waits for.
 """
 
+PROMISES: Final = pa.schema(
+    [
+        ("time", pa.int64()),
+        ("namespace", pa.string()),
+        ("name", pa.string()),
+        ("run", pa.string()),  # null: it was made before, and moves or ends
+        ("state", pa.string()),
+        ("start", pa.int64()),  # as promised from then on
+    ]
+)
+"""A row whenever a plan (``time``) makes a promise, moves or ends it."""
+
+DRAWS: Final = pa.schema(
+    [
+        ("time", pa.int64()),
+        ("reservation", pa.string()),
+        ("pick", pa.int64()),  # which one for that promise, from 0
+        ("owner", pa.string()),  # of the pool before that pick
+        ("tokens", pa.int64()),  # groups of that owner in it
+        ("owners", pa.int64()),  # owners in it: each as likely as any other
+        ("drawn", pa.bool_()),
+    ]
+)
+"""Who could be drawn: a row per plan (``time``), promise, pick and owner in its pool, and whether it was that one."""
+
 FOLDS: Final[dict[str, pa.Schema]] = {
     "cycles": CYCLES,
     "leases": LEASES,
@@ -117,6 +142,8 @@ FOLDS: Final[dict[str, pa.Schema]] = {
     "foreign": FOREIGN,
     "waits": WAITS,
     "prices": PRICES,
+    "promises": PROMISES,
+    "draws": DRAWS,
 }
 
 STANDING: Final[dict[str, tuple[str, ...]]] = {

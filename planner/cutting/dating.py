@@ -16,7 +16,7 @@ from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
 from planner.cutting.odds import odds
 from planner.cutting.pools import Pools
-from planner.cutting.trial import Trial
+from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import protected_until, victims_of
 from planner.filling.filler import Filler
 from planner.filling.purses import Purses
@@ -48,10 +48,14 @@ class CutDate(NamedTuple):
 
 @dataclass
 class CutDates:
-    """``state``: of the world as the plan leaves it. ``why_not``: by run, why no cuts would start it."""
+    """``state``: of the world as the plan leaves it. ``why_not``: by run, why no cuts would start it.
+
+    A gang whose runs start together has one date: that of the first of it that is asked for.
+    """
 
     state: State
     why_not: dict[RunKey, str] = field(default_factory=dict)
+    _known: dict[RunKey, CutDate] = field(default_factory=dict)
     _tried: int = 0
     _work: int = 0
 
@@ -70,24 +74,43 @@ class CutDates:
         ``held``: it has a promise, and is weighed however many were before it.
         None where money or its own owner's runs are in the way, or it would not fit whatever went.
         """
-        if self.state.policy.mode == "noCuts" or not self.state.held:
+        members = self._asked(key, held=held)
+        if members is None:
+            return self._known.get(key)
+        self._tried += not held
+        owners = self._trial.owners(members)
+        times = [earliest, *(time for time in protected_until(self.state, owners) if earliest < time <= horizon)]
+        found = self._first(members, owners, times)
+        if found is None:
+            if self._only_own(members):
+                owner = self.state.runs[key].owner
+                self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
+            return None
+        return self._settled(members, *found)
+
+    def opportunistic(self, key: RunKey, at: int, *, held: bool = False) -> CutDate | None:
+        """A start for which opportunistic work gives way at ``at`` (Unix seconds); None where that is not enough."""
+        members = self._asked(key, held=held)
+        if members is None:
+            return self._known.get(key)
+        weighing = self._trial.weighing(members, victims_of(self.state, (), opportunistic=True))
+        harm = weighing.least()
+        self._work += len(self.state.fleet.names) + weighing.work
+        return None if harm is None or not harm.gpus else self._settled(members, at, weighing, harm)
+
+    def _asked(self, key: RunKey, *, held: bool) -> Members | None:
+        """What would start for a run; None where nothing is cut for it, or its gang's date is known."""
+        if key in self._known or self.state.policy.mode == "noCuts" or not self.state.held:
             return None
         if self.is_spent or (self._tried >= DATED and not held):
             return None
         self._work += len(self.state.fleet.names)
+        members = self._trial.members(key, self.state.holds.promised.all)
+        return members if members is not None and self._trial.is_funded(members) else None
+
+    def _settled(self, members: Members, at: int, weighing: Weighing, harm: Harm) -> CutDate | None:
+        """Cut the least for a start, and take its room; None where it does not start all the same."""
         trial = self._trial
-        candidate = trial.funded(key)
-        if candidate is None or trial.is_tied(key) or not trial.is_funded(candidate):
-            return None
-        self._tried += not held
-        owner = self.state.runs[key].owner
-        times = [earliest, *(time for time in protected_until(self.state, owner) if earliest < time <= horizon)]
-        found = self._first(candidate, owner, times)
-        if found is None:
-            if self._only_own(candidate, owner):
-                self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
-            return None
-        at, weighing, harm = found
         pools = Pools(weighing, harm)
         chances = odds(pools) if harm.lottery else {}
         lost = _completed(pools)
@@ -96,18 +119,17 @@ class CutDates:
         if chosen is None:
             return None
         trial.take(weighing, chosen, "", {})
-        settled = trial.start(candidate)
-        if settled is None:
-            return None
+        told = tuple(_conflicts(weighing, chosen, chances)), tuple(_remedies(weighing, chosen, chances))
         fleet, envelopes = self.state.fleet, self.state.money.envelopes
-        payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
-        return CutDate(
-            at,
-            tuple(fleet.names[node] for node in settled.nodes),
-            tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
-            tuple(_conflicts(weighing, chosen, chances)),
-            tuple(_remedies(weighing, chosen, chances)),
-        )
+        for settled in trial.start(members):
+            payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
+            self._known[trial.key([settled.start.candidate])] = CutDate(
+                at,
+                tuple(fleet.names[node] for node in settled.nodes),
+                tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
+                *told,
+            )
+        return self._known.get(trial.key(members))
 
     def unfunded(self, key: RunKey, earliest: int) -> CutDate | None:
         """A start without money at ``earliest``, where the room is there now and the Policy lets it."""
@@ -123,12 +145,12 @@ class CutDates:
                 return CutDate(earliest, tuple(self.state.fleet.names[node] for node in found.nodes), (), (), ())
         return None
 
-    def _first(self, candidate: int, owner: str, times: list[int]) -> tuple[int, Weighing, Harm] | None:
+    def _first(self, members: Members, owners: frozenset[str], times: list[int]) -> tuple[int, Weighing, Harm] | None:
         """The first time at which enough may go; who may go at one time may at every later one."""
         low, high, best = 0, len(times) - 1, None
         while low <= high:
             middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
-            weighing = self._trial.weighing(candidate, victims_of(self.state, owner, at=times[middle]))
+            weighing = self._trial.weighing(members, victims_of(self.state, owners, at=times[middle]))
             harm = weighing.least()
             self._work += len(self.state.fleet.names) + weighing.work
             if harm is None:
@@ -137,9 +159,9 @@ class CutDates:
                 best, high = (times[middle], weighing, harm), middle - 1
         return best
 
-    def _only_own(self, candidate: int, owner: str) -> bool:
+    def _only_own(self, members: Members) -> bool:
         """Would it fit if its own owner's runs went, too?"""
-        return self._trial.weighing(candidate, victims_of(self.state, "", at=_EVER)).least() is not None
+        return self._trial.weighing(members, victims_of(self.state, (), at=_EVER)).least() is not None
 
 
 _EVER: Final = 1 << 40

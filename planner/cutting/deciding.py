@@ -36,26 +36,31 @@ class Decision(NamedTuple):
 
 @dataclass
 class _Activation:
-    """``cut``: what goes for each promise, by its run; ``draws``: of those that drew."""
+    """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
+    drew.
+    """
 
     trial: Trial
     lot: Lot | None
+    promised: frozenset[RunKey]
     cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
     draws: dict[RunKey, Draw] = field(default_factory=dict)
 
     def settle(self, promise: Promise) -> None:
         """Start what is promised, where need be in the room of victims."""
         trial, key = self.trial, promise.run_key
-        candidate = trial.funded(key)
-        if candidate is None or trial.is_tied(key):
+        members = trial.members(key, self.promised)
+        if members is None or key in trial.pins:
+            return  # nobody pays, or its gang has started it already
+        found = trial.start(members)
+        if found:
+            trial.pin(found)
             return
-        found = trial.start(candidate)
-        if found is not None:
-            trial.pin(candidate, found)
-            return
-        if promise.awaits_victims(trial.state.at) or not trial.is_funded(candidate):
+        if promise.awaits_victims(trial.state.at) or not trial.is_funded(members):
             return  # its victims' pods are still ending, or money alone is short: nobody is cut for that
-        weighing = trial.weighing(candidate, victims_of(trial.state, trial.state.runs[key].owner))
+        opportunistic = promise.takes_unfunded_alone and bool(trial.state.policy.opportunistic.notice)
+        victims = victims_of(trial.state, trial.owners(members), opportunistic=opportunistic)
+        weighing = trial.weighing(members, victims)
         harm = weighing.least()
         most = trial.state.policy.cuts.max_gpus_per_cycle
         if harm is None or (most is not None and trial.gpus_cut + harm.gpus > most):
@@ -75,11 +80,11 @@ class _Activation:
         if chosen is None:
             return
         cut = trial.take(weighing, chosen, name, drawn)
-        found = trial.start(candidate)
-        if found is None:
+        found = trial.start(members)
+        if not found:
             trial.undo(cut)
             return
-        trial.pin(candidate, found)
+        trial.pin(found)
         self.cut[key] = cut
         if picks:
             self.draws[key] = _draw(name, promise, seed, picks)
@@ -87,7 +92,7 @@ class _Activation:
     def give_up(self, key: RunKey) -> None:
         """Cut nothing for this one."""
         self.trial.undo(self.cut.pop(key))
-        self.trial.pins.pop(key, None)
+        self.trial.unpin(key)
         self.draws.pop(key, None)
 
     @property
@@ -109,7 +114,7 @@ def with_cuts(snapshot: Snapshot, state: State) -> Decision:
 def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     if state.policy.mode == "noCuts" or not state.held or not (due or is_called_for(state)):
         return Decision(state, None)
-    activation = _Activation(Trial.of(state), snapshot.lot)
+    activation = _Activation(Trial.of(state), snapshot.lot, frozenset(promise.run_key for promise in due))
     for promise in due:
         activation.settle(promise)
     activation.cut |= give_way(activation.trial)
@@ -141,10 +146,12 @@ def _not_started(before: State, after: State, activation: _Activation) -> RunKey
     Where victims' pods are still there, it starts when they are gone.
     """
     trial = Trial.of(after)
-    for key in activation.trial.pins:
-        candidate = trial.funded(key)
-        started = candidate is not None and trial.start(candidate) is not None
-        if not started and key in activation.cut and not _pods_stay(before, after, activation.cut[key]):
+    pins, there = activation.trial.pins, set[RunKey]()
+    for key in pins:
+        members = None if key in there else trial.members(key, pins)
+        found = [] if members is None else trial.start(members)
+        there |= {trial.key([each.start.candidate]) for each in found}
+        if key not in there and key in activation.cut and not _pods_stay(before, after, activation.cut[key]):
             return key
     return None
 

@@ -36,9 +36,10 @@ WALK = 60
 
 
 class Need(NamedTuple):
-    """What a start asks for. ``pieces``: (shape, how many); ``sites``: where it may lie; ``load``: of a pod."""
+    """A part of a start: groups of one shape. ``sites``: where they may lie; ``load``: of a pod."""
 
-    pieces: tuple[tuple[Shape, int], ...]
+    shape: Shape
+    groups: int
     sites: frozenset[int]
     load: PodLoad
 
@@ -60,12 +61,12 @@ class Cuts(NamedTuple):
 
 @dataclass
 class Weighing:
-    """One need against what is free and what may go. ``columns``: of each option; ``costs``: per kind of harm;
-    ``work``: columns of all models solved so far.
+    """What a start needs against what is free and what may go. ``columns``: of each option; ``costs``: per kind of
+    harm; ``work``: columns of all models solved so far.
     """
 
     victims: Sequence[Victim]
-    need: Need
+    needs: Sequence[Need]
     room: Room
     model: Model = field(default_factory=Model)
     columns: dict[Option, int] = field(default_factory=dict)
@@ -73,13 +74,13 @@ class Weighing:
     costs: tuple[dict[int, float], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
     freed: dict[int, dict[int, int]] = field(default_factory=dict)
     pods: dict[int, dict[int, tuple[int, PodLoad]]] = field(default_factory=dict)
-    placed: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    placed: dict[int, list[tuple[int, int, PodLoad]]] = field(default_factory=dict)
     work: int = 0
 
     @classmethod
-    def of(cls, victims: Sequence[Victim], need: Need, room: Room) -> "Weighing":
+    def of(cls, victims: Sequence[Victim], needs: Sequence[Need], room: Room) -> "Weighing":
         """Build the model; ``room``: what is free beside everything that runs."""
-        weighing = cls(victims, need, room)
+        weighing = cls(victims, needs, room)
         nodes = weighing._candidates()
         for number, victim in enumerate(victims):
             if _touches(victim, nodes):
@@ -158,7 +159,7 @@ class Weighing:
             needs = model.column(("needs", node), upper=1.0, integer=True)
             freed = self.freed.get(node, {})
             others = [(column, float(-gpus)) for column, gpus in freed.items() if column not in mine]
-            terms = [(column, float(unit)) for column, unit in self.placed[node]]
+            terms = [(column, float(unit)) for column, unit, _ in self.placed[node]]
             free = float(self.room.free[node])
             most = free + sum(freed.values()) + 1
             model.row(("needs", node), [*terms, *others, (needs, -most)], free + 1 - most, INF)
@@ -170,7 +171,7 @@ class Weighing:
         return self._solve(model).values is not None
 
     def _candidates(self) -> dict[int, int]:
-        """Node → domain, of domains where the largest piece would fit if all went; of many, where least would go."""
+        """Node → domain, of domains where some group would fit if all went; of many, where least would go."""
         fleet, room = self.room.fleet, self.room
         going: dict[int, int] = {}
         for victim in self.victims:
@@ -178,18 +179,20 @@ class Weighing:
                 going[node] = going.get(node, 0) + gpus
         sites = fleet.site.tolist()
         works = fleet.takes_work.tolist()
-        size, unit = max((shape.size, shape.pod or 1) for shape, _ in self.need.pieces)
+        wanted = {site for need in self.needs for site in need.sites}
+        least = sorted({(need.shape.size, need.shape.pod or 1) for need in self.needs})
+        unit = least[-1][1]
         by_domain: dict[int, list[int]] = {}
         for node in sorted({*going, *(n for n, free in enumerate(room.free) if free)}):
-            if works[node] and sites[node] in self.need.sites and not room.lost[node]:
+            if works[node] and sites[node] in wanted and not room.lost[node]:
                 by_domain.setdefault(int(fleet.domain[node]), []).append(node)
         fits = {
             domain: nodes
             for domain, nodes in by_domain.items()
-            if sum((room.free[n] + going.get(n, 0)) // unit * unit for n in nodes) >= size
+            if any(sum((room.free[n] + going.get(n, 0)) // pod * pod for n in nodes) >= size for size, pod in least)
         }
         order = sorted(fits, key=lambda domain: (-sum(room.free[n] // unit * unit for n in fits[domain]), domain))
-        needed = sum(shape.size * count for shape, count in self.need.pieces)
+        needed = sum(need.shape.size * need.groups for need in self.needs)
         groups, chosen = self._groups_at(), []
         found = held = 0
         for domain in order[:DOMAINS]:
@@ -253,7 +256,8 @@ class Weighing:
 
     def _place(self, nodes: Mapping[int, int]) -> None:
         model = self.model
-        for number, (shape, count) in enumerate(self.need.pieces):
+        sites = self.room.fleet.site.tolist()
+        for number, (shape, count, wanted, load) in enumerate(self.needs):
             unit = shape.pod or 1
             pods = shape.size // unit
             groups = {
@@ -262,38 +266,38 @@ class Weighing:
             }
             here: dict[int, list[tuple[int, float]]] = {domain: [(groups[domain], -float(pods))] for domain in groups}
             for node, domain in nodes.items():
+                if sites[node] not in wanted:
+                    continue
                 column = model.column(("pods", number, node), upper=float(pods * count), integer=True)
-                self.placed.setdefault(node, []).append((column, unit))
+                self.placed.setdefault(node, []).append((column, unit, load))
                 here[domain].append((column, 1.0))
             for domain, terms in here.items():
                 model.row(("pods", number, domain), terms, 0.0, 0.0)
             model.row(("all", number), [(column, 1.0) for column in groups.values()], float(count), float(count))
 
     def _rows(self, nodes: Mapping[int, int]) -> None:
-        model, room, load = self.model, self.room, self.need.load
-        sized = all(shape.pod for shape, _ in self.need.pieces)
+        model, room = self.model, self.room
+        sized = all(need.shape.pod for need in self.needs)
         for node in nodes:
             placed, freed, pods = self.placed[node], self.freed.get(node, {}), self.pods.get(node, {})
-            terms = [(column, float(unit)) for column, unit in placed]
+            terms = [(column, float(unit)) for column, unit, _ in placed]
             terms += [(column, -float(gpus)) for column, gpus in freed.items()]
             model.row(("slots", node), terms, -INF, float(room.free[node]))
             if not sized:
                 continue
-            loads = (
-                ("places", 1, room.pods[node], {column: count for column, (count, _) in pods.items()}),
-                ("cpu", load.cpu_milli, room.cpu[node], {column: its.cpu_milli for column, (_, its) in pods.items()}),
-                ("memory", load.memory, room.memory[node], {column: its.memory for column, (_, its) in pods.items()}),
-            )
-            for name, each, left, given in loads:
-                if each and left < each * (room.free[node] + sum(freed.values())):
-                    scale = float(max(each, 1))
-                    terms = [(column, 1.0) for column, _ in placed]
-                    terms += [(column, -most / scale) for column, most in given.items() if most]
+            lefts = (("places", room.pods[node]), ("cpu", room.cpu[node]), ("memory", room.memory[node]))
+            for place, (name, left) in enumerate(lefts):
+                asked = [(column, (1, *load)[place]) for column, _, load in placed]
+                scale = max(each for _, each in asked)
+                if scale and left < scale * (room.free[node] + sum(freed.values())):
+                    terms = [(column, each / scale) for column, each in asked if each]
+                    given = ((column, (count, *load)[place]) for column, (count, load) in pods.items())
+                    terms += [(column, -most / scale) for column, most in given if most]
                     model.row((name, node), terms, -INF, max(0, left) / scale)
         for option, column in self.columns.items():
             if option.what == "drop":
                 there = [node for node, _ in self._group(option).slots if node in self.placed]
-                used = [(c, float(unit)) for node in there for c, unit in self.placed[node]]
+                used = [(c, float(unit)) for node in there for c, unit, _ in self.placed[node]]
                 model.row(("helps", *option), [*used, (column, -1.0)], 0.0, INF)
 
     def _fixed(self, lost: Iterable[int], *, spare_others: bool) -> Model:

@@ -7,7 +7,7 @@ that of the opportunistic runs whose end frees enough at the least loss.
 from typing import Final
 
 from planner.cutting.trial import Trial
-from planner.cutting.victims import Victim, victims_of
+from planner.cutting.victims import victims_of
 from planner.state.derive import State
 from policies.cuts.order import Cut
 from policies.inputs.claims import LeaseKey, RunKey
@@ -17,7 +17,7 @@ TRIES: Final = 64
 
 
 def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
-    """Cut what funded starts need, by run. Members of gangs that start together make nobody give way."""
+    """Cut what funded starts need, by run; nothing where it has a notice: then a promise does, when it is due."""
     made: dict[RunKey, dict[LeaseKey, Cut]] = {}
     if not is_called_for(trial.state):
         return made
@@ -25,33 +25,29 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
     funded = [c for c in range(len(problem.candidates)) if not trial.type_of(c).unfunded]
     tries = 0
     for candidate in sorted(funded, key=lambda c: problem.candidates[c].order):
-        run = problem.candidates[candidate].run
-        if candidate in trial.started or trial.is_tied(run.key) or trial.start(candidate) is not None:
+        if candidate in trial.started:
             continue
-        if tries >= TRIES or not trial.is_funded(candidate):
+        members = trial.members(problem.candidates[candidate].run.key)
+        if members is None or trial.start(members) or tries >= TRIES or not trial.is_funded(members):
             continue
         tries += 1
-        victims = _giving_way(trial.state, run.owner)
-        weighing = trial.weighing(candidate, [each._replace(spares=()) for each in victims])
+        victims = victims_of(trial.state, trial.owners(members), opportunistic=True)
+        weighing = trial.weighing(members, [each._replace(spares=()) for each in victims])
         harm = weighing.least()
         chosen = None if harm is None else weighing.chosen(harm)
         if chosen is None:
             continue
         cut = trial.take(weighing, chosen, "", {})
-        found = trial.start(candidate)
-        if found is None:
+        found = trial.start(members)
+        if not found:
             trial.undo(cut)
             continue
-        trial.pin(candidate, found)
-        made[run.key] = cut
+        trial.pin(found)
+        made[trial.key(members)] = cut
     return made
 
 
 def is_called_for(state: State) -> bool:
-    """Does anything wait, and anything run that would give way?"""
-    return bool(state.pending) and bool(_giving_way(state, ""))
-
-
-def _giving_way(state: State, owner: str) -> list[Victim]:
-    """What is unfunded by its own choice and may go for a run of ``owner``."""
-    return [victim for victim in victims_of(state, owner, opportunistic=True) if victim.unfunded]
+    """Does anything wait, and anything run that would give way at once?"""
+    at_once = not state.policy.opportunistic.notice
+    return at_once and bool(state.pending) and bool(victims_of(state, (), opportunistic=True))

@@ -1,6 +1,6 @@
 """A trial of cuts: what starts where room is made, one start after another, on the planner's own room and money."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -9,21 +9,28 @@ from planner.cutting.least import Need, Option, Weighing
 from planner.cutting.victims import Victim
 from planner.filling.filler import Filler, Learnt, Settled
 from planner.filling.purses import Purses
+from planner.filling.together import Together
 from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Chunk, Room
 from planner.state.derive import State
 from policies.cuts.order import REASONS, Cut, Cuts
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
-from policies.inputs.shapes import PodLoad
+from policies.inputs.shapes import PodLoad, Shape
 from policies.lifecycle.endings import Ending
+from policies.model.gangs import Gang
 from policies.model.problem import Problem, RunType
+
+Members = tuple[int, ...]
+"""Candidates that start together, or not at all; the first is of the run that they start for."""
 
 
 @dataclass
 class Trial:
     """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
     candidates whose room and money is taken; ``pins``: nodes of starts that are to be there, in their order.
+
+    What starts are *members*: candidates that start together or not at all, of a run alone just its own.
     """
 
     state: State
@@ -42,12 +49,38 @@ class Trial:
         return cls(state, problem, Filler(problem, state.room(), Purses.after(problem, Draft())))
 
     @cached_property
-    def _tied(self) -> frozenset[RunKey]:
-        return frozenset(key for gang in self.problem.gangs if gang.ties for key in gang.members)
+    def _gangs(self) -> dict[RunKey, Gang]:
+        return {key: gang for gang in self.problem.gangs if gang.ties for key in gang.members}
 
-    def is_tied(self, key: RunKey) -> bool:
-        """Does it start with others of its gang, or not at all?"""
-        return key in self._tied
+    def _gang(self, members: Members) -> Gang | None:
+        """What ties them, unless something of it has been started."""
+        gang = self._gangs.get(self.key(members))
+        return None if gang is None or any(self.key([each]) in gang.members for each in self.started) else gang
+
+    def members(self, key: RunKey, promised: Collection[RunKey] = ()) -> Members | None:
+        """What starts for a run: it, and of its gang as many as it takes, those that are ``promised`` first, then in
+        their order. None where too few have a payer.
+        """
+        own = self.funded(key)
+        if own is None:
+            return None
+        gang = self._gang((own,))
+        if gang is None:
+            return (own,)
+        there = [each for other in gang if (each := self.funded(other)) is not None]
+        if len(there) < gang.least:
+            return None
+        turns = {each: (self.key([each]) not in promised, self.problem.candidates[each].order) for each in there}
+        others = sorted((each for each in there if each != own), key=turns.__getitem__)
+        return (own, *others[: gang.least - 1])
+
+    def key(self, members: Sequence[int]) -> RunKey:
+        """The run that they start for."""
+        return self.problem.candidates[members[0]].run.key
+
+    def owners(self, members: Members) -> frozenset[str]:
+        """Whose runs they are: nobody of these is drawn for them."""
+        return frozenset(self.problem.candidates[each].run.owner for each in members)
 
     @property
     def gpus_cut(self) -> int:
@@ -55,7 +88,7 @@ class Trial:
         return sum(lease.gpus for lease in self._leases(self.cut))
 
     def funded(self, key: RunKey) -> int | None:
-        """The candidate by which a run would be funded; None where it has no payer, or waits for others."""
+        """The candidate by which a run would be funded; None where it has no payer."""
         ways = self.problem.ways.get(key, ())
         return next((c for c in ways if not self.type_of(c).unfunded), None)
 
@@ -63,39 +96,57 @@ class Trial:
         """A candidate's type."""
         return self.problem.types[self.problem.candidates[candidate].type]
 
-    def start(self, candidate: int) -> Settled | None:
-        """Start a run at its widest and keep its room and money taken; None where it cannot."""
-        kind = self.type_of(candidate)
-        tries = (self.filler.try_start(kind, Start(candidate, n)) for n in range(kind.lowered.steps, -1, -1))
-        found = next((found for found in tries if found is not None), None)
-        self.started |= {candidate} if found is not None else set()
+    def start(self, members: Members) -> list[Settled]:
+        """Start them at their widest and keep their room and money taken; an empty list where they cannot."""
+        found = self._tried(self.filler, members, widest=True)
+        self.started |= {each.start.candidate for each in found}
         return found
 
-    def pin(self, candidate: int, found: Settled) -> None:
-        """Keep a start where it was found."""
-        key = self.problem.candidates[candidate].run.key
-        self.pins[key] = tuple(self.state.fleet.names[node] for node in found.nodes)
+    def _tried(self, filler: Filler, members: Members, *, widest: bool) -> list[Settled]:
+        gang = self._gang(members)
+        if gang is not None:
+            return Together(self.problem, filler, members, ()).try_start(gang)
+        (candidate,) = members
+        kind = self.type_of(candidate)
+        tries = (
+            filler.try_start(kind, Start(candidate, n)) for n in range(kind.lowered.steps if widest else 0, -1, -1)
+        )
+        return [found for found in (next((found for found in tries if found is not None), None),) if found is not None]
 
-    def is_funded(self, candidate: int) -> bool:
-        """Would it be paid for, were every GPU free but those of others than runs?"""
+    def pin(self, found: Iterable[Settled]) -> None:
+        """Keep starts where they were found."""
+        for each in found:
+            self.pins[self.key([each.start.candidate])] = tuple(self.state.fleet.names[node] for node in each.nodes)
+
+    def unpin(self, key: RunKey) -> None:
+        """Let a run, and its gang with it, start anywhere."""
+        gang = self._gangs.get(key)
+        for each in (key,) if gang is None else gang:
+            self.pins.pop(each, None)
+
+    def is_funded(self, members: Members) -> bool:
+        """Would they be paid for, were every GPU free but those of others than runs?"""
         room = Room(self.state.fleet)
         room.occupy((), self.state.runs, self.state.foreign)
         filler = Filler(self.problem, room, self.filler.purses)
-        found = filler.try_start(self.type_of(candidate), Start(candidate, 0))
-        if found is not None:
-            filler.take_back([found])
-        return found is not None
+        found = self._tried(filler, members, widest=False)
+        filler.take_back(found)
+        return bool(found)
 
-    def need(self, candidate: int) -> Need:
-        """What it asks for at its least width, on those sites where one region's money pays for all of it.
+    def needs(self, members: Members) -> list[Need]:
+        """What they ask for at their least width, each on those sites where one region's money pays for all of it.
 
         Where none does, on all of its sites.
         """
-        kind = self.type_of(candidate)
+        counts: dict[tuple[Shape, frozenset[int], PodLoad], int] = {}
         region = self.problem.book.money.region
-        rich = {each for each in sorted({region[s] for s in kind.sites}) if self._pays(candidate, each)}
-        sites = frozenset(site for site in kind.sites if region[site] in rich) if rich else kind.sites
-        return Need(kind.pieces, sites, kind.load)
+        for candidate in members:
+            kind = self.type_of(candidate)
+            rich = {each for each in sorted({region[s] for s in kind.sites}) if self._pays(candidate, each)}
+            sites = frozenset(site for site in kind.sites if region[site] in rich) if rich else kind.sites
+            for shape, count in kind.pieces:
+                counts[shape, sites, kind.load] = counts.get((shape, sites, kind.load), 0) + count
+        return [Need(shape, count, sites, load) for (shape, sites, load), count in counts.items()]
 
     def _pays(self, candidate: int, region: int) -> bool:
         kind, purses, start = self.type_of(candidate), self.filler.purses, Start(candidate, 0)
@@ -112,10 +163,10 @@ class Trial:
         purses.take_back([(start, paid)])
         return True
 
-    def weighing(self, candidate: int, victims: Iterable[Victim]) -> Weighing:
-        """What would have to go for it, of what is not cut yet."""
+    def weighing(self, members: Members, victims: Iterable[Victim]) -> Weighing:
+        """What would have to go for them, of what is not cut yet."""
         left = [victim for victim in victims if victim.run not in self.gone and not self._is_touched(victim)]
-        return Weighing.of(left, self.need(candidate), self.filler.room)
+        return Weighing.of(left, self.needs(members), self.filler.room)
 
     def _is_touched(self, victim: Victim) -> bool:
         """Has something of it been cut already? No victim counts for two."""

@@ -1,6 +1,6 @@
 """Victims: what may be cut of each running run, as plain values (spec §6)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from planner.state.derive import State
@@ -65,9 +65,11 @@ class Victim(NamedTuple):
         return sum(group.gpus for group in self.groups)
 
 
-def victims_of(state: State, owner: str, *, at: int | None = None, opportunistic: bool = False) -> list[Victim]:
-    """All that may be cut for a run of ``owner``, by run; ``at``: a later time at which more may be drawn;
-    ``opportunistic``: only runs that are so.
+def victims_of(
+    state: State, owners: Collection[str], *, at: int | None = None, opportunistic: bool = False
+) -> list[Victim]:
+    """All that may be cut for runs of ``owners``, by run; ``at``: a later time at which more may be drawn;
+    ``opportunistic``: only what is unfunded by its own choice.
     """
     term = int(state.policy.lottery.term)
     when = state.at if at is None else at
@@ -75,16 +77,18 @@ def victims_of(state: State, owner: str, *, at: int | None = None, opportunistic
     for run, leases in cuttable(state):
         if opportunistic and not run.opportunistic:
             continue
-        victim = _victim(state, run, leases, drawable=is_drawable(run, leases, owner, term, when))
+        victim = _victim(state, run, leases, drawable=is_drawable(run, leases, owners, term, when))
+        if opportunistic and not victim.unfunded:
+            continue
         if victim.losable or victim.spares or any(group.droppable for group in victim.groups):
             found.append(victim)
     return found
 
 
-def protected_until(state: State, owner: str) -> list[int]:
-    """Times after now at which a run comes to be drawable for one of ``owner``, ascending, each once."""
+def protected_until(state: State, owners: Collection[str]) -> list[int]:
+    """Times after now at which a run comes to be drawable for one of ``owners``, ascending, each once."""
     term = int(state.policy.lottery.term)
-    times = {open_from(run, leases, term) for run, leases in cuttable(state) if run.owner != owner}
+    times = {open_from(run, leases, term) for run, leases in cuttable(state) if run.owner not in owners}
     return sorted(time for time in times if time > state.at)
 
 

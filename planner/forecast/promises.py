@@ -7,6 +7,7 @@ Reservations, up to ``maxHeld``; the others are told an estimate.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Final
 
 import msgspec
@@ -29,7 +30,7 @@ from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
 from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
-from planner.cutting.dating import CutDates
+from planner.cutting.dating import CutDate, CutDates
 from planner.forecast.calendar import Known, estimates, foreseen, known_times
 from planner.forecast.natural import Natural, Timeline, together
 from planner.forecast.undated import without_date
@@ -90,7 +91,8 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
 @dataclass
 class _Dating:
     """``state``: of the ``world`` as the plan leaves it. ``told``: what runs are told of their start, as fields of
-    their status; ``cuts``: dates that cuts make; ``named``: by run, promises that name it with its chance to be cut;
+    their status; ``cuts``: dates that cuts make; ``named``: by run, promises that name it, whose start they are of (a
+    run's, or a gang's that starts together: one draw for all its promises), and its chance to be cut;
     ``new``, ``moved``: Reservations to write.
     """
 
@@ -99,7 +101,7 @@ class _Dating:
     state: State
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
     cuts: CutDates = field(init=False)
-    named: dict[RunKey, list[tuple[str, float]]] = field(default_factory=dict)
+    named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
     new: list[Reservation] = field(default_factory=list)
     moved: list[PromiseUpdate] = field(default_factory=list)
 
@@ -165,8 +167,8 @@ class _Dating:
                 asked |= mine.keys()
                 starts |= timeline.date(mine)
             found = starts.get(key)
-            if not wait.never and (found is None or found.at > self.plan.at + int(policy.patience)):
-                found = self._cut(key, held.get(key)) or found
+            if not wait.never:
+                found = self._sooner(key, held.get(key), found)
             if key in held and self.cuts.is_spent and (found is None or _is_by_cuts(held[key])):
                 self.stay(held[key])
                 continue
@@ -199,23 +201,41 @@ class _Dating:
         """It stands as it stood: this cycle has no work left to date it anew."""
         self.told[promise.run_key] = _told(Time(promise.start), promise.name)
         forecast = promise.told.forecast
-        self._name(f"{promise.namespace}/{promise.name}", forecast.conflict_set if forecast else ())
+        self._name(promise.run_key, promise.name, forecast.conflict_set if forecast else ())
 
-    def _name(self, promise: str, conflicts: Iterable[Conflict]) -> None:
-        """Runs that may be cut for a promise."""
+    def _name(self, key: RunKey, promise: str, conflicts: Iterable[Conflict]) -> None:
+        """Runs that may be cut for a run's promise."""
+        start = f"{key[0]}/{self.state.runs[key].gang or promise}"
         for conflict in conflicts:
             namespace, _, run = conflict.run.partition("/")
-            self.named.setdefault((namespace, run), []).append((promise, float(conflict.kill_probability)))
+            told = f"{key[0]}/{promise}", start, float(conflict.kill_probability)
+            self.named.setdefault((namespace, run), []).append(told)
 
-    def _cut(self, key: RunKey, promise: Promise | None) -> Natural | None:
+    def _sooner(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
+        """The natural start, or one that cuts make: of opportunistic work alone after its own notice, else where
+        patience does not reach the natural start. A promise by cuts is not put off for a start that comes in reach.
+        """
+        policy, at = self.state.policy, self.plan.at
+        by_cuts = promise is not None and _is_by_cuts(promise)
+        notice = int(policy.opportunistic.notice)
+        soon = promise.start if promise is not None and by_cuts else at + notice
+        cut = None
+        if notice and (found is None or found.at > soon):
+            cut = self.cuts.opportunistic(key, soon, held=promise is not None)
+        patience = soon if by_cuts else at + int(policy.reservations.patience)
+        if cut is None and (found is None or found.at > patience):
+            cut = self._cut(key, promise)
+        return found if cut is None else Natural(cut.at, "end", cut.nodes, cut.payers, cut)
+
+    def _cut(self, key: RunKey, promise: Promise | None) -> CutDate | None:
         """A start that cuts make, no earlier than who may be cut has been told of it for ``notice``."""
         policy, at = self.state.policy.reservations, self.plan.at
         earliest = at + int(policy.notice)
         if promise is not None:
-            told = promise.told.forecast
-            earliest = promise.start if told is not None and told.conflict_set else max(promise.start, earliest)
-        cut = self.cuts.date(key, earliest, at + int(policy.horizon), held=promise is not None)
-        return None if cut is None else Natural(cut.at, "end", cut.nodes, cut.payers, cut)
+            soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
+            told = _is_by_cuts(promise) and not soon
+            earliest = promise.start if told else max(promise.start, earliest)
+        return self.cuts.date(key, earliest, at + int(policy.horizon), held=promise is not None)
 
     def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
         """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
@@ -308,16 +328,17 @@ class _Dating:
 
     def _tell(self, key: RunKey, found: Natural, name: str) -> None:
         if name:
-            self._name(f"{key[0]}/{name}", found.cut.conflicts if found.cut else ())
+            self._name(key, name, found.cut.conflicts if found.cut else ())
         self.told[key] = _told(Time(found.at), name)
 
     def warn(self) -> None:
         """Tell runs of the promises that name them, and of their chance to lose all for any of these."""
         for key, promises in self.named.items():
-            spared = 1.0
-            for _, chance in promises:
-                spared *= 1 - chance
-            names = tuple(sorted(name for name, _ in promises))
+            chances: dict[str, float] = {}
+            for _, start, chance in promises:
+                chances[start] = max(chance, chances.get(start, 0.0))
+            spared = prod(1 - chance for chance in chances.values())
+            names = tuple(sorted(name for name, *_ in promises))
             self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
 
 

@@ -4,7 +4,7 @@ No run of the waiting run's own owner is drawn, and none within ``lottery.term``
 its spares and its groups above the least width may be cut at any time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from policies.inputs.claims import LeaseRow
 from policies.inputs.runs import RunRow
@@ -16,6 +16,6 @@ def open_from(run: RunRow, leases: Iterable[LeaseRow], term: int) -> int:
     return (started(run, leases) or 0) + term
 
 
-def is_drawable(run: RunRow, leases: Iterable[LeaseRow], owner: str, term: int, at: int) -> bool:
-    """May it be drawn at ``at`` (Unix seconds) for a run of ``owner``?"""
-    return run.owner != owner and open_from(run, leases, term) <= at
+def is_drawable(run: RunRow, leases: Iterable[LeaseRow], owners: Collection[str], term: int, at: int) -> bool:
+    """May it be drawn at ``at`` (Unix seconds) for runs of ``owners``, which start together?"""
+    return run.owner not in owners and open_from(run, leases, term) <= at

@@ -51,6 +51,13 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
         return self.told.reason == AWAITS and at < self.start + VICTIMS_END
 
     @property
+    def takes_unfunded_alone(self) -> bool:
+        """Were only runs without funding told that they give way to it?"""
+        forecast = self.told.forecast
+        remedies = forecast.remedies if forecast is not None else ()
+        return bool(remedies) and all(each.action == "ReclaimUnfunded" for each in remedies)
+
+    @property
     def told(self) -> ReservationStatus:
         """Its whole status."""
         return _STATUS.decode(self.status)

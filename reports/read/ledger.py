@@ -6,6 +6,8 @@
     held    = Σ over all segments of GPUs × seconds in the period               GPU-seconds, whoever pays
     active  = the same of Active leases alone
     starts  = runs whose first Active lease began in the period
+    lost    = runs that the lottery took in the period
+    promised = Σ over promises that ended in a start of start − first promised  seconds, by the run's owner
     waited  = Σ over the waits of GPUs asked for × seconds in the period        GPU-seconds, not per anything
 
 Charges, credits and window also count what leases had been charged that were pruned before the lake began, as the first
@@ -94,10 +96,14 @@ class Ledger:
         """A figure's sums by key; keys whose sum is 0 are left out. Raises Refusal for a figure that there is not."""
         if figure == "starts":
             return self.starts(by)
+        if figure == "lost":
+            return self.lost(by)
+        if figure == "promised" and by == ("run_owner",):
+            return self.promised()
         if figure == "waited" and not by:
             return {(): self.waited()}
         if figure not in FIGURES:
-            allowed = f"{', '.join(FIGURES)}, starts, and waited without a key"
+            allowed = f"{', '.join(FIGURES)}, starts, lost, promised by run_owner, and waited without a key"
             raise Refusal(f"@check names the figure {figure!r}; allowed are {allowed}")
         factors = FIGURES[figure](self)
         order, firsts, keys = self._groups([name for name in by if name != "month"])
@@ -146,6 +152,41 @@ class Ledger:
                 firsts[uid] = place, tuple(key)
         inside = (key for (start, _, _), key in firsts.values() if self._terms.since <= start < self._terms.until)
         return dict(Counter(inside))
+
+    def lost(self, by: Sequence[str]) -> dict[Key, int]:
+        """Runs whose leases the lottery closed in the period, by key; a run drawn twice counts twice."""
+        columns = (self._leases[name].to_pylist() for name in ("closure_reason", "ended", "run_uid", *by))
+        found = {
+            (ended, uid): tuple(key)
+            for reason, ended, uid, *key in zip(*columns, strict=True)
+            if reason == "Lottery" and self._terms.since <= ended < self._terms.until
+        }
+        return dict(Counter(found.values()))
+
+    def promised(self) -> dict[Key, int]:
+        """Seconds between the starts of promised runs and what was first promised, by the run's owner."""
+        starts: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
+        columns = (
+            self._leases[name].to_pylist() for name in ("namespace", "run", "role", "start", "name", "run_owner")
+        )
+        for namespace, run, role, *place in zip(*columns, strict=True):
+            if role == "Active":
+                starts.setdefault((namespace, run), []).append((place[0], place[1], place[2]))
+        made: dict[tuple[str, str], dict[str, Any]] = {}
+        last: dict[tuple[str, str], str] = {}
+        for row in self._tables["promises"].to_pylist():
+            key = row["namespace"], row["name"]
+            last[key] = row["state"]
+            if row["run"] is not None:
+                made.setdefault(key, row)
+        found: dict[Key, int] = {}
+        for key, row in made.items():
+            begun = [each for each in starts.get((key[0], row["run"]), ()) if each[0] >= row["time"]]
+            if last[key] == "Activated" and begun:
+                start, _, owner = min(begun)
+                if self._terms.since <= start < self._terms.until:
+                    found[(owner,)] = found.get((owner,), 0) + start - row["start"]
+        return {key: total for key, total in found.items() if total}
 
     def waited(self) -> int:
         """GPU-seconds that runs waited in the period."""

@@ -19,7 +19,7 @@ EPSILON: Final = 1e-6
 """How far a figure in credits, a float, may be from the exact one, of the larger of both. The others are integers."""
 _WIDE: Final = pa.decimal128(38, 0)
 SCALE: Final = {"credits": CREDIT}
-SOURCE: Final = {"waited": "the plans' waits"}
+SOURCE: Final = {"waited": "the plans' waits", "promised": "the plans' promises and the leases"}
 """What a figure is counted from a second time, where that is not the leases."""
 UNITS: Final = {
     "credits": (1, "credits"),
@@ -28,6 +28,8 @@ UNITS: Final = {
     "held": (3600, "GPU-hours held"),
     "active": (3600, "GPU-hours held"),
     "waited": (3600, "GPU-hours waited"),
+    "promised": (3600, "hours after what was promised"),
+    "lost": (1, "runs drawn"),
 }
 """What a figure's sum is shown in: how many of its own unit that is, and its name."""
 

@@ -37,7 +37,7 @@ def room_of(free: Sequence[int], domains: Sequence[str]) -> Room:
 
 
 def need(gpus: int, *, groups: int = 1, pod: int = 0) -> Need:
-    return Need(((Shape(gpus, pod, 0), groups),), frozenset({0}), NO_LOAD)
+    return Need(Shape(gpus, pod, 0), groups, frozenset({0}), NO_LOAD)
 
 
 def victim(
@@ -60,20 +60,24 @@ class World(NamedTuple):
     free: list[int]
     domains: list[str]
     victims: list[Victim]
-    need: Need
+    needs: list[Need]
 
 
 def occupancies(world: World) -> set[tuple[int, ...]]:
     """GPUs per node of every way to lay the start out, whatever is free."""
-    ((shape, count),) = world.need.pieces
-    unit = shape.pod or 1
-    of_group = set()
-    for domain in set(world.domains):
-        mine = [i for i, each in enumerate(world.domains) if each == domain]
+    groups = [ways for each in world.needs for ways in [sorted(lays(world.domains, each.shape))] * each.groups]
+    return {tuple(map(sum, zip(*each, strict=True))) for each in product(*groups)}
+
+
+def lays(domains: Sequence[str], shape: Shape) -> set[tuple[int, ...]]:
+    """GPUs per node of every way to lay a group out in one domain."""
+    unit, of_group = shape.pod or 1, set()
+    for domain in set(domains):
+        mine = [i for i, each in enumerate(domains) if each == domain]
         for split in product(range(shape.size // unit + 1), repeat=len(mine)):
             if sum(split) == shape.size // unit:
-                of_group.add(tuple(unit * split[mine.index(i)] if i in mine else 0 for i in range(len(world.domains))))
-    return {tuple(map(sum, zip(*each, strict=True))) for each in product(sorted(of_group), repeat=count)}
+                of_group.add(tuple(unit * split[mine.index(i)] if i in mine else 0 for i in range(len(domains))))
+    return of_group
 
 
 def cuts(each: Victim) -> Iterator[tuple[Harm, bool, frozenset[int], dict[int, int]]]:
@@ -151,15 +155,18 @@ def worlds(draw: st.DrawFn) -> World:
         kind: dict[str, Any] = draw(st.sampled_from([{}, {}, {"unfunded": True}, {"losable": False}]))
         owner = draw(st.sampled_from(["", "org:o"]))
         victims.append(victim(f"v{number}", *groups, owner=owner, spares=spares, least=least, **kind))
-    pod = draw(st.sampled_from([0, 1, 2]))
-    gpus = draw(st.integers(1, 4)) * max(1, pod)
-    return World(free, domains, victims, need(min(gpus, 4), groups=draw(st.integers(1, 2)), pod=pod))
+    needs = []
+    for most in draw(st.sampled_from([(2,), (1, 1)])):
+        pod = draw(st.sampled_from([0, 1, 2]))
+        gpus = draw(st.integers(1, 4)) * max(1, pod)
+        needs.append(need(min(gpus, 4), groups=draw(st.integers(1, most)), pod=pod))
+    return World(free, domains, victims, needs)
 
 
 @given(worlds())
 @examples(400)
 def test_no_set_of_victims_does_less_harm(world: World) -> None:
-    weighing = Weighing.of(world.victims, world.need, room_of(world.free, world.domains))
+    weighing = Weighing.of(world.victims, world.needs, room_of(world.free, world.domains))
     least, drawn = best(world)
     assert weighing.least() == least
     if least is None:

@@ -114,7 +114,11 @@ def _reclaimed_by_spare(ending: Ending) -> bool:
 
 
 def _reclaimed(ending: Ending) -> bool:
-    """Work that is unfunded by its own choice, its spares too, some of whose nodes the plan gives to paid leases."""
+    """Work that is unfunded by its own choice and has no notice, its spares too, some of whose nodes the plan gives to
+    paid leases.
+    """
+    if ending.case.policy.opportunistic.notice:
+        return False
     nodes = {new.node for new in ending.case.new if new.payer is not None}
     freed = [each for each in ending.case.open_by[ending.lease.run_key] if each.key in ending.case.closing]
     return (

@@ -90,9 +90,8 @@ def _rule(case: Case, lease: Held, closure: Closure, promise: Reservation | None
 
 def _draw_rule(case: Case, lease: Held, closure: Closure, promise: Reservation) -> str:
     """What the lottery may not take."""
-    run, waiting = case.run_of(lease.run_key), case.run_of(promise.run_key)
-    started = case.started(lease.run_key)
-    if run is not None and waiting is not None and run.owner == waiting.owner:
+    run, started = case.run_of(lease.run_key), case.started(lease.run_key)
+    if run is not None and run.owner in _owners(case, promise.run_key):
         return f"its run is of {run.owner}, as the one that starts"
     if started is None or started + int(case.policy.lottery.term) > case.at:
         return "its run is protected"
@@ -111,10 +110,27 @@ def _is_cut_as(case: Case, lease: Held, reason: str) -> bool:
 
 
 def _is_used(case: Case, key: RunKey, promise: Reservation) -> bool:
-    """Does its run, or another that was promised a start by now, start on a node where something of this one goes?"""
-    due = {promise.run_key, *(each.run_key for each in _due(case))}
+    """Does its run, one of its gang, or one promised a start by now, start on a node where something of it goes?"""
+    due = {*_mates(case, promise.run_key), *(each.run_key for each in _due(case))}
     nodes = {lease.node for run in due for lease in case.new_by.get(run, ())}
     return any(lease.key in case.closing and lease.node in nodes for lease in case.open_by[key])
+
+
+def _mates(case: Case, key: RunKey) -> set[RunKey]:
+    """A run, and those of its gang that start with it."""
+    run = case.run_of(key)
+    gang = None if run is None else run.gang
+    return {key} if gang is None else {key, *(each for each in case.starting if _is_of(case, each, key[0], gang))}
+
+
+def _is_of(case: Case, key: RunKey, namespace: str, gang: str) -> bool:
+    run = case.run_of(key)
+    return run is not None and (key[0], run.gang) == (namespace, gang)
+
+
+def _owners(case: Case, key: RunKey) -> set[str]:
+    """Whose runs start together for a promise."""
+    return {run.owner for each in _mates(case, key) if (run := case.run_of(each)) is not None}
 
 
 def _lottery(case: Case, promises: dict[str, Reservation]) -> Iterator[Violation]:
@@ -140,7 +156,7 @@ def _lottery(case: Case, promises: dict[str, Reservation]) -> Iterator[Violation
 
 def _pools(case: Case, draw: Draw, promise: Reservation) -> Iterator[Violation]:
     """Tokens are groups that run and may be drawn; each pick leaves its pool."""
-    waiting, term = case.run_of(promise.run_key), int(case.policy.lottery.term)
+    waiting, term = _owners(case, promise.run_key), int(case.policy.lottery.term)
     picked: set[str] = set()
     for pool, pick in zip(draw.pools, draw.picks, strict=False):
         tokens = {token: each.owner for each in pool for token in each.tokens}
@@ -149,7 +165,7 @@ def _pools(case: Case, draw: Draw, promise: Reservation) -> Iterator[Violation]:
             namespace, _, run_name = name.partition("/")
             run, started = case.run_of((namespace, run_name)), case.started((namespace, run_name))
             held = {str(lease.group) for lease in case.open_by.get((namespace, run_name), ()) if lease.active}
-            fair = run is not None and run.owner == owner and waiting is not None and run.owner != waiting.owner
+            fair = run is not None and run.owner == owner and bool(waiting) and run.owner not in waiting
             if not fair or group not in held or started is None or started + term > case.at or token in picked:
                 yield Violation("draws-recompute", f"Plan {case.plan.cycle}", f"{token} may not be drawn")
         picked.add(pick)

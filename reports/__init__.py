@@ -1,1 +1,1 @@
-"""Reports over the Parquet lake: SQL, templates and charts."""
+"""Reports over the Parquet lake: `query` asks, `output` prints; SQL and the page's template lie beside them."""

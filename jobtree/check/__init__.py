@@ -2,7 +2,7 @@
 
 It reads the snapshot and the plan, derives kin, caps, classes and shapes anew, and says what is broken. A plan with a
 violation is not written. What a snapshot already shows is the cluster's to repair: the plan answers for what it adds,
-ends or states.
+ends or states. `before` is what needs no plan; `record` holds the plan's own words and figures to what was found.
 """
 
 from typing import Final

@@ -1,1 +1,5 @@
-"""The command lines `kubectl-runs` and `jobtree`: parse, call, print."""
+"""The command lines `kubectl-runs` (`plugin`) and `jobtree` (`operator`): parse, call, print.
+
+`entry` where both begin; `completion` what may stand next; `service` what runs beside the cycles; the commands lie in
+folders.
+"""

@@ -1,1 +1,1 @@
-"""The snapshot and the plan: what planner, checker and lake share."""
+"""The snapshot and the `plan`: what planner, checker and lake share; `collector` keeps Python's garbage out of it."""

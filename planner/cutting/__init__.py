@@ -1,5 +1,7 @@
-"""Cuts: what gives way to a promise that is due and has no room (spec §5, §6).
+"""Cutting: what gives way to a promise that is due and has no room (spec §5, §6).
 
-`victims` reads what may be cut of running work; `least` finds the set of it with the least harm, as a small MILP over
-free slots and victims together; `pools` says who may be drawn where several sets are equal, `odds` how likely each is.
+`victims` what may be cut of running work; `least` the set of it with the least harm, as a small MILP over free slots
+and victims together; `pools` who may be drawn where several sets are equal, `odds` how likely each is; `trial`
+whether the run starts then; `deciding` what a cycle cuts, `dating` when a later one would; `opportunistic` work that
+leaves for any funded start. Imports `planner.state` and `planner.filling`.
 """

@@ -1,5 +1,6 @@
-"""The forecast: when and where each run that waits will start, by all that is known to end (spec §5).
+"""Forecast: when and where each run that waits will start, by all that is known to end (spec §5).
 
-`calendar` says which times are known and what the world is then; `moments` keeps those worlds, with what earlier
-promises take of them; `natural` finds a run's first start among them.
+`calendar` which times are known and what the world is then; `moments` those worlds, with what earlier promises take of
+them; `natural` a run's first start among them; `promises` all dates of a plan, `undated` why a run has none; `holding`
+what promises keep from others meanwhile. Imports `planner.cutting` and below.
 """

@@ -2,7 +2,11 @@
 
 `remedies` finds, for a run that waits under a plan, the cheapest change of each kind that starts it, and where no
 single change of the world around it does, the cheapest combination. What is found has been confirmed: the change was
-made on the snapshot's tables and the planner, asked again, started the run (see bench).
+made on the snapshot's tables and the planner, asked again, started the run.
+
+`bench` where changes are tried, on the part of the world that is `near`; `relief` the planner's own model of the run,
+with `lifts` that give way at a price, and `parts` the objects they stand for; `lenders`, `nodes`, `submitting`,
+`times` what else may help; `record` a remedy, and what it costs.
 """
 
 from collections.abc import Iterator

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from planner.placement import tie_breaks
 from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.search.reached import START_STAGES, nearness, value_of
 from planner.solver.highs import Relaxation, Settings, Solution, integer_bound
-from policies.model import compact, demand, payers
+from policies.model import demand, payers
 from policies.model.linear import INF
 from policies.model.master import Master
 from policies.model.problem import Problem
@@ -168,9 +169,9 @@ class Certificates:
             wrong = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
             if wrong:
                 raise ArithmeticError(f"stage {stage.name} reaches {stage.value}, beyond its bound {stage.bound}")
-        domains = compact.domains_used((p.candidate, p.domain) for p in draft.pieces)
+        domains = tie_breaks.domains_used((p.candidate, p.domain) for p in draft.pieces)
         found.append(Certified("domains", "domains of runs", "min", domains, domains, proven=False))
-        holes = compact.holes(outcome.room.domain_free())
+        holes = tie_breaks.holes(outcome.room.domain_free())
         found.append(Certified("holes", "squared free GPUs of domains", "max", holes, holes, proven=False))
         return replace(outcome, stages=tuple(found))
 

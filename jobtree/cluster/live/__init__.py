@@ -1,4 +1,8 @@
-"""A live cluster behind `protocol.Cluster`: one consistent read, writes in order, a lock for planners."""
+"""A live cluster behind `protocol.Cluster`: one consistent read, writes in order, a lock for planners.
+
+`client` who and where; `lists` reads, `writing` writes, `lock` one planner at a time; `refused` pods that the server
+does not take; `cluster` the protocol, `paths` where kinds lie.
+"""
 
 from jobtree.api import Refusal
 from jobtree.cluster.protocol import Cluster

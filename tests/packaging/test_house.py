@@ -1,0 +1,33 @@
+"""Every folder of the product says what it is: its docstring names its files, and they are few enough to know."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.console import ROOT
+
+PACKAGES: Final = ("cronjobs", "exporters", "jobtree", "planner", "policies", "reports")
+FOLDERS: Final = sorted(path.parent for package in PACKAGES for path in (ROOT / package).rglob("__init__.py"))
+MOST: Final = 12
+
+
+def modules(folder: Path) -> list[str]:
+    """The folder's own modules, without ``__init__``."""
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def test_no_folder_has_more_files_than_one_keeps_in_mind() -> None:
+    assert {
+        str(folder.relative_to(ROOT)): len(modules(folder)) for folder in FOLDERS if len(modules(folder)) > MOST
+    } == {}
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if modules(folder)], ids=lambda path: path.name)
+def test_a_folder_names_its_files(folder: Path) -> None:
+    page = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    named = set(re.findall(r"`(\w+)`", page))
+
+    assert [name for name in modules(folder) if name not in named] == []

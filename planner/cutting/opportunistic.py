@@ -1,7 +1,8 @@
 """Work that is unfunded by its own choice gives way to funded starts, in the very cycle that needs its slots (spec §6).
 
 What waits is tried by age, as the first plan of a search does. A start that finds no room beside all that runs gets
-that of the opportunistic runs whose end frees enough at the least loss.
+that of the opportunistic runs whose end frees enough at the least loss. On a live cluster it starts in the cycle that
+finds their pods gone; until then what they held counts as found, so nothing more goes for it.
 """
 
 from typing import Final
@@ -21,6 +22,7 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
     made: dict[RunKey, dict[LeaseKey, Cut]] = {}
     if not is_called_for(trial.state):
         return made
+    trial.await_pods()
     problem = trial.problem
     funded = [c for c in range(len(problem.candidates)) if not trial.type_of(c).unfunded]
     tries = 0

@@ -113,6 +113,16 @@ class Trial:
         )
         return [found for found in (next((found for found in tries if found is not None), None),) if found is not None]
 
+    def await_pods(self) -> None:
+        """Count as free what runs' pods that are being deleted still hold: nobody is cut for want of that."""
+        fleet = self.state.fleet
+        for name, other in sorted(self.state.foreign.items()):
+            node = fleet.index.get(name)
+            if node is not None and fleet.takes_work[node]:
+                for gpus, load in other.ending:
+                    self._give_back([Chunk(0, node, gpus, 1, active=True)], load)
+        self.filler.learnt = Learnt()
+
     def pin(self, found: Iterable[Settled]) -> None:
         """Keep starts where they were found."""
         for each in found:
@@ -217,16 +227,20 @@ class Trial:
         return [lease for mine in self.state.held.values() for lease in mine if lease.key in wanted]
 
     def _free(self, found: Iterable[LeaseKey], *, sign: int = 1) -> None:
-        room, fleet = self.filler.room, self.state.fleet
+        fleet = self.state.fleet
         for lease in self._leases(found):
             node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]
             if node is None or not fleet.takes_work[node]:
                 continue
             pods = (-(-lease.gpus // run.pod) if run.pod else 1) if lease.active else 0
             chunk = Chunk(lease.group, node, sign * lease.gpus, sign * pods, lease.active)
-            room.give_back([chunk], PodLoad(run.pod_cpu_milli, run.pod_memory))
-            self.filler.vacancies.changed(int(fleet.domain[node]))
+            self._give_back([chunk], PodLoad(run.pod_cpu_milli, run.pod_memory))
         self.filler.learnt = Learnt()
+
+    def _give_back(self, chunks: list[Chunk], load: PodLoad) -> None:
+        self.filler.room.give_back(chunks, load)
+        for chunk in chunks:
+            self.filler.vacancies.changed(int(self.state.fleet.domain[chunk.node]))
 
 
 def _goes_alone(lease: LeaseRow, option: Option, victim: Victim) -> bool:

@@ -30,6 +30,7 @@ from policies.inputs.fleet import Fleet
 from policies.inputs.maintenance import HELD
 from policies.inputs.money import Money, read_money, selectors
 from policies.inputs.runs import RunRow, read_runs
+from policies.inputs.shapes import PodLoad
 from policies.inputs.unread import Unread, unread_of
 from policies.lifecycle import endings, failures, follow, tenancy, unweighed
 from policies.lifecycle.endings import Ending
@@ -379,6 +380,8 @@ def _foreign(
             other.cpu_milli += pod.cpu_milli
             other.memory += pod.memory
             other.pods += 1
+            if pod.deleting and pod.run:
+                other.ending.append((pod.gpus, PodLoad(pod.cpu_milli, pod.memory)))
     return foreign
 
 

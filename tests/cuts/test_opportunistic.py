@@ -4,6 +4,7 @@
 
 from typing import Any
 
+from tests.support import documents as doc
 from tests.support.times import moment
 from tests.support.worlds import World
 
@@ -26,3 +27,32 @@ def test_its_spares_go_with_it() -> None:
     cycle = world.run("w", 6, owner="org:w", created="+1m").cycle("+1m")
     assert cycle.phases == {"v": "Pending", "w": "Running"}
     assert [(lost.closure, lost.ended) for lost in cycle.leases("v")] == [("ReclaimUnfunded", moment("+1m"))] * 2
+
+
+def with_pods(world: World, run: str, *nodes: str, deleting: bool = False) -> World:
+    """The run's pods of 4 GPUs on these nodes, as a live cluster has them."""
+    gone = {"deletionTimestamp": moment("+1m"), "deletionGracePeriodSeconds": 600} if deleting else {}
+    for node in nodes:
+        pod = doc.foreign_pod(f"{run}-{node}", node, 4)
+        own = {"metadata": {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": run}, **gone}}
+        world.add(doc.merge(pod, {**own, "status": {"phase": "Running", "startTime": moment("+0s")}}))
+    return world
+
+
+def test_a_funded_start_waits_for_the_pods_that_give_way_and_nothing_more_goes_for_it() -> None:
+    world = World().node("n1", 4).node("n2", 4).budget("org:w", 4)
+    world.run("u", 4, owner="org:u", **FREE).run("v", 4, owner="org:v", **FREE).cycle()
+    nodes = {each.run: each.slots[0].partition("#")[0] for each in world.state().leases()}
+    with_pods(world, "u", nodes["u"])
+    with_pods(world, "v", nodes["v"])
+    cycle = world.run("w", 4, owner="org:w", created="+1m").cycle("+1m")
+    (lost,) = [name for name in ("u", "v") if cycle.leases(name)[0].closure == "ReclaimUnfunded"]
+    assert (cycle.running, cycle.phases["w"]) == ([name for name in ("u", "v") if name != lost], "Pending")
+
+    world.delete("Pod", f"{lost}-{nodes[lost]}")
+    with_pods(world, lost, nodes[lost], deleting=True)
+    after = world.cycle("+2m")
+    assert (after.running, after.phases["w"]) == (cycle.running, "Pending")
+
+    world.delete("Pod", f"{lost}-{nodes[lost]}")
+    assert world.cycle("+3m").running == sorted([*cycle.running, "w"])

@@ -137,6 +137,27 @@ def test_watch_counts_down_to_the_start_and_leaves_quietly(kube: Kube, tmp_path:
     assert f"earliestStart: {said['spec']['earliestStart']} (reservation {said['metadata']['name']})" in block
 
 
+def test_opportunistic_work_gives_way_at_once_and_is_awaited(kube: Kube, tmp_path: Path) -> None:
+    kube.nodes(1)
+    kube.create(POLICY, budget("org:w", 8))
+    kube.create(owned("v", annotations={"bench/exit-after": "6s"}, funding={"opportunistic": True}))
+    live = Live(kube, tmp_path / "lake")
+    live.cycle()
+    kube.until(lambda: [each["status"].get("phase") for each in live.pods("v")] == ["Running"])
+    kube.create(owned("w", annotations={}))
+    live.cycle()
+    assert closures(live) == [("v", "ReclaimUnfunded")]
+    assert (open_leases(kube), live.pods("w")) == ([], [])
+    kube.create(run("late", 8, owner="org:v", funding={"opportunistic": True}, annotations={}))
+    live.cycle()
+    assert [each["metadata"].get("deletionTimestamp", "") != "" for each in live.pods("v")] == [True]
+    assert (open_leases(kube), live.pods("w"), live.pods("late")) == ([], [], [])
+
+    kube.until(lambda: live.pods("v") == [])
+    live.cycle()
+    assert {name: phase for name, phase in live.phases().items() if phase == "Running"} == {"w": "Running"}
+
+
 def test_a_planner_killed_after_any_write_of_a_cut_is_completed_by_the_next(
     thin_kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

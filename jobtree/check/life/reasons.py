@@ -11,6 +11,7 @@ from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held, Run, RunKey
 from jobtree.check.case.unplanned import Unplanned
 from jobtree.check.life.failures import Failures
+from jobtree.world.plan import Wait
 
 _MAY_END: Mapping[str, frozenset[str | None]] = {
     "Completed": frozenset({"Completed"}),
@@ -116,14 +117,28 @@ def _reclaimed_by_spare(ending: Ending) -> bool:
 def _reclaimed(ending: Ending) -> bool:
     """Work that is unfunded by its own choice and has no notice, its spares too, some of whose nodes the plan gives to
     paid leases.
+
+    Where its pods are still there, it gives way to a run that is not opportunistic, and waits until they are gone.
     """
     if ending.case.policy.opportunistic.notice:
         return False
-    nodes = {new.node for new in ending.case.new if new.payer is not None}
-    freed = [each for each in ending.case.open_by[ending.lease.run_key] if each.key in ending.case.closing]
-    return (
-        ending.run.opportunistic and ending.case.is_unfunded(ending.lease) and any(each.node in nodes for each in freed)
+    case, key = ending.case, ending.lease.run_key
+    nodes = {new.node for new in case.new if new.payer is not None}
+    freed = {each.node for each in case.open_by[key] if each.key in case.closing}
+    is_used = bool(freed & nodes) or (
+        _pods_stay(case, key, freed) and any(_is_wanted(case, each) for each in case.plan.waits)
     )
+    return ending.run.opportunistic and case.is_unfunded(ending.lease) and is_used
+
+
+def _pods_stay(case: Case, key: RunKey, nodes: set[str]) -> bool:
+    return any((each.namespace, each.run) == key and each.node in nodes and not each.ended for each in case.pods)
+
+
+def _is_wanted(case: Case, wait: Wait) -> bool:
+    """Does a run that is not opportunistic wait for room?"""
+    run = case.run_of((wait.namespace, wait.name))
+    return run is not None and not run.opportunistic and not wait.never
 
 
 def own_shrink(case: Case, lease: Held) -> bool:

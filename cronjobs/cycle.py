@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from cronjobs import lottery
 from cronjobs.completing import complete
@@ -30,6 +31,22 @@ from jobtree.world.tables.given import given_of
 from jobtree.world.tables.snapshot import Snapshot, take
 
 OnPhase = Callable[[str], None]
+
+
+class Plans(Protocol):
+    """Who makes a cycle's plan: a process under the deadline (`cronjobs.deadline.Planner`), or another."""
+
+    def ask(self, snapshot: Snapshot, at: int, *, deadline: float, on_news: OnPhase | None = None) -> None:
+        """Begins the plan of a snapshot at a Unix second; the caller may do other work."""
+
+    def listen(self) -> None:
+        """Takes what was said meanwhile, without waiting."""
+
+    def answer(self) -> Plan:
+        """The plan asked for. Raises Refusal where there is none."""
+
+    def earlier(self, trouble: str) -> Iterator[Plan]:
+        """Plans of earlier incumbents, the best first, for whoever cannot use the answer."""
 
 
 @dataclass
@@ -70,7 +87,7 @@ class CycleResult:
 
 
 def run_cycle(
-    cluster: Cluster, at: int, lake: Lake, planner: Planner, *, on_phase: OnPhase | None = None,
+    cluster: Cluster, at: int, lake: Lake, planner: Plans, *, on_phase: OnPhase | None = None,
     origin: str | None = None,
 ) -> CycleResult:  # fmt: skip
     """One cycle at Unix second ``at``; one before it that was begun and not ended is completed first.
@@ -239,7 +256,7 @@ def checked_plan(snapshot: Snapshot, at: int, planner: Planner, *, on_phase: OnP
         return passed(planner, snapshot, plan)
 
 
-def passed(planner: Planner, snapshot: Snapshot, plan: Plan, before: Before | None = None) -> Plan:
+def passed(planner: Plans, snapshot: Snapshot, plan: Plan, before: Before | None = None) -> Plan:
     """The planner's answer if the checker passes it, else the best of its earlier incumbents whose plan it passes.
 
     That one is marked truncated, and warns of what is wrong with the better one. Raises Refusal where there is none.

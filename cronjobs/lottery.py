@@ -6,6 +6,7 @@ which the lottery may have to settle, so at least ``reservations.notice`` before
 
 import secrets
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -90,6 +91,7 @@ def _is_of(chain: Chain, origin: str) -> bool:
     return drawn is not None and drawn.anchor == chain.anchor
 
 
+@lru_cache(maxsize=4)  # a program that runs many cycles asks for the same one in each
 def _computed(origin: str, length: int, position: int) -> _Drawn | None:
     """Hash the whole chain: half a second for 2²⁰. None where the origin is no 32 bytes in hex."""
     try:

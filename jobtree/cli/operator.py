@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from jobtree.api.values.counted import counted
 from jobtree.api.values.errors import Refusal
-from jobtree.cli import service
+from jobtree.cli import service, simulate
 from jobtree.cli.asking import report
 from jobtree.cli.common import args, files, jump, lakes, progress, show
 from jobtree.cli.common.args import Commands, Options, command, start_planner
@@ -34,6 +34,7 @@ def parser() -> argparse.ArgumentParser:
         _add_replay,
         _add_crds,
         report.add,
+        simulate.add,
         _add_compact,
         service.add,
     ):

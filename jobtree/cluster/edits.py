@@ -91,7 +91,7 @@ def apply(text: StateText, writes: Sequence[Write], at: Time) -> None:
     whatever leaves an object of ours broken or changes what may not change.
     """
     for write in writes:
-        key = _key(write.ref)
+        key = key_for(write.ref)
         if write.verb == "delete":
             if key in text.by_key:
                 text.remove(key)
@@ -103,7 +103,8 @@ def apply(text: StateText, writes: Sequence[Write], at: Time) -> None:
             _patch(text, key, write, at)
 
 
-def _key(ref: Ref) -> Key:
+def key_for(ref: Ref) -> Key:
+    """The key of the object that a reference names."""
     return key_of(f"{GROUP}/v1" if ref.kind in KINDS else "v1", ref.kind, ref.namespace, ref.name)
 
 

@@ -1,0 +1,193 @@
+"""A study: one stream under several schedulers, with what they did as Parquet in a lake.
+
+::
+
+    cycles/, tables/, …                       Jobtree's own cycles, as of any cluster
+    simulation/SCHEDULER/jobs.parquet         what became of each job (`results.jobs_of`)
+    simulation/SCHEDULER/turns.parquet        the cluster after each turn (`results.turns_of`)
+    simulation/jobtree/begun                  where an unfinished run goes on: the cluster and what the loop knows
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+
+from exporters.lake import storage
+from exporters.lake.lake import Lake
+from jobtree.api import Refusal, Run, Time
+from jobtree.cluster.memory import Memory
+from jobtree.world.memory.cycles import moment_of
+from jobtree.world.reading.intake import Intake
+from simulator import results
+from simulator.fleet import Rival, facts_of
+from simulator.jobtree import Jobtree, Lives, needed, with_policy
+from simulator.loop import Loop, Progress
+from simulator.results import Outcome
+from simulator.rivals import RIVALS
+from simulator.stream import Job, Key, Stream
+
+SAVED: Final = 100
+"""Turns between two times that an unfinished run is written down."""
+OWN: Final = "jobtree"
+SCHEDULERS: Final = (OWN, *RIVALS)
+
+OnTurn = Callable[[int], None]
+
+
+class _Begun(msgspec.Struct):
+    """An unfinished run. ``every``: as it was begun with; ``state``: the cluster as a state file."""
+
+    every: int
+    state: bytes
+    progress: Progress
+    scheduler: dict[str, Any]
+    out: list[str]
+    down: list[str]
+
+
+def study(
+    stream: Stream,
+    scheduler: str,
+    lake: Lake,
+    every: int,
+    *,
+    resume: bool = False,
+    cycles: bool = True,
+    on_turn: OnTurn | None = None,
+) -> Outcome:
+    """Simulates the stream under one scheduler and stores what it did.
+
+    ``every``: seconds between two turns at the least; ``resume``: an unfinished run of Jobtree goes on; ``cycles``:
+    whether the lake keeps Jobtree's cycles; ``on_turn`` hears of each turn's time. Raises Refusal where base and stream
+    do not belong together, and where Jobtree's checker does not pass a plan.
+    """
+    base = Memory(stream.base, stream.start)
+    intake = base.read()
+    stream = stream._replace(jobs={**stream.jobs, **_running(stream, intake)})
+    gpus = facts_of(intake, ()).gpus
+    if scheduler == OWN:
+        with _records(lake, cycles=cycles) as records:
+            progress = _own(stream, base, lake, records, every, gpus, resume=resume, on_turn=on_turn)
+    else:
+        rival = Rival(facts_of(intake, {job.run.spec.owner for job in stream.jobs.values()}), RIVALS[scheduler])
+        loop = Loop(stream, rival, every, gpus)
+        for key, (nodes, width) in _held(intake).items():
+            rival.hold(stream.jobs[key], stream.start, nodes)
+            loop.begin(key, stream.jobs[key], nodes, width)
+        progress = loop.run(on_turn)
+    outcome = results.outcome(scheduler, stream, progress)
+    for name, table in (("jobs", outcome.jobs), ("turns", outcome.turns)):
+        lake.put(_place(lake, scheduler) / f"{name}.parquet", results.parquet(table))
+    return outcome
+
+
+def _own(
+    stream: Stream,
+    base: Memory,
+    lake: Lake,
+    records: Lake,
+    every: int,
+    gpus: dict[str, int],
+    *,
+    resume: bool,
+    on_turn: OnTurn | None,
+) -> Progress:
+    there = _place(lake, OWN) / "begun"
+    begun = _read(there) if resume and storage.exists(there) else None
+    if begun is None and lake.newest() is not None:
+        what = "it has cycles already; name another --lake" + ("" if resume else ", or say --resume")
+        raise Refusal(what, subject=str(lake.root))
+    if begun is not None and begun.every != every:
+        raise Refusal(f"it was begun with --every {begun.every}s; say the same to resume it", subject=str(there))
+    if begun is None:
+        with_policy(base)
+    cluster = base if begun is None else Memory(begun.state, begun.progress.last or stream.start)
+    scheduler = Jobtree(cluster, records, needed(stream.jobs.values()))
+    loop = Loop(stream, scheduler, every, gpus)
+    if begun is None:
+        for key, (nodes, width) in _held(cluster.read()).items():
+            loop.begin(key, stream.jobs[key], nodes, width)
+    else:
+        _forget(records, begun.progress.last or stream.start)
+        scheduler.resume(begun.scheduler)
+        loop.resume(begun.progress, begun.out, begun.down)
+
+    def save() -> None:
+        found = _Begun(every, cluster.render(), loop.progress, scheduler.saved(), *loop.outages)
+        lake.put(there, msgspec.msgpack.encode(found))
+
+    def after(at: int) -> None:
+        if len(loop.progress.ticks) % SAVED == 0:
+            save()
+        if on_turn is not None:
+            on_turn(at)
+
+    progress = loop.run(after)
+    save()
+    return progress
+
+
+@contextmanager
+def _records(lake: Lake, *, cycles: bool) -> Iterator[Lake]:
+    """Where Jobtree's cycles are recorded: in the lake, or for as long as it takes."""
+    if cycles:
+        yield lake
+        return
+    with TemporaryDirectory(prefix="jobtree-") as folder:
+        yield Lake(folder)
+
+
+def _read(path: Path) -> _Begun:
+    try:
+        return msgspec.msgpack.decode(storage.read(path), type=_Begun)
+    except msgspec.DecodeError as error:
+        raise Refusal(
+            f"it is no unfinished simulation: {error}; begin anew in another --lake", subject=str(path)
+        ) from None
+
+
+def _forget(lake: Lake, last: int) -> None:
+    """Takes the records of cycles away that came after the one from which a run goes on: they are made again."""
+    for path in storage.glob(lake.root, "cycles/date=*/*.json"):
+        moment = moment_of(path.stem)
+        if moment is not None and moment.at > last:
+            storage.remove(path)
+    lake.sweep()
+
+
+def _place(lake: Lake, scheduler: str) -> Path:
+    return lake.root / "simulation" / scheduler
+
+
+def _held(intake: Intake) -> dict[Key, tuple[dict[str, int], int]]:
+    """Nodes and width of what runs as the stream begins."""
+    lives = Lives()
+    lives.take(intake)
+    found: dict[Key, tuple[dict[str, int], int]] = {}
+    for key, node, gpus, *_ in lives.leases.values():
+        nodes, width = found.get(key, ({}, 0))
+        found[key] = {**nodes, node: nodes.get(node, 0) + gpus}, width + gpus
+    return found
+
+
+def _running(stream: Stream, intake: Intake) -> dict[Key, Job]:
+    """Jobs that the base has running. Raises Refusal where the stream does not say of each how long it runs."""
+    left = {(line.namespace, line.name): line.remaining for line in stream.lines if line.event == "running"}
+    runs: dict[Key, Run] = {(run.namespace, run.name): run for run in intake.runs}
+    held = _held(intake)
+    for key, run in runs.items():
+        if key in stream.jobs:
+            raise Refusal(f"{run.subject} is in the base, and submitted too")
+        if (key in held) != (key in left) or (key not in held and run.status.phase not in {"Completed", "Failed"}):
+            what = "runs in the base, and no line says how long" if key in held else "does not run in the base"
+            raise Refusal(f"{run.subject} {what}; a running run has a line 'running', and one that waits is submitted")
+    found = {}
+    for key, seconds in left.items():
+        if key not in runs:
+            raise Refusal(f"Run {'/'.join(key)} is said to run, and is not in the base")
+        found[key] = Job(runs[key], int(runs[key].metadata.creation_timestamp or Time(stream.start)), seconds)
+    return found

@@ -61,10 +61,12 @@ def made(lines: Sequence[dict[str, Any]], *more: dict[str, Any], **header: Any) 
 
 def times(found: Outcome) -> dict[str, tuple[float | None, float | None]]:
     """Minutes of first start and end, by job."""
-    return {
-        row["name"]: tuple(None if at is None else (at - BEGIN) / 60 for at in (row["started"], row["ended"]))
-        for row in found.jobs.to_pylist()
-    }
+    rows = found.jobs.to_pylist()
+    return {row["name"]: (_minute(row["started"]), _minute(row["ended"])) for row in rows}
+
+
+def _minute(at: int | None) -> float | None:
+    return None if at is None else (at - BEGIN) / 60
 
 
 TWENTY: Sequence[Given] = (

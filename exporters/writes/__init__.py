@@ -1,5 +1,5 @@
 """Writes: what carries out a plan, in the order of spec §8.
 
-`writes` the front; `pods`, `podspec` the pods that leases want; `events` what Runs are told. Imports `exporters.lake`
-and `plans`.
+`writes` the front; `pods`, `podspec` the pods that leases want; `events` what Runs are told; `cordons` failed nodes.
+Imports `exporters.lake` and `plans`.
 """

@@ -14,6 +14,7 @@ import msgspec
 
 from exporters.lake.manifest import digest_in
 from exporters.plans import plain, planobject
+from exporters.writes.cordons import cordons
 from exporters.writes.events import events
 from exporters.writes.pods import PodWrites, pod_writes
 from jobtree.api import Budget, Lease, Policy, Time
@@ -86,6 +87,7 @@ def writes_for(
         *_config_map(intake, seen.RECORD, money),
         *_pruned(intake, plan),
         *of_pods.after,
+        *cordons(intake, plan, policy),
         *_carried_out(stored, record),
         *_expired(intake, plan, policy.retention.plans),
     ]

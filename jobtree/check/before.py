@@ -12,6 +12,7 @@ from jobtree.check.case.tables import Rows
 from jobtree.check.case.unplanned import Told, Unplanned
 from jobtree.check.life import pods
 from jobtree.check.life.closures import over
+from jobtree.check.life.failures import Failures
 from jobtree.check.life.shape import lacks
 from jobtree.check.money.ledger import Ledger
 from jobtree.world.collector import collector_paused
@@ -38,7 +39,7 @@ class Before:
             caps = Caps(case)
             rest()
             speaking = pods.speaking(case)
-            said = pods.said(case, speaking)
+            said = pods.said(case, speaking, Failures(case))
             over_ = {key: over(case, key, said.get(key)) for key in case.open_by}
             lacking = {key: lacks(case, key) for key in case.open_by}
             told = Told(snapshot, rows, at, given_of(snapshot, at), over_, lacking, said, speaking)

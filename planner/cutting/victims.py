@@ -94,9 +94,10 @@ def protected_until(state: State, owners: Collection[str]) -> list[int]:
 
 def cuttable(state: State) -> Iterator[tuple[RunRow, list[LeaseRow]]]:
     """Runs that hold leases which may close, by key: all but those that cannot be read, or are paid by a Budget that
-    cannot.
+    cannot, or are just being repaired.
     """
-    for key in sorted(state.held):
+    mended = {lease.run_key for held in state.held.values() for lease in held if lease.key in state.swaps}
+    for key in sorted(state.held.keys() - mended):
         run, leases = state.runs.get(key), state.held[key]
         if run is None or key in state.standing or key in state.unread.runs or state.unread.lease_of(run) is not None:
             continue

@@ -48,8 +48,11 @@ def assemble(
         room.take(piece.chunks, piece.load)
     purses = Purses.after(problem, draft)
     waits = explain.waits(state, problem, draft, room, purses)
-    created = lease_objects.new_leases(problem, room, draft, cycle)
-    after = _after(state, purses, draft, created, waits)
+    started = lease_objects.new_leases(problem, room, draft, cycle)
+    after = _after(state, purses, draft, started, waits)
+    swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)
+    swaps = [lease_objects.carried_on(lease, after.classes[lease.key], state.money, cycle) for lease in swapped]
+    created = sorted([*started, *swaps], key=lambda lease: (lease.namespace, lease.name))
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     pruned = retention.due(state.leases, state.runs, state.policy, state.at, snapshot.tables["quarantine"])

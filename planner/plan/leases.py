@@ -2,15 +2,26 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from jobtree.api.kinds.lease import FINALIZER, FundingClass, Interval, Lease, LeaseSpec, LeaseStatus, Segment, Slice
+from jobtree.api.kinds.lease import (
+    FINALIZER,
+    FundingClass,
+    Interval,
+    Lease,
+    LeaseReason,
+    LeaseSpec,
+    LeaseStatus,
+    Segment,
+    Slice,
+)
 from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.api.values.scalars import OwnerPath, Time
 from planner.placement.draft import Draft
 from planner.placement.place import Piece
 from planner.placement.room import Room
 from policies.funding.usage import plain
-from policies.inputs.claims import UNFUNDED, class_name, is_loan
+from policies.inputs.claims import ACTIVE, SPARE, UNFUNDED, LeaseRow, RunKey, class_name, is_loan
 from policies.inputs.money import Money
 from policies.model.problem import Problem
 
@@ -25,8 +36,20 @@ class Part:
     active: bool
 
 
-def new_leases(problem: Problem, room: Room, draft: Draft, cycle: str) -> list[Lease]:
-    """Leases of all starts, in (namespace, name) order."""
+def new_leases(
+    problem: Problem,
+    room: Room,
+    draft: Draft,
+    cycle: str,
+    *,
+    reason: LeaseReason = "Start",
+    numbers: dict[tuple[RunKey, int], int] | None = None,
+) -> list[Lease]:
+    """Leases of all starts, in (namespace, name) order.
+
+    ``numbers``: by run and group, how many leases of this cycle there are already; counted on.
+    """
+    numbers = {} if numbers is None else numbers
     slots = {chunk.node: list(room.slots[chunk.node]) for piece in draft.pieces for chunk in piece.chunks}
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
@@ -34,7 +57,9 @@ def new_leases(problem: Problem, room: Room, draft: Draft, cycle: str) -> list[L
     found: list[Lease] = []
     for start in sorted(draft.starts, key=lambda s: problem.candidates[s.candidate].run.key):
         parts = [part for piece in pieces[start.candidate] for part in _parts(slots, piece)]
-        found += _leases(problem, room, start.candidate, sorted(parts, key=_part_order), draft, cycle)
+        found += _leases(
+            problem, room, start.candidate, sorted(parts, key=_part_order), draft, _Name(cycle, reason, numbers)
+        )
     return sorted(found, key=lambda lease: (lease.namespace, lease.name))
 
 
@@ -48,14 +73,22 @@ def _parts(slots: dict[int, list[int]], piece: Piece) -> Iterator[Part]:
         yield Part(chunk.group, chunk.node, ordinals, chunk.active)
 
 
+class _Name(NamedTuple):
+    """What all leases of one cycle and reason have in common."""
+
+    cycle: str
+    reason: LeaseReason
+    numbers: dict[tuple[RunKey, int], int]
+
+
 def _leases(
-    problem: Problem, room: Room, candidate: int, parts: list[Part], draft: Draft, cycle: str
+    problem: Problem, room: Room, candidate: int, parts: list[Part], draft: Draft, name: _Name
 ) -> Iterator[Lease]:
     """One lease per part and payer; payers are used up nearest first along the parts."""
     left = {key: dict(payments) for key, payments in draft.paid.get(candidate, {}).items()}
     unfunded = problem.types[problem.candidates[candidate].type].unfunded
     money = problem.book.money
-    number: dict[int, int] = {}
+    run = problem.candidates[candidate].run
     for part in parts:
         queue = (
             {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
@@ -66,13 +99,13 @@ def _leases(
             here = min(len(ordinals), queue[envelope])
             queue[envelope] -= here
             slots, ordinals = ordinals[:here], ordinals[here:]
-            index = number.get(part.group, 0)
-            number[part.group] = index + 1
-            yield _lease(problem, room, candidate, part, slots, envelope, index, cycle)
+            index = name.numbers.get((run.key, part.group), 0)
+            name.numbers[run.key, part.group] = index + 1
+            yield _lease(problem, room, candidate, part, slots, envelope, index, name)
 
 
 def _lease(
-    problem: Problem, room: Room, candidate: int, part: Part, slots: list[int], envelope: int, index: int, cycle: str
+    problem: Problem, room: Room, candidate: int, part: Part, slots: list[int], envelope: int, index: int, like: _Name
 ) -> Lease:
     run = problem.candidates[candidate].run
     money = problem.book.money
@@ -81,7 +114,7 @@ def _lease(
     at = Time(money.at)
     return Lease(
         metadata=ObjectMeta(
-            name=f"{run.name}-{cycle.lower()}-g{part.group}-{index}",
+            name=f"{run.name}-{like.cycle.lower()}-g{part.group}-{index}",
             namespace=run.namespace,
             creation_timestamp=at,
             finalizers=(FINALIZER,),
@@ -99,11 +132,39 @@ def _lease(
                 role="Active" if part.active else "Spare",
             ),
             interval=Interval(start=at),
-            reason="Start",
-            cycle=cycle,
+            reason=like.reason,
+            cycle=like.cycle,
             paid_by=EnvelopeRef(budget=payer.budget, envelope=payer.name) if payer else None,
         ),
         status=LeaseStatus(closed=False, funding=(first_segment(money, envelope, run.owner),)),
+    )
+
+
+def carried_on(row: LeaseRow, name: FundingClass, money: Money, cycle: str) -> Lease:
+    """The lease that a swap opens, of that class."""
+    at, rate = Time(row.start), money.rate_milli(row.envelope) if name != UNFUNDED else 0
+    return Lease(
+        metadata=ObjectMeta(name=row.name, namespace=row.namespace, creation_timestamp=at, finalizers=(FINALIZER,)),
+        spec=LeaseSpec(
+            owner=OwnerPath(row.owner),
+            run_ref=RunRef(name=row.run, namespace=row.namespace),
+            run_uid=row.run_uid,
+            run_owner=OwnerPath(row.run_owner),
+            flavor=row.flavor,
+            group=row.group,
+            slice=Slice(
+                nodes=tuple(f"{row.node}#{slot}" for slot in row.ordinals),
+                node_uid=row.node_uid,
+                role=ACTIVE if row.active else SPARE,
+            ),
+            interval=Interval(start=at),
+            reason="Swap",
+            cycle=cycle,
+            paid_by=EnvelopeRef(budget=row.budget, envelope=row.envelope_name) if row.budget else None,
+        ),
+        status=LeaseStatus(
+            closed=False, funding=(Segment(class_=name, from_=at, rate=plain(rate, 1000) if rate else None),)
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -8,7 +8,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from jobtree.api.kinds.lease import ClosureReason
 from jobtree.api.kinds.policy import PolicySpec
+from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Closure
 from jobtree.world.tables import values as col
 from jobtree.world.tables.columns import replaced
@@ -18,6 +20,9 @@ from planner.placement.room import Foreign, Room
 from planner.state.lower import Waiting, few
 from planner.state.past import past_of
 from planner.state.replay import Fates, Turn, replay, turned
+from planner.state.running.mending import Failing, Mending, mended
+from planner.state.running.paying import paid
+from planner.state.running.shrinking import shrunk
 from policies.caps.book import book_of
 from policies.caps.cap import CapBook
 from policies.cuts.order import NO_CUTS, Cuts
@@ -49,7 +54,8 @@ class State:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
     ``rooms``: what is free, once it has been counted. ``changed``: when a cycle last was given another world than the
     one before left, or saw leases or runs end. ``standing``: runs whose Leases cannot be read, which stand as before.
-    ``holds``: what promises keep from all that is not promised.
+    ``holds``: what promises keep from all that is not promised. ``swaps``: of what is held, what this cycle opens in
+    place of spares.
     """
 
     at: int
@@ -72,6 +78,7 @@ class State:
     turns: dict[LeaseKey, list[Turn]]
     changed: int
     holds: Holds = NOTHING
+    swaps: frozenset[LeaseKey] = frozenset()
     doubt: str = ""
     lost: str = ""
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
@@ -180,8 +187,14 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
     places = {lease.place for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], places, _quarantined_nodes(tables["quarantine"]), policy, at)
     ended = endings.endings(runs, held, _reports(lives, serving, runs, unread), lost, unread, snapshot.since, at)
-    ended |= cuts.endings
-    closures = _closures(leases, ended, lost, cuts, at)
+    foreign_of = partial(_foreign, found, serving, unread=unread)
+    well = partial(_is_well, lives, serving, at=at)
+    cycle = Moment(at, snapshot.number).name
+    failing = Failing(runs, held, ended, lost, unread.runs, fleet, well, partial(_sites, fleet, policy, at), at, cycle)
+    mending = mended(failing, foreign_of) if lost else Mending({}, [], ended)
+    shrinking = shrunk(runs, held, mending, unread)
+    ended = {**mending.endings, **cuts.endings}
+    closures = _closures(leases, ended, lost, cuts, mending.closing | shrinking, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
     node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
@@ -191,8 +204,15 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
     staying = _held(leases, ends)
     charged = spent(book, leases, book.money.balances, node_site, ends)
     limits = endings.limit_ends(runs, staying)
+    swaps = [swap for swap in mending.swaps if swap.run_key not in ended]
     still = [lease for mine in staying.values() for lease in mine if is_frozen(lease)]
     taken = kept(book, charged, [x for x in still if x.budget in book.money.quarantined], node_site, limits)
+    if swaps:
+        weigh = partial(_with, book, limits, staying, malleable, taken, node_site)
+        swaps = paid(swaps, runs, staying, book, weigh, node_site)
+        for swap in swaps:
+            staying.setdefault(swap.run_key, []).append(swap)
+        leases = sorted([*leases, *swaps], key=lambda lease: lease.key)
     given = given_of(snapshot, at)
     waiting = [run.waiting() for key, run in runs.items() if _waits(run, key in staying, ended.get(key))]
     standing = frozenset(run.key for run in waiting if run.key not in ended and unread.stands(run))
@@ -209,7 +229,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
         spent=charged,
         taken=taken,
         funded=_funded(book, limits, staying, malleable, taken, node_site),
-        foreign=_foreign(found, serving, staying, unread),
+        foreign=foreign_of(_covering(staying, held, closures, swaps)),
         turns=turns,
         changed=last_changed(
             tables["seen_world"], given, bool(closures) or _any_is_over(ended) or any_due(snapshot, at), at
@@ -221,6 +241,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
         standing=standing,
         unread=unread,
         holds=holds,
+        swaps=frozenset(swap.key for swap in swaps),
     )
     _block(state)
     return state
@@ -283,14 +304,78 @@ def _funded(
     return derive(book, open_claims(open_leases, book.money, limits, malleable), open_leases, taken, node_site)
 
 
+def _with(
+    book: CapBook,
+    limits: Mapping[RunKey, int | None],
+    held: Mapping[RunKey, list[LeaseRow]],
+    malleable: frozenset[RunKey],
+    taken: Spent,
+    node_site: dict[str, int],
+    more: Sequence[LeaseRow],
+) -> Funded:
+    """The same with ``more`` leases."""
+    both = {key: list(leases) for key, leases in held.items()}
+    for lease in more:
+        both.setdefault(lease.run_key, []).append(lease)
+    return _funded(book, limits, both, malleable, taken, node_site)
+
+
+def _sites(fleet: Fleet, policy: PolicySpec, at: int, run: RunRow) -> frozenset[int]:
+    """Where a run may lie now."""
+    return fleet.sites_for(run.access(policy.maintenance, at))
+
+
+def _is_well(
+    lives: Mapping[RunKey, pods.Life], serving: Mapping[RunKey, list[pods.PodRow]], run: RunRow, gone: set[str], at: int
+) -> bool:
+    """Do a run's pods on other nodes than those that are ``gone`` run on, as far as they tell?"""
+    if run.key not in serving:
+        return True
+    return endings.runs_on(
+        run, lives[run.key].report([p for p in serving[run.key] if p.node not in gone], whole=False), at
+    )
+
+
+def _covering(
+    staying: Mapping[RunKey, list[LeaseRow]],
+    held: Mapping[RunKey, list[LeaseRow]],
+    closures: Iterable[Closure],
+    swaps: Iterable[LeaseRow],
+) -> Mapping[RunKey, list[LeaseRow]]:
+    """Leases that cover what pods use: those that stay, and those that end on slots of swaps, which wait for them."""
+    slots: dict[str, set[int]] = {}
+    for swap in swaps:
+        slots.setdefault(swap.node, set()).update(swap.ordinals)
+    if not slots:
+        return staying
+    ending = {(closure.namespace, closure.name) for closure in closures}
+    found = {key: list(leases) for key, leases in staying.items()}
+    for lease in (lease for mine in held.values() for lease in mine if lease.active and lease.key in ending):
+        if slots.get(lease.node, set()) & set(lease.ordinals):
+            found.setdefault(lease.run_key, []).append(lease)
+    return found
+
+
 def _closures(
-    leases: list[LeaseRow], ended: Mapping[RunKey, Ending], lost: frozenset[tuple[str, str]], cuts: Cuts, at: int
+    leases: list[LeaseRow],
+    ended: Mapping[RunKey, Ending],
+    lost: frozenset[tuple[str, str]],
+    cuts: Cuts,
+    closing: Mapping[LeaseKey, ClosureReason],
+    at: int,
 ) -> list[Closure]:
-    """Open leases of runs that end, spares on failed nodes, and what is cut, in (namespace, name) order."""
+    """Open leases of runs that end, spares on failed nodes, and what is cut, in (namespace, name) order.
+
+    ``closing``: what ends of runs that live on, and why.
+    """
     found = []
     for lease in leases:
         if lease.key in cuts.leases:
             found.append(cuts.leases[lease.key].closure(lease, at))
+            continue
+        if lease.key in closing:
+            then, why = max(lease.start, at), closing[lease.key]
+            found.append(Closure(namespace=lease.namespace, name=lease.name, ended=then, reason=why))
             continue
         ending = ended.get(lease.run_key)
         if lease.closed or (ending is None and (lease.active or lease.place not in lost)):

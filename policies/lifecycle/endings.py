@@ -125,6 +125,11 @@ def _told(run: RunRow, holds: bool, pods: Report | None, lost: set[str], at: int
     return None if pods is None else _displaced(run, pods, at)
 
 
+def runs_on(run: RunRow, pods: Report, at: int) -> bool:
+    """Does no pod of these end the run?"""
+    return not pods.failed and _displaced(run, pods, at) is None
+
+
 def _displaced(run: RunRow, pods: Report, at: int) -> Ending | None:
     """Of a gang one of whose pods has no node: it waits again when ``requeue`` holds, else it has failed."""
     said = f": {pods.said.rstrip('.')}" if pods.said else ""

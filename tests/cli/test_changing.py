@@ -62,7 +62,7 @@ def test_complete_notes_the_time_for_the_next_cycle(world: World) -> None:
 
 def test_shrink_sets_the_desired_width_by_whole_steps(world: World) -> None:
     assert world.runs("shrink", "elastic", "--by", "4").ok().out == (
-        "Run default/elastic wants 4 GPUs from now on, and keeps 8 until cycles shrink running work\n"
+        "Run default/elastic wants 4 GPUs from now on: the next cycle takes 4 of its 8\n"
     )
     assert world.state().get("Run", "elastic")["spec"]["malleable"]["desiredTotalGPUs"] == 4
 

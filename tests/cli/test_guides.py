@@ -121,6 +121,6 @@ def test_the_128_gpu_trainer_starts_with_its_spares_and_shrinks(world: World, ku
     world.cycle(at)
     assert "width: 128 of 160 GPUs\n" in kubectl.runs("watch trainer-128", at)
     assert kubectl.runs("shrink trainer-128 --by 32", at) == (
-        "Run default/trainer-128 wants 96 GPUs from now on, and keeps 128 until cycles shrink running work\n"
+        "Run default/trainer-128 wants 96 GPUs from now on: the next cycle takes 32 of its 128\n"
     )
     assert kubectl.runs("plan trainer-128", at).startswith("runningSince: 2026-01-01T00:00:00Z on domain=")

@@ -20,6 +20,7 @@ SELDOM: Final = {
     *(("", "events", verb) for verb in ("get", "create")),  # Events on Runs
     *((RQ, "reservations", verb) for verb in ("get", "create", "delete")),  # promises
     (RQ, "reservations/status", "patch"),
+    ("", "nodes", "patch"),  # cordons of failed nodes
     *(("", "secrets", verb) for verb in ("create", "get", "delete")),  # the lottery's chain, made once
 }
 """Rights that no cycle of this test has a use for."""

@@ -19,6 +19,8 @@ LABEL_CYCLE: Final = f"{GROUP}/cycle"
 ANNOTATION_ETA: Final = f"{GROUP}/eta"
 #: Annotation of a run: marked complete by hand (state files only).
 ANNOTATION_COMPLETED: Final = f"{GROUP}/completed"
+#: Annotation of a node: since when Jobtree has it cordoned because it failed (RFC 3339).
+ANNOTATION_CORDONED: Final = f"{GROUP}/cordoned"
 
 #: Longest name of a Run, and of a Run with an array (room for `-INDEX`).
 MAX_RUN_NAME: Final = 52

@@ -14,6 +14,7 @@ from fractions import Fraction
 from jobtree.api.values.scalars import exact
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held
+from jobtree.check.case.unplanned import Unplanned
 from jobtree.check.case.violation import Violation
 
 
@@ -22,9 +23,10 @@ class Failures:
     ``remade``: leases whose very node is no more.
     """
 
-    def __init__(self, case: Case) -> None:
-        self.remade = {lease.key for lease in case.open if _is_remade(case, lease)}
-        holding = {lease.node for lease in case.open if lease.key not in self.remade}
+    def __init__(self, case: Unplanned) -> None:
+        held = [lease for lease in case.leases.values() if not lease.closed]
+        self.remade = {lease.key for lease in held if _is_remade(case, lease)}
+        holding = {lease.node for lease in held if lease.key not in self.remade}
         lost = {name for name in holding if name not in case.nodes and ("Node", "", name) not in case.quarantined}
         gone = lost | {name for name in holding if name in case.nodes and case.nodes[name].out_of_service}
         after = int(case.policy.failure.not_ready_after)
@@ -46,7 +48,7 @@ class Failures:
         return lease.key in self.remade or lease.node in self.perhaps
 
 
-def _is_remade(case: Case, lease: Held) -> bool:
+def _is_remade(case: Unplanned, lease: Held) -> bool:
     node = case.nodes.get(lease.node)
     return node is not None and None not in (node.uid, lease.node_uid) and node.uid != lease.node_uid
 

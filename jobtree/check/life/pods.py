@@ -10,14 +10,15 @@ from collections.abc import Mapping
 
 from jobtree.check.case.rows import Held, Pod, Run, RunKey
 from jobtree.check.case.unplanned import Said, Unplanned
+from jobtree.check.life.failures import Failures
 
 NO_NODE_FOR = 600
 """Seconds after which a run whose pod has no node gives up what it holds."""
 
 
-def said(case: Unplanned, by_run: Mapping[RunKey, list[Pod]]) -> Mapping[RunKey, Said]:
-    """What they say, by run."""
-    return {key: _said(case, key, pods) for key, pods in by_run.items()}
+def said(case: Unplanned, by_run: Mapping[RunKey, list[Pod]], failures: Failures) -> Mapping[RunKey, Said]:
+    """What they say, by run; one on a node that has failed did not fail by itself."""
+    return {key: _said(case, key, pods, failures.surely) for key, pods in by_run.items()}
 
 
 def speaking(case: Unplanned) -> Mapping[RunKey, list[Pod]]:
@@ -42,9 +43,10 @@ def _is_present(case: Unplanned, run: Run, pod: Pod) -> bool:
     return any(pod.begun is None or start <= pod.begun for start in starts)
 
 
-def _said(case: Unplanned, key: RunKey, pods: list[Pod]) -> Said:
-    failed = any(pod.phase == "Failed" and not pod.deleting and not pod.evicted for pod in pods)
-    stuck = any(pod.evicted or _is_stuck(pod, case.at) for pod in pods)
+def _said(case: Unplanned, key: RunKey, pods: list[Pod], lost: set[str]) -> Said:
+    there = [pod for pod in pods if pod.node not in lost]
+    failed = any(pod.phase == "Failed" and not pod.deleting and not pod.evicted for pod in there)
+    stuck = any(pod.evicted or _is_stuck(pod, case.at) for pod in there)
     return Said(failed, stuck, all(pod.phase == "Succeeded" for pod in pods) and _all_there(case, key, pods))
 
 

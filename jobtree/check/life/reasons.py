@@ -102,15 +102,12 @@ def _swap_declined(ending: Ending) -> bool:
 
 
 def _reclaimed_by_spare(ending: Ending) -> bool:
-    """Unfunded work on slots that a swap needs."""
-    lease = ending.lease
-    return (
-        lease.active
-        and ending.case.is_unfunded(lease)
-        and any(
-            new.reason == "Swap" and new.node == lease.node and set(new.ordinals) & set(lease.ordinals)
-            for new in ending.case.new
-        )
+    """Unfunded work, its spares too, some of whose slots a swap takes."""
+    case, lease = ending.case, ending.lease
+    freed = [each for each in case.open_by[lease.run_key] if each.key in case.closing and each.active]
+    swaps = [new for new in case.new if new.reason == "Swap" and new.active]
+    return all(case.is_unfunded(each) for each in freed if each.group == lease.group) and any(
+        new.node == each.node and set(new.ordinals) & set(each.ordinals) for each in freed for new in swaps
     )
 
 

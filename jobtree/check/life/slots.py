@@ -114,10 +114,13 @@ def _room(case: Case) -> Iterator[Violation]:
 def _without_lease(case: Case) -> dict[str, int]:
     """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending.
 
-    Of a life that is over no lease covers any; where a Run or Lease cannot be read, nobody knows whose life it is.
+    Of a life that is over no lease covers any, but one that ends on slots of a swap: its pods wait for those to end.
+    Where a Run or Lease cannot be read, nobody knows whose life it is.
     """
     leased: dict[tuple[str, str, str], int] = defaultdict(int)
-    for lease in case.held:
+    swapped = {slot for new in case.new if new.reason == "Swap" for slot in _slots(new)}
+    ending = (lease for lease in case.open if lease.key in case.closing and not swapped.isdisjoint(_slots(lease)))
+    for lease in (*case.held, *ending):
         if lease.active:
             leased[lease.namespace, lease.run, lease.node] += lease.gpus
     unknown = {key for key in leased if ("Run", *key[:2]) in case.quarantined}

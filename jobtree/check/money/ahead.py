@@ -30,7 +30,7 @@ def violations(
     ahead: dict[int, int] = defaultdict(int)
     rated: dict[int, int] = defaultdict(int)
     asked: set[tuple[str, int]] = set()
-    fresh = {lease.key for lease in case.new}
+    fresh = {lease.key for lease in case.new if lease.reason != "Swap"}  # that carries on what runs
     for lease in (*case.held, *case.new):
         if not before.get(lease.key, present.classes[lease.key] != "unfunded"):
             continue

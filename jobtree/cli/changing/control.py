@@ -88,7 +88,7 @@ def _shrink(options: Options, given: argparse.Namespace) -> int:
             )
         return {
             "spec": {"malleable": {"desiredTotalGPUs": desired}}
-        }, f"wants {desired} GPUs from now on, and keeps {width} until cycles shrink running work"
+        }, f"wants {desired} GPUs from now on: the next cycle takes {given.by} of its {width}"
 
     return change(options, [given.run], made)
 

@@ -1,0 +1,62 @@
+"""Cordons of failed nodes, and their end once a node is healthy again (spec §7).
+
+Nothing is remembered but the annotation that Jobtree's own cordon has: what a person cordoned is never touched. A node
+is cordoned that leases close for, and any other that has failed, unless more fail at once than are believed (spec §2).
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from jobtree.api.kinds.base import ANNOTATION_CORDONED
+from jobtree.api.kinds.core import Node
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.api.values.scalars import Time, exact
+from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.plan import Plan
+from jobtree.world.reading.intake import Intake
+from jobtree.world.tables.rows import OUT_OF_SERVICE
+
+
+def cordons(intake: Intake, plan: Plan, policy: PolicySpec) -> Iterator[Write]:
+    """The patches of nodes, in the order of their names."""
+    closed = {(each.namespace, each.name) for each in plan.closures if each.reason == "NodeFailure"}
+    left = {lease.spec.node for lease in intake.leases if (lease.namespace, lease.name) in closed}
+    failed = {node.metadata.name for node in intake.nodes if _is_lost(node, policy, plan.at)}
+    fresh = {node.metadata.name for node in intake.nodes if node.metadata.name in failed and not _is_ours(node)}
+    if len(fresh) > max(Fraction(1), exact(policy.failure.max_fraction) * len(intake.nodes)):
+        failed &= left
+    for node in sorted(intake.nodes, key=lambda node: node.metadata.name):
+        name, healthy = node.metadata.name, _is_healthy(node)
+        if name in failed and not node.spec.unschedulable and not healthy:
+            yield _patch(name, cordon=str(Time(plan.at)))
+        elif healthy and _is_ours(node):
+            yield _patch(name, cordon=None)
+
+
+def _patch(name: str, *, cordon: str | None) -> Write:
+    body = {
+        "metadata": {"annotations": {ANNOTATION_CORDONED: cordon}},
+        "spec": {"unschedulable": True if cordon else None},
+    }
+    return Write("patch", Ref("Node", "", name), body)
+
+
+def _is_ours(node: Node) -> bool:
+    return ANNOTATION_CORDONED in node.metadata.annotations
+
+
+def _is_out(node: Node) -> bool:
+    return any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints or ())
+
+
+def _is_healthy(node: Node) -> bool:
+    """Is it Ready and in service? One written by hand without any conditions is."""
+    ready = not node.status.conditions if node.ready is None else node.ready.status == "True"
+    return ready and not _is_out(node) and node.metadata.deletion_timestamp is None
+
+
+def _is_lost(node: Node, policy: PolicySpec, at: int) -> bool:
+    """Has it failed, by itself: out of service, or silent for longer than ``failure.notReadyAfter``?"""
+    ready = node.ready
+    since = None if ready is None or ready.status == "True" else ready.last_transition_time
+    return _is_out(node) or (since is not None and at - since > int(policy.failure.not_ready_after))

@@ -1,0 +1,297 @@
+"""What outlives failed nodes (spec §7): groups on their standbys, malleable runs without the groups that they lost.
+
+    fixed run        every lost pod has a standby of its group, or the run ends as one that lost a node
+    malleable run    groups without standbys go; it ends where less than its least width would be left
+
+Unfunded work on the slots of a standby is reclaimed; where funded work is there, the standby is none.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from jobtree.api.kinds.lease import ClosureReason
+from jobtree.api.values.counted import counted
+from planner.placement.room import Foreign, Room
+from planner.state.running.standbys import Standby, Tenant, Want, reclaimed, standbys_of, taken
+from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
+from policies.inputs.fleet import Fleet
+from policies.inputs.runs import RunRow
+from policies.inputs.shapes import PodLoad
+from policies.lifecycle.endings import Ending
+from policies.lifecycle.failures import Place
+
+Held = Mapping[RunKey, list[LeaseRow]]
+
+
+@dataclass(frozen=True)
+class Mending:
+    """``closing``: leases that end beside those of runs that end; ``swaps``: leases that open in their place, paid as
+    the spares were; ``endings``: of all runs that end, after it.
+    """
+
+    closing: dict[LeaseKey, ClosureReason]
+    swaps: list[LeaseRow]
+    endings: dict[RunKey, Ending]
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A world in which nodes failed. ``held``: open leases by run; ``lost``: failed nodes; ``unsure``: runs that cannot
+    be read, or one of whose Leases cannot; ``is_well``: do the pods of a run on other nodes than these run on?
+    ``sites``: where a run may lie now.
+    """
+
+    runs: Mapping[RunKey, RunRow]
+    held: Held
+    endings: Mapping[RunKey, Ending]
+    lost: frozenset[Place]
+    unsure: frozenset[RunKey]
+    fleet: Fleet
+    is_well: Callable[[RunRow, set[str]], bool]
+    sites: Callable[[RunRow], frozenset[int]]
+    at: int
+    cycle: str
+
+
+def mended(world: Failing, foreign_of: Callable[[Held], Mapping[str, Foreign]]) -> Mending:
+    """The cheapest repair of all failures together. ``foreign_of``: what pods without a lease use beside leases."""
+    hit = [key for key, ending in world.endings.items() if ending.reason == "NodeFailure" and not ending.lack]
+    hit = [key for key in hit if world.is_well(world.runs[key], _gone(world, key))]
+    if not hit:
+        return Mending({}, [], dict(world.endings))
+    shut: set[tuple[RunKey, str]] = set()
+    while True:
+        mend = _Mend(world, shut)
+        for key in hit:
+            mend.look(key)
+        mend.settle()
+        crowded = mend.crowded(foreign_of)
+        both = [key for key in hit if key in mend.fallen]
+        if not crowded and not both:
+            return mend.mending()
+        shut |= crowded
+        hit = [key for key in hit if key not in both]
+
+
+def _gone(world: Failing, key: RunKey) -> set[str]:
+    return {lease.node for lease in world.held[key] if lease.place in world.lost}
+
+
+@dataclass
+class _Mend:
+    """One try. ``shut``: nodes whose CPU or memory is not enough for a run's pods; ``wants``: groups to be repaired of
+    runs that live on; ``dropped``: groups that go of these; ``used``: standbys by group; ``fallen``: tenants that go.
+    """
+
+    world: Failing
+    shut: set[tuple[RunKey, str]]
+    wants: list[Want] = field(default_factory=list)
+    declined: list[LeaseRow] = field(default_factory=list)
+    dropped: dict[RunKey, set[int]] = field(default_factory=dict)
+    used: dict[tuple[RunKey, int], list[Standby]] = field(default_factory=dict)
+    fallen: dict[RunKey, set[int]] = field(default_factory=dict)
+
+    def look(self, key: RunKey) -> None:
+        """Does a run that lost a node live on, and how?"""
+        world, run = self.world, self.world.runs[key]
+        leases = world.held[key]
+        missing: dict[int, int] = {}
+        for lease in leases:
+            if lease.active and lease.place in world.lost:
+                missing[lease.group] = missing.get(lease.group, 0) + lease.gpus
+        wants = [self._want(run, group, missing[group]) for group in sorted(missing)]
+        lacking = [want for want in wants if not want.is_met]
+        dropped = self._dropped(run, leases, {want.group for want in lacking})
+        if dropped is None:
+            self.declined += [lease for want in lacking for lease in want.squatted]
+            return
+        self.dropped[key] = dropped
+        self.declined += [lease for want in lacking for lease in want.squatted]
+        self.wants += [want for want in wants if want.is_met and want.group not in dropped]
+
+    def _dropped(self, run: RunRow, leases: list[LeaseRow], lacking: set[int]) -> set[int] | None:
+        """The groups that go of a run that lives on without those ``lacking`` standbys; None where it does not."""
+        if not lacking or not run.malleable:
+            return set() if not lacking else None
+        sizes: dict[int, int] = {}
+        for lease in leases:
+            if lease.active:
+                sizes[lease.group] = sizes.get(lease.group, 0) + lease.gpus
+        left = sorted(group for group in sizes if group not in lacking)
+        while left and (sum(sizes[group] for group in left) - run.width_min) % (run.step or 1):
+            left.pop()
+        if sum(sizes[group] for group in left) < run.width_min or (not run.group and 0 not in left):
+            return None
+        return sizes.keys() - set(left)
+
+    def _want(self, run: RunRow, group: int, gpus: int) -> Want:
+        """What a group of a run lost, and has for it."""
+        world, unit = self.world, run.pod or 1
+        mine = [lease for lease in world.held[run.key] if lease.group == group and lease.place not in world.lost]
+        spares = [lease for lease in mine if not lease.active]
+        want = Want(run.key, group, -(-gpus // unit), [])
+        domains = {int(world.fleet.domain[place]) for each in mine if (place := self._node(each)) is not None}
+        if len(domains) != 1:
+            return want  # labels of its nodes have changed: it would lie in several
+        sites = world.sites(run)
+        usable: list[LeaseRow] = []
+        for lease in spares:
+            place = self._node(lease)
+            if place is None or not world.fleet.takes_work[place] or (run.key, lease.node) in self.shut:
+                continue
+            if int(world.fleet.site[place]) in sites:
+                usable.append(lease)
+        tenants: dict[tuple[str, int], frozenset[Tenant]] = {}
+        for lease in usable:
+            on = self._on(lease)
+            if any(tenant is None for tenant in on.values()):
+                want.squatted.append(lease)
+            place = world.fleet.index[lease.node]
+            for ordinal in lease.ordinals:
+                tenant = on.get(ordinal, ())
+                if ordinal < int(world.fleet.gpus[place]) and tenant is not None:
+                    tenants[lease.node, ordinal] = frozenset(tenant)
+        want.standbys = standbys_of(usable, unit, tenants)
+        return want
+
+    def _node(self, lease: LeaseRow) -> int | None:
+        return self.world.fleet.index.get(lease.node)
+
+    def _on(self, spare: LeaseRow) -> dict[int, tuple[Tenant, ...] | None]:
+        """By ordinal, the tenant of a spare's slot; none where it ends in any case, None where it may not be asked."""
+        found: dict[int, tuple[Tenant, ...] | None] = {}
+        for lease in self._active.get(spare.node, ()):
+            for ordinal in set(lease.ordinals).intersection(spare.ordinals):
+                run = self.world.runs.get(lease.run_key)
+                if lease.run_key in self.world.endings and self._ends(lease.run_key):
+                    found[ordinal] = ()
+                elif run is None or lease.funding_class != UNFUNDED or lease.run_key in self.world.unsure:
+                    found[ordinal] = None
+                else:
+                    found[ordinal] = (Tenant(lease.run_key, lease.group if run.malleable else -1),)
+        return found
+
+    def _ends(self, key: RunKey) -> bool:
+        """Does it end whatever is repaired?"""
+        return self.world.endings[key].reason != "NodeFailure"
+
+    @cached_property
+    def _active(self) -> Mapping[str, list[LeaseRow]]:
+        found: dict[str, list[LeaseRow]] = {}
+        for lease in (lease for mine in self.world.held.values() for lease in mine):
+            if lease.active:
+                found.setdefault(lease.node, []).append(lease)
+        return found
+
+    def settle(self) -> None:
+        """Choose standbys for all groups together."""
+        there = {tenant for want in self.wants for standby in want.standbys for tenant in standby.tenants}
+        gpus = {tenant: sum(lease.gpus for lease in self._leases(tenant)) for tenant in sorted(there)}
+        gone = reclaimed(self.wants, gpus)
+        for want in self.wants:
+            self.used[want.run, want.group] = taken(want, gone)
+        used = {t for mine in self.used.values() for standby in mine for t in standby.tenants}
+        for tenant in sorted(used):
+            self.fallen.setdefault(tenant.run, set()).add(tenant.group)
+
+    def _leases(self, tenant: Tenant) -> Iterator[LeaseRow]:
+        held = self.world.held[tenant.run]
+        return (each for each in held if each.active and tenant.group in (-1, each.group))
+
+    def crowded(self, foreign_of: Callable[[Held], Mapping[str, Foreign]]) -> set[tuple[RunKey, str]]:
+        """Runs and nodes where CPU, memory or the count of pods is not enough for the pods that would come there."""
+        if not self.used:
+            return set()
+        closing, gone = self._closing(), self._whole_tenants() | (self.world.endings.keys() - self.dropped.keys())
+        staying = {
+            key: [lease for lease in mine if lease.key not in closing]
+            for key, mine in self.world.held.items()
+            if key not in gone
+        }
+        room = Room(self.world.fleet)
+        room.occupy((each for mine in staying.values() for each in mine), self.world.runs, foreign_of(self.world.held))
+        found: set[tuple[RunKey, str]] = set()
+        for (key, _), standbys in self.used.items():
+            run = self.world.runs[key]
+            load = PodLoad(run.pod_cpu_milli, run.pod_memory)
+            for name in sorted({each.node for each in standbys}):
+                node = self.world.fleet.index[name]
+                pods = sum(each.node == name for each in standbys) if run.pod else 1
+                room.cpu[node] -= pods * load.cpu_milli
+                room.memory[node] -= pods * load.memory
+                room.pods[node] -= pods
+                if (
+                    room.pods[node] < 0
+                    or (load.cpu_milli and room.cpu[node] < 0)
+                    or (load.memory and room.memory[node] < 0)
+                ):
+                    found.add((key, name))
+        return found
+
+    def _whole_tenants(self) -> set[RunKey]:
+        """Tenants of which nothing is left."""
+        return {key for key, groups in self.fallen.items() if self._falls(key, groups)}
+
+    def _falls(self, key: RunKey, groups: set[int]) -> bool:
+        run = self.world.runs[key]
+        return -1 in groups or self._dropped(run, self.world.held[key], groups) is None
+
+    def _closing(self) -> dict[LeaseKey, ClosureReason]:
+        """Leases that end of runs that live on, and spares that were declined."""
+        found: dict[LeaseKey, ClosureReason] = {lease.key: "SwapDeclined" for lease in self.declined}
+        for key, dropped in self.dropped.items():
+            for lease in self.world.held[key]:
+                if lease.place in self.world.lost or lease.group in dropped:
+                    found.setdefault(lease.key, "NodeFailure")
+        for standbys in self.used.values():
+            found.update((lease.key, "Swap") for standby in standbys for lease in standby.leases)
+        for key, groups in self.fallen.items():
+            if not self._falls(key, groups):
+                gone = self._dropped(self.world.runs[key], self.world.held[key], groups) or set()
+                found.update((each.key, "ReclaimedBySpare") for each in self.world.held[key] if each.group in gone)
+        return found
+
+    def mending(self) -> Mending:
+        """What comes of it."""
+        endings = {key: ending for key, ending in self.world.endings.items() if key not in self.dropped}
+        for key in sorted(self._whole_tenants()):
+            run = self.world.runs[key]
+            gpus = sum(lease.gpus for lease in self.world.held[key] if lease.active)
+            words = f"Its {counted(gpus, 'unfunded GPU')} lay on spares that were needed."
+            endings[key] = Ending("" if run.requeue else "Failed", "ReclaimedBySpare", self.world.at, words)
+        return Mending(self._closing(), [*self._swaps()], dict(sorted(endings.items())))
+
+    def _swaps(self) -> Iterator[LeaseRow]:
+        """New leases: Active ones on the standbys, Spare ones on what is left of their leases."""
+        for (key, group), standbys in sorted(self.used.items()):
+            slots: dict[LeaseKey, set[int]] = {}
+            spares: dict[LeaseKey, LeaseRow] = {}
+            for standby in standbys:
+                for ordinal, lease in zip(standby.ordinals, standby.leases, strict=True):
+                    slots.setdefault(lease.key, set()).add(ordinal)
+                    spares[lease.key] = lease
+            parts = [(spares[name], slots[name], True) for name in sorted(spares)]
+            parts += [(lease, set(lease.ordinals) - slots[name], False) for name, lease in sorted(spares.items())]
+            parts = [part for part in parts if part[1]]
+            for number, (spare, ordinals, active) in enumerate(_merged(parts)):
+                yield replace(
+                    spare,
+                    name=f"{key[1]}-{self.world.cycle.lower()}-g{group}-{number}",
+                    node_uid=self.world.fleet.uids[self.world.fleet.index[spare.node]],
+                    ordinals=tuple(sorted(ordinals)),
+                    active=active,
+                    start=self.world.at,
+                    segments=(),
+                )
+
+
+def _merged(parts: Iterable[tuple[LeaseRow, set[int], bool]]) -> list[tuple[LeaseRow, set[int], bool]]:
+    """Parts of one node, role and payer together."""
+    found: dict[tuple[str, bool, str, str], tuple[LeaseRow, set[int], bool]] = {}
+    for spare, ordinals, active in parts:
+        key = spare.node, not active, spare.budget, spare.envelope_name
+        found.setdefault(key, (spare, set(), active))[1].update(ordinals)
+    return [found[key] for key in sorted(found, key=lambda key: (key[1], key[0], key[2:]))]

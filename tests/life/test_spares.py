@@ -1,0 +1,197 @@
+# ruff: noqa: N802 -- test names are case ids
+"""Standbys and failed nodes (spec §7): what is swapped, what is reclaimed for it, what ends."""
+
+from typing import Any
+
+import pytest
+
+from tests.support import documents as doc
+from tests.support.times import moment
+from tests.support.worlds import Cycle, LeaseRow, World
+
+Row = tuple[Any, ...]
+
+
+def rows(cycle: Cycle, run: str) -> list[Row]:
+    """A run's leases: group, role, node, reason, closure."""
+    found = sorted(cycle.leases(run), key=lambda row: (row.start, row.group, row.role, row.slots))
+    return [(row.group, row.role, *sorted(row.nodes), row.reason, row.closure) for row in found]
+
+
+def silent(world: World, node: str, since: str = "+0m") -> World:
+    """The kubelet of a node says nothing more."""
+    condition = {"type": "Ready", "status": "Unknown", "lastTransitionTime": moment(since)}
+    return world.edit("Node", node, status={"conditions": [condition]})
+
+
+def on_two_nodes(**run: Any) -> World:
+    """L4: a run of 8 on a01 with a standby on a02."""
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("r", 8, pods=8, spares=1, **run)
+    cycle = world.cycle()
+    assert rows(cycle, "r") == [(0, "Active", "a01", "Start", None), (0, "Spare", "a02", "Start", None)]
+    return world
+
+
+def test_L4_a_standby_takes_the_place_of_a_lost_pod() -> None:
+    world = on_two_nodes().delete("Node", "a01")
+    cycle = world.cycle("+1h")
+
+    assert cycle.phases == {"r": "Running"}
+    assert rows(cycle, "r") == [
+        (0, "Active", "a01", "Start", "NodeFailure"),
+        (0, "Spare", "a02", "Start", "Swap"),
+        (0, "Active", "a02", "Swap", None),
+    ]
+    assert cycle.funding("r") == {"owned": 8}
+    assert cycle.status("r")["started"] == moment("+0m")
+    assert [row.slots for row in cycle.leases("r", open=True)] == [tuple(f"a02#{slot}" for slot in range(8))]
+    again = world.cycle("+2h")
+    assert (again.plan.closures, again.plan.leases, again.plan.runs) == ([], [], [])
+
+
+def test_L4_a_run_whose_pod_failed_with_its_node_is_swapped_too() -> None:
+    world = on_two_nodes()
+    meta = {"name": "r-0", "namespace": "default", "labels": {"rq.davidlangworthy.io/run": "r"}}
+    pod = doc.merge(doc.foreign_pod("p", "a01", 8), {"metadata": meta, "status": {"phase": "Failed"}})
+    cycle = world.add(pod).delete("Node", "a01").cycle("+1h")
+
+    assert cycle.phases == {"r": "Running"}
+    assert world.cycle("+2h").phases == {"r": "Running"}
+
+
+@pytest.mark.parametrize("since", ["cordoned", "-60s"])
+def test_L6_a_cordon_or_a_blip_is_no_failure(since: str) -> None:
+    world = on_two_nodes()
+    if since == "cordoned":
+        world.edit("Node", "a01", spec={"unschedulable": True})
+    else:
+        silent(world, "a01", "+0m")
+    cycle = world.cycle("+60s")
+    assert (cycle.plan.closures, cycle.plan.leases, cycle.phases) == ([], [], {"r": "Running"})
+
+
+def test_L6_a_node_that_is_silent_for_long_has_failed() -> None:
+    cycle = silent(on_two_nodes(), "a01").cycle("+6m")
+    assert rows(cycle, "r")[-1] == (0, "Active", "a02", "Swap", None)
+
+
+def squatter(world: World, gpus: int = 8, *, paid: str = "", **run: Any) -> World:
+    """A run that lies on the standby's slots, unfunded, or paid by a Budget."""
+    spec = {"funding": {"opportunistic": True}, **run}
+    lease = next(each for each in world.state().all("Lease") if each["spec"]["slice"].get("role") == "Spare")
+    name = "guest-20260101t000000z-g0-0"
+    slots = lease["spec"]["slice"]["nodes"][:gpus]
+    since = moment("+0m")
+    made = doc.merge(lease, {
+        "metadata": {"name": name, "uid": name},
+        "spec": {
+            "owner": "org:g", "runOwner": "org:g", "runRef": {"name": "guest"}, "runUid": "guest", "group": 0,
+            "slice": {"nodes": slots, "role": "Active"},
+            "paidBy": {"budget": paid, "envelope": "gpus"} if paid else None,
+        },
+        "status": {"funding": [{"class": "owned" if paid else "unfunded", "from": since}]},
+    })  # fmt: skip
+    return world.run("guest", gpus, owner="org:g", metadata={"uid": "guest"}, created="-1m", spec=spec).add(made)
+
+
+def test_L5_an_unfunded_tenant_makes_way_for_a_swap() -> None:
+    world = squatter(on_two_nodes())
+    assert world.cycle("+1m").phases == {"r": "Running", "guest": "Running"}
+    cycle = world.delete("Node", "a01").cycle("+1h")
+
+    assert rows(cycle, "guest") == [(0, "Active", "a02", "Start", "ReclaimedBySpare")]
+    assert rows(cycle, "r")[-2:] == [(0, "Spare", "a02", "Start", "Swap"), (0, "Active", "a02", "Swap", None)]
+    assert cycle.phases == {"r": "Running", "guest": "Pending"}
+
+
+def test_funded_work_on_a_standby_declines_the_swap() -> None:
+    world = squatter(on_two_nodes(runtime={"requeue": True}).budget("org:g", 8, name="org-g"), paid="org-g")
+    world.save()
+    cycle = world.delete("Node", "a01").cycle("+1h")
+
+    assert cycle.phases == {"r": "Pending", "guest": "Running"}
+    assert rows(cycle, "r") == [
+        (0, "Active", "a01", "Start", "NodeFailure"),
+        (0, "Spare", "a02", "Start", "SwapDeclined"),
+    ]
+
+
+def test_a_part_of_a_standby_is_none() -> None:
+    world = on_two_nodes(runtime={"requeue": True}).edit("Node", "a02", status={"allocatable": {"nvidia.com/gpu": "7"}})
+    cycle = world.delete("Node", "a01").cycle("+1h")
+
+    assert cycle.phases == {"r": "Pending"}
+    assert [row[-1] for row in rows(cycle, "r")] == ["NodeFailure", "NodeFailure"]
+
+
+def test_several_failures_are_repaired_together() -> None:
+    # two groups of 8 with two standbys each, of which guests lie on some: one guest on one of either, one on the other
+    world = World().domain("A", nodes=6).budget("org:a", 64).run("r", 16, by=8, pods=8, spares=2)
+    cycle = world.cycle()
+    active = {row.group: sorted(row.nodes)[0] for row in cycle.leases("r") if row.role == "Active"}
+    for node in active.values():
+        world.delete("Node", node)
+    cycle = world.cycle("+1h")
+
+    assert cycle.phases == {"r": "Running"}
+    assert sorted(row.reason for row in cycle.leases("r", open=True)) == ["Start", "Start", "Swap", "Swap"]
+    assert (
+        sorted(row.closure for row in cycle.leases("r", open=False) if row.closure)
+        == ["NodeFailure"] * 2 + ["Swap"] * 2
+    )
+
+
+def lease_count(found: list[LeaseRow]) -> int:
+    return sum(row.gpus for row in found)
+
+
+def test_a_run_falls_whole_where_one_of_two_lost_groups_has_no_standby() -> None:
+    world = (
+        World().domain("A", nodes=4).budget("org:a", 64).run("r", 16, by=8, pods=8, spares=1, runtime={"requeue": True})
+    )
+    cycle = world.cycle()
+    lost = {sorted(row.nodes)[0] for row in cycle.leases("r") if row.role == "Active" or row.group == 1}
+    for node in lost:
+        world.delete("Node", node)
+    cycle = world.cycle("+1h")
+
+    assert cycle.phases == {"r": "Pending"}
+    assert {row.closure for row in cycle.leases("r")} == {"NodeFailure"}
+
+
+def test_runs_without_a_pod_size_have_a_standby_for_each_gpu() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 64).run("r", 2, spares=3)
+    cycle = world.cycle()
+    (where,) = {node for row in cycle.leases("r") for node in row.nodes}
+    assert lease_count(cycle.leases("r", open=True)) == 5
+    assert world.delete("Node", where).cycle("+1h").phases == {"r": "Failed"}
+
+
+def cordoned(cycle: Cycle) -> dict[str, bool]:
+    """Which nodes take nothing new."""
+    return {node["metadata"]["name"]: bool(node["spec"].get("unschedulable")) for node in cycle.all("Node")}
+
+
+def healthy(world: World, node: str) -> World:
+    """The kubelet of a node is back."""
+    return world.edit("Node", node, status={"conditions": [{"type": "Ready", "status": "True"}]})
+
+
+def test_L16_a_failed_node_is_cordoned_until_it_is_healthy_again() -> None:
+    world = on_two_nodes().node("b", domain="B").edit("Node", "b", spec={"unschedulable": True})
+    cycle = silent(world, "a01").cycle("+6m")
+    assert cordoned(cycle) == {"a01": True, "a02": False, "b": True}
+    cycle = world.cycle("+7m")
+    assert (cordoned(cycle), cycle.plan.closures) == ({"a01": True, "a02": False, "b": True}, [])
+
+    cycle = healthy(world, "a01").cycle("+8m")
+    assert cordoned(cycle) == {"a01": False, "a02": False, "b": True}
+    assert cycle.get("Node", "a01")["metadata"].get("annotations", {}) == {}
+
+
+def test_L16_too_many_silent_nodes_are_not_cordoned() -> None:
+    world = World().domain("A", nodes=10).budget("org:a", 80)
+    world.cycle()
+    for number in (1, 2, 3):
+        silent(world, f"a{number:02}")
+    assert set(cordoned(world.cycle("+6m")).values()) == {False}

@@ -1,5 +1,6 @@
 """The named worlds that are measured, and what is done on each."""
 
+import hashlib
 from typing import Final, Literal
 
 import msgspec
@@ -32,8 +33,10 @@ def _large(**changes: object) -> Recipe:
 CASES: Final = (
     Case(name="full-1k", recipe=Recipe(gpus=1_000, pending=100, owners=20), quick=True),
     *(Case(name=f"full-10k-{seed}", recipe=_small(seed=seed), quick=seed == 1) for seed in (1, 2, 3)),
+    Case(name="full-30k", recipe=Recipe(gpus=30_000, pending=3_000, owners=150)),
     Case(name="full-100k-1", recipe=_large(), what="pair", quick=True),
     Case(name="full-100k-2", recipe=_large(seed=2)),
+    Case(name="full-300k", recipe=Recipe(gpus=300_000, pending=30_000, owners=400)),
     Case(name="third-100k", recipe=_large(running=0.3)),
     Case(name="empty-100k", recipe=_large(running=0.0)),
     *(Case(name=f"odd-10k-{seed}", recipe=_small(grain=ODD, seed=seed), quick=seed == 1) for seed in (1, 2)),
@@ -61,6 +64,18 @@ CASES: Final = (
     Case(name="hang-10k", recipe=_small(deadline=5), what="hang", bound_of="full-10k-1", quick=True),
 )
 """In the order of the tables; a case comes after the one whose bound it takes."""
+
+
+def fresh(commit: str) -> tuple[Case, ...]:
+    """Ten fleets of 10,000 GPUs and five of 100,000 that nobody can have looked at before.
+
+    Their seeds are the first 4-byte words of SHA-256(``commit``), the id of what is measured, then of its own
+    digest."""
+    digest = hashlib.sha256(commit.encode()).digest()
+    digest += hashlib.sha256(digest).digest()
+    seeds = [int.from_bytes(digest[4 * i : 4 * i + 4], "big") for i in range(10)]
+    small = (Case(name=f"fresh-10k-{seed}", recipe=_small(seed=seed)) for seed in seeds)
+    return *small, *(Case(name=f"fresh-100k-{seed}", recipe=_large(seed=seed)) for seed in seeds[:5])
 
 
 def chosen(names: list[str], *, everything: bool) -> list[Case]:

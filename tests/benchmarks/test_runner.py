@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import baselines, fleet, load, machine, tables
 from benchmarks.baselines import Baseline
-from benchmarks.catalogue import CASES, Case, chosen
+from benchmarks.catalogue import CASES, Case, chosen, fresh
 from benchmarks.clock import Clock
 from benchmarks.cycle import Usage
 from benchmarks.fleet.recipe import Recipe
@@ -24,6 +24,14 @@ TINY = Recipe(gpus=128, pending=12, owners=12, running=0.85)
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "CACHE", tmp_path / "cache")
+
+
+def test_fresh_fleets_hang_on_the_commit_alone() -> None:
+    cases = fresh("abc")
+
+    assert [case.name for case in cases[:2]] == ["fresh-10k-3128432319", "fresh-10k-2399260650"]  # ba7816bf 8f01cfea
+    assert [case.recipe.gpus for case in cases] == [10_000] * 10 + [100_000] * 5
+    assert len({case.recipe.seed for case in cases}) == 10
 
 
 @pytest.mark.slow

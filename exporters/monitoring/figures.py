@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from exporters.lake.manifest import Manifest
+from jobtree.api.kinds.budget import EnvelopeUsage
+from jobtree.api.kinds.reservation import STANDING
 from jobtree.check import INVARIANTS, check
 from jobtree.world.naming.domains import domain_names
 from jobtree.world.plan import Plan
@@ -20,6 +22,7 @@ from jobtree.world.tables import values
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.state.derive import State, state_of
+from policies.promises.rules import AWAITS
 
 Labels = tuple[str, ...]
 Samples = dict[Labels, float]
@@ -35,6 +38,7 @@ class Metric(NamedTuple):
 
 
 _PAYER: Final = ("owner", "budget", "envelope", "flavor", "class")
+_CAP: Final = ("owner", "budget", "cap", "flavor", "class")
 _PROMISE: Final = ("reservation", "flavor")
 METRICS: Final[dict[str, Metric]] = {
     "jobtree_cycle_seconds": Metric("gauge", ("phase",), "Wall time of the last cycle, by phase."),
@@ -62,6 +66,13 @@ METRICS: Final[dict[str, Metric]] = {
     "jobtree_budgets_headroom_gpus": Metric("gauge", _PAYER[:4], "GPUs that an envelope could still pay for."),
     "jobtree_budgets_gpu_hours": Metric(
         "gauge", _PAYER, "GPU-hours of an envelope's window: consumed, committed to what runs, headroom."
+    ),
+    "jobtree_budgets_caps_concurrency_gpus": Metric(
+        "gauge", _CAP, "GPUs that an aggregate or use cap counts, spares not counted."
+    ),
+    "jobtree_budgets_caps_headroom_gpus": Metric("gauge", _CAP[:4], "GPUs that an aggregate or use cap still leaves."),
+    "jobtree_budgets_caps_gpu_hours": Metric(
+        "gauge", _CAP, "GPU-hours of an aggregate or use cap: consumed, committed to what runs, headroom."
     ),
     "jobtree_spares_concurrency_gpus": Metric("gauge", ("flavor",), "GPUs held as spares."),
     "jobtree_elastic_width_gpus": Metric("gauge", ("owner", "flavor"), "GPUs of malleable runs."),
@@ -155,7 +166,7 @@ def _waiting(plan: Plan, runs: Mapping[RunKey, _Run]) -> dict[str, Samples]:
 
 
 def _promises(left: Snapshot, at: int, runs: Mapping[RunKey, _Run]) -> dict[str, Samples]:
-    """Promises that are not over yet, by ``namespace/name``."""
+    """Promises whose runs still wait, be it for the pods of victims, by ``namespace/name``."""
     table = left.tables["reservations"]
     columns = zip(
         values.texts(table, "namespace"), values.texts(table, "name"), values.texts(table, "run"),
@@ -164,11 +175,12 @@ def _promises(left: Snapshot, at: int, runs: Mapping[RunKey, _Run]) -> dict[str,
     waited, deficits, starts = Samples(), Samples(), Samples()
     for namespace, name, of, start, state, status in columns:
         run = runs.get((namespace, of))
-        if run is None or state in {"Released", "Failed"}:
+        told = msgspec.json.decode(status or "{}")
+        if run is None or not (state in STANDING or told.get("reason") == AWAITS):
             continue
         labels = (f"{namespace}/{name}", run.flavor)
         waited[labels] = float(at - run.created)
-        deficits[labels] = float(msgspec.json.decode(status or "{}").get("forecast", {}).get("deficitGPUs", 0))
+        deficits[labels] = float((told.get("forecast") or {}).get("deficitGPUs", 0))
         starts[labels] = float(start)
     return {
         "jobtree_reservations_backlog_seconds": waited,
@@ -196,30 +208,42 @@ def _latencies(snapshot: Snapshot, plan: Plan, runs: Mapping[RunKey, _Run]) -> d
 
 
 def _budgets(snapshot: Snapshot, plan: Plan) -> dict[str, Samples]:
-    budgets, envelopes = snapshot.tables["budgets"], snapshot.tables["envelopes"]
+    """What envelopes pay, and what caps count, under metrics of their own: sums count nothing twice."""
+    budgets = snapshot.tables["budgets"]
     owners = dict(zip(values.texts(budgets, "name"), values.texts(budgets, "owner"), strict=True))
-    names = zip(values.texts(envelopes, "budget"), values.texts(envelopes, "name"), strict=True)
-    flavors = dict(zip(names, values.texts(envelopes, "flavor"), strict=True))
-    gpus, hours, room = Samples(), Samples(), Samples()
+    flavors = {name: _flavors(snapshot, name) for name in ("envelopes", "aggregates", "use_caps")}
+    found = {name: Samples() for name in METRICS if name.startswith("jobtree_budgets_")}
     for update in plan.budgets:
-        for use in update.status.envelopes:
-            if (update.name, use.name) not in flavors:
-                continue
-            head = (owners[update.name], update.name, use.name, flavors[update.name, use.name])
-            of_class = (use.owned_gpus, use.shared_gpus, use.borrowed_gpus, use.unfunded_gpus)
-            for name, number in zip(("owned", "shared", "borrowed", "unfunded"), of_class, strict=True):
-                gpus[*head, name] = float(number)
-            room[head] = float(use.headroom_gpus)
-            told = (
-                ("consumed", use.gpu_hours_consumed), ("committed", use.gpu_hours_committed),
-                ("headroom", use.headroom_gpu_hours),
-            )  # fmt: skip
-            hours |= {(*head, name): float(number) for name, number in told if number is not None}
-    return {
-        "jobtree_budgets_concurrency_gpus": gpus,
-        "jobtree_budgets_headroom_gpus": room,
-        "jobtree_budgets_gpu_hours": hours,
-    }
+        status = update.status
+        parts = (
+            ("envelopes", "", status.envelopes), ("aggregates", "caps_", status.aggregate_caps),
+            ("use_caps", "caps_", status.use_caps),
+        )  # fmt: skip
+        for table, part, uses in parts:
+            for use in uses:
+                if (update.name, use.name) in flavors[table]:
+                    flavor = flavors[table][update.name, use.name] or "any"
+                    _used(found, f"jobtree_budgets_{part}", (owners[update.name], update.name, use.name, flavor), use)
+    return found
+
+
+def _flavors(snapshot: Snapshot, name: str) -> dict[tuple[str, str], str]:
+    table = snapshot.tables[name]
+    names = zip(values.texts(table, "budget"), values.texts(table, "name"), strict=True)
+    return dict(zip(names, values.texts(table, "flavor"), strict=True))
+
+
+def _used(found: Mapping[str, Samples], prefix: str, head: Labels, use: EnvelopeUsage) -> None:
+    of_class = (use.owned_gpus, use.shared_gpus, use.borrowed_gpus, use.unfunded_gpus)
+    for name, number in zip(("owned", "shared", "borrowed", "unfunded"), of_class, strict=True):
+        found[f"{prefix}concurrency_gpus"][*head, name] = float(number)
+    if use.headroom_gpus is not None:  # a use cap on hours alone leaves any number
+        found[f"{prefix}headroom_gpus"][head] = float(use.headroom_gpus)
+    told = (
+        ("consumed", use.gpu_hours_consumed), ("committed", use.gpu_hours_committed),
+        ("headroom", use.headroom_gpu_hours),
+    )  # fmt: skip
+    found[f"{prefix}gpu_hours"].update({(*head, name): float(number) for name, number in told if number is not None})
 
 
 def _fleet(left: Snapshot, at: int) -> dict[str, Samples]:

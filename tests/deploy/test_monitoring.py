@@ -143,6 +143,36 @@ def test_a_held_promise_has_its_start_its_wait_and_what_it_lacks(tmp_path: Path)
     assert said["jobtree_reservations_backlog_seconds"] == {key: 61}
 
 
+def test_a_promise_that_is_kept_waits_no_more(tmp_path: Path) -> None:
+    world = World(tmp_path / "cluster.yaml").domain("d1", 1).budget("org:a", 16)
+    world.run("first", 8, limit="1h").run("then", 8)
+    world.cycle()
+    cycle = world.cycle("+1h")
+    assert [each["status"]["state"] for each in cycle.all("Reservation")] == ["Activated"]
+    said = samples(jobtree("metrics", "--lake", world.lake).ok().out)
+    assert [name for name in said if name.startswith("jobtree_reservations")] == []
+
+
+def test_caps_have_metrics_of_their_own(tmp_path: Path) -> None:
+    world = World(tmp_path / "cluster.yaml").domain("d1", 2)
+    caps = {
+        "aggregateCaps": [{"name": "both", "envelopes": ["gpus"], "maxConcurrency": 12}],
+        "useCaps": [{"name": "own", "maxConcurrency": 10, "maxGPUHours": 1000}],
+    }
+    world.budget("org:a", 16, spec=caps).run("r", 8).cycle()
+    said = samples(jobtree("metrics", "--lake", world.lake).ok().out)
+
+    def by_cap(name: str) -> dict[tuple[str, str, str], float]:
+        found = {tuple(dict(labels).get(each, "") for each in ("cap", "flavor", "class")): n
+                 for labels, n in said[f"jobtree_budgets_caps_{name}"].items()}  # fmt: skip
+        return {(cap, flavor, of): n for (cap, flavor, of), n in found.items()}
+
+    owned = {key[:2]: n for key, n in by_cap("concurrency_gpus").items() if key[2] == "owned"}
+    assert owned == {("both", "any"): 8, ("own", "any"): 8}
+    assert by_cap("headroom_gpus") == {("both", "any", ""): 2, ("own", "any", ""): 2}
+    assert by_cap("gpu_hours")["own", "any", "headroom"] == 808
+
+
 def test_a_wrong_record_is_counted_by_its_invariant(world: World) -> None:
     cycle = world.cycle()
     newest = Lake(str(world.lake)).newest()

@@ -301,11 +301,11 @@ def test_a_researchers_commands_show_their_namespace(
     assert state.err == note
     for words in ("leases rb", "watch rb", "pods rb"):
         assert "rb" in kubectl_runs(*words.split()).ok().out
-    fleet = kubectl_runs("fleet")
-    assert (fleet.code, fleet.err) == (
-        1,
-        f"{note}error: that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer\n",
-    )
+    assert kubectl_runs("verify", "rb").err == f"{note}error: Run team-b/rb: no lottery has taken anything of it\n"
+    why = f"that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer"
+    for words in ("fleet", "explain rb", "budgets usage"):
+        whole = kubectl_runs(*words.split())
+        assert (whole.code, whole.err) == (1, f"{note}error: {why}\n")
     file = tmp_path / "run.yaml"
     file.write_text(yaml.safe_dump(of("team-b", "more", 1, owner="org:b")))
     said = kubectl_runs("submit", "-f", file).ok()

@@ -40,6 +40,9 @@ RESOURCES: Final[dict[str, Resource]] = {
             Column("Headroom", "string", ".status.envelopes[*].headroomGPUs"),
             Column("Healthy", "string", '.status.conditions[?(@.type=="Healthy")].status'),
             Column("Envelopes", "string", ".spec.envelopes[*].name", wide=True),
+            Column("UseCaps", "string", ".spec.useCaps[*].name", wide=True),
+            Column("Capped", "string", ".spec.useCaps[*].maxConcurrency", wide=True),
+            Column("CapHeadroom", "string", ".status.useCaps[*].headroomGPUs", wide=True),
         ),
     ),
     "Run": Resource(

@@ -9,6 +9,7 @@ from cronjobs.cycle import run_cycle
 from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, LABEL_RUN, Lease, Policy, Refusal, Time
 from jobtree.api.kinds.policy import POLICY_NAME
+from jobtree.cluster import edits
 from jobtree.cluster.memory import Memory
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.plan import Plan
@@ -169,9 +170,10 @@ class Jobtree:
         self._silent.pop(node, None)
         ref = Ref("Node", "", node)
         if node in self._gone:
-            body = self._gone.pop(node)
-            kept = {key: part for key, part in body["metadata"].items() if key not in {"uid", "creationTimestamp"}}
-            self._change(at, Write("create", ref, _ready({**body, "metadata": kept}, "True", at)))
+            body, now = self._gone.pop(node), Time(at)
+            lives = {"uid": edits.uid_of(edits.key_for(ref), now), "creationTimestamp": str(now)}
+            body = {**body, "metadata": body["metadata"] | lives}
+            self._change(at, Write("create", ref, _ready(body, "True", at)))
             return
         body = _ready(self.cluster.object("Node", node), "True", at)
         spec = body.get("spec") or {}

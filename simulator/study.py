@@ -57,24 +57,26 @@ def study(
     *,
     resume: bool = False,
     cycles: bool = True,
+    saved: int = SAVED,
     on_turn: OnTurn | None = None,
 ) -> Outcome:
     """Simulates the stream under one scheduler and stores what it did.
 
     ``every``: seconds between two turns at the least; ``resume``: an unfinished run of Jobtree goes on; ``cycles``:
-    whether the lake keeps Jobtree's cycles; ``on_turn`` hears of each turn's time. Raises Refusal where base and stream
-    do not belong together, and where Jobtree's checker does not pass a plan.
+    whether the lake keeps Jobtree's cycles; ``saved``: turns between two times that it is written down; ``on_turn``
+    hears of each turn's time. Raises Refusal where base and stream do not belong together, and where Jobtree's checker
+    does not pass a plan.
     """
     base = Memory(stream.base, stream.start)
     intake = base.read()
     stream = stream._replace(jobs={**stream.jobs, **_running(stream, intake)})
-    gpus = facts_of(intake, ()).gpus
     if scheduler == OWN:
         with _records(lake, cycles=cycles) as records:
-            progress = _own(stream, base, lake, records, every, gpus, resume=resume, on_turn=on_turn)
+            progress = _own(stream, base, lake, records, every, resume=resume, saved=saved, on_turn=on_turn)
     else:
-        rival = Rival(facts_of(intake, {job.run.spec.owner for job in stream.jobs.values()}), RIVALS[scheduler])
-        loop = Loop(stream, rival, every, gpus)
+        facts = facts_of(intake, {job.run.spec.owner for job in stream.jobs.values()})
+        rival = Rival(facts, RIVALS[scheduler])
+        loop = Loop(stream, rival, every, facts.gpus)
         for key, (nodes, width) in _held(intake).items():
             rival.hold(stream.jobs[key], stream.start, nodes)
             loop.begin(key, stream.jobs[key], nodes, width)
@@ -91,9 +93,9 @@ def _own(
     lake: Lake,
     records: Lake,
     every: int,
-    gpus: dict[str, int],
     *,
     resume: bool,
+    saved: int,
     on_turn: OnTurn | None,
 ) -> Progress:
     there = _place(lake, OWN) / "begun"
@@ -105,6 +107,7 @@ def _own(
         raise Refusal(f"it was begun with --every {begun.every}s; say the same to resume it", subject=str(there))
     if begun is None:
         with_policy(base)
+    gpus = facts_of(base.read(), ()).gpus
     cluster = base if begun is None else Memory(begun.state, begun.progress.last or stream.start)
     scheduler = Jobtree(cluster, records, needed(stream.jobs.values()))
     loop = Loop(stream, scheduler, every, gpus)
@@ -121,7 +124,7 @@ def _own(
         lake.put(there, msgspec.msgpack.encode(found))
 
     def after(at: int) -> None:
-        if len(loop.progress.ticks) % SAVED == 0:
+        if len(loop.progress.ticks) % saved == 0:
             save()
         if on_turn is not None:
             on_turn(at)

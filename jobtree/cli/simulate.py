@@ -75,17 +75,26 @@ def _table(found: list[Outcome]) -> list[str]:
     from exporters.plans.summary import table
     from simulator.results import comparison
 
-    columns = {
-        "COMPLETED": ("completed", "{:,.0f}"), "WAITING": ("waiting", "{:,.0f}"), "SPAN": ("span_hours", "{:,.2f} h"),
-        "USED": ("utilisation", "{:.1%}"), "USEFUL": ("useful", "{:.1%}"), "WAIT": ("wait_hours", "{:,.2f} h"),
-        "P90": ("p90_wait_hours", "{:,.2f} h"), "SLOWDOWN": ("slowdown", "{:,.2f}"), "CUTS": ("cuts", "{:,.0f}"),
+    columns: dict[str, tuple[str, str | Callable[[float], str]]] = {
+        "COMPLETED": ("completed", "{:,.0f}"), "WAITING": ("waiting", "{:,.0f}"), "SPAN": ("span_hours", _span),
+        "USED": ("utilisation", "{:.1%}"), "USEFUL": ("useful", "{:.1%}"), "WAIT": ("wait_hours", _span),
+        "P90": ("p90_wait_hours", _span), "SLOWDOWN": ("slowdown", "{:,.2f}"), "CUTS": ("cuts", "{:,.0f}"),
         "LOST": ("lost_gpu_hours", "{:,.1f} GPUh"), "OVERDRAFT": ("overdraft_gpu_hours", "{:,.0f}"),
     }  # fmt: skip
+    shown = columns.values()
     rows = [
-        (str(name), *(form.format(row[figure]) for figure, form in columns.values()))
+        (
+            str(name),
+            *(form.format(row[figure]) if isinstance(form, str) else form(row[figure]) for figure, form in shown),
+        )
         for name, row in comparison(found).iterrows()
     ]
     return list(table(("SCHEDULER", *columns), rows))
+
+
+def _span(hours: float) -> str:
+    """Hours, and less than one in seconds."""
+    return f"{hours:,.2f} h" if hours >= 1 else f"{hours * 3600:,.0f} s"
 
 
 @contextmanager

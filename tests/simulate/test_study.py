@@ -1,0 +1,129 @@
+"""A study is repeatable, goes on after a kill, and sees nodes fail as a cluster does."""
+
+from pathlib import Path
+
+import pytest
+
+from exporters.lake.lake import Lake
+from jobtree.api import Refusal
+from simulator import results, study
+from simulator.results import Outcome
+from simulator.stream import Stream
+from tests.simulate import streams
+
+FEW = streams.made([streams.submit(job) for job in streams.TWENTY[:4]])
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def parquets(folder: Path) -> dict[str, bytes]:
+    """The lake's Parquet files."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+def simulated(stream: Stream, folder: Path, scheduler: str = "jobtree") -> Outcome:
+    return study.study(stream, scheduler, Lake(folder, "hand"), 60)
+
+
+def test_the_same_stream_gives_the_same_bytes(tmp_path: Path) -> None:
+    simulated(FEW, tmp_path / "one")
+    simulated(FEW, tmp_path / "two")
+
+    assert parquets(tmp_path / "one") == parquets(tmp_path / "two") != {}
+
+
+@pytest.mark.parametrize("last", [2, 3, 5])
+def test_a_killed_run_goes_on_to_the_same_bytes(last: int, tmp_path: Path) -> None:
+    whole = simulated(FEW, tmp_path / "whole")
+    turns = list[int]()
+
+    def kill(at: int) -> None:
+        turns.append(at)
+        if len(turns) == last:
+            raise Killed
+
+    lake = Lake(tmp_path / "killed", "hand")
+    with pytest.raises(Killed):
+        study.study(FEW, "jobtree", lake, 60, saved=2, on_turn=kill)
+    found = study.study(FEW, "jobtree", lake, 60, saved=2, resume=True)
+
+    assert found == whole
+    assert parquets(tmp_path / "killed") == parquets(tmp_path / "whole")
+
+
+def test_a_lake_with_cycles_is_not_begun_anew(tmp_path: Path) -> None:
+    simulated(FEW, tmp_path)
+
+    with pytest.raises(Refusal, match="it has cycles already; name another --lake, or say --resume"):
+        simulated(FEW, tmp_path)
+
+
+FAILING = [
+    streams.submit(("kept", "a", 4, 0, 100), runtime={"expected": "100m", "checkpoint": "10m"}),
+    streams.submit(("anew", "b", 4, 0, 50), runtime={"expected": "50m", "requeue": True}),
+    *(
+        {"at": f"2026-01-01T00:{minute}:00Z", "event": event, "node": node, **more}
+        for minute, event, node, more in (
+            ("02", "node-fail", "n1", {"mode": "NotReady", "outage": 180}),
+            ("05", "node-recover", "n1", {}),
+            ("25", "node-fail", "n1", {"mode": "OutOfService", "outage": 1200}),
+            ("25", "node-fail", "n2", {"mode": "Deleted", "outage": 1200}),
+            ("45", "node-recover", "n1", {}),
+            ("45", "node-recover", "n2", {}),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "jobtree"])
+def test_failed_nodes_cost_what_was_not_saved_and_blips_nothing(scheduler: str, tmp_path: Path) -> None:
+    found = simulated(streams.made(FAILING), tmp_path, scheduler)
+
+    rows = {
+        row["name"]: (row["ended"] - streams.BEGIN, row["cuts"], row["lost_gpu_seconds"])
+        for row in found.jobs.to_pylist()
+    }
+    assert rows == {"kept": (60 * (45 + 80), 1, 4 * 60 * 5), "anew": (60 * (45 + 50), 1, 4 * 60 * 25)}
+
+
+def test_who_waits_at_the_end_counts_with_the_wait_so_far(tmp_path: Path) -> None:
+    stream = streams.made([streams.submit(job) for job in streams.TWENTY[:3]], end="2026-01-01T00:30:00Z")
+    found = simulated(stream, tmp_path, "fifo")
+
+    frame = results.jobs_frame(found)
+    assert dict(zip(frame["name"], frame["wait"], strict=True)) == {"j01": 0, "j02": 0, "j03": 25 * 60}
+    assert results.waits_by(frame, "size").to_dict("index") == {
+        "2-4": {
+            "jobs": 3,
+            "wait_hours": 25 / 180,
+            "p90_wait_hours": pytest.approx(1 / 3),
+            "slowdown": pytest.approx(float("nan"), nan_ok=True),
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            [streams.submit(streams.TWENTY[1]), streams.submit(streams.TWENTY[0]), streams.submit(streams.TWENTY[0])],
+            "is submitted twice",
+        ),
+        ([streams.submit(streams.TWENTY[2]), streams.submit(streams.TWENTY[0])], "lies before"),
+        ([{"at": "2026-01-01T00:00:00Z", "event": "boom"}], "line 2: it is no line of a stream"),
+        ([streams.submit(("r", "a", 0, 0, 10))], "its run cannot be used"),
+        ([streams.submit(("r", "a", 1, 0, 0))], "its duration is 0 s; allowed are seconds above 0"),
+    ],
+)
+def test_broken_streams_are_refused_with_their_line(lines: list[dict[str, object]], message: str) -> None:
+    with pytest.raises(Refusal, match=message):
+        streams.made(lines)
+
+
+def test_base_and_stream_belong_together(tmp_path: Path) -> None:
+    line = {"at": "2026-01-01T00:00:00Z", "event": "running", "name": "x", "remaining": 60}
+
+    with pytest.raises(Refusal, match="Run default/x is said to run, and is not in the base"):
+        simulated(streams.made([line]), tmp_path)

@@ -14,7 +14,7 @@ from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.search.reached import START_STAGES, nearness, value_of
 from planner.solver.highs import Relaxation, Settings, Solution, integer_bound
-from policies.model import demand, payers
+from policies.model import demand, payments
 from policies.model.linear import INF
 from policies.model.master import Master
 from policies.model.problem import Problem
@@ -112,7 +112,7 @@ class Certificates:
             if name == "starts" and master.overdraw:
                 yield "overdraw", master.overdraw
         if self.problem.exact:
-            yield "payers", payers.objective(self.problem, master.purses, master.pay)
+            yield "payers", payments.objective(self.problem, master.purses, master.pay)
 
     def given(self, solved: Solved, outcome: Outcome) -> dict[str, int]:
         """Bounds of stages given what the outcome reaches in those before: its placement may have lost some of it."""

@@ -20,7 +20,7 @@ from planner.placement.place import Piece
 from planner.placement.room import Room
 from planner.solver.highs import FEW_CUTS, LEAN, Floats, Settings, integer_bound, only_integer, relax_both, solve
 from planner.solver.rest import beside, fractional, made_whole, solve_rest, tight
-from policies.model import payers, payments, recall
+from policies.model import payments, recall
 from policies.model.linear import Model
 from policies.model.payers import Source
 from policies.model.payments import PayKey, Purse, limits_runs
@@ -153,7 +153,7 @@ def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], 
     """The same where what the relaxation keeps is kept, by payers nearly as near as can be."""
     model = built.model
     little = NEAR * float(problem.book.money.policy.age.unit)
-    ranks = payers.objective(problem, built.purses, built.pay)
+    ranks = payments.objective(problem, built.purses, built.pay)
     model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
     relaxed = _with_levels(model, settings)
     if relaxed is None:
@@ -181,8 +181,8 @@ def _nearest(
     objective in milli-GPUs × rank.
     """
     model = built.model
-    ranks = payers.objective(problem, built.purses, built.pay)
-    order = payers.order(problem, built.purses, built.pay)
+    ranks = payments.objective(problem, built.purses, built.pay)
+    order = payments.order(problem, built.purses, built.pay)
     if not problem.exact:
         return _nearly_nearest(built, ranks, order, settings, paid)
     if built.overdraw:

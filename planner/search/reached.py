@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.placement.draft import Draft
-from policies.model import payers
+from policies.model import payments
 from policies.model.problem import Problem
 
 START_STAGES: Final = {"starts": False, "opportunistic": True}
@@ -23,4 +23,4 @@ def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
 
 def nearness(problem: Problem, draft: Draft) -> int:
     """Stage 7: Σ milli-GPUs × rank of the payers, exact."""
-    return sum(payers.distance(problem, candidate, paid) for candidate, paid in draft.paid.items())
+    return sum(payments.distance(problem, candidate, paid) for candidate, paid in draft.paid.items())

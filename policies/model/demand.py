@@ -9,13 +9,16 @@ A run starts whole: each of its groups lies in some kind of domain,
     groups(type, kind) ≤ (1 + most steps) × runs(type, kind),  Σ_kinds runs ≤ Σ starts   where steps look like the base
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from policies.inputs.claims import RunKey
 from policies.inputs.places import Kind, usable
 from policies.inputs.shapes import Shape
 from policies.model.capacity import PieceKey
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem, RunType
+from policies.model.trees import Width
 
 
 @dataclass
@@ -113,3 +116,24 @@ def objective(problem: Problem, starts: Starts, *, unfunded: bool) -> dict[int, 
             if candidate in starts.steps:
                 found[starts.steps[candidate]] = weight * kind.step_gpus
     return found
+
+
+def by_run(problem: Problem, starts: Starts) -> dict[RunKey, list[int]]:
+    """Run → its start columns, funded or not."""
+    return {run: [starts.start[way] for way in ways if way in starts.start] for run, ways in problem.ways.items()}
+
+
+def widths(problem: Problem, starts: Starts) -> dict[RunKey, list[Width]]:
+    """Run → the terms of its Active GPUs, funded or not."""
+    return {
+        run: [width for way in ways for width in _width(problem, starts, way)] for run, ways in problem.ways.items()
+    }
+
+
+def _width(problem: Problem, starts: Starts, candidate: int) -> Iterator[Width]:
+    run = problem.candidates[candidate].run
+    kind = problem.types[problem.candidates[candidate].type]
+    if candidate in starts.start:
+        yield Width(run, starts.start[candidate], kind.base_gpus)
+    if candidate in starts.steps:
+        yield Width(run, starts.steps[candidate], kind.step_gpus)

@@ -8,19 +8,15 @@ Of the runs of that name in a namespace ``size`` or more start in one cycle, or 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobtree.api.values.counted import counted
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle.endings import Ending
 from policies.model.linear import INF, Model
-
-if TYPE_CHECKING:  # a Problem holds Gangs
-    from policies.model.demand import Starts
-    from policies.model.problem import Problem
 
 NAMED: Final = 3
 """How many of a gang's members are named that keep it from starting."""
@@ -138,10 +134,10 @@ def held_back(gangs: Iterable[Gang], started: Collection[RunKey]) -> dict[RunKey
     }
 
 
-def rows(model: Model, problem: Problem, starts: Starts) -> None:
-    """Of a gang enough start or none, over the columns of its candidates (funded or not)."""
-    for gang in problem.gangs:
-        sums = [[starts.start[c] for c in problem.ways.get(key, ()) if c in starts.start] for key in gang]
+def rows(model: Model, gangs: Iterable[Gang], starts: Mapping[RunKey, Sequence[int]]) -> None:
+    """Of a gang enough start or none; ``starts``: run → its columns, funded or not, that are 1 where it starts."""
+    for gang in gangs:
+        sums = [starts.get(key, ()) for key in gang]
         if gang.least == len(gang):  # all or none: each starts with the first
             for key, other in zip(gang.members[1:], sums[1:], strict=True):
                 model.row(("gang", *key), [*((c, 1.0) for c in sums[0]), *((c, -1.0) for c in other)], 0.0, 0.0)

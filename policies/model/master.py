@@ -73,8 +73,8 @@ def build(
         pay, overdraw = payments.rows(model, problem, purses, whole=bool(seated))
     else:
         merged, overdraw = flows.rows(model, problem, purses)
-    trees.rows(model, problem, starts)
-    gangs.rows(model, problem, starts)
+    trees.rows(model, problem.trees, demand.widths(problem, starts), int(problem.book.money.policy.accounting_period))
+    gangs.rows(model, problem.gangs, demand.by_run(problem, starts))
     return Master(problem, kinds, model, starts, purses, pay, seated, overdraw, merged)
 
 

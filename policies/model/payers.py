@@ -1,15 +1,15 @@
-"""Who may pay for a run, nearest first, where and when (spec §3.1–§3.3), and stage 7: the nearest payers.
+"""Who may pay for a run, nearest first, where and when (spec §3.1–§3.3).
 
-least Σ milli-GPUs × rank(payer);  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
+rank(payer):  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.api.values.counted import counted, named
 from jobtree.api.values.scalars import Duration, Time
@@ -20,11 +20,6 @@ from policies.funding.classes import OLD_LOAN
 from policies.inputs.claims import RunKey
 from policies.inputs.money import Envelope, Money, bits
 from policies.inputs.runs import RunRow
-
-if TYPE_CHECKING:  # a Problem holds Payers
-    from policies.model.payments import PayKey, Purse
-    from policies.model.problem import Problem
-
 
 _LEVELS: Final = (*map(standing_of, range(SPONSOR)), OLD_LOAN)
 """By rank."""
@@ -93,43 +88,6 @@ class Refused:
         if self.run_gpus is None or self.run_gpus >= run.width_min:
             return self.why
         return f"{self.why}, and it pays for at most {counted(self.run_gpus, 'GPU')} of one run (perRun.maxGPUs)"
-
-
-def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
-    """Stage 7 over payment columns, as costs to maximise: − rank × GPUs (a spare counts its discount).
-
-    Only where a purse's runs all have the same payers in the same order, as on problems that are exact.
-    """
-    return _costs(problem, purses, pay, lambda payers: {payer.envelope: payer.rank for payer in payers})
-
-
-def order(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
-    """The ties of stage 7, likewise: − place in the order of the payers × GPUs."""
-    return _costs(problem, purses, pay, lambda payers: {payer.envelope: i for i, payer in enumerate(payers)})
-
-
-def distance(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Mapping[int, int]]) -> int:
-    """Stage 7 of one start, exact: Σ milli-GPUs × rank. ``paid``: (active, region) → envelope → GPUs."""
-    payers = problem.payers(problem.candidates[candidate])
-    return sum(
-        payers[envelope].rank * gpus * problem.milli(active)
-        for (active, _), payments in paid.items()
-        for envelope, gpus in payments.items()
-    )
-
-
-def _costs(
-    problem: Problem,
-    purses: list[Purse],
-    pay: Mapping[PayKey, int],
-    weigh: Callable[[tuple[Payer, ...]], dict[int, int]],
-) -> dict[int, float]:
-    weights = {purse.index: weigh(problem.candidates[purse.example].payers) for purse in purses}
-    return {
-        column: -weights[purse][envelope] * problem.milli(active) / 1000
-        for (purse, active, _, envelope), column in pay.items()
-        if weights[purse][envelope]
-    }
 
 
 class _Answers(NamedTuple):

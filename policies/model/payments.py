@@ -1,6 +1,8 @@
 """Money in the model: who pays for what is started, under every cap (spec §3.1–§3.4).
 
-The master builds these rows over what may start, stage 7 over starts that lie on nodes already.
+The master builds these rows over what may start, stage 7 over starts that lie on nodes already:
+
+    least Σ milli-GPUs × rank(payer)                  the nearest payers (`policies.model.payers`)
 
 Runs with equal payers share a *purse*. Per purse, role and site,
 
@@ -17,7 +19,7 @@ over in a fractional solution, and beside claims that may be recalled any fracti
 caps are integer columns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,7 +29,7 @@ from policies.inputs.places import Kind
 from policies.inputs.shapes import Shape
 from policies.model import recall
 from policies.model.linear import INF, Model
-from policies.model.payers import Source
+from policies.model.payers import Payer, Source
 from policies.model.problem import Problem
 from policies.model.recall import Term
 from policies.model.seats import Seat
@@ -191,3 +193,40 @@ def use_rows(model: Model, problem: Problem, purse: Purse, demand: Iterable[tupl
                 taken[column] = taken.get(column, 0.0) + gpus * problem.milli(active) / 1000
         starts = [(column, -float(use.per_run_gpus or 0)) for column in purse.starts]
         model.row(("use-run", purse.index, number), [*taken.items(), *starts], -INF, 0.0)
+
+
+def objective(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
+    """Stage 7 over payment columns, as costs to maximise: − rank × GPUs (a spare counts its discount).
+
+    Only where a purse's runs all have the same payers in the same order, as on problems that are exact.
+    """
+    return _costs(problem, purses, pay, lambda payers: {payer.envelope: payer.rank for payer in payers})
+
+
+def order(problem: Problem, purses: list[Purse], pay: Mapping[PayKey, int]) -> dict[int, float]:
+    """The ties of stage 7, likewise: − place in the order of the payers × GPUs."""
+    return _costs(problem, purses, pay, lambda payers: {payer.envelope: i for i, payer in enumerate(payers)})
+
+
+def distance(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Mapping[int, int]]) -> int:
+    """Stage 7 of one start, exact: Σ milli-GPUs × rank. ``paid``: (active, region) → envelope → GPUs."""
+    payers = problem.payers(problem.candidates[candidate])
+    return sum(
+        payers[envelope].rank * gpus * problem.milli(active)
+        for (active, _), payments in paid.items()
+        for envelope, gpus in payments.items()
+    )
+
+
+def _costs(
+    problem: Problem,
+    purses: list[Purse],
+    pay: Mapping[PayKey, int],
+    weigh: Callable[[tuple[Payer, ...]], dict[int, int]],
+) -> dict[int, float]:
+    weights = {purse.index: weigh(problem.candidates[purse.example].payers) for purse in purses}
+    return {
+        column: -weights[purse][envelope] * problem.milli(active) / 1000
+        for (purse, active, _, envelope), column in pay.items()
+        if weights[purse][envelope]
+    }

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
@@ -16,10 +16,6 @@ from policies.lifecycle.endings import limit_end, started
 from policies.model.gangs import Gang
 from policies.model.linear import INF, Model
 from policies.promises.holds import Promised
-
-if TYPE_CHECKING:  # a Problem holds Trees
-    from policies.model.demand import Starts
-    from policies.model.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,14 @@ class Tree:
     def weight(self, run: RunRow, period: int) -> int:
         """What one Active GPU of ``run`` counts."""
         return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
+
+
+class Width(NamedTuple):
+    """A term of a run's width: ``gpus`` Active GPUs for each unit of ``column``."""
+
+    run: RunRow
+    column: int
+    gpus: int
 
 
 class Ties(NamedTuple):
@@ -100,19 +104,14 @@ def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[Ru
     return frozenset(seen)
 
 
-def rows(model: Model, problem: Problem, starts: Starts) -> None:
-    """What every quota leaves, over the columns of candidates (funded or not)."""
-    period = int(problem.book.money.policy.accounting_period)
-    for tree in problem.trees:
-        terms = []
-        for key in sorted(tree.members):
-            for candidate in problem.ways.get(key, ()):
-                kind = problem.types[problem.candidates[candidate].type]
-                weight = float(tree.weight(problem.candidates[candidate].run, period))
-                if candidate in starts.start:
-                    terms.append((starts.start[candidate], weight * kind.base_gpus))
-                if candidate in starts.steps:
-                    terms.append((starts.steps[candidate], weight * kind.step_gpus))
+def rows(model: Model, trees: Iterable[Tree], gpus: Mapping[RunKey, Sequence[Width]], period: int) -> None:
+    """What every quota leaves; ``gpus``: run → its widths, funded or not; ``period``: seconds that are looked ahead."""
+    for tree in trees:
+        terms = [
+            (width.column, float(tree.weight(width.run, period)) * width.gpus)
+            for key in sorted(tree.members)
+            for width in gpus.get(key, ())
+        ]
         scale = 3_600_000.0 if tree.hours else 1.0
         left = max(0, tree.left) / scale
         model.row(("tree", *tree.root, tree.hours), [(c, w / scale) for c, w in terms], -INF, left)

@@ -51,8 +51,10 @@ class Money(Protocol):
         """What is missing if they lie so."""
 
 
-def missing_at(cap: Cap, rise: int, used: int, *, recalls: bool) -> Missing:
+def missing_at(cap: Cap, rise: int, used: int, first: int = 0, *, recalls: bool) -> Missing:
     """A cap that would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken.
+
+    ``first``: what running work that is unfunded takes of it, too, once it rises.
 
     ``recalls``: what starts of this plan recall there stands in the way (spec §3.9).
     """
@@ -62,7 +64,7 @@ def missing_at(cap: Cap, rise: int, used: int, *, recalls: bool) -> Missing:
         amount=-(-rise // cap.measure.scale),
         unit=cap.measure.unit,
     )
-    return Missing(short, cap.words(rise, used, recalls=recalls))
+    return Missing(short, cap.words(rise, used, first, recalls=recalls))
 
 
 def over_borrow_limit(gpus: int, limit: int) -> Missing:

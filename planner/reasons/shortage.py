@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,11 +22,17 @@ from planner.reasons.missing import (
     over_run_limit,
     over_use_limit,
 )
+from planner.reasons.waking import Waking, Woken
 from planner.solver.highs import LEAN, options, solve
 from policies.caps.cap import amount
 from policies.inputs.money import bits
 from policies.model.linear import INF, Model
 from policies.model.problem import Candidate, Problem, RunType
+
+First = Callable[[int, int], int]
+"""(cap, level) → what of a cap is taken before a start of that level."""
+ROUNDS: Final = 4
+"""Most solves of one shortage again: each counts more running work that its rises would pay first."""
 
 
 class Shortages:
@@ -34,13 +40,14 @@ class Shortages:
 
     Least Σ rises with every GPU paid where it lies; a rise of hours or credits counts as the GPUs it provides for one
     accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer. What
-    farther claims hold counts as left, for they would give way.
+    farther claims hold counts as left, for they would give way; what a rise would pay first is paid.
     """
 
     def __init__(self, problem: Problem, purses: Purses) -> None:
         self._problem = problem
         self._purses = purses
         self._known: dict[object, Gap] = {}
+        self._waking = Waking(problem)
 
     def alike(self, candidate: Candidate) -> Hashable:
         """Equal for candidates whose prices are equal wherever they lie."""
@@ -62,11 +69,23 @@ class Shortages:
         return self._known[key]
 
     def _solve(self, candidate: Candidate, demand: Demand) -> Gap:
+        """The least of what is missing where what it pays first is counted."""
+        woken: Woken = frozenset()
+        gap, paid_first = self._least(candidate, demand, woken)
+        for _ in range(ROUNDS):
+            if paid_first <= woken:
+                break
+            woken |= paid_first
+            gap, paid_first = self._least(candidate, demand, woken)
+        return gap
+
+    def _least(self, candidate: Candidate, demand: Demand, woken: Woken) -> tuple[Gap, Woken]:
+        """What is missing where the ``woken`` are paid before it, and who of them really is."""
         problem = self._problem
         kind = problem.types[candidate.type]
         near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}
         model = Model()
-        rises = _Rises(problem, self._purses, model, sum(demand.values()))
+        rises = _Rises(problem, self._purses, model, sum(demand.values()), partial(self._waking.weight, woken))
         level = {payer.envelope: payer.level for payer in candidate.payers}
         caps: dict[int, dict[int, list[tuple[int, int]]]] = {}
         pays: dict[tuple[bool, int], list[int]] = {}
@@ -92,8 +111,12 @@ class Shortages:
         rises.use_limits(uses)
         solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000) | LEAN)
         if solution.values is None:
-            return Gap(math.inf, [])
-        return Gap(max(0.0, -solution.objective), rises.read(np.rint(solution.values).astype(np.int64).tolist()))
+            return Gap(math.inf, []), frozenset()
+        paid = np.rint(solution.values).astype(np.int64).tolist()
+        first: Woken = frozenset()
+        while not (more := self._waking.woken(rises.of_caps(paid, partial(self._waking.weight, first)))) <= first:
+            first |= more
+        return Gap(max(0.0, -solution.objective), rises.read(paid, partial(self._waking.weight, first))), first
 
 
 @dataclass(frozen=True)
@@ -102,6 +125,10 @@ class _Bound:
 
     terms: list[tuple[int, int]]
     left: int
+
+    def after(self, first: int) -> "_Bound":
+        """The same where so much is taken before."""
+        return replace(self, left=self.left - first)
 
     def over(self, paid: Sequence[int]) -> int:
         """By how much they weigh more; what is overdrawn already is to be made good too."""
@@ -112,15 +139,18 @@ class _Bound:
 class _Rises:
     """Rows with a column that lifts them, at a price.
 
-    ``gpus``: that are to be paid. A row that is overdrawn asks for its debt as soon as anything is paid there.
+    ``gpus``: that are to be paid; ``first``: what running work takes before them once a cap rises. A row that is
+    overdrawn asks for its debt as soon as anything is paid there.
     """
 
-    def __init__(self, problem: Problem, purses: Purses, model: Model, gpus: int) -> None:
+    def __init__(self, problem: Problem, purses: Purses, model: Model, gpus: int, first: First) -> None:
         self.problem = problem
         self.purses = purses
         self.model = model
         self._gpus = gpus
-        self._found: list[tuple[list[_Bound], Callable[[int], Missing]]] = []
+        self._first = first
+        self._caps: dict[int, list[tuple[int, _Bound]]] = {}
+        self._limits: list[tuple[_Bound, Callable[[int], Missing]]] = []
 
     def cap(self, index: int, terms: dict[int, list[tuple[int, int]]], near: int) -> None:
         """Σ weight × pay − rise ≤ what is left. ``near``: place of its nearest payer.
@@ -128,21 +158,19 @@ class _Rises:
         ``terms``: by level; those that stand so far or farther have what recall leaves to them.
         """
         cap = self.problem.book.caps[index]
-        used = self.purses.used[index]
         period = int(self.problem.book.money.policy.accounting_period) / 3600
         price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
         far: list[tuple[int, int]] = []
-        bounds = []
+        self._caps[index] = []
         for level in sorted(terms, reverse=True):
             far += terms[level]
-            bounds.append(_Bound([*far], self.purses.left(index, level)))
-            self._row(("cap", index, level), bounds[-1], cap.measure.scale, column)
-        recalls = index in self.purses.levels and any(bound.left < 0 for bound in bounds)
-        self._found.append((bounds, lambda rise: missing_at(cap, rise, used, recalls=recalls)))
+            bound = _Bound([*far], self.purses.left(index, level))
+            self._caps[index].append((level, bound))
+            self._row(("cap", index, level), bound, cap.measure.scale, column, self._first(index, level))
 
-    def _row(self, key: tuple[Any, ...], bound: _Bound, scale: int, rise: int) -> None:
-        """The bound in the unit that people read, with the column that lifts it."""
+    def _row(self, key: tuple[Any, ...], bound: _Bound, scale: int, rise: int, first: int = 0) -> None:
+        """The bound in the unit that people read, the column that lifts it, and what is paid ``first`` then."""
         terms = [(column, weight / scale) for column, weight in bound.terms]
         left = bound.left / scale
         lifts = [(rise, -1.0)]
@@ -151,6 +179,11 @@ class _Rises:
             most = self._gpus * max(weight for _, weight in terms)
             self.model.row(("opened", *key), [*terms, (opened, -most)], -INF, 0.0)
             lifts.append((opened, -left))
+        if first:
+            raised = self.model.column(("raised", *key), upper=1.0, integer=True)
+            most = self._gpus * max(weight for _, weight in terms) + max(0.0, -left) + first / scale
+            self.model.row(("raised", *key), [(rise, 1.0), (raised, -most)], -INF, 0.0)
+            lifts.append((raised, first / scale))
         self.model.row(key, [*terms, *lifts], -INF, max(0.0, left))
 
     def run_limits(self, kind: RunType, pays: dict[tuple[bool, int], list[int]]) -> None:
@@ -180,12 +213,30 @@ class _Rises:
         self, key: tuple[Any, ...], bound: _Bound, scale: int, price: float, missing: Callable[[int], Missing]
     ) -> None:
         self._row(key, bound, scale, self.model.column(("rise", *key), cost=-price))
-        self._found.append(([bound], missing))
+        self._limits.append((bound, missing))
 
-    def read(self, paid: Sequence[int]) -> list[Missing]:
+    def of_caps(self, paid: Sequence[int], first: First) -> dict[int, int]:
+        """Caps that rise where so much is paid, by column, each by how much, in whole units that people read."""
+        scale = {index: self.problem.book.caps[index].measure.scale for index in self._caps}
+        over = {index: self._over(index, paid, first) for index in self._caps}
+        return {index: -(-rise // scale[index]) * scale[index] for index, rise in over.items() if rise}
+
+    def _over(self, index: int, paid: Sequence[int], first: First) -> int:
+        bounds = self._caps[index]
+        if not any(bound.over(paid) for _, bound in bounds):
+            return 0
+        return max(bound.after(first(index, level)).over(paid) for level, bound in bounds)
+
+    def read(self, paid: Sequence[int], first: First) -> list[Missing]:
         """Shortages where so much is paid, by column; largest first."""
-        rises = ((max(bound.over(paid) for bound in bounds), missing) for bounds, missing in self._found)
-        return sorted((missing(rise) for rise, missing in rises if rise), key=Missing.order)
+        found = [missing(rise) for bound, missing in self._limits if (rise := bound.over(paid))]
+        for index, bounds in self._caps.items():
+            if rise := self._over(index, paid, first):
+                recalls = index in self.purses.levels and any(bound.left < 0 for _, bound in bounds)
+                before = max(first(index, level) for level, _ in bounds)
+                cap, used = self.problem.book.caps[index], self.purses.used[index]
+                found.append(missing_at(cap, rise, used, before, recalls=recalls))
+        return sorted(found, key=Missing.order)
 
 
 def _over_run(label: str, limit: int, milli: int) -> Missing:

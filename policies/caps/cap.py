@@ -82,10 +82,11 @@ class Cap:
         """Does it bind admissions only (look-ahead), not running work?"""
         return self.measure.ahead
 
-    def words(self, short: int, used: int, *, recalls: bool = False) -> str:
+    def words(self, short: int, used: int, first: int = 0, *, recalls: bool = False) -> str:
         """A clause for people: how much is missing (in the weighed unit), where, and what is taken.
 
-        ``recalls``: ``used`` has what starts of this plan take and what they recall.
+        ``first``: what of it is for running work that nobody pays now; ``recalls``: ``used`` has what starts of this
+        plan take and what they recall.
         """
         scale, unit = self.measure.scale, self.measure.unit
         place = POOL_WORDS[self.rule].format(self.subject)
@@ -94,6 +95,8 @@ class Cap:
             rest = "overdrawn: more than its" if used > self.limit else "the rest of"
             return f"{whole} short at {place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
         taken = f"{amount(used, scale)} of {amount(self.limit, scale)} {self.measure.taken}"
+        if first:
+            taken += f"; {counted(amount(first, scale), unit)} that run unfunded would be paid first"
         if recalls:
             taken += "; this cycle recalls there, and the run may start in the next"
         return f"{whole} short at {place} ({taken})"

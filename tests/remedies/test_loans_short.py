@@ -1,0 +1,113 @@
+"""What is short where sponsors lend and running work has lost its payer: each number said, applied, starts the run.
+
+A cap that rises pays what runs unfunded before any start, so its number has that in it; of a cap that need not rise, or
+that the run does not use, nothing is asked.
+"""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.planning import plan
+from planner.remedies.bench import Bench
+from tests.reference.worlds import AT, World
+from tests.remedies.raising import MONEY, raised
+from tests.support import documents as doc
+from tests.support.drawing import Draw
+from tests.support.effort import examples
+
+CREATED = "2025-12-31T20:00:0{}Z"
+
+
+def run(number: int, owner: str, gpus: int, **spec: Any) -> doc.Document:
+    """A run, the older the lower its number."""
+    name = f"r{number}"
+    metadata = {"uid": f"uid-{name}", "creationTimestamp": CREATED.format(number)}
+    return doc.merge(doc.run(name, gpus, owner), {"spec": spec, "metadata": metadata})
+
+
+def lender(owner: str, gpus: int, lent: int, **lending: Any) -> doc.Document:
+    """A Budget that lends so many of its GPUs."""
+    return doc.budget(owner, [doc.envelope(gpus, lending={"allow": True, "maxConcurrency": lent, **lending})])
+
+
+def borrows(*sponsors: str, **more: Any) -> dict[str, Any]:
+    """The funding of a run that may borrow from them."""
+    return {"allowBorrow": True, "sponsors": [*sponsors], **more}
+
+
+@st.composite
+def lending_worlds(draw: Draw) -> World:
+    """Runs with spares on loan, an hour later with edited Budgets and more runs."""
+
+    def number(least: int, most: int) -> int:
+        drawn: int = draw(st.integers(least, most))
+        return drawn
+
+    def one(place: int) -> doc.Document:
+        owner = draw(st.sampled_from(["org:a", "org:a", "org:b", "org:b:x"]))
+        spec: dict[str, Any] = {"spares": number(0, 2) or None}
+        if owner == "org:a":
+            most = {"maxBorrowGPUs": number(1, 6)} if number(0, 4) == 0 else {}
+            spec["funding"] = borrows(*draw(st.permutations(["org:b", "org:c"])), **most)
+        gpus = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
+        if gpus % 2 == 0 and draw(st.booleans()):
+            spec["locality"] = {"groupGPUs": gpus // 2}
+        return run(place, owner, gpus, **spec)
+
+    fleet = [doc.node(f"n{place}") for place in range(4)]
+    policy = doc.policy(spares={"discount": draw(st.sampled_from([0, 0.25, 0.5, 1]))})
+    own = [number(4, 14), number(1, 6), number(2, 8)]
+    lent = [number(2, 8), number(1, 5)]
+    age = draw(st.sampled_from([{}, {"maxDuration": "30m"}]))
+
+    def budgets(change: list[int]) -> list[doc.Document]:
+        gpus, loans = ([max(1, each + by) for each, by in zip(many, change, strict=False)] for many in (own, lent))
+        others = doc.budget("org:a", [doc.envelope(gpus[1])])
+        return [lender("org:b", gpus[0], loans[0], **age), others, lender("org:c", gpus[2], loans[1])]
+
+    before = [one(place) for place in range(number(0, 3))]
+    later = [one(place) for place in range(5, 5 + number(1, 2))]
+    now = budgets([number(-3, 3) for _ in own])
+    if not before:
+        return World([*fleet, *now, *later, policy])
+    since = draw(st.sampled_from([None, AT - 3601]))
+    return World([*fleet, *now, *before, *later, policy], [*fleet, *budgets([0, 0, 0]), *before, policy], since)
+
+
+def wrong(world: World) -> list[str]:
+    """Waits whose numbers do not start their run, or of which one less would."""
+    now = world.snapshot()
+    current = plan(now, AT)
+    found = []
+    for wait in current.waits:
+        if not wait.shorts or any(short.rule not in MONEY for short in wait.shorts):
+            continue
+        key = (wait.namespace, wait.name)
+        bench = Bench.of(now, current, key)
+        enough = bench.within(raised(bench.focus, key, wait.shorts, {})).starts()
+        less = [s for s in wait.shorts if bench.within(raised(bench.focus, key, wait.shorts, {s: 1})).starts()]
+        if not enough or less:
+            found.append(f"{wait.name}: {wait.message} starts: {enough}, with less of {less}")
+    return found
+
+
+@examples(40)
+@given(lending_worlds())
+def test_what_is_short_is_the_least_that_is_enough(world: World) -> None:
+    assert wrong(world) == []
+
+
+def test_n5_a_rise_pays_first_what_runs_unfunded() -> None:
+    """r1 is unfunded since the envelope was cut from 3 to 2; a rise of 2 for the 4 that wait would pay it."""
+    fleet = [doc.node(f"n{place}") for place in range(4)]
+    before, after = (doc.budget("org:a", [doc.envelope(gpus)]) for gpus in (3, 2))
+    r1, r2 = run(1, "org:a", 3), run(2, "org:a", 4)
+    world = World([*fleet, after, r1, r2, doc.policy()], [*fleet, before, r1, doc.policy()])
+
+    (wait,) = plan(world.snapshot(), AT).waits
+
+    paid_first = "3 GPUs that run unfunded would be paid first"
+    assert wait.message == f"Asks for 4 GPUs: 5 GPUs short at org-a/gpus (0 of 2 in use; {paid_first})."
+    assert wrong(world) == []

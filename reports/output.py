@@ -4,11 +4,11 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -18,7 +18,7 @@ from jobtree.api import Time
 from jobtree.api.values.counted import counted
 from jobtree.api.values.escaped import escaped
 from reports.query import Report
-from reports.told.charts import picture, svg
+from reports.told.charts import Picture, picture, svg
 from reports.told.sheet import Line, Sheet
 
 PAGE_ROWS: Final = 500
@@ -77,19 +77,13 @@ def as_json(report: Report) -> str:
 
 def as_html(report: Report) -> str:
     """A page that needs nothing else: no script, no font, no request."""
-    from jinja2 import Environment, StrictUndefined
-
     told = report.told
     if told is None:
         raise ValueError("a page is of a report that was told")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen
-    )
-    environment.filters |= {"shown": shown, "plain": _plain, "is_number": _is_number, "svg": _svg, "whole": _whole}
-    template = environment.from_string(resources.files("reports").joinpath("page.html.j2").read_text(encoding="utf-8"))
+    template = _environment().get_template("page.html.j2")
     chart = report.definition.chart
     lines = told.sheet.lines[:PAGE_ROWS]
-    return template.render(
+    text = template.render(
         report=report,
         told=told,
         picture=picture(chart, told.chart) if chart and told.chart is not None else None,
@@ -100,6 +94,35 @@ def as_html(report: Report) -> str:
         left_out=left_out(report),
         reconciled=reconciled(report),
     )
+    return str(text)
+
+
+class Pictures(NamedTuple):
+    """A page of pictures below one table, whose first column names its rows. Cells are texts."""
+
+    title: str
+    lead: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    pictures: Sequence[Picture]
+    notes: Sequence[str] = ()
+
+
+def as_pictures(page: Pictures) -> str:
+    """A page of pictures that needs nothing else, as `as_html`."""
+    return str(_environment().get_template("pictures.html.j2").render(page=page))
+
+
+def _environment() -> Any:
+    """Templates and what they are given: no page is made without it."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen,
+        loader=FunctionLoader(lambda name: resources.files("reports").joinpath(name).read_text(encoding="utf-8")),
+    )  # fmt: skip
+    environment.filters |= {"shown": shown, "plain": _plain, "is_number": _is_number, "svg": _svg, "whole": _whole}
+    return environment
 
 
 def _svg(spec: dict[str, Any], name: str) -> Any:

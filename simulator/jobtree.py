@@ -121,6 +121,7 @@ class Jobtree:
             for budget in intake.budgets for envelope in budget.spec.envelopes
         }  # fmt: skip
         self._silent: dict[str, int] = {}
+        self._recovered = False
         self._limits: dict[Key, int | None] = {
             (run.namespace, run.name): run.spec.runtime.time_limit for run in intake.runs
         }
@@ -133,6 +134,7 @@ class Jobtree:
         """What the cluster does not say: `resume` goes on from it."""
         return {
             "silent": self._silent,
+            "recovered": self._recovered,
             "gone": self._gone,
             "promised": {"/".join(key): at for key, at in self._promised.items()},
             "started": {"/".join(key): at for key, at in self._started.items()},
@@ -140,7 +142,7 @@ class Jobtree:
 
     def resume(self, saved: dict[str, Any]) -> None:
         """Goes on from what `saved` returned, on the cluster as it was then."""
-        self._silent, self._gone = saved["silent"], saved["gone"]
+        self._silent, self._gone, self._recovered = saved["silent"], saved["gone"], saved["recovered"]
         self._promised, self._started = (_keyed(saved[name]) for name in ("promised", "started"))
 
     def submit(self, job: Job, at: int) -> None:
@@ -166,7 +168,8 @@ class Jobtree:
             self._change(at, Write("replace", ref, _ready(body, "Unknown", at)))
 
     def recover(self, node: str, at: int) -> None:
-        """Ready again; a node that was deleted joins anew."""
+        """Ready again, to be uncordoned by the next cycle; a node that was deleted joins anew."""
+        self._recovered = True
         self._silent.pop(node, None)
         ref = Ref("Node", "", node)
         if node in self._gone:
@@ -254,6 +257,10 @@ class Jobtree:
                 self._promised.pop(name, None)
         for lapsed in plan.lapsed:
             self._promised.pop((lapsed.namespace, lapsed.name), None)
+        made = (plan.closures, plan.segments, plan.leases, plan.reservations, plan.promises, plan.lapsed)
+        if any(made) or self._recovered:  # a world comes to rest in a cycle that decides nothing
+            self._recovered = False
+            return at + 1
         patience = int(self.policy.failure.not_ready_after) + 1
         times = [*self._promised.values(), *(since + patience for since in self._silent.values())]
         times += [start + limit for key, start in self._started.items() if (limit := self._limits.get(key)) is not None]

@@ -214,7 +214,8 @@ class Loop:
             if line.mode == "Deleted":
                 self._out.add(line.node)
             if line.mode != "NotReady" or line.outage > BLIP:
-                self._halt(line.node, at)
+                self._down.add(line.node)
+                self._touch(line.node, at)
             self.scheduler.fail(line.node, line.mode, at)
         elif line.event == "node-recover":
             self._out.discard(line.node)
@@ -251,7 +252,7 @@ class Loop:
                 sum(gpus for node, gpus in self.gpus.items() if node not in self._out | self._down),
                 len(live) - len(waiting),
                 len(waiting),
-                sum(self.job(_key(name)).gpus for name in waiting),
+                sum(self.stream.jobs[_key(name)].gpus for name in waiting),
                 len(turn.running),
                 sum(stop.outcome == "" for stop in turn.stopped),
                 turn.gap,
@@ -269,10 +270,6 @@ class Loop:
         fate.ended, fate.outcome = at, outcome
         del self._live[_name(key)]
 
-    def job(self, key: Key) -> Job:
-        """A job of the stream."""
-        return self.stream.jobs[key]
-
     def _start(self, key: Key, fate: Fate, nodes: frozenset[str], width: int, at: int) -> None:
         """Runs so wide from now on, be it anew or wider than before."""
         if fate.width:
@@ -287,12 +284,12 @@ class Loop:
     def _serve(self, key: Key, fate: Fate, at: int) -> None:
         """What it did since it was last looked at."""
         if not fate.down:
-            fate.left = max(0.0, fate.left - (at - fate.since) * fate.width / self.job(key).gpus)
+            fate.left = max(0.0, fate.left - (at - fate.since) * fate.width / self.stream.jobs[key].gpus)
         fate.held += (at - fate.since) * fate.width
         fate.since = at
 
     def _stop(self, stop: Stop, at: int) -> None:
-        fate, job = self.progress.fates[_name(stop.key)], self.job(stop.key)
+        fate, job = self.progress.fates[_name(stop.key)], self.stream.jobs[stop.key]
         fate.why = stop.why
         if fate.outcome not in _LIVE:  # its pods had succeeded: that is what the scheduler has seen
             return
@@ -314,10 +311,6 @@ class Loop:
         fate.left = 0.0
         self._over(key, fate, "Completed", at)
         self.scheduler.finish(key, at)
-
-    def _halt(self, node: str, at: int) -> None:
-        self._down.add(node)
-        self._touch(node, at)
 
     def _go_on(self, node: str, at: int) -> None:
         if node in self._down:
@@ -342,7 +335,7 @@ class Loop:
         fate = self.progress.fates[_name(key)]
         if not fate.width or fate.down:
             return None
-        return fate.since + max(1, math.ceil(fate.left * self.job(key).gpus / fate.width))
+        return fate.since + max(1, math.ceil(fate.left * self.stream.jobs[key].gpus / fate.width))
 
     def _stale(self, end: int, key: Key) -> bool:
         return self._end(key) != end

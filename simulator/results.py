@@ -8,12 +8,18 @@
 """
 
 import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobtree.api.values.counted import counted
+from reports.output import Pictures, as_pictures
+from reports.read.definition import Chart
+from reports.told.charts import Picture, picture
 from simulator.loop import Progress, Tick
 from simulator.stream import Stream
 
@@ -21,6 +27,8 @@ BOUND: Final = 600
 """Seconds that a job counts as at least, so that one of a second does not decide a mean."""
 SIZES: Final = ((1, "1"), (4, "2-4"), (8, "5-8"), (32, "9-32"), (1 << 30, "33+"))
 """Upper ends of classes of GPUs, and what they are called."""
+POINTS: Final = 400
+"""Turns that a picture shows."""
 
 _JOBS: Final = pa.schema([
     ("namespace", pa.string()), ("name", pa.string()), ("owner", pa.string()), ("gpus", pa.int64()),
@@ -109,7 +117,7 @@ def figures(found: Outcome) -> dict[str, float | None]:
     frame, turns = jobs_frame(found), found.turns.to_pandas()
     spans = turns["at"].shift(-1).fillna(found.end) - turns["at"]
     there = float((turns["gpus"] * spans).sum())
-    told = frame[frame["told_at"].notna() & frame["started"].notna()]
+    told = calibration(found)
     done = found.jobs["done_gpu_seconds"].to_pandas().sum()
     begun = float(turns["at"].iloc[0]) if len(turns) else float(found.end)
     return {
@@ -126,10 +134,141 @@ def figures(found: Outcome) -> dict[str, float | None]:
         "lost_gpu_hours": float(found.jobs["lost_gpu_seconds"].to_pandas().sum()) / 3600,
         "overdraft_gpu_hours": float((turns["overdraft_gpus"] * spans).sum()) / 3600,
         "mean_gap": float(turns["gap"].mean()) if len(turns) else 0.0,
-        "eta_p90": float((told["started"] <= told["p90"]).mean()) if len(told) else None,
+        "eta_p90": None if told is None else told[2],
     }
 
 
 def comparison(found: list[Outcome]) -> pd.DataFrame:
     """A row of key figures per scheduler."""
     return pd.DataFrame([figures(each) for each in found], index=[each.scheduler for each in found])
+
+
+def _cells(row: "pd.Series[Any]") -> list[str]:
+    return [form(row[name]) for name, form in COLUMNS.values()]
+
+
+def span(hours: float) -> str:
+    """Hours, and less than one in minutes, less than ten of these in seconds."""
+    seconds = hours * 3600
+    return f"{hours:,.2f} h" if hours >= 1 else f"{seconds / 60:.0f} min" if seconds >= 600 else f"{seconds:.0f} s"
+
+
+def _share(part: float) -> str:
+    return f"{part:.1%}"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+COLUMNS: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
+    "completed": ("completed", _count), "waiting": ("waiting", _count), "span": ("span_hours", span),
+    "used": ("utilisation", _share), "useful": ("useful", _share), "wait": ("wait_hours", span),
+    "p90": ("p90_wait_hours", span), "slowdown": ("slowdown", "{:,.2f}".format), "cuts": ("cuts", _count),
+    "lost": ("lost_gpu_hours", "{:,.1f} GPUh".format), "overdraft": ("overdraft_gpu_hours", _count),
+}  # fmt: skip
+"""What people are shown of `figures`, and how."""
+
+
+def rows(found: list[Outcome]) -> list[tuple[str, ...]]:
+    """A line per scheduler: its name, then `COLUMNS`."""
+    return [(str(name), *_cells(row)) for name, row in comparison(found).iterrows()]
+
+
+def page(name: str, found: list[Outcome]) -> str:
+    """The page of a study: the key figures, and pictures of what lies behind them."""
+    frames = {each.scheduler: jobs_frame(each) for each in found}
+    by = {
+        column: [
+            {"label": f"{key}, {scheduler}", "y": row[figure], "series": scheduler}
+            for scheduler, frame in frames.items()
+            for key, row in waits_by(frame, column).iterrows() if row[figure] == row[figure]
+        ]
+        for column, figure in (("size", "wait_hours"), ("owner", "wait_hours"))
+    }  # fmt: skip
+    slow = [
+        {"label": f"{size}, {scheduler}", "y": row["slowdown"], "series": scheduler}
+        for scheduler, frame in frames.items()
+        for size, row in waits_by(frame, "size").iterrows() if row["slowdown"] == row["slowdown"]
+    ]  # fmt: skip
+    cuts = [{"label": each.scheduler, "y": figures(each)["cuts"], "series": each.scheduler} for each in found]
+    drawn = (
+        ("lines", "GPUs that work, % of those that are there", [row for each in found for row in _use(each)]),
+        ("across", "Mean wait in hours, by GPUs of a job", sorted(by["size"], key=_size)),
+        ("across", "Bounded slowdown, by GPUs of a job", sorted(slow, key=_size)),
+        ("across", "Mean wait in hours of who waits longest, by owner", _longest(by["owner"])),
+        ("across", "Stops of jobs that wait again", cuts),
+        (
+            "lines",
+            "Gap of Jobtree's plans, %",
+            [row for each in found if each.scheduler == "jobtree" for row in _gap(each)],
+        ),
+    )
+    pictures = [each for kind, title, data in drawn if (each := _drawn(kind, title, data)) is not None]
+    best = min(found, key=lambda each: figures(each)["wait_hours"] or 0.0)
+    jobs = counted(len(frames[best.scheduler]), "job")
+    lead = f"{counted(len(found), 'scheduler')} on the same {jobs}: least mean wait under {best.scheduler}."
+    columns = ("scheduler", *COLUMNS)
+    return as_pictures(Pictures(f"Simulation of {name}", lead, columns, rows(found), pictures, [*_notes(found)]))
+
+
+def _size(row: dict[str, Any]) -> int:
+    """Sizes in their order, and schedulers as they come."""
+    return [name for _, name in SIZES].index(row["label"].partition(",")[0])
+
+
+def _longest(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Owners by the longest wait under any scheduler, and schedulers as they come."""
+    longest: dict[str, float] = {}
+    for row in data:
+        owner = row["label"].partition(",")[0]
+        longest[owner] = max(longest.get(owner, 0.0), row["y"])
+    return sorted(data, key=lambda row: -longest[row["label"].partition(",")[0]])
+
+
+def _notes(found: list[Outcome]) -> Iterator[str]:
+    for each in found:
+        told = calibration(each)
+        if told is not None:
+            yield (
+                f"Dates of {each.scheduler}: of {counted(told[0], 'job')} that were told one and have started, "
+                f"{told[1]:.0%} had by their first p50 and {told[2]:.0%} by their first p90."
+            )
+        charged = figures(each)["overdraft_gpu_hours"]
+        yield f"Charged beyond an envelope's concurrency by {each.scheduler}: {charged:,.0f} GPU-hours."
+
+
+def calibration(found: Outcome) -> tuple[int, float, float] | None:
+    """Jobs that were told a date before they started, and the shares of them that started by p50 and p90."""
+    frame = jobs_frame(found)
+    told = frame[frame["told_at"].notna() & frame["started"].notna()]
+    if not len(told):
+        return None
+    return len(told), float((told["started"] <= told["p50"]).mean()), float((told["started"] <= told["p90"]).mean())
+
+
+def _use(found: Outcome) -> list[dict[str, Any]]:
+    turns = _fewer(found.turns.to_pylist())
+    shares = [100.0 * row["used_gpus"] / max(1, row["gpus"]) for row in turns]
+    return [
+        {"panel": found.scheduler, "x": _time(row["at"]), "y": share, "bound": 100.0}
+        for row, share in zip(turns, shares, strict=True)
+    ]
+
+
+def _gap(found: Outcome) -> list[dict[str, Any]]:
+    turns = _fewer(found.turns.to_pylist())
+    return [{"panel": "jobtree", "x": _time(row["at"]), "y": 100.0 * min(row["gap"], 1.0)} for row in turns]
+
+
+def _fewer(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most `POINTS` of them, evenly."""
+    return turns[:: max(1, -(-len(turns) // POINTS))]
+
+
+def _time(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _drawn(kind: str, title: str, data: list[dict[str, Any]]) -> Picture | None:
+    return picture(Chart(kind, title, ""), pa.Table.from_pylist(data)) if data else None

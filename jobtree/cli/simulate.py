@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobtree.api.values.errors import Refusal
-from jobtree.cli.common import args, show
+from jobtree.cli.common import args, files, show
 from jobtree.cli.common.args import Commands, Options, command
 
 if TYPE_CHECKING:
-    from simulator.results import Outcome
     from simulator.stream import Stream
 
 
@@ -22,7 +21,7 @@ def add(commands: Commands) -> None:
     """Declares the command."""
     parser = command(
         commands, "simulate", _simulate, "run a stream of jobs in virtual time, beside other schedulers", takes=(),
-        example="jobtree simulate examples/philly --compare",
+        example="jobtree simulate examples/philly-hours --compare --page philly.html",
     )  # fmt: skip
     parser.add_argument(
         "stream", type=Path, metavar="STREAM", help="a stream, or a folder with stream.jsonl and base.json"
@@ -40,16 +39,18 @@ def add(commands: Commands) -> None:
         "--scheduler", dest="schedulers", action="append", metavar="NAME", help="only this one; may be given again"
     )
     parser.add_argument("--lake", metavar="DIR", help="where all of it goes (default: NAME.lake here)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page with charts")
     parser.add_argument("--no-cycles", action="store_true", help="keep the results alone, not Jobtree's cycles")
     parser.add_argument("--resume", action="store_true", help="go on with a run that was ended before its end")
 
 
 def _simulate(_options: Options, given: argparse.Namespace) -> int:
     try:
-        from simulator import study
+        from simulator import results, study
     except ModuleNotFoundError as error:
         raise Refusal(f"simulations need {error.name}, which is missing; install the wheel with [reports]") from None
     from exporters.lake.lake import Lake
+    from exporters.plans.summary import table
     from simulator.stream import load
 
     wanted = given.schedulers or (study.SCHEDULERS if given.compare else (study.OWN,))
@@ -66,35 +67,12 @@ def _simulate(_options: Options, given: argparse.Namespace) -> int:
             found.append(study.study(
                 stream, name, lake, given.every, resume=given.resume, cycles=not given.no_cycles, on_turn=on_turn
             ))  # fmt: skip
-    show.say(*_table(found))
+    show.say(*table(("SCHEDULER", *(name.upper() for name in results.COLUMNS)), results.rows(found)))
     show.say(f"Results: {lake.root / 'simulation'}")
+    if given.page is not None:
+        files.write_text(given.page, results.page(stream.name, found))
+        show.say(f"Page: {given.page}")
     return 0
-
-
-def _table(found: list[Outcome]) -> list[str]:
-    from exporters.plans.summary import table
-    from simulator.results import comparison
-
-    columns: dict[str, tuple[str, str | Callable[[float], str]]] = {
-        "COMPLETED": ("completed", "{:,.0f}"), "WAITING": ("waiting", "{:,.0f}"), "SPAN": ("span_hours", _span),
-        "USED": ("utilisation", "{:.1%}"), "USEFUL": ("useful", "{:.1%}"), "WAIT": ("wait_hours", _span),
-        "P90": ("p90_wait_hours", _span), "SLOWDOWN": ("slowdown", "{:,.2f}"), "CUTS": ("cuts", "{:,.0f}"),
-        "LOST": ("lost_gpu_hours", "{:,.1f} GPUh"), "OVERDRAFT": ("overdraft_gpu_hours", "{:,.0f}"),
-    }  # fmt: skip
-    shown = columns.values()
-    rows = [
-        (
-            str(name),
-            *(form.format(row[figure]) if isinstance(form, str) else form(row[figure]) for figure, form in shown),
-        )
-        for name, row in comparison(found).iterrows()
-    ]
-    return list(table(("SCHEDULER", *columns), rows))
-
-
-def _span(hours: float) -> str:
-    """Hours, and less than one in seconds."""
-    return f"{hours:,.2f} h" if hours >= 1 else f"{hours * 3600:,.0f} s"
 
 
 @contextmanager

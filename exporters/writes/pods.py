@@ -58,7 +58,7 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
             held[lease.run_key].append(lease)
     statuses = {(each.namespace, each.name): each.status for each in plan.runs}
     there = _own_pods(intake)
-    writes = PodWrites()
+    writes, services = PodWrites(), list[Write]()
     for run in intake.runs:
         key = (run.namespace, run.name)
         wanted = _places(run, held[key], statuses.get(key, run.status))
@@ -69,9 +69,11 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
         members = _members(wanted, kept)
         if members:
             total = len(wanted)
-            writes.made.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
+            services.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
             writes.made += [_create(run, member, total, policy) for member in members]
+    writes.made[:0] = services
     writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in OVER]
+    writes.before.sort(key=lambda each: each.verb == "delete")  # neighbours of one kind are written side by side
     return writes
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from exporters.writes.pods import pod_writes
 from jobtree.api import GROUP
+from jobtree.api.kinds.lease import FINALIZER
+from jobtree.cluster.live.writing import steps
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
@@ -79,3 +81,22 @@ def test_a_pod_whose_controller_is_another_is_nobodys_to_delete() -> None:
     world, plan = started()
     world.edit("Pod", life(0), metadata={"ownerReferences": []})
     assert writes(world, plan) == ([], [life(0)])
+
+
+@pytest.mark.parametrize("runs", [1, 5])
+def test_many_runs_start_and_end_in_as_few_steps_as_one(runs: int) -> None:
+    world = World().domain("A", nodes=runs).budget("org:a", 8 * runs).policy()
+    names = [f"r{number}" for number in range(runs)]
+    for name in names:
+        world.run(name, 8)
+    plan = world.cycle().plan
+    made = [each for each in written(world, plan) if each.verb == "create"]
+    assert len(list(steps(made))) == 2  # Services, pods
+
+    pods = [each for each in made if each.ref.kind == "Pod"]
+    for number, write in enumerate(pods):
+        world.add(pod(dict(write.body), f"u{number}"))
+    for name in names:
+        world.edit("Run", name, spec={"state": "Cancelled"}, metadata={"finalizers": [FINALIZER]})
+    ended = world.cycle("+1m").plan
+    assert len(list(steps(written(world, ended)))) == 2  # pods go, then finalizers

@@ -1,0 +1,60 @@
+"""Every case of the state file's tests that a cluster can stage, on a live API server: the very same bodies.
+
+`tests.kube.test_cases` has those that say something of both backends; here the words of `tests.support.worlds` get an
+API server behind them, and whatever a case asserts must hold there too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import tests.cases
+import tests.cuts
+from tests.kube.bench.kube import Kube
+from tests.kube.world import LiveWorld
+
+ID: Final = re.compile(r"test_[A-Z]+\d+[a-z]?_")
+NOT_STAGED: Final = {
+    r"created=|creationTimestamp": "an API server says itself when an object was created",
+    r"\buid\b|uid=": "and which uid it has",
+    r"\.(runs|usage)\(": "asks a command at a time of its own, and the time of a live cluster is its own",
+    r"\.(save|snapshot|shuffle|try_cycle|path|lake)\b|jobtree\(": "is about the file itself",
+    r"doc\.lease|\.lease\(|add\(": "writes facts by hand that a server takes from planners alone",
+}
+"""Why a case has no live twin: what it does, as a pattern, and the reason."""
+
+
+def cases() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Cases by their ids and names, each a test without arguments."""
+    for package in (tests.cases, tests.cuts):
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(found.name)
+            for name, test in sorted(vars(module).items()):
+                if ID.match(name) and inspect.isfunction(test) and not inspect.signature(test).parameters:
+                    yield name, test
+
+
+def why_not(name: str, test: Callable[[], None]) -> str:
+    """Why a cluster cannot stage it; empty where it can."""
+    source = inspect.getsource(test)
+    return next((reason for pattern, reason in NOT_STAGED.items() if re.search(pattern, source)), "")
+
+
+STAGED: Final = {name: test for name, test in cases() if not why_not(name, test)}
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_a_case_holds_on_a_live_cluster(
+    thin_kube: Kube, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = STAGED[name]
+    monkeypatch.setattr(inspect.getmodule(test), "World", lambda: LiveWorld(thin_kube, tmp_path))
+    test()

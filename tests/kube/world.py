@@ -22,6 +22,7 @@ from tests.support.times import T0, unix
 from tests.support.worlds import Cycle, State, World
 
 _CORE = ("Node", "Pod")
+_SYSTEM = ("ConfigMap", "Secret")
 
 
 class LiveWorld(World):
@@ -53,7 +54,8 @@ class LiveWorld(World):
     def delete(self, kind: str, name: str) -> Self:
         """Deletes an object."""
         self._create()
-        self.kube.delete("v1" if kind in _CORE else API_VERSION, kind, "default", name, grace=0)
+        version = "v1" if kind in (*_CORE, *_SYSTEM) else API_VERSION
+        self.kube.delete(version, kind, seen.NAMESPACE if kind in _SYSTEM else "default", name, grace=0)
         return self
 
     def cycle(self, at: str = T0, *, truncated: bool = False) -> Cycle:

@@ -5,7 +5,7 @@
 Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -18,14 +18,15 @@ from planner.cutting.odds import odds
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import protected_until, victims_of
-from planner.filling.filler import Filler
+from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.place import Start
+from planner.placement.room import Chunk
 from planner.state.derive import State
 from policies.cuts.lottery import Token
 from policies.cuts.order import REASONS, Harm
-from policies.inputs.claims import RunKey
+from policies.inputs.claims import LeaseRow, RunKey
 
 DATED: Final = 64
 """Most runs without a promise for which one cycle looks for cuts: those first in order."""
@@ -56,6 +57,8 @@ class CutDates:
     state: State
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
+    _kept: list[Chunk] = field(default_factory=list)
+    _freed: list["_Freed"] = field(default_factory=list)
     _tried: int = 0
     _work: int = 0
 
@@ -88,6 +91,10 @@ class CutDates:
             return None
         return self._settled(members, *found)
 
+    def keep(self, found: Settled) -> None:
+        """A start that needs no cuts has these slots: nobody is cut for who would delay it."""
+        self._kept += (chunk for piece in found.pieces for chunk in piece.chunks)
+
     def opportunistic(self, key: RunKey, at: int, *, held: bool = False) -> CutDate | None:
         """A start for which opportunistic work gives way at ``at`` (Unix seconds); None where that is not enough."""
         members = self._asked(key, held=held)
@@ -105,6 +112,8 @@ class CutDates:
         if self.is_spent or (self._tried >= DATED and not held):
             return None
         self._work += len(self.state.fleet.names)
+        self._trial.keep(self._kept)
+        self._kept.clear()
         members = self._trial.members(key, self.state.holds.promised.all)
         return members if members is not None and self._trial.is_funded(members) else None
 
@@ -118,10 +127,18 @@ class CutDates:
         self._work += weighing.work
         if chosen is None:
             return None
-        trial.take(weighing, chosen, "", {})
-        told = tuple(_conflicts(weighing, chosen, chances)), tuple(_remedies(weighing, chosen, chances))
+        cut = trial.take(weighing, chosen, "", {})
+        starts = trial.start(members)
         fleet, envelopes = self.state.fleet, self.state.money.envelopes
-        for settled in trial.start(members):
+        nodes = {fleet.names[node] for settled in starts for node in settled.nodes}
+        others = [other for other in self._freed if not other.nodes.isdisjoint(nodes)]
+        at = max([at, *(other.at for other in others)])
+        conflicts = {each.run: each for each in _conflicts(weighing, chosen, chances)}
+        counted_on = {run for other in others for run in other.runs} - conflicts.keys()
+        conflicts |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
+        self._freed.append(_Freed.of(at, trial.leases_of(cut)))
+        told = tuple(conflicts[run] for run in sorted(conflicts)), tuple(_remedies(weighing, chosen, chances))
+        for settled in starts:
             payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
             self._known[trial.key([settled.start.candidate])] = CutDate(
                 at,
@@ -162,6 +179,19 @@ class CutDates:
     def _only_own(self, members: Members) -> bool:
         """Would it fit if its own owner's runs went, too?"""
         return self._trial.weighing(members, victims_of(self.state, (), at=_EVER)).least() is not None
+
+
+class _Freed(NamedTuple):
+    """What cuts for one start free at a time: who else starts there then counts on them, too, and no sooner."""
+
+    at: int
+    nodes: frozenset[str]
+    runs: frozenset[str]
+
+    @classmethod
+    def of(cls, at: int, leases: Collection[LeaseRow]) -> "_Freed":
+        """By leases that go."""
+        return cls(at, frozenset(each.node for each in leases), frozenset("/".join(each.run_key) for each in leases))
 
 
 _EVER: Final = 1 << 40

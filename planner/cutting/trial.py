@@ -85,7 +85,7 @@ class Trial:
     @property
     def gpus_cut(self) -> int:
         """GPUs that are cut so far."""
-        return sum(lease.gpus for lease in self._leases(self.cut))
+        return sum(lease.gpus for lease in self.leases_of(self.cut))
 
     def funded(self, key: RunKey) -> int | None:
         """The candidate by which a run would be funded; None where it has no payer."""
@@ -207,7 +207,7 @@ class Trial:
         self._free(found, sign=-1)
         for key in found:
             del self.cut[key]
-        runs = {lease.run_key for lease in self._leases(found)}
+        runs = {lease.run_key for lease in self.leases_of(found)}
         self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}
 
     def cuts(self) -> Cuts:
@@ -222,13 +222,27 @@ class Trial:
         words = f"Its {gpus} {how} {what}."
         return Ending("" if run.requeue else "Failed", cut.reason, self.state.at, words)
 
-    def _leases(self, keys: Iterable[LeaseKey]) -> list[LeaseRow]:
-        wanted = {*keys}
-        return [lease for mine in self.state.held.values() for lease in mine if lease.key in wanted]
+    def keep(self, chunks: Iterable[Chunk]) -> None:
+        """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""
+        room = self.filler.room
+        room.lost = [*room.lost]  # copies of a room share it
+        for chunk in chunks:
+            free = min(room.free[chunk.node], chunk.count)
+            room.free[chunk.node] -= free
+            room.lost[chunk.node] += chunk.count - free
+            self.filler.vacancies.changed(int(self.state.fleet.domain[chunk.node]))
+
+    def leases_of(self, keys: Iterable[LeaseKey]) -> list[LeaseRow]:
+        """The open leases of these keys."""
+        return [self._open[key] for key in sorted({*keys} & self._open.keys())]
+
+    @cached_property
+    def _open(self) -> dict[LeaseKey, LeaseRow]:
+        return {lease.key: lease for mine in self.state.held.values() for lease in mine}
 
     def _free(self, found: Iterable[LeaseKey], *, sign: int = 1) -> None:
         fleet = self.state.fleet
-        for lease in self._leases(found):
+        for lease in self.leases_of(found):
             node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]
             if node is None or not fleet.takes_work[node]:
                 continue

@@ -1,6 +1,6 @@
 """Forecast: when and where each run that waits will start, by all that is known to end (spec §5).
 
 `calendar` which times are known and what the world is then; `moments` those worlds, with what earlier promises take of
-them; `natural` a run's first start among them; `promises` all dates of a plan, `undated` why a run has none; `holding`
-what promises keep from others meanwhile. Imports `planner.cutting` and below.
+them; `natural` a run's first start among them; `standing` promises that keep theirs; `promises` all dates of a plan,
+`undated` why a run has none; `holding` what promises keep from others meanwhile. Imports `planner.cutting` and below.
 """

@@ -43,18 +43,25 @@ def foreseen(world: Snapshot, state: State) -> Snapshot:
 
 def estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:
     """Estimated ends of what runs, Unix seconds: as reported, else start + ``expected``; only those still to come."""
+    return {key: end for key, end in _estimates(world, state).items() if end > state.at}
+
+
+def is_any_wrong(world: Snapshot, state: State, since: int) -> bool:
+    """Has anything not ended by its estimate, which passed after ``since`` (Unix seconds)?"""
+    return any(since < end <= state.at for end in _estimates(world, state).values())
+
+
+def _estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:
     runs = world.tables["runs"]
     keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
     told = zip(keys, col.optional_ints(runs, "eta"), col.optional_ints(runs, "expected"), strict=True)
     found = {}
-    for key, eta, expected in told:
+    for key, eta, span in told:
         leases = state.held.get(key)
-        if leases is None or (eta is None and expected is None):
+        if leases is None or (eta is None and span is None):
             continue
         begun = started(state.runs[key], leases) or state.at
-        end = eta if eta is not None else begun + (expected or 0)
-        if end > state.at:
-            found[key] = end
+        found[key] = eta if eta is not None else begun + (span or 0)
     return found
 
 
@@ -76,3 +83,11 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
             yield Known(max(use.end, state.at + MINUTE), "window")
     for window in state.policy.maintenance:
         yield Known(int(window.end), "end")
+
+
+def expected(world: Snapshot) -> dict[tuple[str, str], int]:
+    """Seconds that runs expect to take, of those that say so."""
+    runs = world.tables["runs"]
+    keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
+    spans = col.optional_ints(runs, "expected")
+    return {key: span for key, span in zip(keys, spans, strict=True) if span is not None}

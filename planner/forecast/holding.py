@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
-from planner.forecast.calendar import Known, estimates, foreseen, known_times
-from planner.forecast.natural import Timeline, together
+from planner.forecast.calendar import Known, estimates, expected, foreseen, known_times
+from planner.forecast.natural import Timeline
+from planner.forecast.standing import Standing
 from planner.state.derive import State, state_of
 from policies.inputs.claims import UNFUNDED, RunKey
 from policies.lifecycle.endings import limit_ends
@@ -35,10 +36,7 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     What is due, or can start now beside those before it, has its turn before all that is not promised, and needs no
     hold; of the rest each node is held from the first time on at which some promise needs it.
     """
-    timeline = Timeline.of(foreseen(snapshot, state), _known(snapshot, state, promises), MOMENTS, state)
-    for promise in promises:
-        if all(dated.key != promise.run_key for dated in timeline.dated):
-            timeline.date(together(state, promise.run_key, {each.run_key for each in promises}))
+    timeline = _dated(snapshot, state, promises)
     free = state.room().free
     whole: dict[str, Hold] = {}
     part: dict[str, int] = {}
@@ -60,6 +58,23 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     promised = Promised(frozenset(promise.run_key for promise in promises), turns)
     money = funds.held_money(_needs(timeline, state), _freed(snapshot, state), state.at)
     return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, promised, money)
+
+
+def _dated(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Timeline:
+    """Every promise as it stands, now where that can be, or anew."""
+    known = list(_known(snapshot, state, promises))
+    of = {promise.run_key: promise for promise in promises}
+    spans = expected(snapshot)
+    world = foreseen(snapshot, state)
+    standing = Standing(Timeline.of(world, known, MOMENTS, state), state, of, of, spans)
+    timeline = standing.timeline
+    standing.hold(sorted(of, key=lambda key: (state.runs[key].created, key)))
+    for key in of:
+        if key in standing.starts:
+            standing.sooner(key, state.at + 1)
+        elif all(dated.key != key for dated in timeline.dated):
+            timeline.date(standing.mine(key))
+    return timeline
 
 
 def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:

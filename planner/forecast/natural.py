@@ -4,19 +4,24 @@ Conservative backfill (Mu'alem and Feitelson, 2001) on the planner's own rules: 
 start holds its slots and its money at every moment until its limit ends it, so a later one delays no earlier one.
 """
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate
-from planner.filling.filler import Learnt, Settled
+from planner.filling.filler import Settled
 from planner.forecast.calendar import Known
 from planner.forecast.moments import Moment
 from planner.state.derive import State
 from policies.inputs.claims import RunKey
+
+Lasting = Mapping[RunKey, int | None]
+"""Runs that start together, with the seconds that each lasts at most, if that is known."""
+LAST: Final = 1 << 60
+"""After all times."""
 
 
 class Natural(NamedTuple):
@@ -31,13 +36,22 @@ class Natural(NamedTuple):
     cut: CutDate | None = None
 
 
-class _Dated(NamedTuple):
-    """A start that holds what it has found from ``at`` to ``end`` (None: for good)."""
+class Dated(NamedTuple):
+    """A start that holds what it has ``found`` at a moment, from ``at`` to ``end`` (None: for good).
+
+    ``held``: the same at later moments.
+    """
 
     key: RunKey
     found: Settled
-    at: int
+    moment: Moment
     end: int | None
+    held: list[tuple[Moment, Settled]]
+
+    @property
+    def at(self) -> int:
+        """Unix seconds."""
+        return self.moment.at
 
 
 @dataclass
@@ -47,7 +61,7 @@ class Timeline:
     world: Snapshot
     most: int
     moments: list[Moment] = field(default_factory=list)
-    dated: list[_Dated] = field(default_factory=list)
+    dated: list[Dated] = field(default_factory=list)
 
     @classmethod
     def of(cls, world: Snapshot, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
@@ -58,7 +72,7 @@ class Timeline:
         """
         sources: dict[int, str] = {}
         promised: set[int] = set()
-        for each in sorted(known):
+        for each in sorted(known, key=lambda each: (each.at, each.source == "promise", each.source)):
             sources.setdefault(each.at, each.source)
             promised |= {each.at} if each.source == "promise" else set()
         times = [*sources]
@@ -73,62 +87,94 @@ class Timeline:
             timeline.moments.insert(0, Moment.of(now, world))
         return timeline
 
-    def date(self, together: Mapping[RunKey, int | None]) -> dict[RunKey, Natural]:
-        """Find the first start of runs that start together, and hold it; empty where there is none.
+    def date(self, together: Lasting, before: int = LAST) -> dict[RunKey, Natural]:
+        """Find the first start of runs that start together, earlier than ``before`` (Unix seconds), and hold it.
 
-        ``together``: by run, seconds that it runs at most.
+        Empty where there is none.
         """
-        for place, moment in enumerate(self.moments):
-            starts = self._try(moment, place, together)
-            if starts:
-                self.dated += starts
-                for dated in starts:
-                    self._open(dated.end)
-                return {dated.key: self._natural(moment, dated.found) for dated in starts}
+        for moment in self.moments:
+            if moment.at >= before:
+                break
+            if found := self._start(moment, together, {}):
+                return found
         return {}
 
-    def _try(self, moment: Moment, place: int, together: Mapping[RunKey, int | None]) -> list[_Dated]:
+    def stand(self, together: Lasting, at: int, where: Mapping[RunKey, frozenset[int]]) -> dict[RunKey, Natural]:
+        """Hold starts at a known time, on the nodes that are given for a run; empty where that cannot be."""
+        moment = next((each for each in self.moments if each.at == at), None)
+        return {} if moment is None else self._start(moment, together, where)
+
+    def release(self, keys: Container[RunKey]) -> list[Dated]:
+        """Hold no longer what these runs hold; returns that."""
+        gone = [dated for dated in self.dated if dated.key in keys]
+        self.dated = [dated for dated in self.dated if dated.key not in keys]
+        for dated in gone:
+            self._let_go(dated)
+        return gone
+
+    def restore(self, gone: Iterable[Dated]) -> None:
+        """Undo `release`."""
+        for dated in gone:
+            dated.moment.put_back(dated.found)
+            for other, taken in dated.held:
+                other.put_back(taken)
+            self.dated.append(dated)
+
+    def _start(
+        self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]]
+    ) -> dict[RunKey, Natural]:
+        starts = self._try(moment, together, where)
+        self.dated += starts
+        for dated in starts:
+            self._open(dated.end)
+        return {dated.key: self._natural(moment, dated.found) for dated in starts}
+
+    def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]]) -> list[Dated]:
         """Start all of them at a moment and hold them at all later ones; where one cannot be, none is."""
-        starts: list[_Dated] = []
-        held: list[tuple[Moment, Settled]] = []
+        starts: list[Dated] = []
         for key, lasting in together.items():
-            found = moment.try_start(key)
+            found = moment.lay(key, where[key]) if key in where else moment.try_start(key)
             if found is not None:
-                starts.append(_Dated(key, found, moment.at, None if lasting is None else moment.at + lasting))
-            if found is None or not self._hold(starts[-1], place, held):
-                break
-        else:
-            return starts
-        for other, taken in held:
+                starts.append(Dated(key, found, moment, None if lasting is None else moment.at + lasting, []))
+            if found is None or not self._hold(starts[-1]):
+                for dated in starts:
+                    self._let_go(dated)
+                return []
+        return starts
+
+    def _let_go(self, dated: Dated) -> None:
+        dated.moment.give_back(dated.found)
+        for other, taken in dated.held:
             other.give_back(taken)
-        if starts:
-            moment.filler.take_back([dated.found for dated in starts])
-            moment.filler.learnt = Learnt()
-        return []
+
+    def found(self, key: RunKey) -> Settled:
+        """What a dated run has found."""
+        return next(dated.found for dated in self.dated if dated.key == key)
 
     def moment(self, at: int) -> Moment:
         """The moment at a known time."""
         return next(each for each in self.moments if each.at == at)
 
-    def _hold(self, dated: _Dated, place: int, held: list[tuple[Moment, Settled]]) -> bool:
-        """Hold it at all later moments, as far as they have the room; what is taken there is added to ``held``."""
-        for moment in self.moments[place + 1 :]:
+    def _hold(self, dated: Dated) -> bool:
+        """Hold it at all later moments; False where one has no room or money for it."""
+        for moment in self.moments[bisect_right(self.moments, dated.at, key=attrgetter("at")) :]:
             if dated.end is not None and moment.at >= dated.end:
                 break
             taken = moment.take(dated.key, dated.found)
             if taken is None:
                 return False
-            held.append((moment, taken))
+            dated.held.append((moment, taken))
         return True
 
     def _open(self, at: int | None) -> None:
-        """Look at the time at which a dated start ends, too."""
+        """Look at the time at which a dated start ends, too; slots that are promised are held then, whoever pays."""
         if at is None or len(self.moments) >= self.most or any(moment.at == at for moment in self.moments):
             return
         moment = Moment(at, "end", self.world)
         for dated in self.dated:
             if dated.at <= at and (dated.end is None or at < dated.end):
-                moment.take(dated.key, dated.found)
+                taken = moment.take(dated.key, dated.found, anyway=True)
+                dated.held.extend([] if taken is None else [(moment, taken)])  # in maintenance nobody starts there
         insort(self.moments, moment, key=attrgetter("at"))
 
     def _natural(self, moment: Moment, found: Settled) -> Natural:

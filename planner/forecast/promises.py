@@ -31,8 +31,9 @@ from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates
-from planner.forecast.calendar import Known, estimates, foreseen, known_times
-from planner.forecast.natural import Natural, Timeline, together
+from planner.forecast.calendar import Known, estimates, expected, foreseen, is_any_wrong, known_times
+from planner.forecast.natural import Natural, Timeline
+from planner.forecast.standing import Standing
 from planner.forecast.undated import without_date
 from planner.state.derive import State, state_of
 from planner.state.lower import few
@@ -70,7 +71,7 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
     if not stored and (not waits or is_too_large):
         return plan
     world = after(snapshot, plan)
-    dating = _Dating(plan, world, state_of(world, plan.at))
+    dating = _Dating(plan, world, state_of(world, plan.at), snapshot.since)
     held = dating.settle(stored, waits)
     if is_too_large:
         for promise in held.values():
@@ -90,15 +91,17 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
 
 @dataclass
 class _Dating:
-    """``state``: of the ``world`` as the plan leaves it. ``told``: what runs are told of their start, as fields of
-    their status; ``cuts``: dates that cuts make; ``named``: by run, promises that name it, whose start they are of (a
-    run's, or a gang's that starts together: one draw for all its promises), and its chance to be cut;
-    ``new``, ``moved``: Reservations to write.
+    """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds.
+
+    ``told``: what runs are told of their start, as fields of their status; ``cuts``: dates that cuts make; ``named``:
+    by run, promises that name it, whose start they are of (a run's, or a gang's that starts together: one draw for all
+    its promises), and its chance to be cut; ``new``, ``moved``: Reservations to write.
     """
 
     plan: Plan
     world: Snapshot
     state: State
+    since: int | None
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
     cuts: CutDates = field(init=False)
     named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
@@ -144,17 +147,23 @@ class _Dating:
         return self.state.blocked[key][1] if key in self.state.blocked else f"it is {run.state}"
 
     def date(self, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> None:
-        """Date what waits by age, what is promised first: in an unchanged world every date stays as it is."""
+        """Date what waits by age, what is promised first, where it stands: what has a reason to move alone moves."""
         runs, policy = self.state.runs, self.state.policy.reservations
         many = not few(len(self.plan.waits))
         promised, others = (
             sorted(keys, key=lambda key: (runs[key].created, key)) for keys in (held, waits.keys() - held.keys())
         )
+        left = policy.max_held - len(held)
+        if self._is_still:
+            promised = [key for key in promised if not self._stays(held[key])]
+            others = [key for key in others if left > 0 or not self._stays_told(key)]
         if many:
             others = others[:DATED]
-        timeline = self._timeline(FEWER_MOMENTS if many else MOMENTS, held.values())
-        left = policy.max_held - len(held)
-        starts: dict[RunKey, Natural] = {}
+        standing = self._standing(FEWER_MOMENTS if many else MOMENTS, waits, held)
+        timeline, starts = standing.timeline, standing.starts
+        kept = {key for key, found in starts.items() if found.at <= self.plan.at + int(policy.patience)}
+        for key in sorted(kept):
+            self.cuts.keep(timeline.found(key))
         asked: set[RunKey] = set()
         cut = {closure.made_room_for for closure in self.plan.closures}
         for key in (*promised, *others):
@@ -163,13 +172,16 @@ class _Dating:
                 continue
             wait = waits[key]
             if key not in asked and not wait.never:
-                mine = together(self.state, key, waits.keys(), self._expected)
+                mine = standing.mine(key)
                 asked |= mine.keys()
-                starts |= timeline.date(mine)
+                starts |= {} if key in starts else timeline.date(mine)
             found = starts.get(key)
             if not wait.never:
                 found = self._sooner(key, held.get(key), found)
-            if key in held and self.cuts.is_spent and (found is None or _is_by_cuts(held[key])):
+            if found is not None and found.cut is None and key not in kept:
+                self.cuts.keep(timeline.found(key))
+            waits_for_cuts = key in held and (held[key].is_by_cuts or held[key].start <= self.plan.at)
+            if self.cuts.is_spent and waits_for_cuts and (found is None or held[key].is_by_cuts):
                 self.stay(held[key])
                 continue
             found = self._unfunded(key, held.get(key), found)
@@ -183,6 +195,29 @@ class _Dating:
                 self._promise(key, wait, found)
             else:
                 self._tell(key, found, "")
+
+    @cached_property
+    def _is_still(self) -> bool:
+        """Is the world as the last cycle left it, and does this one leave it so? Then nothing has a reason to move."""
+        plan, since = self.plan, self.since
+        if since is None or plan.changed == plan.at or plan.leases or plan.closures or plan.segments:
+            return False
+        return not is_any_wrong(self.world, self.state, since)
+
+    def _stays(self, promise: Promise) -> bool:
+        """Does a promise stand as it stood? Then that is told."""
+        if promise.start <= self.plan.at or promise.awaits_victims(self.plan.at):
+            return False
+        self.stay(promise)
+        return True
+
+    def _stays_told(self, key: RunKey) -> bool:
+        """Is its start still as it was estimated? Then that is told."""
+        eta = self.state.runs[key].told.eta
+        if eta is None or eta.p50 is None or int(eta.p50) <= self.plan.at:
+            return False
+        self.told[key] = {"eta": eta}
+        return True
 
     def _await(self, promise: Promise, *, anew: bool) -> None:
         """Its victims are cut, and it starts when their pods are gone. ``anew``: they were cut by this very plan."""
@@ -216,7 +251,7 @@ class _Dating:
         patience does not reach the natural start. A promise by cuts is not put off for a start that comes in reach.
         """
         policy, at = self.state.policy, self.plan.at
-        by_cuts = promise is not None and _is_by_cuts(promise)
+        by_cuts = promise is not None and promise.is_by_cuts
         notice = int(policy.opportunistic.notice)
         soon = promise.start if promise is not None and by_cuts else at + notice
         cut = None
@@ -233,7 +268,7 @@ class _Dating:
         earliest = at + int(policy.notice)
         if promise is not None:
             soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
-            told = _is_by_cuts(promise) and not soon
+            told = promise.is_by_cuts and not soon
             earliest = promise.start if told else max(promise.start, earliest)
         return self.cuts.date(key, earliest, at + int(policy.horizon), held=promise is not None)
 
@@ -245,24 +280,24 @@ class _Dating:
         start = self.cuts.unfunded(key, earliest)
         return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
 
-    def _timeline(self, most: int, held: Iterable[Promise]) -> Timeline:
+    def _standing(self, most: int, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> Standing:
+        """What is known to come, with what is promised."""
         at = self.plan.at
-        estimated = estimates(self.world, self.state)
         horizon = at + int(self.state.policy.reservations.horizon)
         times = [
             Known(at + int(self.state.policy.reservations.notice), "notice"),
-            *(Known(promise.start, "promise") for promise in held),
-            *known_times(self.state, estimated),
+            *(Known(promise.start, "promise") for promise in held.values()),
+            *known_times(self.state, estimates(self.world, self.state)),
         ]
         known = [each for each in times if at < each.at <= horizon]
-        return Timeline.of(foreseen(self.world, self.state), known, most)
-
-    @cached_property
-    def _expected(self) -> dict[RunKey, int]:
-        runs = self.world.tables["runs"]
-        keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
-        spans = col.optional_ints(runs, "expected")
-        return {key: span for key, span in zip(keys, spans, strict=True) if span is not None}
+        timeline = Timeline.of(foreseen(self.world, self.state), known, most)
+        standing = Standing(timeline, self.state, held, waits.keys(), expected(self.world))
+        order = sorted(held, key=lambda key: (self.state.runs[key].created, key))
+        standing.hold(order)
+        for key in () if self._is_still else order:
+            if key in standing.starts:
+                standing.sooner(key, standing.starts[key].at)
+        return standing
 
     def _promise(self, key: RunKey, wait: Wait, found: Natural) -> None:
         name = f"{key[1]}-{self.plan.cycle.lower()}"
@@ -307,7 +342,7 @@ class _Dating:
             forecast=Forecast(
                 deficit_gpus=wait.deficit_gpus,
                 scope=scope,
-                confidence=CONFIDENCE[found.source],
+                confidence=_confidence(before, found),
                 p50=start,
                 p90=start,
                 conflict_set=found.cut.conflicts if found.cut else (),
@@ -342,15 +377,17 @@ class _Dating:
             self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
 
 
+def _confidence(before: ReservationStatus, found: Natural) -> Confidence:
+    """How sure a start is; where nothing but the promise itself makes its time known, as sure as it was."""
+    if found.source == "promise" and before.forecast is not None:
+        return before.forecast.confidence
+    return CONFIDENCE[found.source]
+
+
 def _told(start: Time, reservation: str) -> dict[str, object]:
     """What a run's status says of its start; ``reservation``: empty where none is held."""
     told: dict[str, object] = {"eta": Eta(p50=start, p90=start)}
     return told | {"reservation": reservation, "earliest_start": start} if reservation else told
-
-
-def _is_by_cuts(promise: Promise) -> bool:
-    forecast = promise.told.forecast
-    return forecast is not None and bool(forecast.conflict_set)
 
 
 def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, object]]) -> list[RunUpdate]:

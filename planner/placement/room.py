@@ -5,7 +5,7 @@ Every choice is made in a fixed order, so equal worlds fill equally.
 """
 
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -117,9 +117,10 @@ class Room:
             count = min(count, max(0, self.memory[node]) // load.memory)
         return count
 
-    def eligible(self, domain: int, sites: frozenset[int]) -> list[int]:
-        """The domain's nodes on ``sites`` that have a free slot, in name order."""
-        return [n for n in self.nodes_of[domain] if self.free[n] and self._sites[n] in sites]
+    def eligible(self, domain: int, sites: frozenset[int], among: Container[int] | None = None) -> list[int]:
+        """The domain's nodes on ``sites`` that have a free slot, in name order; of those ``among`` alone, if given."""
+        mine = self.nodes_of[domain] if among is None else [n for n in self.nodes_of[domain] if n in among]
+        return [n for n in mine if self.free[n] and self._sites[n] in sites]
 
     def capacity(self, domain: int, sites: frozenset[int], pod: int, load: PodLoad) -> int:
         """GPUs of the domain that pods of this size and load can use; pods without size (1) as single GPUs."""
@@ -129,9 +130,16 @@ class Room:
         return sum(pod * self.pods_that_fit(n, unit, load) for n in self.eligible(domain, sites))
 
     def settle(
-        self, domain: int, sites: frozenset[int], groups: list[tuple[int, Shape]], load: PodLoad
+        self,
+        domain: int,
+        sites: frozenset[int],
+        groups: list[tuple[int, Shape]],
+        load: PodLoad,
+        among: Container[int] | None = None,
     ) -> list[Chunk] | None:
         """Take slots in one domain for all ``groups`` (index, shape); None, and nothing taken, where one has none.
+
+        ``among``: on these nodes alone.
 
         Active pods first, with their load; spares are slots only, whole pods of them where pods have a size.
         """
@@ -142,7 +150,7 @@ class Room:
                 if not gpus:
                     continue
                 if (shape.pod, active) not in shelves:
-                    nodes = self.eligible(domain, sites)
+                    nodes = self.eligible(domain, sites, among)
                     shelves[shape.pod, active] = _Shelf(self, nodes, shape.pod, load if active else None)
                 chosen = shelves[shape.pod, active].choose(gpus)
                 if chosen is None:

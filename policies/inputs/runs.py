@@ -4,7 +4,7 @@ import msgspec
 import pyarrow as pa
 
 from jobtree.api.kinds.policy import Maintenance, PolicySpec
-from jobtree.api.kinds.run import derived_phase
+from jobtree.api.kinds.run import Eta, derived_phase
 from jobtree.api.values.scalars import Time, dec_hook
 from jobtree.world.tables import values as col
 from jobtree.world.tables.records import read
@@ -27,6 +27,7 @@ class Told(msgspec.Struct):
     phase: str | None = None
     started: Time | None = None
     conditions: tuple[ToldCondition, ...] = ()
+    eta: Eta | None = None
 
     @property
     def derived(self) -> str:

@@ -58,6 +58,12 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
         return bool(remedies) and all(each.action == "ReclaimUnfunded" for each in remedies)
 
     @property
+    def is_by_cuts(self) -> bool:
+        """Does it count on cuts?"""
+        forecast = self.told.forecast
+        return forecast is not None and bool(forecast.conflict_set)
+
+    @property
     def told(self) -> ReservationStatus:
         """Its whole status."""
         return _STATUS.decode(self.status)

@@ -156,6 +156,44 @@ class Case(Unplanned):
             self._time_left[key] = left
         return self._time_left[key]
 
+    @cached_property
+    def without_lease(self) -> dict[str, int]:
+        """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending.
+
+        Of a life that is over no lease covers any, but one that ends on slots of a swap: its pods wait for them.
+        Where a Run or Lease cannot be read, nobody knows whose life it is.
+        """
+        leased: dict[tuple[str, str, str], int] = defaultdict(int)
+        swapped = {slot for new in self.new if new.reason == "Swap" for slot in _slots(new)}
+        ending = (lease for lease in self.open if lease.key in self.closing and not swapped.isdisjoint(_slots(lease)))
+        for lease in (*self.held, *ending):
+            if lease.active:
+                leased[lease.namespace, lease.run, lease.node] += lease.gpus
+        unknown = {key for key in leased if ("Run", *key[:2]) in self.quarantined}
+        for each in self.rows.unread:
+            for run in each.runs:
+                for node, _ in each.slots:
+                    leased[each.namespace, run, node] += 1
+                    unknown.add((each.namespace, run, node))
+        serving = {(pod.namespace, pod.name) for pods in self.told.speaking.values() for pod in pods}
+        ours: dict[tuple[str, str, str], int] = defaultdict(int)
+        found: dict[str, int] = defaultdict(int)
+        for pod in self.pods:
+            if pod.node is None or pod.ended:
+                continue
+            key = (pod.namespace, pod.run or "", pod.node)
+            if key in unknown or (pod.namespace, pod.name) in serving:
+                ours[key] += pod.gpus
+            else:
+                found[pod.node] += pod.gpus
+        for key, gpus in ours.items():
+            found[key[2]] += max(0, gpus - leased[key])
+        return found
+
+
+def _slots(lease: Held) -> set[tuple[str, int]]:
+    return {(lease.node, ordinal) for ordinal in lease.ordinals}
+
 
 def split_slot(slot: str) -> tuple[str, int] | None:
     """Node and ordinal of ``node#ordinal``; None for anything else."""

@@ -98,7 +98,7 @@ def _room(case: Case) -> Iterator[Violation]:
         for name, ordinal in each.slots:
             if name in fresh and name in case.nodes and ordinal < case.nodes[name].gpus:
                 taken[name].add(ordinal)
-    others = _without_lease(case)
+    others = case.without_lease
     for name in sorted(fresh):
         node = case.nodes.get(name)
         if node is not None and len(taken[name]) + others.get(name, 0) > node.gpus:
@@ -109,37 +109,3 @@ def _room(case: Case) -> Iterator[Violation]:
                 f"{others.get(name, 0)} used by pods without a lease,"
                 f" of {node.gpus}",
             )
-
-
-def _without_lease(case: Case) -> dict[str, int]:
-    """GPUs per node of bound pods beyond what the leases of their runs cover: foreign pods, and pods still ending.
-
-    Of a life that is over no lease covers any, but one that ends on slots of a swap: its pods wait for those to end.
-    Where a Run or Lease cannot be read, nobody knows whose life it is.
-    """
-    leased: dict[tuple[str, str, str], int] = defaultdict(int)
-    swapped = {slot for new in case.new if new.reason == "Swap" for slot in _slots(new)}
-    ending = (lease for lease in case.open if lease.key in case.closing and not swapped.isdisjoint(_slots(lease)))
-    for lease in (*case.held, *ending):
-        if lease.active:
-            leased[lease.namespace, lease.run, lease.node] += lease.gpus
-    unknown = {key for key in leased if ("Run", *key[:2]) in case.quarantined}
-    for each in case.rows.unread:
-        for run in each.runs:
-            for node, _ in each.slots:
-                leased[each.namespace, run, node] += 1
-                unknown.add((each.namespace, run, node))
-    serving = {(pod.namespace, pod.name) for pods in case.told.speaking.values() for pod in pods}
-    ours: dict[tuple[str, str, str], int] = defaultdict(int)
-    found: dict[str, int] = defaultdict(int)
-    for pod in case.pods:
-        if pod.node is None or pod.ended:
-            continue
-        key = (pod.namespace, pod.run or "", pod.node)
-        if key in unknown or (pod.namespace, pod.name) in serving:
-            ours[key] += pod.gpus
-        else:
-            found[pod.node] += pod.gpus
-    for key, gpus in ours.items():
-        found[key[2]] += max(0, gpus - leased[key])
-    return found

@@ -34,10 +34,10 @@ class Promise(NamedTuple):
 def violations(case: Case) -> Iterator[Violation]:
     """What the plan writes of promises, and what it leaves of them."""
     before = _before(case)
-    after = _after(case, before)
+    found = after(case)
     yield from _new(case, before)
-    yield from _kept(case, before, after)
-    yield from _states(case, before, after)
+    yield from _kept(case, before, found)
+    yield from _states(case, before, found)
 
 
 def _before(case: Case) -> Mapping[tuple[str, str], Promise]:
@@ -49,12 +49,12 @@ def _before(case: Case) -> Mapping[tuple[str, str], Promise]:
     }
 
 
-def _after(case: Case, before: Mapping[tuple[str, str], Promise]) -> list[Promise]:
-    """Those that there are once the plan is carried out."""
+def after(case: Case) -> list[Promise]:
+    """Promises that there are once the plan is carried out."""
     gone = {(each.namespace, each.name) for each in case.plan.lapsed}
     moved = {(each.namespace, each.name): each.status for each in case.plan.promises}
     found = []
-    for key, promise in before.items():
+    for key, promise in _before(case).items():
         status = moved.get(key)
         if key not in gone:
             found.append(promise if status is None else _as(promise, status))

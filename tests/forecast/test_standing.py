@@ -1,0 +1,30 @@
+"""Promises hold still (spec §5): they are kept, or say why not; what nothing happened to does not move."""
+
+from itertools import pairwise
+
+from hypothesis import given
+
+from jobtree.check import check
+from tests.forecast.busy import Played, Script, played, scripts
+from tests.support.effort import examples
+
+
+def is_quiet(cycle: Played) -> bool:
+    """Did nobody do anything, and the cycle neither start nor end anything?"""
+    found = cycle.plan
+    return not (cycle.happened or found.changed == found.at or found.leases or found.closures or found.segments)
+
+
+@examples(25)
+@given(script=scripts())
+def test_promises_are_kept_or_their_moves_have_a_cause_over_twenty_cycles(script: Script) -> None:
+    for cycle in played(script):
+        assert [str(each) for each in check(cycle.before, cycle.plan)] == []
+
+
+@examples(25)
+@given(script=scripts(estimates=False))
+def test_what_nothing_happened_to_does_not_move(script: Script) -> None:
+    for before, cycle in pairwise(played(script)):
+        if is_quiet(before) and is_quiet(cycle):
+            assert (cycle.plan.promises, cycle.plan.reservations, cycle.plan.lapsed) == ([], [], [])

@@ -18,7 +18,7 @@ starts AS (
     FROM made AS m
     JOIN ends AS e ON e.namespace = m.namespace AND e.name = m.name
     JOIN leases AS l ON l.namespace = m.namespace AND l.run = m.run AND l.role = 'Active' AND l.start >= m.made
-    WHERE e.state = 'Activated'
+    WHERE e.state IN ('Activated', 'Released')
     GROUP BY m.namespace, m.name
 ),
 named AS (
@@ -35,7 +35,7 @@ settled AS (
     JOIN ends AS e ON e.namespace = m.namespace AND e.name = m.name
     LEFT JOIN starts AS s ON s.namespace = m.namespace AND s.name = m.name
     LEFT JOIN named AS n ON n.namespace = m.namespace AND n.name = m.run
-    WHERE e.state IN ('Activated', 'Failed', 'Released')
+    WHERE e.state = 'Failed' OR s.started IS NOT NULL -- else it still waits for the pods of victims
 ),
 counted_in AS (
     SELECT
@@ -75,7 +75,7 @@ WITH sums AS (
 SELECT CASE
     WHEN coalesce(promises, 0) = 0 THEN 'No promise was settled in this period.'
     ELSE number(kept) || ' of ' || counted_as(promises, 'promise')
-        || CASE WHEN kept = 1 THEN ' ended' ELSE ' ended' END || ' in a start, '
+        || ' ended in a start, '
         || CASE
             WHEN late = 0 THEN 'none of them later than first promised.'
             ELSE number(late) || ' of them later than first promised; the worst by ' || span(worst) || ', of ' || whose || '.'

@@ -9,6 +9,7 @@ from cronjobs.cycle import run_cycle
 from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, LABEL_RUN, Lease, Policy, Refusal, Time
 from jobtree.api.kinds.policy import POLICY_NAME
+from jobtree.api.kinds.reservation import STANDING
 from jobtree.cluster import edits
 from jobtree.cluster.memory import Memory
 from jobtree.cluster.protocol import Ref, Write
@@ -127,8 +128,15 @@ class Jobtree:
         }
         self._gone: dict[str, dict[str, Any]] = {}
         self._pods: list[Ref] = []
-        self._promised: dict[Key, int] = {}
+        self._promised: dict[Key, int] = {
+            (made.namespace, made.name): int(made.status.earliest_start or made.spec.earliest_start)
+            for made in intake.reservations if made.status.state in STANDING
+        }  # fmt: skip
         self._started: dict[Key, int] = {}
+        for lease in intake.leases:
+            if not lease.status.closed:
+                begun = int(lease.spec.interval.start)
+                self._started[lease.run_key] = min(begun, self._started.get(lease.run_key, begun))
 
     def saved(self) -> dict[str, Any]:
         """What the cluster does not say: `resume` goes on from it."""
@@ -232,7 +240,7 @@ class Jobtree:
         )
         self._tidy(plan, at)
         gap = max((stage.gap for stage in plan.stages if stage.proven), default=0.0)
-        over = sum(max(0, gpus - self._bounds[payer]) for payer, gpus in self._lives.paid().items())
+        over = sum(max(0, gpus - self._bounds.get(payer, gpus)) for payer, gpus in self._lives.paid().items())
         return Turn(running, frozenset(again), tuple(stopped), etas, self._due(plan, at), gap, over)
 
     def _tidy(self, plan: Plan, at: int) -> None:

@@ -243,13 +243,13 @@ class Loop:
         self._tick(turn, at)
 
     def _tick(self, turn: Turn, at: int) -> None:
-        live = self._live
+        live, away = self._live, self._out | self._down
         waiting = [name for name, fate in live.items() if fate.outcome == "Waiting"]
         self.progress.ticks.append(
             Tick(
                 at,
                 sum(fate.width for fate in live.values() if not fate.down),
-                sum(gpus for node, gpus in self.gpus.items() if node not in self._out | self._down),
+                sum(gpus for node, gpus in self.gpus.items() if node not in away),
                 len(live) - len(waiting),
                 len(waiting),
                 sum(self.stream.jobs[_key(name)].gpus for name in waiting),

@@ -12,6 +12,7 @@ What is true of a job is the simulator's to know; schedulers see its manifest.
 """
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -187,7 +188,7 @@ def _bytes(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         return gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise Refusal(f"it cannot be read: {reason.lower()}", subject=str(path)) from None
 

@@ -3,8 +3,8 @@
 ::
 
     cycles/, tables/, …                       Jobtree's own cycles, as of any cluster
-    simulation/SCHEDULER/jobs.parquet         what became of each job (`results.jobs_of`)
-    simulation/SCHEDULER/turns.parquet        the cluster after each turn (`results.turns_of`)
+    simulation/SCHEDULER/jobs.parquet         what became of each job (`results.Outcome`)
+    simulation/SCHEDULER/turns.parquet        the cluster after each turn (`loop.Tick`)
     simulation/jobtree/begun                  where an unfinished run goes on: the cluster and what the loop knows
 """
 
@@ -19,6 +19,7 @@ import msgspec
 from exporters.lake import storage
 from exporters.lake.lake import Lake
 from jobtree.api import Refusal, Run, Time
+from jobtree.api.values.counted import counted
 from jobtree.cluster.memory import Memory
 from jobtree.world.memory.cycles import moment_of
 from jobtree.world.reading.intake import Intake
@@ -69,6 +70,7 @@ def study(
     """
     base = Memory(stream.base, stream.start)
     intake = base.read()
+    _know_nodes(stream, intake)
     stream = stream._replace(jobs={**stream.jobs, **_running(stream, intake)})
     if scheduler == OWN:
         with _records(lake, cycles=cycles) as records:
@@ -175,6 +177,15 @@ def _held(intake: Intake) -> dict[Key, tuple[dict[str, int], int]]:
         nodes, width = found.get(key, ({}, 0))
         found[key] = {**nodes, node: nodes.get(node, 0) + gpus}, width + gpus
     return found
+
+
+def _know_nodes(stream: Stream, intake: Intake) -> None:
+    """Raises Refusal where a node of the stream is not in the base."""
+    known = {node.metadata.name for node in intake.nodes}
+    for line in stream.lines:
+        if line.event in {"node-fail", "node-recover"} and line.node not in known:
+            there = counted(len(known), "node")
+            raise Refusal(f"node {line.node} of {line.event} at {line.at} is not in the base, which has {there}")
 
 
 def _running(stream: Stream, intake: Intake) -> dict[Key, Job]:

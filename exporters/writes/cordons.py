@@ -1,7 +1,8 @@
 """Cordons of failed nodes, and their end once a node is healthy again (spec §7).
 
 Nothing is remembered but the annotation that Jobtree's own cordon has: what a person cordoned is never touched. A node
-is cordoned that leases close for, and any other that has failed, unless more fail at once than are believed (spec §2).
+is cordoned that leases close for, and any other that has failed, unless more fall silent at once than are believed
+(spec §2); what a person cordoned already is none of these.
 """
 
 from collections.abc import Iterator
@@ -21,13 +22,14 @@ def cordons(intake: Intake, plan: Plan, policy: PolicySpec) -> Iterator[Write]:
     """The patches of nodes, in the order of their names."""
     closed = {(each.namespace, each.name) for each in plan.closures if each.reason == "NodeFailure"}
     left = {lease.spec.node for lease in intake.leases if (lease.namespace, lease.name) in closed}
-    failed = {node.metadata.name for node in intake.nodes if _is_lost(node, policy, plan.at)}
-    fresh = {node.metadata.name for node in intake.nodes if node.metadata.name in failed and not _is_ours(node)}
-    if len(fresh) > max(Fraction(1), exact(policy.failure.max_fraction) * len(intake.nodes)):
-        failed &= left
+    open_ = [node for node in intake.nodes if not node.spec.unschedulable]
+    out = {node.metadata.name for node in open_ if _is_out(node)}
+    silent = {node.metadata.name for node in open_ if _is_silent(node, policy, plan.at)} - out
+    believed = len(silent) <= max(Fraction(1), exact(policy.failure.max_fraction) * len(intake.nodes))
+    failed = out | (silent if believed else silent & left)
     for node in sorted(intake.nodes, key=lambda node: node.metadata.name):
         name, healthy = node.metadata.name, _is_healthy(node)
-        if name in failed and not node.spec.unschedulable and not healthy:
+        if name in failed:
             yield _patch(name, cordon=str(Time(plan.at)))
         elif healthy and _is_ours(node):
             yield _patch(name, cordon=None)
@@ -55,8 +57,8 @@ def _is_healthy(node: Node) -> bool:
     return ready and not _is_out(node) and node.metadata.deletion_timestamp is None
 
 
-def _is_lost(node: Node, policy: PolicySpec, at: int) -> bool:
-    """Has it failed, by itself: out of service, or silent for longer than ``failure.notReadyAfter``?"""
+def _is_silent(node: Node, policy: PolicySpec, at: int) -> bool:
+    """Has it not been Ready for longer than ``failure.notReadyAfter``?"""
     ready = node.ready
     since = None if ready is None or ready.status == "True" else ready.last_transition_time
-    return _is_out(node) or (since is not None and at - since > int(policy.failure.not_ready_after))
+    return since is not None and at - since > int(policy.failure.not_ready_after)

@@ -182,7 +182,7 @@ class Ledger:
         found: dict[Key, int] = {}
         for key, row in made.items():
             begun = [each for each in starts.get((key[0], row["run"]), ()) if each[0] >= row["time"]]
-            if last[key] == "Activated" and begun:
+            if last[key] in {"Activated", "Released"} and begun:
                 start, _, owner = min(begun)
                 if self._terms.since <= start < self._terms.until:
                     found[(owner,)] = found.get((owner,), 0) + start - row["start"]

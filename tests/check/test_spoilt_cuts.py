@@ -37,6 +37,13 @@ def closes(**changes: object) -> Callable[[Scene], None]:
     return change
 
 
+def with_a_mate(scene: Scene) -> Scene:
+    """w starts together with a run of v's own owner."""
+    gang = {"name": "pair", "size": 2}
+    scene.domain("B", 4).edit("Run", "w", {"spec": {"gang": gang}}).run("mate", 4, owner="org:v", gang=gang)
+    return scene.starts("mate", "b01#0-3", payer="org-v/gpus")
+
+
 SPOILS = [
     Spoil(
         "drawn", "another secret", drawn(lambda it: msgspec.structs.replace(it, secret="6f" * 32)), "draws-recompute"
@@ -62,6 +69,7 @@ SPOILS = [
         lambda s: s.policy(lottery={"term": "48h"}),
         "cut-justified draws-recompute",
     ),
+    Spoil("drawn", "a run of the owner of one that starts with it", with_a_mate, "cut-justified draws-recompute"),
     Spoil(
         "drawn", "more GPUs than one cycle may cut", lambda s: s.policy(cuts={"maxGPUsPerCycle": 4}), "cut-justified"
     ),

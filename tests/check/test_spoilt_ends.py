@@ -28,6 +28,12 @@ def on_cpus(scene: Scene, phase: str = "Running") -> Scene:
     return scene.edit("Run", "c", {"status": {"phase": "Running", "started": moment("-1h"), "conditions": told}})
 
 
+def paid_tenant(scene: Scene) -> Scene:
+    """What lies on the standby is paid for."""
+    scene.old = [lease for lease in scene.old if lease.metadata.name != "o-0"]
+    return scene.holds("o", "a02#0-3", name="o-0")
+
+
 def unchanged(scene: Scene) -> Scene:
     """The plan takes the world for what it was an hour ago."""
     scene.changed = ago("1h")
@@ -202,6 +208,13 @@ SPOILS = [
     ),
     Spoil("opportunistic", "a reclaim that nobody needs", lambda s: s.drop(0), "closure-justified"),
     Spoil("opportunistic", "a reclaim in mode noCuts", lambda s: s.policy(mode="noCuts"), "no-cuts"),
+    Spoil(
+        "opportunistic",
+        "a reclaim without its notice",
+        lambda s: s.policy(opportunistic={"notice": "5m"}),
+        "closure-justified",
+    ),
+    Spoil("failure", "a tenant that is reclaimed, and paid for", paid_tenant, "closure-justified"),
     Spoil("failure", "a lease that stays on a lost node", lambda s: reopened(s, "q-0"), "node-failure"),
     Spoil(
         "hours",

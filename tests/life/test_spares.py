@@ -195,3 +195,24 @@ def test_L16_too_many_silent_nodes_are_not_cordoned() -> None:
     for number in (1, 2, 3):
         silent(world, f"a{number:02}")
     assert set(cordoned(world.cycle("+6m")).values()) == {False}
+
+
+def test_L16_nodes_out_of_service_are_cordoned_however_many_they_are() -> None:
+    world = World().domain("A", nodes=10).budget("org:a", 80)
+    world.cycle()
+    taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+    out = {f"a{number:02}" for number in (1, 2, 3)}
+    for name in sorted(out):
+        world.edit("Node", name, spec={"taints": [taint]})
+    found = cordoned(silent(world, "a04").cycle("+6m"))
+    assert {name for name, is_shut in found.items() if is_shut} == {*out, "a04"}
+
+
+def test_L16_silent_nodes_that_a_person_cordoned_keep_no_other_from_it() -> None:
+    world = World().domain("A", nodes=10).budget("org:a", 80)
+    world.cycle()
+    for number in (1, 2, 3):
+        silent(world, f"a{number:02}").edit("Node", f"a{number:02}", spec={"unschedulable": True})
+    cycle = silent(world, "a04").cycle("+6m")
+    assert cordoned(cycle)["a04"]
+    assert "annotations" not in cycle.get("Node", "a01")["metadata"]

@@ -55,17 +55,23 @@ def words(parser: argparse.ArgumentParser, before: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
-@pytest.mark.parametrize("printed", ["y/two", "run/y/two"])
-def test_a_name_as_printed_means_what_a_namespace_and_a_name_mean(call: list[str], printed: str) -> None:
-    said = []
-    for name, options in (("two", ["-n", "y"]), (printed, []), (printed, ["-n", "y"])):
-        here = [each.replace("RUN", name) for each in call if each != "x/one" or not options]
-        if call[0] == "explain" and len(call) > 2 and options:  # its other run is of another namespace
-            continue
-        output = world().runs(*here, *options, at=T0)
-        said.append((output.code, output.out.replace("Run x/one cancelled\n", ""), output.err.replace(printed, "two")))
-    assert said == [said[0]] * len(said)
-    assert "there is no run" not in said[0][2], said
+def test_a_name_as_printed_means_what_a_namespace_and_a_name_mean(call: list[str]) -> None:
+    alone = ["-n", "y"] if "x/one" not in call else []  # else the other run is of another namespace
+    assert called(call, "y/two", []) == called(call, "two" if alone else "run/y/two", alone)
+
+
+@pytest.mark.parametrize(
+    ("printed", "options"), [("run/y/two", []), *((name, ["-n", "y"]) for name in ("y/two", "run/y/two"))]
+)
+def test_a_name_may_say_its_kind_and_n_its_namespace(printed: str, options: list[str]) -> None:
+    assert called(["watch", "RUN"], printed, options) == called(["watch", "RUN"], "y/two", [])
+
+
+def called(call: list[str], name: str, options: list[str]) -> tuple[int, str, str]:
+    """What a command says of the run of that name, and how it exits: not that there is none."""
+    output = world().runs(*(each.replace("RUN", name) for each in call), *options, at=T0)
+    assert "there is no run" not in output.err
+    return output.code, output.out, output.err
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if "x/one" not in call], ids=" ".join)

@@ -92,10 +92,10 @@ def _starts(case: Case, *, funded: bool) -> int:
 
 
 def _payers(case: Case, caps: Caps) -> int:
-    """Σ over new claims of milli-GPUs × rank of the payer."""
+    """Σ over claims that start of milli-GPUs × rank of the payer."""
     total = 0
     for lease in case.new:
-        if lease.payer in case.envelopes and lease.payer is not None:
+        if lease.run_key in case.starting and lease.payer in case.envelopes and lease.payer is not None:
             rank = case.kin.rank(lease.run_owner, lease.owner)
             total += case.milli(lease) * (SPONSOR if rank is None or caps.is_loan(lease) else rank)
     return total
@@ -113,6 +113,7 @@ def _domains(case: Case) -> int:
 STAGES: Mapping[str, Callable[[_Books], int]] = {
     "starts": lambda books: _starts(books.case, funded=True),
     "overdraw": lambda books: books.recalls.overdraw,
+    "growth": lambda books: sum(lease.gpus for lease in books.case.new if lease.reason == "Grow"),
     "opportunistic": lambda books: _starts(books.case, funded=False),
     "payers": lambda books: _payers(books.case, books.claims.caps),
     "domains": lambda books: _domains(books.case),

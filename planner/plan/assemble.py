@@ -2,32 +2,40 @@
 
 from collections.abc import Iterable
 from concurrent.futures import Future
+from typing import NamedTuple
+
+import msgspec
 
 from jobtree import __version__
-from jobtree.api.kinds.lease import Lease
+from jobtree.api.kinds.lease import FundingClass, Lease
 from jobtree.api.kinds.meta import name_of
 from jobtree.api.values.counted import named
 from jobtree.world.memory import seen
 from jobtree.world.memory.cycles import Moment
 from jobtree.world.naming.named import NOBODY, payer_of
-from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Wait
+from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Stage, Wait
 from jobtree.world.tables import values as col
 from jobtree.world.tables.given import given_of
 from jobtree.world.tables.schema import QUARANTINE
 from jobtree.world.tables.snapshot import Snapshot
+from planner.filling import greedy
 from planner.filling.purses import Purses
+from planner.placement import tie_breaks
 from planner.placement.draft import Draft
+from planner.placement.room import Room
+from planner.plan import growing
 from planner.plan import leases as lease_objects
 from planner.plan.statuses import After, run_updates
 from planner.reasons import explain
-from planner.search.beside import beside
+from planner.search.beside import beside, drop
 from planner.search.incumbent import Incumbent
+from planner.search.reached import value_of
 from planner.state.derive import State
 from planner.state.segments import segments
 from policies.funding import retention
 from policies.funding.classes import classes_of
-from policies.funding.usage import budget_statuses
-from policies.inputs.claims import LeaseRow, RunKey
+from policies.funding.usage import Classes, budget_statuses
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.lifecycle import unweighed
 from policies.lifecycle.endings import limit_end, started
 from policies.model.gangs import held_back
@@ -46,10 +54,15 @@ def assemble(
     room = state.room()
     for piece in draft.pieces:
         room.take(piece.chunks, piece.load)
-    purses = Purses.after(problem, draft)
+    stages = incumbent.stages
+    purses, started = Purses.after(problem, draft), lease_objects.new_leases(problem, room, draft, cycle)
+    if growing.is_called_for(state):
+        grown = _grown(state, problem, draft, room, stages, cycle)
+        stages = grown.stages
+        if grown.leases:
+            draft, room, purses, started = grown.draft, grown.room, grown.purses, grown.leases
     waits = explain.waits(state, problem, draft, room, purses)
-    started = lease_objects.new_leases(problem, room, draft, cycle)
-    after = _after(state, purses, draft, started, waits)
+    after = _after(state, problem, draft, started, waits)
     swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)
     swaps = [lease_objects.carried_on(lease, after.classes[lease.key], state.money, cycle) for lease in swapped]
     created = sorted([*started, *swaps], key=lambda lease: (lease.namespace, lease.name))
@@ -67,7 +80,7 @@ def assemble(
         given=given_of(snapshot, state.at, state.ends, [(lease.namespace, lease.name) for lease in created]),
         changed=state.changed,
         solver=incumbent.solver,
-        stages=incumbent.stages,
+        stages=stages,
         closures=state.closures,
         segments=segments(state, after.classes),
         leases=created,
@@ -86,19 +99,81 @@ def _left(state: State, after: After, key: RunKey) -> int | None:
     return None if end is None else end - state.at
 
 
-def _after(state: State, purses: Purses, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
+class _Grown(NamedTuple):
+    """A draft beside growth: ``leases`` of both, none where nothing grows; what is left; stages with that of growth."""
+
+    draft: Draft
+    room: Room
+    purses: Purses
+    leases: list[Lease]
+    stages: list[Stage]
+
+
+def _grown(state: State, problem: Problem, draft: Draft, room: Room, stages: list[Stage], cycle: str) -> _Grown:
+    """The draft with growth beside it.
+
+    Where growth comes first, work that would start unfunded is put aside, and starts again on what growth leaves.
+    """
+    order = state.policy.stages
+    draft, room = Draft([*draft.starts], [*draft.pieces], dict(draft.paid)), room.copy()
+    aside = _aside(problem, draft) if "opportunistic" in order[order.index(growing.STAGE) :] else []
+    drop(problem, room, draft, set(aside))
+    purses = Purses.after(problem, draft)
+    started = lease_objects.new_leases(problem, room, draft, cycle)
+    growth = growing.grow(state, _classes(state, problem, draft), room, purses, started, cycle)
+    if not growth.leases:
+        return _Grown(draft, room, purses, [], growth.stages(stages, order))
+    again = Draft()
+    greedy.fill(problem, room, purses, again, aside)
+    started += lease_objects.new_leases(problem, room, again, cycle)
+    draft.starts += again.starts
+    draft.pieces += again.pieces
+    draft.paid.update(again.paid)
+    leases = sorted([*started, *growth.leases], key=lambda each: (each.namespace, each.name))
+    restated = [_restated(stage, problem, draft, room) for stage in stages]
+    return _Grown(draft, room, purses, leases, growth.stages(restated, order))
+
+
+def _restated(stage: Stage, problem: Problem, draft: Draft, room: Room) -> Stage:
+    """A stage that growth may have changed, with what is reached now."""
+    if stage.name == "opportunistic":
+        return msgspec.structs.replace(stage, value=value_of(problem, draft, unfunded=True))
+    if stage.name == "domains":
+        value = tie_breaks.domains_used((piece.candidate, piece.domain) for piece in draft.pieces)
+    elif stage.name == "holes":
+        value = tie_breaks.holes(room.domain_free())
+    else:
+        return stage
+    return msgspec.structs.replace(stage, value=value, bound=value)
+
+
+def _aside(problem: Problem, draft: Draft) -> list[int]:
+    """Unfunded starts of runs that start alone, heaviest first."""
+    tied = {key for gang in problem.gangs for key in gang}
+    starts = (start.candidate for start in draft.starts)
+    mine = (c for c in starts if problem.types[problem.candidates[c].type].unfunded)
+    return sorted(
+        (c for c in mine if problem.candidates[c].run.key not in tied), key=lambda c: problem.candidates[c].order
+    )
+
+
+def _classes(state: State, problem: Problem, draft: Draft) -> Classes:
+    """Of what runs, beside the starts of a draft."""
+    return state.funded.classes | classes_of(state.money, state.funded.parts, beside(problem, draft).stays)
+
+
+def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
-    stays = beside(purses.problem, draft).stays
-    classes = state.funded.classes | classes_of(state.money, state.funded.parts, stays)
+    classes: dict[LeaseKey, FundingClass] = {**_classes(state, problem, draft)}
     known = {key: run for key in state.held if (run := state.runs.get(key)) is not None}
     limits = {key: run.limit for key, run in known.items()}
     starts = {key: at for key, run in known.items() if (at := started(run, state.held[key])) is not None}
     for lease in created:
         row = _row(state, lease)
-        leases.setdefault(row.run_key, []).append(row)
+        leases[row.run_key] = [*leases.get(row.run_key, ()), row]
         classes[row.namespace, row.name] = row.funding_class
     for start in draft.starts:
-        run = purses.problem.candidates[start.candidate].run
+        run = problem.candidates[start.candidate].run
         limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
         starts[run.key] = state.at
     return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits, starts)

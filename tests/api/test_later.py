@@ -23,10 +23,6 @@ NOTES = tuple(str((mark.extra or {})["later"]) for mark in (LATER, UNSET))
 #: A value of each marked field of a spec that is not its default.
 GIVEN: dict[str, dict[str, Any]] = {
     "Run": {
-        "spec.malleable.maxTotalGPUs": {"malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 12, "stepGPUs": 4}},
-        "spec.malleable.desiredTotalGPUs": {
-            "malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4, "desiredTotalGPUs": 4}
-        },
         "spec.array": {"array": {"count": 2}},
     },
     "Budget": {
@@ -37,7 +33,6 @@ GIVEN: dict[str, dict[str, Any]] = {
     "Policy": {
         "spec.reservations.bucket": {"reservations": {"bucket": "1m"}},
         "spec.reservations.onBudgetShortfall": {"reservations": {"onBudgetShortfall": "startUnfunded"}},
-        "spec.elasticity": {"elasticity": {"maxGrowStepsPerCycle": 2}},
         "spec.opportunistic": {"opportunistic": {"notice": "1m"}},
     },
 }

@@ -115,8 +115,7 @@ def test_a_slurm_user_submits_looks_and_accounts(world: World, kubectl: Kubectl)
 
 def test_the_128_gpu_trainer_starts_with_its_spares_and_shrinks(world: World, kubectl: Kubectl) -> None:
     at = "2026-01-01T00:00:00Z"
-    warned = "warning: Run default/trainer-128: without effect in this version yet: spec.malleable.maxTotalGPUs\n"
-    out = kubectl.runs("submit -f trainer-128.yaml", at, warned)
+    out = kubectl.runs("submit -f trainer-128.yaml", at)
     assert "  earliestStart: 2026-01-01T00:00:00Z on domain=" in out
     world.cycle(at)
     assert "width: 128 of 160 GPUs\n" in kubectl.runs("watch trainer-128", at)

@@ -162,7 +162,8 @@ def _gang_complete(world: _World) -> Iterator[str]:
             held[lease["spec"]["group"]] += len(lease["spec"]["slice"]["nodes"])
         last = max(held, default=0)
         short = {group: gpus for group, gpus in held.items() if gpus != size and group != last}
-        if short or sorted(held) != list(range(len(held))):
+        gaps = sorted(held) != list(range(len(held))) and "malleable" not in run["spec"]  # these lose any group
+        if short or gaps:
             yield f"run {key} by {size} has groups {dict(sorted(held.items()))}"
 
 

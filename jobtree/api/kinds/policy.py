@@ -219,7 +219,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     reservations: Annotated[ReservationsPolicy, Meta(description="Promises.")] = ReservationsPolicy()
     lottery: Annotated[LotteryPolicy, Meta(description="The lottery.")] = LotteryPolicy()
     cuts: Annotated[CutsPolicy, Meta(description="Cuts.")] = CutsPolicy()
-    elasticity: Annotated[ElasticityPolicy, Meta(description="Growth of malleable runs."), LATER] = ElasticityPolicy()
+    elasticity: Annotated[ElasticityPolicy, Meta(description="Growth of malleable runs.")] = ElasticityPolicy()
     age: Annotated[AgePolicy, Meta(description="The weight of waiting.")] = AgePolicy()
     funding: Annotated[FundingPolicy, Meta(description="Payment.")] = FundingPolicy()
     tenancy: Annotated[TenancyPolicy, Meta(description="Namespaces.")] = TenancyPolicy()

@@ -123,12 +123,11 @@ class Malleable(Strict, frozen=True, kw_only=True):
     """The widths that the run can live with, all in GPUs."""
 
     min_total_gpus: Annotated[PositiveCount, Meta(description="It never runs narrower.")]
-    max_total_gpus: Annotated[PositiveCount, Meta(description="It never runs wider."), LATER]
+    max_total_gpus: Annotated[PositiveCount, Meta(description="It never runs wider.")]
     step_gpus: Annotated[PositiveCount, Meta(description="GPUs by which it grows and shrinks.")]
     desired_total_gpus: Annotated[
         PositiveCount | None,
         Meta(description="The width it grows towards; by default the maximum."),
-        LATER,
     ] = None
 
 

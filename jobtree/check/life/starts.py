@@ -55,7 +55,7 @@ def _facts(case: Case, lease: Held, cycle: str) -> Iterator[Violation]:
     if (lease.reason == "Start") == running:
         state = "holds leases already" if running else "holds nothing yet"
         yield Violation("lease-truthful", subject, f"its reason is {lease.reason}, and its run {state}")
-    if lease.reason == "Grow" and not run.malleable:
+    if lease.reason == "Grow" and lease.active and not run.malleable:
         yield Violation("lease-truthful", subject, "its reason is Grow, and its run has a fixed width")
     if lease.reason == "Swap":
         yield from _swap(case, lease, subject)

@@ -42,8 +42,8 @@ def main(console: Console | None = None) -> int:
     if missing := [name for name in (*build.COMMANDS, "helm", "kubectl") if name not in found]:
         out.print(f"[bold red]The demo needs {', '.join(missing)}:[/] `make kube tools` makes them")
         return 1
-    out.print("[bold]A Kubernetes starts[/] (etcd, apiserver, controllers, scheduler, kwok)")
     try:
+        out.print("[bold]A Kubernetes starts[/] (etcd, apiserver, controllers, scheduler, kwok)")
         with processes.running(build.find()) as running, tempfile.TemporaryDirectory() as folder:
             kube = Kube(running, crds=False)
             try:

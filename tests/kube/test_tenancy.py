@@ -301,7 +301,7 @@ def test_a_researchers_commands_show_their_namespace(
     assert state.err == note
     for words in ("leases rb", "watch rb", "pods rb"):
         assert "rb" in kubectl_runs(*words.split()).ok().out
-    assert kubectl_runs("verify", "rb").err == f"{note}error: Run team-b/rb: no lottery has taken anything of it\n"
+    assert kubectl_runs("verify", "rb").err == "error: Run team-b/rb: no lottery has taken anything of it\n"
     why = f"that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer"
     for words in ("fleet", "explain rb", "budgets usage"):
         whole = kubectl_runs(*words.split())

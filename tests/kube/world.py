@@ -43,19 +43,18 @@ class LiveWorld(World):
     def edit(self, kind: str, name: str, **patch: Any) -> Self:
         """A merge patch, of a Node's status through its subresource."""
         self._create()
-        version, namespace = ("v1" if kind in _CORE else API_VERSION), "default"
+        place = _place(kind)
         status = patch.pop("status", None)
         if patch:
-            self.kube.patch(version, kind, namespace, name, patch)
+            self.kube.patch(*place, name, patch)
         if status is not None:
-            self.kube.patch(version, kind, namespace, name, {"status": status}, subresource="status")
+            self.kube.patch(*place, name, {"status": status}, subresource="status")
         return self
 
     def delete(self, kind: str, name: str) -> Self:
         """Deletes an object."""
         self._create()
-        version = "v1" if kind in (*_CORE, *_SYSTEM) else API_VERSION
-        self.kube.delete(version, kind, seen.NAMESPACE if kind in _SYSTEM else "default", name, grace=0)
+        self.kube.delete(*_place(kind), name, grace=0)
         return self
 
     def cycle(self, at: str = T0, *, truncated: bool = False) -> Cycle:
@@ -82,6 +81,12 @@ class LiveWorld(World):
                 made = {**made, "spec": {**made["spec"], "containers": containers}}
             self.kube.create(made)
         self._new = []
+
+
+def _place(kind: str) -> tuple[str, str, str]:
+    """API version, kind and namespace of the objects that worlds speak of."""
+    version = "v1" if kind in (*_CORE, *_SYSTEM) else API_VERSION
+    return version, kind, seen.NAMESPACE if kind in _SYSTEM else "default"
 
 
 def _whole(api_version: str, kind: str, item: Document) -> Document:

@@ -1,0 +1,48 @@
+"""`make demo-kube`: the whole chart on a Kubernetes of its own, of which nothing is left behind by Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kube.bench import build, tools
+from tests.kube.conftest import skip_or_fail
+
+
+def at_work(folder: Path) -> list[str]:
+    """Command lines of processes that know of a folder, or have it as their place for temporary files."""
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            told = [(each / part).read_bytes() for part in ("cmdline", "environ")] if each.name.isdigit() else []
+        except OSError:  # it has ended, or is somebody else's
+            continue
+        if int(each.name if each.name.isdigit() else 0) != os.getpid() and any(
+            os.fsencode(folder) in part for part in told
+        ):
+            found.append(told[0].decode(errors="replace"))
+    return found
+
+
+@pytest.mark.parametrize("word", ["starts", "The planner runs"])
+def test_nothing_of_the_demo_is_left_behind_by_ctrl_c(tmp_path: Path, word: str) -> None:
+    there = {**build.find(), **tools.find()}
+    skip_or_fail(name for name in (*build.COMMANDS, "helm", "kubectl") if name not in there)
+    place = tmp_path / "demo"
+    place.mkdir()
+    environment = {**os.environ, "TMPDIR": str(place), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "examples.demo_kube"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if word in line:
+                break
+        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
+        rest = demo.stdout.read()
+        assert (demo.wait(60), rest.splitlines()[-1:]) == (130, ["Stopped; nothing is left behind"])
+    assert at_work(place) == []
+    locks = place / f"jobtree-bench-{os.getuid()}"  # of ports, all empty, and shared by all benches
+    assert [each for each in place.iterdir() if each != locks] == []

@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Some environments forbid bytecode: every command would then compile its modules anew, half a second each.
 unexport PYTHONDONTWRITEBYTECODE
-TYPED := jobtree planner policies exporters cronjobs reports tests $(wildcard examples/*.py benchmarks)
+TYPED := jobtree planner policies exporters cronjobs reports simulator tests $(wildcard examples/*.py benchmarks)
 # The first interpreter that is new enough and can make an environment (a Debian python3 may lack ensurepip).
 # Override it with `make PYTHON=/path/to/python3.12 ...`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \

@@ -265,8 +265,8 @@ class Jobtree:
                 self._promised.pop(name, None)
         for lapsed in plan.lapsed:
             self._promised.pop((lapsed.namespace, lapsed.name), None)
-        made = (plan.closures, plan.segments, plan.leases, plan.reservations, plan.promises, plan.lapsed)
-        if any(made) or self._recovered:  # a world comes to rest in a cycle that decides nothing
+        decided = (plan.closures, plan.segments, plan.leases, plan.reservations, plan.promises, plan.lapsed)
+        if any(decided) or self._recovered:  # a world comes to rest in a cycle that decides nothing
             self._recovered = False
             return at + 1
         patience = int(self.policy.failure.not_ready_after) + 1

@@ -154,6 +154,8 @@ def read(name: str, text: bytes, base: bytes, file: str = "stream") -> Stream:
             raise Refusal(
                 f"{line.at} lies before {before}, where the stream is; lines are in time order", subject=where
             )
+        if line.event == "node-fail" and line.mode == "NotReady" and line.outage <= 0:
+            raise Refusal(f"its outage is {line.outage} s; allowed are seconds above 0", subject=where)
         lines.append(line)
         if line.event == "submit":
             job = _job(line, where)

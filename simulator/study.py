@@ -8,6 +8,7 @@
     simulation/jobtree/begun                  where an unfinished run goes on: the cluster and what the loop knows
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,8 +41,9 @@ OnTurn = Callable[[int], None]
 
 
 class _Begun(msgspec.Struct):
-    """An unfinished run. ``every``: as it was begun with; ``state``: the cluster as a state file."""
+    """An unfinished run. ``stream``, ``every``: as it was begun with; ``state``: the cluster as a state file."""
 
+    stream: str
     every: int
     state: bytes
     progress: Progress
@@ -103,8 +105,11 @@ def _own(
     there = _place(lake, OWN) / "begun"
     begun = _read(there) if resume and storage.exists(there) else None
     if begun is None and lake.newest() is not None:
-        what = "it has cycles already; name another --lake" + ("" if resume else ", or say --resume")
-        raise Refusal(what, subject=str(lake.root))
+        more = "" if resume else ", or say --resume"
+        raise Refusal(f"it has cycles already; name another --lake{more}", subject=str(lake.root))
+    what = _digest(stream)
+    if begun is not None and begun.stream != what:
+        raise Refusal(f"it was begun with another stream than {stream.name}; name another --lake", subject=str(there))
     if begun is not None and begun.every != every:
         raise Refusal(f"it was begun with --every {begun.every}s; say the same to resume it", subject=str(there))
     if begun is None:
@@ -122,7 +127,7 @@ def _own(
         loop.resume(begun.progress, begun.out, begun.down)
 
     def save() -> None:
-        found = _Begun(every, cluster.render(), loop.progress, scheduler.saved(), *loop.outages)
+        found = _Begun(what, every, cluster.render(), loop.progress, scheduler.saved(), *loop.outages)
         lake.put(there, msgspec.msgpack.encode(found))
 
     def after(at: int) -> None:
@@ -144,6 +149,11 @@ def _records(lake: Lake, *, cycles: bool) -> Iterator[Lake]:
         return
     with TemporaryDirectory(prefix="jobtree-") as folder:
         yield Lake(folder)
+
+
+def _digest(stream: Stream) -> str:
+    """What a stream is: its base and lines, wherever it ends."""
+    return hashlib.sha256(msgspec.msgpack.encode((stream.base, stream.lines), enc_hook=int)).hexdigest()
 
 
 def _read(path: Path) -> _Begun:

@@ -129,6 +129,9 @@ class CutDates:
             return None
         cut = trial.take(weighing, chosen, "", {})
         starts = trial.start(members)
+        if not starts:
+            trial.undo(cut)
+            return None
         fleet, envelopes = self.state.fleet, self.state.money.envelopes
         nodes = {fleet.names[node] for settled in starts for node in settled.nodes}
         others = [other for other in self._freed if not other.nodes.isdisjoint(nodes)]

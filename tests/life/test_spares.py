@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from planner.state.running.standbys import Standby, Tenant, Want, reclaimed
 from tests.support import documents as doc
 from tests.support.times import moment
 from tests.support.worlds import Cycle, LeaseRow, World
@@ -216,3 +217,11 @@ def test_L16_silent_nodes_that_a_person_cordoned_keep_no_other_from_it() -> None
     cycle = silent(world, "a04").cycle("+6m")
     assert cordoned(cycle)["a04"]
     assert "annotations" not in cycle.get("Node", "a01")["metadata"]
+
+
+def test_fewer_gpus_go_though_many_tenants_hold_them() -> None:
+    big, many = Tenant(("g", "a"), -1), [Tenant(("g", f"b{number:03}"), -1) for number in range(200)]
+    standbys = [Standby("x", (number,), frozenset({big}), ()) for number in range(200)]
+    standbys += [Standby("y", (number,), frozenset({each}), ()) for number, each in enumerate(many)]
+    gpus = {big: 201, **dict.fromkeys(many, 1)}
+    assert reclaimed([Want(("g", "r"), 0, 200, standbys)], gpus) == frozenset(many)

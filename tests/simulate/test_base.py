@@ -63,8 +63,20 @@ def test_a_running_run_ends_at_its_limit_though_nothing_else_happens(tmp_path: P
 @pytest.mark.parametrize("scheduler", ["fifo", "jobtree"])
 @pytest.mark.parametrize("event", ["node-fail", "node-recover"])
 def test_a_node_that_the_base_has_not_is_refused(event: str, scheduler: str, tmp_path: Path) -> None:
-    stream = streams.made([{"at": str(Time(streams.BEGIN)), "event": event, "node": "n9"}])
+    stream = streams.made([{"at": str(Time(streams.BEGIN)), "event": event, "node": "n9", "outage": 60}])
     with pytest.raises(
         Refusal, match=f"node n9 of {event} at 2026-01-01T00:00:00Z is not in the base, which has 2 nodes"
     ):
         simulated(stream, tmp_path, scheduler)
+
+
+def test_another_stream_is_not_resumed(tmp_path: Path) -> None:
+    first, other = (streams.made([streams.submit((name, "a", 1, 0, 5))]) for name in ("one", "two"))
+    simulated(first, tmp_path, "jobtree")
+    with pytest.raises(Refusal, match="it was begun with another stream than hand; name another --lake"):
+        study.study(other, "jobtree", Lake(tmp_path, "hand"), 60, resume=True)
+
+
+def test_silence_says_how_long_it_lasts() -> None:
+    with pytest.raises(Refusal, match="its outage is 0 s; allowed are seconds above 0"):
+        streams.made([{"at": str(Time(streams.BEGIN)), "event": "node-fail", "node": "n1"}])

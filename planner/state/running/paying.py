@@ -5,7 +5,7 @@ A swap carries on what runs, so it is no admission, and nothing is looked ahead 
 nobody pays: the run goes on all the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -49,11 +49,14 @@ def _ways(swap: LeaseRow, run: RunRow, beside: Iterable[LeaseRow], lists: PayerL
     """The swap with each payer that may be its own, the spare's first, then nearest first; last with nobody's."""
     money, held = lists.book.money, list(beside)
     if swap.envelope >= 0:
+        all_ = lists.of(run).payers
+        loans = {payer.envelope for payer in all_ if payer.loan}
+        lent = sum(each.gpus for each in held if each.active and _is_lent(each, swap.start, loans))
         payers = [
             payer
-            for payer in lists.of(run).payers
+            for payer in all_
             if site in money.paid_on(payer.envelope, payer.watch.shut)
-            and _is_within(run, payer, [*held, swap], lists.book, site)
+            and _is_within(run, payer, [*held, swap], lists.book, site, lent)
         ]
         for payer in sorted(payers, key=lambda payer: payer.envelope != swap.envelope):
             envelope = money.envelopes[payer.envelope]
@@ -63,14 +66,18 @@ def _ways(swap: LeaseRow, run: RunRow, beside: Iterable[LeaseRow], lists: PayerL
     yield replace(swap, envelope=-1, budget="", envelope_name="", owner=run.owner)
 
 
-def _is_within(run: RunRow, payer: Payer, leases: Sequence[LeaseRow], book: CapBook, site: int) -> bool:
-    """Does a payment, the last of ``leases``, keep the limits on what a single run takes?"""
+def _is_lent(lease: LeaseRow, at: int, loans: Container[int]) -> bool:
+    """Is it paid by a loan, be it one of this cycle (Unix second ``at``), whose ledger is not begun?"""
+    return lease.envelope in loans if lease.start == at and not lease.segments else lease.funding_class == "borrowed"
+
+
+def _is_within(run: RunRow, payer: Payer, leases: Sequence[LeaseRow], book: CapBook, site: int, lent: int) -> bool:
+    """Does a payment, the last of ``leases``, keep the limits on what a single run takes? ``lent``: its GPUs so far."""
     policy, uses = book.money.policy, book.money.uses
     *others, last = leases
     mine = [each for each in others if each.envelope == payer.envelope]
     if payer.run_gpus is not None and sum(each.milli(policy) for each in (*mine, last)) > 1000 * payer.run_gpus:
         return False
-    lent = sum(each.gpus for each in others if each.active and each.funding_class == "borrowed")
     if payer.loan and run.max_borrow is not None and lent + last.gpus > run.max_borrow:
         return False
     funded = sum(each.milli(policy) for each in leases if each.envelope >= 0)

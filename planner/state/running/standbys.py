@@ -16,8 +16,6 @@ from policies.model.linear import INF, Model
 
 NODES: Final = 2_000
 HALF: Final = 0.5
-TIE: Final = 1e-4
-"""What tells tenants of equal GPUs apart: the first by name goes."""
 
 
 class Tenant(NamedTuple):
@@ -76,7 +74,10 @@ def standbys_of(
 
 
 def reclaimed(wants: Sequence[Want], gpus: Mapping[Tenant, int]) -> frozenset[Tenant]:
-    """The tenants of fewest GPUs without whom every group of ``wants`` has its standbys. ``gpus``: what each holds."""
+    """The tenants of fewest GPUs without whom every group of ``wants`` has its standbys. ``gpus``: what each holds.
+
+    Of equal ones the first by name go: their places count together less than half a GPU.
+    """
     if not any(standby.tenants for want in wants for standby in want.standbys):
         return frozenset()
     model = Model()
@@ -84,7 +85,7 @@ def reclaimed(wants: Sequence[Want], gpus: Mapping[Tenant, int]) -> frozenset[Te
     column: dict[Tenant, int] = {}
     for place, tenant in enumerate(sorted(gpus)):
         column[tenant] = model.column(("reclaim", tenant), upper=1.0, integer=True)
-        costs[column[tenant]] = -(gpus[tenant] + TIE * place)
+        costs[column[tenant]] = -(gpus[tenant] + place / len(gpus) ** 2)
     for number, want in enumerate(wants):
         uses = []
         for place, standby in enumerate(want.standbys):

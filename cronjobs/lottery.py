@@ -93,12 +93,11 @@ def _is_of(chain: Chain, origin: str) -> bool:
 
 @lru_cache(maxsize=4)  # a program that runs many cycles asks for the same one in each
 def _computed(origin: str, length: int, position: int) -> _Drawn | None:
-    """Hash the whole chain: half a second for 2²⁰. None where the origin is no 32 bytes in hex."""
+    """Hash the whole chain: half a second for 2²⁰, the first time. None where the origin is no 32 bytes in hex."""
     try:
         whole = len(bytes.fromhex(origin)) == sha256().digest_size
     except ValueError:
         return None
     if not whole:
         return None
-    secret = secret_at(origin, position, length)
-    return _Drawn(secret_at(secret, 0, position), secret)
+    return _Drawn(secret_at(origin, 0, length), secret_at(origin, position, length))

@@ -11,7 +11,11 @@ from exporters.lake import days, records
 from exporters.lake.foldtables import FOLDS
 from exporters.lake.lake import Lake, plan_path, read_manifest, read_plan
 from jobtree.api import Refusal
-from jobtree.world.plan import Short, Wait
+from jobtree.api.kinds.meta import ObjectMeta, RunRef
+from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
+from jobtree.api.kinds.reservation import IntendedSlice, Reservation, ReservationSpec, ReservationStatus
+from jobtree.api.values.scalars import OwnerPath, Time
+from jobtree.world.plan import PromiseUpdate, Short, Wait
 from reports.read.definition import names
 from tests.lake.test_lake import plan_of
 from tests.reports.worlds import lease, record, snapshot
@@ -40,6 +44,7 @@ def world(day: int) -> tuple[list[Document], list[Wait]]:
             owner="org:a",
             rate=1.5,
             role="Spare" if name == "z" else "Active",
+            reason="Lottery" if name == "x" else "Completed",
         )
         for place, (name, (begin, end)) in enumerate(ends.items())
         if begin <= day
@@ -57,13 +62,30 @@ def world(day: int) -> tuple[list[Document], list[Wait]]:
     return [*base, *runs, *leases], waits if day < 2 else []
 
 
+def said(day: int) -> dict[str, Any]:
+    """What plans promise and draw: w's start of the day after, kept; x, alone in its pool."""
+    start = Time(unix(morning(2)))
+    promise = Reservation(
+        metadata=ObjectMeta(name="w-1", namespace="default"),
+        spec=ReservationSpec(run_ref=RunRef(name="w"), intended_slice=IntendedSlice(), earliest_start=start),
+    )
+    pool = (PoolOwner(owner=OwnerPath("org:a"), tokens=("default/x#0",)),)
+    draw = Draw(
+        reservation="default/w-1", uid="w-1", earliest_start=start, seed="", pools=(pool,), picks=("default/x#0",)
+    )
+    if day == 1:
+        return {"reservations": [promise], "lottery": Lottery(position=1, secret="", draws=(draw,))}
+    kept = PromiseUpdate(namespace="default", name="w-1", status=ReservationStatus(state="Activated"))
+    return {"promises": [kept]} if day == 2 else {}
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a lake of four days and the same one compacted."""
     folder = tmp_path_factory.mktemp("lakes")
     for day in range(4):
         for hour in (2, 20):
-            record(folder / "lake", f"+{24 * day + hour}h", *world(day))
+            record(folder / "lake", f"+{24 * day + hour}h", *world(day), **(said(day) if hour == 2 else {}))
     shutil.copytree(folder / "lake", folder / "short")
     jobtree("compact", "--lake", folder / "short").ok()
     return folder

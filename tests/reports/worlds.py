@@ -96,9 +96,14 @@ def snapshot(path: Path, documents: list[Document] | None = None, at: int = AT) 
 
 
 def record(
-    lake: Path, when: str, documents: list[Document], waits: Sequence[Wait] = (), prices: Prices | None = None
+    lake: Path,
+    when: str,
+    documents: list[Document],
+    waits: Sequence[Wait] = (),
+    prices: Prices | None = None,
+    **said: Any,
 ) -> Path:
-    """A cycle's record in a lake, as if its plan had changed nothing; returns its manifest."""
+    """A cycle's record in a lake, as if its plan had changed nothing but what is ``said``; returns its manifest."""
     at = unix(when)
     lake.mkdir(parents=True, exist_ok=True)
     found = snapshot(lake.parent / "state.yaml", documents, at)
@@ -112,5 +117,6 @@ def record(
         solver=Solver(name="", version="", options={}),
         waits=list(waits),
         prices=prices,
+        **said,
     )
     return Lake(lake).write_cycle(found, plan, planjson.encode(plan))

@@ -259,18 +259,24 @@ class _Dating:
             cut = self.cuts.opportunistic(key, soon, held=promise is not None)
         patience = soon if by_cuts else at + int(policy.reservations.patience)
         if cut is None and (found is None or found.at > patience):
-            cut = self._cut(key, promise)
+            cut = self._cut(key, promise, found)
         return found if cut is None else Natural(cut.at, "end", cut.nodes, cut.payers, cut)
 
-    def _cut(self, key: RunKey, promise: Promise | None) -> CutDate | None:
-        """A start that cuts make, no earlier than who may be cut has been told of it for ``notice``."""
+    def _cut(self, key: RunKey, promise: Promise | None, natural: Natural | None) -> CutDate | None:
+        """A start that cuts make before the natural one, and after who may be cut has been told for ``notice``."""
         policy, at = self.state.policy.reservations, self.plan.at
         earliest = at + int(policy.notice)
         if promise is not None:
             soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
             told = promise.is_by_cuts and not soon
             earliest = promise.start if told else max(promise.start, earliest)
-        return self.cuts.date(key, earliest, at + int(policy.horizon), held=promise is not None)
+        if natural is not None and natural.at <= earliest:
+            return None
+        horizon = at + int(policy.horizon) if natural is None else natural.at - 1
+        cut = self.cuts.date(key, earliest, horizon, held=promise is not None)
+        if natural is not None:
+            self.cuts.why_not.pop(key, None)
+        return cut
 
     def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
         """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""

@@ -122,3 +122,13 @@ def test_a_start_in_what_others_cuts_leave_is_dated_with_these_and_stays_so() ->
         assert {name: each["earliestStart"] for name, each in told.items()} == dict.fromkeys("wx", moment("+5m"))
         assert [each.get("history", []) for each in told.values()] == [[], []]
     assert world.cycle("+5m").running == ["w", "x"]
+
+
+def test_nobody_is_cut_for_a_start_that_is_no_sooner_than_the_natural_one() -> None:
+    world = old_world({"A": 1}, "p", "w").policy(lottery={"term": "60h"})
+    world.run("p", 8, owner="org:p", limit="40h").old()
+    world.run("w", 8, owner="org:w")
+    for time in ("+0s", "+1m", "+2m"):
+        told = promises(world.cycle(time))["w"]
+        assert (told["earliestStart"], told.get("history", [])) == (moment("+16h"), [])
+        assert "conflictSet" not in told["forecast"]

@@ -97,7 +97,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
             show.say("", title, *_indented(lines))
     if leases:
         show.say("", "Leases", *_indented(lease_table(leases)))
-    if cut := cuts.lines(run, leases):
+    if cut := cuts.lines(run, leases, intake):
         show.say("", "Cuts", *_indented(cut))
     return 0
 

@@ -1,33 +1,95 @@
-"""What `explain` says of cuts: those that a run has to reckon with, and those that were made."""
+"""What `explain` says of cuts: those to be reckoned with, what a run would lose first, and those that were made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jobtree.api.values.counted import named
+from jobtree.api.values.counted import counted, named
+from jobtree.cli.common import lookup
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
+    from jobtree.api.kinds.reservation import Remedy, Reservation
+    from jobtree.world.reading.intake import Intake
 
 
-def lines(run: Run, leases: Iterable[Lease]) -> list[str]:
+def lines(run: Run, leases: Sequence[Lease], intake: Intake) -> list[str]:
     """Of a run and all its leases; empty where there is nothing to be said."""
-    return [*_ahead(run), *_made(run, leases)]
+    return [*_ahead(run, intake.reservations), *_first(run, leases, intake), *_made(run, leases)]
 
 
-def _ahead(run: Run) -> Iterator[str]:
+def _ahead(run: Run, reservations: Iterable[Reservation]) -> Iterator[str]:
     status = run.status
     if not status.conflict_sets:
         return
+    by_name = {f"{each.namespace}/{each.name}": each for each in reservations}
+    for name in status.conflict_sets:
+        promise = by_name.get(name)
+        yield f"in the way of {name}" if promise is None else _named(run, name, promise)
     chance = float(status.kill_probability or 0)
-    yield f"in the way of {named(list(status.conflict_sets))}: loses all with a chance of {chance:.1%}"
+    yield (
+        f"loses all with a chance of {chance:.1%}"
+        if len(status.conflict_sets) == 1
+        else (f"loses all for one of them with a chance of {chance:.1%}")
+    )
     ways = ["let it save its work (runtime.checkpoint)"]
     if run.spec.malleable is not None:
         ways.insert(0, "`kubectl runs shrink` it")
     if status.funding is not None and status.funding.unfunded_gpus:
         ways.append("have more quota paid for it")
     yield f"until then: {named(ways)}"
+
+
+def _named(run: Run, name: str, promise: Reservation) -> str:
+    """A promise that names the run: whose it is, when it is due, and what it takes of the run."""
+    due = promise.status.earliest_start or promise.spec.earliest_start
+    forecast = promise.status.forecast
+    mine = [each for each in (forecast.remedies if forecast else ()) if each.run == f"{run.namespace}/{run.name}"]
+    taken = f", which takes {named([_taken(each) for each in mine])}" if mine else ""
+    return f"in the way of {name}, for run {promise.spec.run_ref.run_name} at {due}{taken}"
+
+
+def _taken(remedy: Remedy) -> str:
+    gpus = counted(remedy.gpus, "GPU")
+    words = {
+        "ReclaimUnfunded": f"{gpus} without funding",
+        "DropSpare": f"{gpus} of spares",
+        "Shrink": f"{gpus} above its least width",
+        "Lottery": f"all {gpus} if it is drawn",
+    }
+    return words[remedy.action]
+
+
+def _first(run: Run, leases: Sequence[Lease], intake: Intake) -> Iterator[str]:
+    """In which order a running run would lose what it holds, were it in the way of a promise that is due."""
+    held = [lease for lease in leases if not lease.status.closed]
+    active = [lease for lease in held if lease.spec.slice.role == "Active"]
+    if not active:
+        return
+    width = lookup.active_gpus(held)
+    steps = []
+    if unfunded := lookup.unfunded_gpus(held):
+        steps.append(f"{counted(unfunded, 'GPU')} without funding")
+    if spares := sum(len(lease.spec.slice.nodes) for lease in held) - width:
+        steps.append(f"{counted(spares, 'GPU')} of spares")
+    least = run.spec.malleable.min_total_gpus if run.spec.malleable is not None else width
+    if width > least and unfunded < width:
+        top = max(lease.spec.group for lease in active)
+        steps.append(f"{counted(width - least, 'GPU')} above its least width of {least}, from group {top} down")
+    if unfunded < width:
+        steps.append(
+            f"all {counted(width, 'GPU')}, by the lottery, which may draw it from {_drawable(active, intake)} on"
+        )
+    yield f"would lose first: {'; then '.join(steps)}"
+
+
+def _drawable(active: Iterable[Lease], intake: Intake) -> str:
+    """The end of a run's protection."""
+    from jobtree.api import Policy, Time
+
+    term = (intake.policy or Policy()).spec.lottery.term
+    return str(Time(min(int(lease.spec.interval.start) for lease in active) + int(term)))
 
 
 def _made(run: Run, leases: Iterable[Lease]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,26 @@ def test_on_a_terminal_watch_follows_until_the_run_is_over() -> None:
         "\n"
         "run: default/r\nphase: Completed\nreason: PodsSucceeded\nwidth: 0 of 1 GPU\n"
     )
+
+
+def test_watch_counts_down_to_a_promised_start_and_ctrl_c_leaves_no_line() -> None:
+    told = {**status("Pending", "CapacityShort"), "earliestStart": "2099-01-01T00:00:00Z", "reservation": "r-1"}
+    world = World().run("r", 1, status=told)
+    ours, theirs = pty.openpty()
+    watching = subprocess.Popen(
+        [KUBECTL_RUNS, "--state", world.save(), "watch", "r"], stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    seen = read_until(ours, "starts in ")
+    watching.send_signal(signal.SIGINT)
+    seen = read_until(ours, "never", seen)
+    os.close(ours)
+    assert watching.wait(timeout=30) == 130
+    block, *countdowns = seen.replace("\r\n", "\n").split("\r\x1b[K")
+    assert block.startswith("run: default/r\nphase: Pending\n")
+    assert "earliestStart: 2099-01-01T00:00:00Z (reservation r-1)\nstarts in " in block
+    assert [line for line in countdowns if line and not line.startswith("starts in ")] == []
+    assert countdowns[-1] == ""
 
 
 @pytest.mark.slow

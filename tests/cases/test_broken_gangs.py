@@ -60,7 +60,7 @@ def widths(least: int, most: int, step: int) -> Document:
 
 
 def test_a_malleable_run_does_without_a_whole_group_and_not_without_a_part() -> None:
-    world = World().domain("A", nodes=3, gpus=2).budget("org:a", 6)
+    world = World().domain("A", nodes=3, gpus=2).budget("org:a", 6).policy(stages=["starts", "opportunistic"])
     world.run("r", 6, malleable=widths(2, 6, 4), runtime=CHECKPOINT)
     assert [(row.group, row.gpus) for row in world.cycle().leases("r")] == [(0, 2), (1, 2), (1, 2)]
     leases = {row["spec"]["slice"]["nodes"][0]: row["metadata"]["name"] for row in world.state().all("Lease")}

@@ -305,7 +305,7 @@ def test_a_researchers_commands_show_their_namespace(
     why = f"that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer"
     for words in ("fleet", "explain rb", "budgets usage"):
         whole = kubectl_runs(*words.split())
-        assert (whole.code, whole.err) == (1, f"{note}error: {why}\n")
+        assert (whole.code, whole.err.splitlines()[-1]) == (1, f"error: {why}")
     file = tmp_path / "run.yaml"
     file.write_text(yaml.safe_dump(of("team-b", "more", 1, owner="org:b")))
     said = kubectl_runs("submit", "-f", file).ok()

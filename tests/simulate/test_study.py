@@ -11,6 +11,7 @@ from simulator import results, study
 from simulator.results import Outcome
 from simulator.stream import Stream
 from tests.simulate import streams
+from tests.support.commands import jobtree
 
 FEW = streams.made([streams.submit(job) for job in streams.TWENTY[:4]])
 
@@ -28,14 +29,18 @@ def simulated(stream: Stream, folder: Path, scheduler: str = "jobtree") -> Outco
     return study.study(stream, scheduler, Lake(folder, "hand"), 60)
 
 
+@pytest.mark.slow
 def test_the_same_stream_gives_the_same_bytes(tmp_path: Path) -> None:
-    simulated(FEW, tmp_path / "one")
+    found = simulated(FEW, tmp_path / "one")
     simulated(FEW, tmp_path / "two")
 
+    assert streams.times(found) == {"j01": (0, 60), "j02": (0, 90), "j03": (60, 120), "j04": (7, 27)}
+    assert results.figures(found)["overdraft_gpu_hours"] == 0
     assert parquets(tmp_path / "one") == parquets(tmp_path / "two") != {}
 
 
-@pytest.mark.parametrize("last", [2, 3, 5])
+@pytest.mark.slow
+@pytest.mark.parametrize("last", [3, 6])
 def test_a_killed_run_goes_on_to_the_same_bytes(last: int, tmp_path: Path) -> None:
     whole = simulated(FEW, tmp_path / "whole")
     turns = list[int]()
@@ -138,6 +143,26 @@ def test_the_page_needs_nothing_else_and_names_every_scheduler(tmp_path: Path) -
 def test_broken_streams_are_refused_with_their_line(lines: list[dict[str, object]], message: str) -> None:
     with pytest.raises(Refusal, match=message):
         streams.made(lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("nowhere",), 1, "error: nowhere: it cannot be read"),
+        (("stream.jsonl", "--scheduler", "none"), 2, "allowed are jobtree, fifo, easy, conservative, kueue"),
+        (("stream.jsonl", "--policy", "base.json"), 1, "error: base.json: it is to hold one Policy and nothing else"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(
+    words: tuple[str, ...], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stream.jsonl").write_bytes(streams.text([]))
+    (tmp_path / "base.json").write_bytes(streams.base())
+
+    found = jobtree("simulate", *words)
+
+    assert (found.code, message in found.err) == (code, True), found.err
 
 
 def test_base_and_stream_belong_together(tmp_path: Path) -> None:

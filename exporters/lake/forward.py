@@ -17,6 +17,7 @@ from exporters.lake.manifest import LeftOut
 from jobtree.api import Lease, Run
 from jobtree.api.kinds.meta import name_of
 from jobtree.api.values.counted import counted
+from jobtree.world.naming import arrays
 from jobtree.world.plan import Closure, Plan
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables import values
@@ -44,7 +45,7 @@ def possible(
     """
     refused = refused or {}
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
-    runs = {(run.namespace, run.name): run for run in intake.runs}
+    runs = arrays.Runs(intake.runs)
     out = dict(_runs_out(runs, plan, uids))
     out |= dict(_starts_out(_Cluster.of(intake, now, plan), leases, runs, plan, out))
     out |= {name: why for name in {_run_of(each) for each in plan.leases} if (why := refused.get(_run(name)))}
@@ -149,7 +150,7 @@ class _Cluster(NamedTuple):
         return ""
 
 
-def _runs_out(runs: Mapping[Name, Run], plan: Plan, uids: Mapping[Name, str] | None) -> Iterator[tuple[Name, str]]:
+def _runs_out(runs: arrays.Runs, plan: Plan, uids: Mapping[Name, str] | None) -> Iterator[tuple[Name, str]]:
     """Runs that the plan speaks of and that are not there, or are others."""
     for name in sorted({(each.namespace, each.name) for each in plan.runs} | {_run_of(each) for each in plan.leases}):
         run = runs.get(name)
@@ -167,7 +168,7 @@ def _is_another(run: Run, at: int, uids: Mapping[Name, str] | None) -> bool:
 
 
 def _starts_out(
-    cluster: _Cluster, leases: Mapping[Name, Lease], runs: Mapping[Name, Run], plan: Plan, out: Mapping[Name, str]
+    cluster: _Cluster, leases: Mapping[Name, Lease], runs: arrays.Runs, plan: Plan, out: Mapping[Name, str]
 ) -> Iterator[tuple[Name, str]]:
     """Runs that cannot have the plan's leases any more. One lease that cannot be takes its whole gang with it."""
     wanted: dict[Name, list[Lease]] = defaultdict(list)
@@ -177,7 +178,12 @@ def _starts_out(
     for name, mine in wanted.items():
         if name in out:
             continue
-        why = _over(runs[name], mine) or next(filter(None, map(cluster.lacks, mine)), "") or cluster.full(mine)
+        run = runs.get(name)
+        why = (
+            (GONE if run is None else _over(run, mine))
+            or next(filter(None, map(cluster.lacks, mine)), "")
+            or cluster.full(mine)
+        )
         if why:
             yield name, why
 
@@ -186,8 +192,8 @@ def _promises_out(
     intake: Intake, plan: Plan, out: Mapping[Name, str], refused: Mapping[str, str]
 ) -> Iterator[tuple[Name, str]]:
     """Promises that can no longer be made or told: what is left of their runs is the next cycle's to say."""
-    run_of = {(each.namespace, each.name): each.spec.run_ref.name for each in intake.reservations}
-    run_of |= {(each.namespace, each.name): each.spec.run_ref.name for each in plan.reservations}
+    run_of = {(each.namespace, each.name): each.spec.run_ref.run_name for each in intake.reservations}
+    run_of |= {(each.namespace, each.name): each.spec.run_ref.run_name for each in plan.reservations}
     told = {(each.namespace, each.name) for each in plan.promises}
     for name in sorted(told | {(each.namespace, each.name) for each in plan.reservations}):
         why = refused.get(name_of("Reservation", *name)) or (GONE if name not in run_of else "")
@@ -209,7 +215,7 @@ def _over(run: Run, leases: Collection[Lease]) -> str:
     return ""
 
 
-def _gangs_out(runs: Mapping[Name, Run], plan: Plan, out: dict[Name, str]) -> None:
+def _gangs_out(runs: arrays.Runs, plan: Plan, out: dict[Name, str]) -> None:
     """Runs that start together or not at all: without one of them the others do not."""
     starting = {_run_of(lease) for lease in plan.leases if lease.spec.reason == "Start"}
     members: dict[Name, list[Name]] = defaultdict(list)
@@ -217,10 +223,10 @@ def _gangs_out(runs: Mapping[Name, Run], plan: Plan, out: dict[Name, str]) -> No
         run = runs.get(name)
         if run is not None and run.spec.gang is not None:
             members[name[0], run.spec.gang.name].append(name)
-    gone = {lost for lost in out if lost in starting and lost not in runs}
+    gone = {lost for lost in out if lost in starting and runs.get(lost) is None}
     for (namespace, gang), names in members.items():
         absent = next((name for name in names if name in out), None)
-        size = next(run.spec.gang.size for name in names if (run := runs[name]).spec.gang)
+        size = next(run.spec.gang.size for name in names if (run := runs.there[name]).spec.gang)
         if absent is None and gone and len(names) < size:
             absent = min(gone)
         if absent is not None:
@@ -238,7 +244,7 @@ def _end_out(leases: Mapping[Name, Lease], closure: Closure, refused: Mapping[st
 
 
 def _run_of(lease: Lease) -> Name:
-    return lease.namespace, lease.spec.run_ref.name
+    return lease.run_key
 
 
 def _run(name: Name) -> str:

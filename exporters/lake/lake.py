@@ -34,7 +34,7 @@ from jobtree.world.memory import seen
 from jobtree.world.memory.cycles import Moment, moment_of
 from jobtree.world.plan import Plan
 from jobtree.world.tables import columns, digest
-from jobtree.world.tables.schema import SCHEMA_VERSION, TABLES
+from jobtree.world.tables.schema import SCHEMA_VERSION, TABLES, WHERE_ROWS
 from jobtree.world.tables.snapshot import Snapshot, policy_json
 
 _VERSION_KEY: Final = "jobtree.schema_version"
@@ -258,10 +258,15 @@ def read_snapshot(path: Path) -> tuple[Snapshot, int]:
     """
     manifest = read_manifest(path)
     lake = Lake(path.absolute().parents[2])
-    missing = TABLES.keys() - manifest.tables.keys()
+    missing = TABLES.keys() - WHERE_ROWS - manifest.tables.keys()
     if missing:
         raise Refusal(f"it names no table {min(missing)}", subject=str(path))
-    tables = {name: read_table(lake.table_path(name, manifest.tables[name]), name) for name in TABLES}
+    tables = {
+        name: read_table(lake.table_path(name, manifest.tables[name]), name)
+        if name in manifest.tables
+        else TABLES[name].empty_table()
+        for name in TABLES
+    }
     since = None if manifest.since is None else int(manifest.since)
     moment = moment_of(path.stem)
     number = 1 if moment is None else moment.number

@@ -19,7 +19,7 @@ def promises(at: int, made: Iterable[Reservation], moved: Iterable[PromiseUpdate
             "time": at,
             "namespace": each.metadata.namespace,
             "name": each.metadata.name,
-            "run": each.spec.run_ref.name,
+            "run": each.spec.run_ref.run_name,
             "state": "Pending",
             "start": start,
         }

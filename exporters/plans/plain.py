@@ -8,6 +8,7 @@ import msgspec
 
 from jobtree.api import KindObject, enc_hook, encode
 from jobtree.api.kinds.meta import Condition
+from jobtree.api.kinds.run import IndexRun, Run
 from jobtree.api.values.scalars import SCALARS
 
 Plain = dict[str, Any]
@@ -19,6 +20,8 @@ _AS_THEY_ARE: Final = frozenset({str, int, float, bool})
 
 def document(item: KindObject) -> Plain:
     """The whole object; its status, where it has one, with zeros."""
+    if isinstance(item, IndexRun):
+        item = Run(metadata=item.metadata, spec=item.spec, status=item.status)
     body = encode(item)
     if "status" in body:
         body["status"] = status(item.status)

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from jobtree.api import API_VERSION, Time
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import Run, RunStatus
+from jobtree.api.kinds.run import IndexRun, Run, RunStatus
 from jobtree.api.values.counted import counted, named
 from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.naming import arrays
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
 
@@ -29,14 +30,14 @@ _RISK: Final = "MayBeCut"
 
 def events(intake: Intake, plan: Plan) -> Iterator[Write]:
     """An Event for each run that gets another phase, another reason to wait, another width, or in a promise's way."""
-    stored = {(run.namespace, run.name): run for run in intake.runs}
+    stored = arrays.Runs(intake.runs)
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
     lost = {leases[each.namespace, each.name].run_key: each.reason for each in plan.closures}
     dates = {f"{each.namespace}/{each.name}": each.status.earliest_start for each in plan.reservations}
     dates |= {f"{each.namespace}/{each.name}": each.status.earliest_start for each in plan.promises}
     for update in plan.runs:
-        run = stored[update.namespace, update.name]
-        if run.status == update.status:
+        run = stored.get((update.namespace, update.name))
+        if run is None or not arrays.is_new(update.status, run.status, is_index=isinstance(run, IndexRun)):
             continue
         for reason, message, good in _told(run.status, update.status, lost.get((run.namespace, run.name), "")):
             yield _event(run, plan, reason, message, good=good)
@@ -74,8 +75,10 @@ def _condition(status: RunStatus, phase: str) -> Condition | None:
 def _event(run: Run, plan: Plan, reason: str, message: str, *, good: bool) -> Write:
     name = f"{run.name}.{plan.cycle}.{reason}".lower()
     at = str(Time(plan.at))
+    array = run.of if isinstance(run, IndexRun) else ""
+    message = f"{run.name}: {message}" if array else message
     about = {
-        "apiVersion": API_VERSION, "kind": "Run", "namespace": run.namespace, "name": run.name,
+        "apiVersion": API_VERSION, "kind": "Run", "namespace": run.namespace, "name": array or run.name,
         "uid": run.metadata.uid,
     }  # fmt: skip
     body: dict[str, Any] = {

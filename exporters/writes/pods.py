@@ -19,8 +19,9 @@ from jobtree.api import LABEL_CYCLE, LABEL_RUN, Lease
 from jobtree.api.kinds.core import Pod
 from jobtree.api.kinds.lease import FINALIZER
 from jobtree.api.kinds.policy import PolicySpec
-from jobtree.api.kinds.run import Run, RunStatus
+from jobtree.api.kinds.run import IndexRun, Run, RunStatus
 from jobtree.cluster.protocol import Ref, Write
+from jobtree.world.naming import arrays
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables.rows import controller
@@ -59,10 +60,16 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
     statuses = {(each.namespace, each.name): each.status for each in plan.runs}
     there = _own_pods(intake)
     writes, services = PodWrites(), list[Write]()
+    known = arrays.Runs(intake.runs)
+    names = {*held, *there, *statuses} - known.there.keys()
+    indices = [each for name in sorted(names) if isinstance(each := known.get(name), IndexRun)]
+    holding = {(each.namespace, each.of) for each in indices if held[each.namespace, each.name]}
     for run in intake.runs:
         key = (run.namespace, run.name)
+        _finalizer(run, bool(held[key]) or key in holding, writes)
+    for run in [*(run for run in intake.runs if run.spec.array is None), *indices]:
+        key = (run.namespace, run.name)
         wanted = _places(run, held[key], statuses.get(key, run.status))
-        _finalizer(run, bool(held[key]), writes)
         present = there.pop(key, [])
         kept, gone = _matched(wanted, present)
         writes.before += [_delete(pod) for pod in gone]
@@ -78,7 +85,7 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
 
 
 def _own_pods(intake: Intake) -> dict[RunKey, list[Pod]]:
-    runs = {(run.namespace, run.name): run for run in intake.runs}
+    runs = arrays.Runs(intake.runs)
     found: dict[RunKey, list[Pod]] = defaultdict(list)
     for pod in intake.pods:
         key = (pod.metadata.namespace or "default", pod.metadata.labels.get(LABEL_RUN, ""))

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from jobtree.api import API_VERSION, GROUP, LABEL_CYCLE, LABEL_RUN
 from jobtree.api.kinds.policy import PolicySpec
-from jobtree.api.kinds.run import Run
+from jobtree.api.kinds.run import IndexRun, Run
 
 LABEL_GROUP: Final = f"{GROUP}/group"
 LABEL_RANK: Final = f"{GROUP}/rank"
@@ -52,10 +52,10 @@ def service(run: Run) -> Object:
 
 
 def owner(run: Run) -> Object:
-    """The reference that makes an object the run's: it goes with it."""
+    """The reference that makes an object the run's, of an index its array's: it goes with it."""
     return {
-        "apiVersion": API_VERSION, "kind": "Run", "name": run.name, "uid": run.metadata.uid, "controller": True,
-        "blockOwnerDeletion": True,
+        "apiVersion": API_VERSION, "kind": "Run", "name": run.of if isinstance(run, IndexRun) else run.name,
+        "uid": run.metadata.uid, "controller": True, "blockOwnerDeletion": True,
     }  # fmt: skip
 
 
@@ -156,6 +156,8 @@ def _environment(run: Run, member: Member, total: int, *, slurm: bool) -> dict[s
         "JOBTREE_RUN": run.name,
         "JOBTREE_GROUP": str(member.group),
     }
+    if isinstance(run, IndexRun):
+        found |= {"JOBTREE_ARRAY": run.of, "JOBTREE_INDEX": str(run.index)}
     if slurm:
         found |= {
             "SLURM_JOB_ID": str(int(run.metadata.uid.replace("-", "")[:8] or "0", 16)),
@@ -172,4 +174,6 @@ def _environment(run: Run, member: Member, total: int, *, slurm: bool) -> dict[s
             "SLURMD_NODENAME": member.node,
             "SLURM_LAUNCH_NODE_IPADDR": master,
         }
+        if isinstance(run, IndexRun):
+            found |= {"SLURM_ARRAY_JOB_ID": found["SLURM_JOB_ID"], "SLURM_ARRAY_TASK_ID": str(run.index)}
     return found

@@ -28,6 +28,7 @@ from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.memory import balances, lottery, seen
 from jobtree.world.memory.balances import Part
 from jobtree.world.memory.lottery import Chain
+from jobtree.world.naming import arrays
 from jobtree.world.plan import Closure, Plan, Segment
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables.snapshot import is_counted
@@ -202,14 +203,31 @@ def _end_last(funding: list[LedgerSegment], at: int) -> None:
 def _runs(intake: Intake, plan: Plan) -> Iterator[Write]:
     stored: dict[Name, Run] = {(run.namespace, run.name): run for run in intake.runs}
     patches: dict[tuple[RunStatus, RunStatus], plain.Plain] = {}  # many wait with the very same words
-    for update in plan.runs:
-        before = stored[update.namespace, update.name].status
-        if before == update.status:
+    for name, status in _with_indices(stored, plan).items():
+        before = stored[name].status
+        if before == status:
             continue
-        patch = patches.get((before, update.status))
+        patch = patches.get((before, status))
         if patch is None:
-            patch = patches[before, update.status] = plain.status_patch(before, update.status)
-        yield Write("patch", Ref("Run", update.namespace, update.name), {"status": patch}, "status")
+            patch = patches[before, status] = plain.status_patch(before, status)
+        yield Write("patch", Ref("Run", *name), {"status": patch}, "status")
+
+
+def _with_indices(stored: Mapping[Name, Run], plan: Plan) -> dict[Name, RunStatus]:
+    """New statuses of Runs; those of an array's indices are in the array's, since that is the object."""
+    found: dict[Name, RunStatus] = {}
+    indices: dict[Name, dict[int, RunStatus]] = defaultdict(dict)
+    for update in plan.runs:
+        name = update.namespace, update.name
+        of = None if name in stored else arrays.array_of(stored, name)
+        if of is None:
+            found[name] = update.status
+        else:
+            indices[update.namespace, of[0].name][of[1]] = update.status
+    for name, mine in indices.items():
+        status = found.get(name, stored[name].status)
+        found[name] = msgspec.structs.replace(status, indices=arrays.folded(stored[name], mine))
+    return found
 
 
 def _promises(intake: Intake, plan: Plan) -> Iterator[Write]:

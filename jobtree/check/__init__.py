@@ -12,7 +12,7 @@ from jobtree.check.before import Before
 from jobtree.check.case.case import Case
 from jobtree.check.case.claims import Claims
 from jobtree.check.case.violation import Violation
-from jobtree.check.life import closures, eligibility, failures, fates, shape, slots, starts, statuses, trees
+from jobtree.check.life import arrays, closures, eligibility, failures, fates, shape, slots, starts, statuses, trees
 from jobtree.check.life.failures import Failures
 from jobtree.check.money import ahead, between, funded, ledger, pruning, usage
 from jobtree.check.money import payers as money
@@ -60,6 +60,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "use-run-gpus": "No run takes more where a use cap counts than its perRun.maxGPUs.",
     "use-run-time": "A use cap with perRun.maxTime admits runs that surely end by then.",
     "borrow-limit": "Sponsors pay at most maxBorrowGPUs Active GPUs of a run.",
+    "array-parallel": "No more indices of an array run at once than its maxParallel.",
+    "array-agrees": "An array runs while an index does, and ends as its indices ended when all have.",
     "tree-quota": "A tree of runs stays within its quota, funded or not.",
     "funded-start": "A run starts funded, or wholly unfunded by its own choice.",
     # caps
@@ -142,6 +144,7 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *shape.violations(case),
         *money.violations(case, caps),
         *trees.violations(case),
+        *arrays.violations(case),
         *funded.violations(case, present),
         *ahead.violations(case, caps, entered, present, recalls.before),
         *ledger.violations(case),

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
+from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta
 from jobtree.api.kinds.reservation import (
     Confidence,
     Conflict,
@@ -26,9 +26,11 @@ from jobtree.api.kinds.reservation import (
 from jobtree.api.kinds.run import Eta, RunStatus
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time, dec_hook
+from jobtree.world.naming.arrays import is_new
 from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
 from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
+from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates
 from planner.forecast.calendar import Known, estimates, expected, foreseen, is_any_wrong, known_times
@@ -309,7 +311,7 @@ class _Dating:
         name = f"{key[1]}-{self.plan.cycle.lower()}"
         where = self._slice(found)
         spec = ReservationSpec(
-            run_ref=RunRef(name=key[1], namespace=key[0]),
+            run_ref=self.state.runs[key].ref,
             intended_slice=where,
             earliest_start=Time(found.at),
             paying_envelopes=tuple(EnvelopeRef(budget=budget, envelope=name) for budget, name in found.payers),
@@ -404,19 +406,19 @@ def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, obj
 def _changed(
     snapshot: Snapshot, updates: Mapping[RunKey, RunStatus], told: Mapping[RunKey, dict[str, object]]
 ) -> Iterator[RunUpdate]:
-    table = snapshot.tables["runs"]
+    table, indices = snapshot.tables["runs"], indices_of(snapshot.tables["arrays"])
     keys = zip(col.texts(table, "namespace"), col.texts(table, "name"), strict=True)
     for key, text in zip(keys, col.texts(table, "status"), strict=True):
         if key in updates or key in told:
             before = _STATUS.decode(text) if text else RunStatus()
             status = msgspec.structs.replace(updates.get(key, before), **told.get(key, {}))
-            if status != before:
+            if is_new(status, before, is_index=key in indices):
                 yield RunUpdate(namespace=key[0], name=key[1], status=status)
 
 
 def _lapsed(stored: Iterable[Promise], held: Mapping[RunKey, Promise], dating: _Dating) -> list[Pruned]:
     """Promises that were over before this cycle, and whose run is over, gone, or has another one."""
-    again = {*held, *((each.namespace, each.spec.run_ref.name) for each in dating.new)}
+    again = {*held, *((each.namespace, each.spec.run_ref.run_name) for each in dating.new)}
     runs = dating.state.runs
     return [
         Pruned(namespace=each.namespace, name=each.name)

@@ -64,7 +64,10 @@ def assemble(
     waits = explain.waits(state, problem, draft, room, purses)
     after = _after(state, problem, draft, started, waits)
     swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)
-    swaps = [lease_objects.carried_on(lease, after.classes[lease.key], state.money, cycle) for lease in swapped]
+    swaps = [
+        lease_objects.carried_on(lease, state.runs[lease.run_key].ref, after.classes[lease.key], state.money, cycle)
+        for lease in swapped
+    ]
     created = sorted([*started, *swaps], key=lambda lease: (lease.namespace, lease.name))
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}

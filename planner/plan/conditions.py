@@ -13,6 +13,7 @@ from planner.reasons.explain import sentence
 from policies.inputs.claims import UNFUNDED, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import unweighed
+from policies.lifecycle.arrays import Count
 from policies.lifecycle.endings import Ending
 
 ORDER: Final = RUN_CONDITIONS
@@ -124,6 +125,42 @@ def _pending(gpus: int, limit: int | None, reason: str, message: str) -> Saying:
         completed,
         failed,
         Said(True, reason, message) if reason == unweighed.UPSTREAM else free,
+    )
+
+
+def array_running(count: Count) -> Saying:
+    """Of an array some of whose indices run."""
+    said = count.sentence()
+    return (
+        Said(True, "IndicesRunning", said),
+        Said(True, "IndicesPlaced", said),
+        Said(True, "IndicesRunning", said),
+        *_of_indices(count),
+        _rest(None)[2],
+    )
+
+
+def array_waiting(count: Count, first: Saying, run: RunRow) -> Saying:
+    """Of an array none of whose indices runs; ``first``: what is said of the first that waits, ``run``."""
+    why = first[0]
+    said = f"{count.sentence()} Index {run.index}: {why.message}"
+    blocked = Said(True, why.reason, said) if first[5].holds else first[5]
+    return (
+        Said(False, why.reason, said),
+        Said(False, "NotAdmitted", "0 indices placed."),
+        Said(False, "NotStarted", "0 indices running."),
+        *_of_indices(count),
+        blocked,
+    )
+
+
+def _of_indices(count: Count) -> Saying:
+    """Completed and Failed of an array that goes on."""
+    return (
+        Said(False, "NotFinished", f"{count.completed} of {count.all} indices completed."),
+        Said(
+            False, "NoFailure" if not count.failed else "SomeFailed", f"{count.failed} of {count.all} indices failed."
+        ),
     )
 
 

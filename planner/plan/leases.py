@@ -121,7 +121,7 @@ def _lease(
         ),
         spec=LeaseSpec(
             owner=OwnerPath(payer.owner if payer else run.owner),
-            run_ref=RunRef(name=run.name, namespace=run.namespace),
+            run_ref=run.ref,
             run_uid=run.uid,
             run_owner=OwnerPath(run.owner),
             flavor=run.flavor,
@@ -140,14 +140,14 @@ def _lease(
     )
 
 
-def carried_on(row: LeaseRow, name: FundingClass, money: Money, cycle: str) -> Lease:
-    """The lease that a swap opens, of that class."""
+def carried_on(row: LeaseRow, ref: RunRef, name: FundingClass, money: Money, cycle: str) -> Lease:
+    """The lease that a swap opens for the run of ``ref``, of that class."""
     at, rate = Time(row.start), money.rate_milli(row.envelope) if name != UNFUNDED else 0
     return Lease(
         metadata=ObjectMeta(name=row.name, namespace=row.namespace, creation_timestamp=at, finalizers=(FINALIZER,)),
         spec=LeaseSpec(
             owner=OwnerPath(row.owner),
-            run_ref=RunRef(name=row.run, namespace=row.namespace),
+            run_ref=ref,
             run_uid=row.run_uid,
             run_owner=OwnerPath(row.run_owner),
             flavor=row.flavor,

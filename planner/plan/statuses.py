@@ -8,6 +8,7 @@ import msgspec
 
 from jobtree.api.kinds.run import RunFunding, RunStatus, Width
 from jobtree.api.values.scalars import Duration, OwnerPath, Time, dec_hook
+from jobtree.world.naming.arrays import is_new
 from jobtree.world.plan import RunUpdate, Wait
 from planner.plan import conditions
 from planner.plan.conditions import Saying
@@ -15,6 +16,8 @@ from planner.state.derive import State
 from policies.funding.usage import HOUR_MILLI, Classes, plain
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
+from policies.lifecycle import arrays as lifecycle_arrays
+from policies.lifecycle.arrays import ArrayRow
 from policies.lifecycle.endings import Ending
 
 _DECODER: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
@@ -64,15 +67,21 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
         ending = state.endings.get(key)
         if key in state.standing:
             continue
+        if run.array:
+            continue
         if run.outcome and ending is None:
-            if _is_settled(run):
+            if _is_settled(run) or run.array_of:
                 continue
             ending = Ending(run.outcome, run.outcome_reason or run.outcome, state.at, "")
         before = _DECODER.decode(run.status) if run.status else _NEW
         now = statuses.of(run, before, ending)
-        if now != before:
+        if is_new(now, before, is_index=bool(run.array_of)):
             found.append(RunUpdate(namespace=run.namespace, name=run.name, status=now))
-    return found
+    if not state.arrays:
+        return found
+    heads = [statuses.of_array(array) for array in state.arrays if not state.runs[array.key].outcome]
+    found += [update for update, before in heads if update.status != before]
+    return sorted(found, key=lambda each: (each.namespace, each.name))
 
 
 @dataclass
@@ -93,6 +102,47 @@ class _Statuses:
         if run.is_cpu and run.state == "Active" and run.key not in self.state.blocked:
             return self._on_cpu(run, before)
         return self._pending(run, before)
+
+    def of_array(self, array: ArrayRow) -> tuple[RunUpdate, RunStatus]:
+        """That of an array, which counts what its indices do; and as it was before."""
+        run = self.state.runs[array.key]
+        before = _DECODER.decode(run.status) if run.status else _NEW
+        count = lifecycle_arrays.counted(array, self.state.runs, self.state.endings, self._is_running)
+        most = min(array.max_parallel or array.size, array.size - count.over)
+        ending = self.state.endings.get(array.key)
+        leases = [lease for key in array.members for lease in self.after.leases.get(key, ())]
+        held = _Held.of(self.state, leases, self.after.classes)
+        width = msgspec.structs.replace(_width(run, 0), max=run.total * (array.max_parallel or array.size))
+        gpus = sum(held.by_class.values())
+        desired = 0 if ending is not None else run.total * most
+        width = msgspec.structs.replace(width, desired=desired, allocated=gpus, pending=max(0, desired - gpus))
+        decided: dict[str, Any] = {"funding": held.funding() if leases else None, "started": before.started}
+        if ending is not None and ending.outcome:
+            saying = conditions.ended(run, ending)
+            decided["ended"] = Time(ending.ended)
+        elif count.running:
+            saying = conditions.array_running(count)
+            decided["started"] = Time(self.state.at) if before.started is None else before.started
+        else:
+            first = next((self.state.runs[key] for key in array.members if not self._is_over(key)), None)
+            if first is None or run.deleting:
+                saying = conditions.pending(run, None, self.state.blocked)
+            else:
+                saying = conditions.array_waiting(
+                    count, conditions.pending(first, self.after.waits.get(first.key), self.state.blocked), first
+                )
+        status = self._status(before, saying, width, **decided)
+        return RunUpdate(namespace=run.namespace, name=run.name, status=status), before
+
+    def _is_running(self, run: RunRow) -> bool:
+        """Will it run once the plan is carried out?"""
+        if run.is_cpu:
+            return run.state == "Active" and run.key not in self.state.blocked
+        return run.key in self.after.leases or run.key in self.state.standing
+
+    def _is_over(self, key: RunKey) -> bool:
+        ending = self.state.endings.get(key)
+        return bool(self.state.runs[key].outcome) or (ending is not None and bool(ending.outcome))
 
     def _ended(self, run: RunRow, before: RunStatus, ending: Ending) -> RunStatus:
         ended = Time(ending.ended)

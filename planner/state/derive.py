@@ -37,7 +37,8 @@ from policies.inputs.money import Money, read_money, selectors
 from policies.inputs.runs import RunRow, read_runs
 from policies.inputs.shapes import PodLoad
 from policies.inputs.unread import Unread, unread_of
-from policies.lifecycle import endings, failures, follow, tenancy, unweighed
+from policies.lifecycle import arrays, endings, failures, follow, tenancy, unweighed
+from policies.lifecycle.arrays import ArrayRow
 from policies.lifecycle.endings import Ending
 from policies.model import gangs, trees
 from policies.model.problem import Problem
@@ -81,6 +82,7 @@ class State:
     swaps: frozenset[LeaseKey] = frozenset()
     doubt: str = ""
     lost: str = ""
+    arrays: list[ArrayRow] = field(default_factory=list)
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
     rooms: list[Room] = field(default_factory=list, repr=False)
 
@@ -175,7 +177,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
     tables = {**snapshot.tables, "nodes": _labelled(snapshot.tables["nodes"], holds)}
     policy = holds.within(snapshot.policy.spec)
     tables["nodes"] = _pinned_nodes(tables["nodes"], cuts)
-    runs = {run.key: _pinned(run, cuts) for run in read_runs(tables["runs"])}
+    runs = {run.key: _pinned(run, cuts) for run in read_runs(tables["runs"], tables["arrays"])}
     fleet = _fleet(tables, runs, policy, at, holds.promised)
     book = book_of(read_money(tables, policy, fleet, at))
     uids = {key: run.uid for key, run in runs.items()}
@@ -194,6 +196,8 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
     mending = mended(failing, foreign_of) if lost else Mending({}, [], ended)
     shrinking = shrunk(runs, held, mending, unread)
     ended = {**mending.endings, **cuts.endings}
+    found_arrays = arrays.read_arrays(tables["arrays"])
+    ended |= arrays.endings(found_arrays, runs, ended, at)
     closures = _closures(leases, ended, lost, cuts, mending.closing | shrinking, at)
     ends = ends_of(closures)
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
@@ -242,6 +246,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
         unread=unread,
         holds=holds,
         swaps=frozenset(swap.key for swap in swaps),
+        arrays=found_arrays,
     )
     _block(state)
     return state
@@ -396,7 +401,7 @@ def _quarantined_nodes(table: pa.Table) -> set[str]:
 def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:
     """Live, holding nothing, wanting to start."""
     over = bool(run.outcome) or (ending is not None and bool(ending.outcome))
-    return not (over or holds or run.deleting or run.state != "Active")
+    return not (over or holds or run.deleting or run.array or run.state != "Active")
 
 
 def _fleet(
@@ -483,9 +488,17 @@ def _block(state: State) -> None:
         waiting = follow.waiting(run, outcomes)
         if refusal:
             state.blocked[run.key] = (unweighed.OWNER, refusal)
-        elif run.array:
-            state.blocked[run.key] = (unweighed.ARRAY, "arrays of runs are not planned yet")
         elif unreadable := state.unread.refusal(run):
             state.blocked[run.key] = (unweighed.LEASE, unreadable)
         elif waiting:
             state.blocked[run.key] = (unweighed.UPSTREAM, waiting)
+    _block_arrays(state)
+
+
+def _block_arrays(state: State) -> None:
+    """Indices beyond those that may run at once wait, the lowest first; blocked ones take nobody's turn."""
+    waiting = {run.key: run for run in state.pending if run.array_of and run.key not in state.blocked}
+    for array in state.arrays:
+        busy = [key for key in array.members if key in state.held or key in state.standing]
+        for key in arrays.beyond(array, waiting, len(busy), state.endings):
+            state.blocked[key] = (unweighed.ARRAY, arrays.limit(array))

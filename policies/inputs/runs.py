@@ -3,11 +3,13 @@
 import msgspec
 import pyarrow as pa
 
+from jobtree.api.kinds.meta import RunRef
 from jobtree.api.kinds.policy import Maintenance, PolicySpec
 from jobtree.api.kinds.run import Eta, derived_phase
 from jobtree.api.values.scalars import Time, dec_hook
 from jobtree.world.tables import values as col
 from jobtree.world.tables.records import read
+from jobtree.world.tables.rows_arrays import indices_of
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Access, Selector, Toleration
 from policies.inputs.maintenance import in_the_way, is_own
@@ -83,11 +85,19 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     status: str
     started: int | None
     """Since when it runs, as its status says; None where it does not."""
+    array_of: str = ""
+    """The array that it is an index of; empty where it is none."""
+    index: int | None = None
 
     @property
     def key(self) -> RunKey:
         """(namespace, name)."""
         return self.namespace, self.name
+
+    @property
+    def ref(self) -> RunRef:
+        """As other objects name it: an index by its array's name and its number."""
+        return RunRef(name=self.array_of or self.name, namespace=self.namespace, index=self.index)
 
     def access(self, windows: tuple[Maintenance, ...], at: int) -> Access:
         """What it asks of a node if it starts at ``at``."""
@@ -145,9 +155,18 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return int(policy.age.unit) + age
 
 
-def read_runs(runs: pa.Table) -> list[RunRow]:
-    """All runs in (namespace, name) order."""
-    return read(runs, RunRow, started=[_started(_told(status)) for status in col.texts(runs, "status")])
+def read_runs(runs: pa.Table, arrays: pa.Table) -> list[RunRow]:
+    """All runs in (namespace, name) order; ``arrays``: says which of them are indices."""
+    of = indices_of(arrays)
+    keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
+    places = [of.get(key, ("", None)) for key in keys]
+    return read(
+        runs,
+        RunRow,
+        started=[_started(_told(status)) for status in col.texts(runs, "status")],
+        array_of=[name for name, _ in places],
+        index=[index for _, index in places],
+    )
 
 
 def _told(status: str) -> Told:

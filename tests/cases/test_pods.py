@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jobtree.api import Policy
 from jobtree.world.reading.intake import intake, key_of
 from jobtree.world.tables import rows_runs
+from jobtree.world.tables.schema import TABLES
 from policies.inputs import pods as rule
 from policies.inputs.claims import LeaseRow
 from policies.inputs.runs import RunRow, read_runs
@@ -214,7 +215,7 @@ def row(pod: int) -> RunRow:
     made = doc.merge(doc.run("r", 8), {"spec": {"resources": {"gpusPerPod": pod or None}}, "metadata": metadata})
     key = key_of(made["apiVersion"], "Run", "d", "r")
     found = intake([(key, msgspec.json.encode(made))], "one")
-    (only,) = read_runs(rows_runs.runs(found.runs, Policy().spec))
+    (only,) = read_runs(rows_runs.runs(found.runs, Policy().spec), TABLES["arrays"].empty_table())
     return only
 
 

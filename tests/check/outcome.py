@@ -13,8 +13,10 @@ from jobtree.api.kinds.lease import Lease
 from jobtree.api.kinds.meta import Condition
 from jobtree.api.kinds.run import RUN_CONDITIONS, Run, RunFunding, RunStatus, Width
 from jobtree.world.memory.cycles import Moment
+from jobtree.world.naming.arrays import Members
 from jobtree.world.plan import Plan, RunUpdate, Solver, Stage, Wait
 from jobtree.world.tables.given import given_of
+from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.snapshot import Snapshot
 
 if TYPE_CHECKING:  # a Scene asks for its plan
@@ -28,9 +30,17 @@ def plan_of(scene: Scene, snapshot: Snapshot) -> Plan:
         for each in scene.documents
         if each["kind"] == "Run"
     }
+    heads = [run for run in runs.values() if isinstance(run, Run) and run.spec.array]
+    shown = indices_of(snapshot.tables["arrays"])
+    for run in heads:
+        mine = sorted(index for key, (name, index) in shown.items() if name == run.name)
+        runs |= {f"{run.name}-{index}": Members(run).of(index) for index in mine}
     updates = [
         RunUpdate(namespace="default", name=name, status=_status(scene, name, run))  # type: ignore[arg-type]
         for name, run in sorted(runs.items())
+    ]
+    updates = [
+        _of_array(update, updates) if update.name in {run.name for run in heads} else update for update in updates
     ]
     plan = Plan(
         jobtree="0",
@@ -54,12 +64,21 @@ def plan_of(scene: Scene, snapshot: Snapshot) -> Plan:
         waits=[
             Wait(namespace="default", name=each.name, reason="NoRoom", message="It waits.")
             for each in updates
-            if each.status.phase == "Pending" and runs[each.name].spec.state == "Active"  # type: ignore[union-attr]
+            if each.status.phase == "Pending"
+            and runs[each.name].spec.state == "Active"  # type: ignore[union-attr]
+            and not runs[each.name].spec.array  # type: ignore[union-attr]
         ],
     )
     for change in scene.last:
         plan = change(plan)
     return plan
+
+
+def _of_array(update: RunUpdate, all_of: list[RunUpdate]) -> RunUpdate:
+    """An array runs while an index does."""
+    mine = [each for each in all_of if each.name.startswith(f"{update.name}-")]
+    phase: Any = "Running" if any(each.status.phase == "Running" for each in mine) else "Pending"
+    return RunUpdate(namespace="default", name=update.name, status=msgspec.structs.replace(update.status, phase=phase))
 
 
 def _payer_owner(scene: Scene, lease: Lease) -> str:
@@ -76,7 +95,7 @@ def _status(scene: Scene, name: str, run: Run) -> RunStatus:
     after = [lease for lease in scene.after(name) if lease.spec.slice.role == "Active"]
     reasons = {
         closure.reason for closure in scene.closures for lease in scene.old
-        if lease.name == closure.name and lease.spec.run_ref.name == name
+        if lease.name == closure.name and lease.run_key[1] == name
     }  # fmt: skip
     phase = _phase(run, after, reasons)
     held = sum(len(lease.spec.slice.nodes) for lease in after)
@@ -140,7 +159,7 @@ def _demand(scene: Scene, runs: Mapping[str, Run]) -> Stage:
     """Active GPUs × (a day + the age up to three days), of paid starts."""
     value = 0
     for name, run in runs.items():
-        mine = [lease for lease in scene.new if lease.spec.run_ref.name == name and lease.spec.reason == "Start"]
+        mine = [lease for lease in scene.new if lease.run_key[1] == name and lease.spec.reason == "Start"]
         if any(lease.spec.paid_by is not None for lease in mine):
             gpus = sum(len(lease.spec.slice.nodes) for lease in mine if lease.spec.slice.role == "Active")
             assert run.metadata.creation_timestamp is not None

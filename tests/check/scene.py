@@ -144,18 +144,19 @@ class Scene:
         entries: Iterable[Entry] | None = None,
     ) -> Lease:
         """A lease on slots like ``a01#0-3``, paid by ``budget/envelope``, of class ``funding`` since its start."""
-        owner = self.get("Run", run)["spec"]["owner"]
+        array, index = self._place(run)
+        owner = self.get("Run", array)["spec"]["owner"]
         begun = Time(self.at if start is None else start)
         budget, _, envelope = (payer or "").partition("/")
         payer_owner = self.get("Budget", budget)["spec"]["owner"] if payer else owner
         span = Entry(class_=funding if payer else "unfunded", from_=begun, to=None if ended is None else Time(ended))  # type: ignore[arg-type]
-        count = sum(each.spec.run_ref.name == run for each in (*self.old, *self.new))
+        count = sum(each.spec.run_ref.run_name == run for each in (*self.old, *self.new))
         return Lease(
             metadata=ObjectMeta(name=name or f"{run}-{count}", namespace="default"),
             spec=LeaseSpec(
                 owner=OwnerPath(payer_owner),
-                run_ref=RunRef(name=run, namespace="default"),
-                run_uid=f"uid-{run}",
+                run_ref=RunRef(name=array, namespace="default", index=index),
+                run_uid=f"uid-{array}",
                 run_owner=OwnerPath(owner),
                 flavor=FLAVOR,
                 group=group,
@@ -172,6 +173,13 @@ class Scene:
                 funding=(span,) if entries is None else tuple(entries),
             ),
         )
+
+    def _place(self, run: str) -> tuple[str, int | None]:
+        """The Run that this is the name of, and the index where it is an array's."""
+        if any((each["kind"], each["metadata"]["name"]) == ("Run", run) for each in self.documents):
+            return run, None
+        array, _, index = run.rpartition("-")
+        return array, int(index)
 
     @staticmethod
     def entry(funding: Any, since: int, until: int | None = None, rate: float | None = None) -> Entry:
@@ -299,7 +307,7 @@ class Scene:
         """What a run holds once the plan is carried out."""
         closing = {closure.name for closure in self.closures}
         kept = [lease for lease in self.old if not lease.status.closed and lease.name not in closing]
-        return [lease for lease in (*kept, *self.new) if lease.spec.run_ref.name == run]
+        return [lease for lease in (*kept, *self.new) if lease.run_key[1] == run]
 
 
 def slots_of(text: str) -> tuple[str, ...]:

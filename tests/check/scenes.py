@@ -23,6 +23,15 @@ def simple() -> Scene:
     return scene.run("r", 4).run("w", 16).starts("r", "a01#0-3")
 
 
+def array() -> Scene:
+    """Of 5 indices of 4 GPUs 0 and 4 have Completed, 1 runs, and 2 starts: no more than 2 run at once."""
+    scene = Scene().domain("A", 8, 8).budget("org:a", envelope(16))
+    scene.run("sweep", 4, array={"count": 5, "maxParallel": 2})
+    told = [{"indices": "0,4", "phase": "Completed"}, {"indices": "1", "phase": "Running", "started": moment("-1h")}]
+    scene.edit("Run", "sweep", {"status": {"phase": "Running", "indices": told}})
+    return scene.holds("sweep-1", "a01#0-3", name="sweep-1-0").starts("sweep-2", "a01#4-7")
+
+
 def family() -> Scene:
     """A group of 4 over two nodes, three GPUs paid by its owner and one by its parent."""
     scene = Scene().domain("A", 2, 2, 8).domain("B", 8)
@@ -252,6 +261,7 @@ def _kept() -> PromiseUpdate:
 
 SCENES: dict[str, Callable[[], Scene]] = {
     "simple": simple,
+    "array": array,
     "family": family,
     "gang": gang,
     "loan": loan,

@@ -21,10 +21,16 @@ ANNOTATION_ETA: Final = f"{GROUP}/eta"
 ANNOTATION_COMPLETED: Final = f"{GROUP}/completed"
 #: Annotation of a node: since when Jobtree has it cordoned because it failed (RFC 3339).
 ANNOTATION_CORDONED: Final = f"{GROUP}/cordoned"
+#: Annotations of a run with an array: indices that are marked complete, `TIME=0-3,7` parted by blanks (state files
+#: only), and those that are cancelled, `0-3,7`.
+ANNOTATION_COMPLETED_INDICES: Final = f"{GROUP}/completed-indices"
+ANNOTATION_CANCELLED_INDICES: Final = f"{GROUP}/cancelled-indices"
 
 #: Longest name of a Run, and of a Run with an array (room for `-INDEX`).
 MAX_RUN_NAME: Final = 52
 MAX_ARRAY_NAME: Final = 45
+#: Most indices of an array.
+MAX_INDICES: Final = 10_000
 #: Most GPUs a single number may state; keeps every product of GPUs and seconds within int64.
 MAX_GPUS: Final = 1_000_000
 #: Most groups that one run may have: every one of them is placed, and told of when it cannot be.
@@ -73,8 +79,6 @@ def shown(default: T) -> T:
 #: Of a field of a spec on which this version does not act yet: whatever lands what acts on it takes the mark away. The
 #: reference and the CRDs say so of the field, and `submit` warns where it is given (`jobtree.api.rules.later`).
 LATER: Final = Meta(extra={"later": "No effect in this version yet."})
-#: The same of a field of a status.
-UNSET: Final = Meta(extra={"later": "Not set by this version yet."})
 Count = Annotated[int, Meta(ge=0, le=MAX_GPUS)]
 PositiveCount = Annotated[int, Meta(ge=1, le=MAX_GPUS)]
 #: How an API server merges a list: entries are unique, or are told apart by a field of theirs.
@@ -114,7 +118,7 @@ PartName = Annotated[
 ]
 #: An index of an array of runs, and how many there may be.
 Index = Annotated[int, Meta(ge=0, le=999_999)]
-ArraySize = Annotated[int, Meta(ge=1, le=5_000)]
+ArraySize = Annotated[int, Meta(ge=1, le=MAX_INDICES)]
 SpareCount = Annotated[int, Meta(ge=0, le=1024)]
 #: Name of another object.
 RefName = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta, field
@@ -10,9 +10,8 @@ from msgspec import Meta, field
 from jobtree.api.kinds.base import (
     AS_SET,
     BY_TYPE,
-    LATER,
     MAX_GROUPS,
-    UNSET,
+    MAX_INDICES,
     Amount,
     ArraySize,
     Count,
@@ -28,13 +27,13 @@ from jobtree.api.kinds.base import (
     Tolerant,
     shown,
 )
-from jobtree.api.kinds.meta import Condition, Object
+from jobtree.api.kinds.meta import Condition, Object, name_of
 from jobtree.api.kinds.template import TEMPLATE_SCHEMA
 from jobtree.api.values.scalars import MINUTE, Cpu, Duration, Memory, OwnerPath, Time
 
 State = Literal["Active", "Suspended", "Cancelled"]
 Phase = Literal["Pending", "Waiting", "Running", "Completed", "Failed"]
-Indices = Annotated[tuple[Index, ...], Meta(min_length=1, max_length=5_000), AS_SET]
+Indices = Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_INDICES), AS_SET]
 
 #: The conditions of a Run, each always present.
 RUN_CONDITIONS: Final = ("Admitted", "Scheduled", "Running", "Completed", "Failed", "Blocked")
@@ -190,6 +189,20 @@ class Array(Strict, frozen=True, kw_only=True):
     ] = None
     max_parallel: Annotated[ArraySize | None, Meta(description="Most indices that run at once.")] = None
 
+    @property
+    def all(self) -> Sequence[int]:
+        """Every index, in order."""
+        return range(self.count or 0) if self.indices is None else sorted(self.indices)
+
+    @property
+    def size(self) -> int:
+        """How many indices it has."""
+        return (self.count or 0) if self.indices is None else len(self.indices)
+
+    def has(self, index: int) -> bool:
+        """Is that an index of it?"""
+        return 0 <= index < (self.count or 0) if self.indices is None else index in self.indices
+
 
 class RunSpec(Strict, frozen=True, kw_only=True):
     """What the owner asks for. After creation only `state`, `malleable.desiredTotalGPUs` and
@@ -215,7 +228,7 @@ class RunSpec(Strict, frozen=True, kw_only=True):
     parent: Annotated[RunName | None, Meta(description="The Run above this one in its tree, same namespace.")] = None
     quota: Annotated[Quota | None, Meta(description="Bounds on this run and all below it in its tree.")] = None
     gang: Annotated[Gang | None, Meta(description="Runs that start together with this one.")] = None
-    array: Annotated[Array | None, Meta(description="Many runs of one shape."), LATER] = None
+    array: Annotated[Array | None, Meta(description="Many runs of one shape, each by itself.")] = None
     template: Annotated[
         dict[str, Any] | None,
         Meta(extra_json_schema=TEMPLATE_SCHEMA),
@@ -295,18 +308,17 @@ class Eta(Tolerant, frozen=True, kw_only=True):
 
 
 class IndexStatus(Tolerant, frozen=True, kw_only=True):
-    """One index of an array."""
+    """Indices of an array of which the same is to be said; one of which nothing is said waits."""
 
-    index: Annotated[int, Meta(description="The index.")]
-    phase: Annotated[Phase, Meta(description="Its phase, as that of a run.")] = shown("Pending")
+    indices: Annotated[str, Meta(description="The indices: numbers and ranges, such as `0-37,40`.")]
+    phase: Annotated[Phase, Meta(description="Their phase, as that of a run.")] = shown("Pending")
     reason: Annotated[str, Meta(description="A stable CamelCase word for the phase.")] = ""
-    message: Annotated[str, Meta(description="One sentence with the number that matters.")] = ""
-    allocated_gpus: Annotated[int, Meta(description="Active GPUs that it holds.")] = shown(0)
-    started: Annotated[Time | None, Meta(description="Its last start.")] = None
-    ended: Annotated[Time | None, Meta(description="When it completed or failed.")] = None
-    time_limit: Annotated[Duration | None, Meta(description="The limit that is enforced.")] = None
-    reservation: Annotated[str, Meta(description="Name of its Reservation.")] = ""
-    earliest_start: Annotated[Time | None, Meta(description="Its promised start.")] = None
+    message: Annotated[str, Meta(description="Of those that wait: one sentence with the number that matters.")] = ""
+    started: Annotated[Time | None, Meta(description="Their last start, while they run.")] = None
+    time_limit: Annotated[Duration | None, Meta(description="The limit that is enforced, while they run.")] = None
+    reservation: Annotated[str, Meta(description="Name of the Reservation, if one is held.")] = ""
+    earliest_start: Annotated[Time | None, Meta(description="The promised start.")] = None
+    eta: Annotated[Eta | None, Meta(description="The estimated start.")] = None
 
 
 class RunStatus(Tolerant, frozen=True, kw_only=True):
@@ -347,7 +359,7 @@ class RunStatus(Tolerant, frozen=True, kw_only=True):
     follow_deadline: Annotated[
         Time | None, Meta(description="When it fails unless its failed upstream is replaced.")
     ] = None
-    indices: Annotated[tuple[IndexStatus, ...], Meta(description="Per index of an array."), UNSET] = ()
+    indices: Annotated[tuple[IndexStatus, ...], Meta(description="What became of the indices of an array.")] = ()
     observed_generation: Annotated[int, Meta(description="Generation of the spec last seen.")] = 0
 
 
@@ -359,3 +371,18 @@ class Run(Object, frozen=True, kw_only=True):
     spec: RunSpec
     kind: Literal["Run"] = "Run"
     status: RunStatus = RunStatus()
+
+
+class IndexRun(Run, frozen=True, kw_only=True):
+    """One index of an array as a run of its own, `NAME-INDEX`: never an object of the cluster, which has the array.
+
+    ``of``: the array's name.
+    """
+
+    of: str
+    index: int
+
+    @property
+    def subject(self) -> str:
+        """As sentences name a run."""
+        return name_of("Run", self.namespace, self.name)

@@ -1,4 +1,4 @@
-"""Fields on which this version does not act yet: `base.LATER` and `base.UNSET` mark them, and this reads the marks."""
+"""Fields on which this version does not act yet: `base.LATER` marks them, and this reads the marks."""
 
 from __future__ import annotations
 

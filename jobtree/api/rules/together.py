@@ -24,6 +24,7 @@ def set_problems(items: Iterable[KindObject]) -> list[Refusal]:
     budgets = [item for item in everything if isinstance(item, Budget)]
     return [
         *_duplicates(everything),
+        *_index_names(runs),
         *_run_cycles("spec.follow.after", "follow", {_key(run): _upstreams(run) for run in runs if run.spec.follow}),
         *_run_cycles("spec.parent", "parent", {_key(run): _parent(run) for run in runs if run.spec.parent}),
         *_deep_trees(runs),
@@ -146,6 +147,37 @@ def _duplicates(items: list[KindObject]) -> list[Refusal]:
         for name, count in sorted(Counter(subjects).items())
         if count > 1
     ]
+
+
+def _index_names(runs: list[Run]) -> list[Refusal]:
+    """Runs called as an index of an array is: whichever of the two is the younger."""
+    arrays = {_key(run): run for run in runs if run.spec.array is not None}
+    problems = []
+    for run in runs if arrays else ():
+        stem, dash, number = run.name.rpartition("-")
+        array = arrays.get(f"{run.namespace}/{stem}") if dash and number.isascii() and number.isdecimal() else None
+        is_plain = number == "0" or not number.startswith("0")
+        if array is None or array.spec.array is None or not is_plain or not array.spec.array.has(int(number)):
+            continue
+        if _age(run) < _age(array):
+            refused, field, given = array, "spec.array", f"index {number} is called {run.name}"
+            problem, allowed = (
+                f"{given}, and there is a Run of that name",
+                "an array whose indices have names of their own",
+            )
+        else:
+            refused, field, given = run, "metadata.name", run.name
+            problem, allowed = f"{given} is index {number} of the array {array.name}", "a name that is no index's"
+        subject = refused.subject
+        said = f"{field}: {problem}; allowed is {allowed}"
+        problems.append(Refusal(said, subject=subject, field=field, given=given, allowed=allowed, members=(subject,)))
+    return problems
+
+
+def _age(run: Run) -> tuple[bool, int, bool]:
+    """Sorts the older first; one that has not been made yet is the youngest, and an array older than its like."""
+    created = run.metadata.creation_timestamp
+    return created is None, int(created or 0), run.spec.array is None
 
 
 def _run_cycles(field: str, relation: str, edges: Mapping[str, list[str]]) -> list[Refusal]:

@@ -81,12 +81,7 @@ class Moment:
 
     def run_of(self, key: RunKey) -> Run | None:
         """The Run that a lease names, an index of an array included."""
-        run = self.runs.get(key)
-        if run is None:
-            name, dash, index = key[1].rpartition("-")
-            array = self.runs.get((key[0], name)) if dash and index.isdecimal() else None
-            return array if array is not None and array.array else None
-        return run
+        return self.runs.get(key)
 
     def looks_at(self, cap: UseCap, owner: str) -> bool:
         """Whether a use cap looks at runs of an owner: its own, or with ``scope: subtree`` those of whoever is below.

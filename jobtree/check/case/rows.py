@@ -238,6 +238,28 @@ class Run(NamedTuple):
         return self.min_total is not None
 
 
+class Array(NamedTuple):
+    """A row of ``arrays``. ``completed``, ``failed``: how many indices its status says; ``shown``: rows of ``runs``."""
+
+    namespace: str
+    name: str
+    size: int
+    max_parallel: int | None
+    completed: int
+    failed: int
+    shown: tuple[int, ...]
+
+    @property
+    def key(self) -> RunKey:
+        """(namespace, name)."""
+        return self.namespace, self.name
+
+    @property
+    def members(self) -> list[RunKey]:
+        """The indices that are rows of ``runs``."""
+        return [(self.namespace, f"{self.name}-{index}") for index in self.shown]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """A row of ``leases``, or a lease of the plan in the same form.

@@ -12,6 +12,7 @@ from jobtree.api.values.scalars import dec_hook
 from jobtree.check.case.accounts import Account, Discount, Rate
 from jobtree.check.case.rows import (
     Aggregate,
+    Array,
     Budget,
     Envelope,
     Held,
@@ -55,7 +56,7 @@ class Rows:
     """Every row that the checker reads: all of its work that needs no plan, and can be done before there is one.
 
     ``node``, ``run``, ``lease``: the same rows by name; ``open_by``: open leases by run; ``statuses``: those that
-    Runs have.
+    Runs have; ``indices``: runs that are indices, by their name the array's and the number.
     """
 
     nodes: list[Node]
@@ -65,6 +66,7 @@ class Rows:
     aggregates: list[Aggregate]
     use_caps: list[UseCap]
     runs: list[Run]
+    arrays: list[Array]
     leases: list[Held]
     balances: list[Account]
     reservations: list[Reservation]
@@ -76,6 +78,7 @@ class Rows:
     lease: Mapping[LeaseKey, Held]
     open_by: Mapping[RunKey, list[Held]]
     statuses: Mapping[RunKey, RunStatus]
+    indices: Mapping[RunKey, tuple[str, int]]
     _sites: dict[tuple[str, ...], Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -83,6 +86,7 @@ class Rows:
         """The rows of a snapshot, each list in the order of its table."""
         tables = snapshot.tables
         nodes, runs, leases = read(tables["nodes"], Node), read(tables["runs"], Run), read(tables["leases"], Held)
+        arrays = read(tables["arrays"], Array)
         rows = cls(
             nodes=nodes,
             pods=read(tables["pods"], Pod),
@@ -91,6 +95,8 @@ class Rows:
             aggregates=read(tables["aggregates"], Aggregate),
             use_caps=read(tables["use_caps"], UseCap, owner=_owners(tables["use_caps"], tables["budgets"])),
             runs=runs,
+            arrays=arrays,
+            indices={(array.namespace, f"{array.name}-{i}"): (array.name, i) for array in arrays for i in array.shown},
             leases=leases,
             balances=read(tables["balances"], Account),
             reservations=read(tables["reservations"], Reservation),

@@ -13,7 +13,7 @@ INTERRUPTING = {"NodeFailure", "ReclaimUnfunded", "ReclaimedBySpare", "Lottery"}
 
 
 def violations(case: Case) -> Iterator[Violation]:
-    """Outcomes are final, and follow from what ended."""
+    """Outcomes are final, and follow from what ended; those of arrays as `arrays` says."""
     reasons: dict[RunKey, set[str]] = {}
     for key, closure in case.closing.items():
         if key in case.leases:
@@ -27,7 +27,7 @@ def violations(case: Case) -> Iterator[Violation]:
             yield from _fate(case, key, run, ended, phase)
         elif run.outcome is None and (started := case.cpu_started(key)) is not None:
             yield from _cpu_fate(case, run, started, phase)
-        elif run.outcome is None and phase == "Completed" and not _may_complete(case, run):
+        elif run.outcome is None and phase == "Completed" and not run.array and not _may_complete(case, run):
             yield _of(key, "it would be Completed, and nothing says that it is")
 
 

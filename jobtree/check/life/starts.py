@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from jobtree.api.kinds.meta import RunRef
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held, Run, RunKey
 from jobtree.check.case.violation import Violation
@@ -12,6 +13,7 @@ def violations(case: Case) -> Iterator[Violation]:
     """Facts of new leases; state, upstreams and namespace of their runs."""
     for written, lease in zip(case.plan.leases, case.new, strict=True):
         yield from _facts(case, lease, written.spec.cycle)
+        yield from _reference(case, lease, written.spec.run_ref)
     for key in sorted(case.new_by):
         run = case.run_of(key)
         if run is None:
@@ -61,6 +63,14 @@ def _facts(case: Case, lease: Held, cycle: str) -> Iterator[Violation]:
         yield from _swap(case, lease, subject)
 
 
+def _reference(case: Case, lease: Held, ref: RunRef) -> Iterator[Violation]:
+    """An index of an array is named by its array and its number."""
+    true = case.rows.indices.get(lease.run_key, (lease.run, None))
+    if case.run_of(lease.run_key) is not None and (ref.name, ref.index) != true:
+        sentence = f"its runRef is {ref.name!r} and {ref.index}, and in truth {true[0]!r} and {true[1]}"
+        yield Violation("lease-truthful", f"Lease {lease.namespace}/{lease.name}", sentence)
+
+
 def _swap(case: Case, lease: Held, subject: str) -> Iterator[Violation]:
     """A swap lies on the slots of a spare of its group that closes for it (spec §7)."""
     freed: dict[str, set[int]] = defaultdict(set)
@@ -75,6 +85,7 @@ def _swap(case: Case, lease: Held, subject: str) -> Iterator[Violation]:
 def _may_hold(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
     states = {
         "has no GPUs to ask for": run.total == 0,
+        "is an array, whose indices run": run.array,
         f"is {run.state}": run.state != "Active",
         "is being deleted": run.deleting,
         f"is {run.outcome} for good": run.outcome is not None,

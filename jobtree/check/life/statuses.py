@@ -20,7 +20,7 @@ _CLASSES = ("owned", "shared", "borrowed", "unfunded")
 
 
 def violations(case: Case, present: Present) -> Iterator[Violation]:
-    """Every Run but those that are going; arrays tell of their indices elsewhere."""
+    """Every Run but those that are going; of arrays `arrays` tells."""
     for key in case.updates:
         if key not in case.runs:
             yield Violation.of_run("status-agrees", key, "the plan writes its status, and it is not there")
@@ -33,6 +33,11 @@ def violations(case: Case, present: Present) -> Iterator[Violation]:
             continue
         if status is None:
             yield Violation.of_run("conditions-present", key, "it has no status, and the plan gives it none")
+            continue
+        if key in case.rows.indices and key not in case.updates:  # its array's status keeps the phase alone
+            if run.total and not case.stands(run):
+                admitted = frozenset({"Admitted"} if status.phase == "Running" else ())
+                yield from _holding(key, len(case.after(key)), status, admitted)
             continue
         told = _told(tuple((each.type, each.status) for each in status.conditions))
         yield from _conditions(key, status, told)

@@ -79,7 +79,8 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
         on_phase("remedies")
         answer = awaited.of(run, intake, plan, options.reach) or remedies.of(run, intake, plan, options)
     found = fate.of(run, intake, plan)
-    leases = in_order(lease for lease in intake.leases if lease.run_key == (run.namespace, run.name))
+    is_mine = lookup.holders(intake, (run.namespace, run.name))
+    leases = in_order(lease for lease in intake.leases if is_mine(lease.run_key))
     if options.output in {"json", "yaml"}:
         objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
         computed = [] if answer is None else [_explanation(run, found, answer)]

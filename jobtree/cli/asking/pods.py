@@ -79,7 +79,8 @@ def _of(intake: Intake, name: str, namespace: str | None) -> tuple[Run, list[tup
 
     run = lookup.find_run(intake, name, namespace)
     near = [pod for pod in intake.pods if (pod.metadata.namespace or "default") == run.namespace]
-    named = [pod for pod in near if pod.metadata.labels.get(LABEL_RUN) == run.name]
+    is_mine = lookup.holders(intake, (run.namespace, run.name))
+    named = [pod for pod in near if is_mine((run.namespace, pod.metadata.labels.get(LABEL_RUN, "")))]
     own = [pod for pod in named if is_own(controller(pod) or "", run.metadata.uid)]
     return run, sorted(((rank_of(pod), pod) for pod in own), key=lambda each: (each[0], each[1].metadata.name))
 

@@ -14,6 +14,7 @@ from jobtree.api.values.nearest import did_you_mean
 from jobtree.api.values.scalars import DAY, Time
 from jobtree.cli.common import lookup, owners, show
 from jobtree.cli.common.args import Commands, Options, command
+from jobtree.world.naming import arrays
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
@@ -81,7 +82,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     if options.output in {"json", "yaml"}:
         show.data(show.listing([document(run) for run in runs]), options.output)
         return 0
-    held = lookup.open_leases(intake.leases)
+    held = lookup.open_leases(intake.leases, lookup.objects(intake))
     rows = []
     for run in runs:
         leases = held.get((run.namespace, run.name), [])
@@ -92,7 +93,8 @@ def _state(options: Options, given: argparse.Namespace) -> int:
         rows.append(
             (*place, run.name, run.spec.owner, run.spec.resources.gpu_type or "cpu", lookup.phase(run), *code,
              _width(run, leases), _age(run, options.time), nodes or "-",
-             lookup.underway(run, leases) or _unfunded(leases) or (said and said.reason) or "-", _eta(run))
+             lookup.underway(run, leases) or _indices(run) or _unfunded(leases) or (said and said.reason) or "-",
+             _eta(run))
         )  # fmt: skip
     code = ["ST"] if options.output == "wide" else []
     place = ["NAMESPACE"] if everywhere else []
@@ -122,7 +124,20 @@ def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
 def _width(run: Run, leases: list[Lease]) -> str:
     if run.spec.resources.is_cpu:
         return "-"
-    return f"{lookup.active_gpus(leases)}/{lookup.wanted(run)}"
+    told = run.status.width
+    wanted = lookup.wanted(run) if run.spec.array is None or told is None else told.desired
+    return f"{lookup.active_gpus(leases)}/{wanted}"
+
+
+def _indices(run: Run) -> str:
+    """How far an array has come: ``3 running, 4 completed, 1 failed of 10``; empty for other runs."""
+    if run.spec.array is None:
+        return ""
+    counts = Counter(each.phase for each in arrays.known(run).values())
+    said = [f"{counts[phase]} {phase.lower()}" for phase in ("Running", "Completed", "Failed")]
+    why = lookup.speaker(run)
+    waits = f" ({why.reason})" if why is not None and lookup.phase(run) in {"Pending", "Waiting"} else ""
+    return f"{', '.join(said)} of {run.spec.array.size}{waits}"
 
 
 def _unfunded(leases: list[Lease]) -> str:
@@ -150,8 +165,8 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     show.set_aside(intake)
     leases = list(intake.leases)
     if given.run is not None:
-        key = lookup.find_holder(intake, given.run, options.namespace)
-        leases = [lease for lease in leases if lease.run_key == key]
+        is_holder = lookup.holders(intake, lookup.find_holder(intake, given.run, options.namespace))
+        leases = [lease for lease in leases if is_holder(lease.run_key)]
     elif options.namespace is not None:
         leases = [lease for lease in leases if lease.namespace == options.namespace]
     if given.owner is not None:

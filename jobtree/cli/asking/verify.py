@@ -72,7 +72,8 @@ def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Check
         yield from (Checked(plan.name, step) for step in _steps(intake, plan, set()))
         return
     key = lookup.find_holder(intake, name, namespace)
-    drawn = [lease for lease in intake.leases if lease.run_key == key and lease.status.proof is not None]
+    is_holder = lookup.holders(intake, key)
+    drawn = [lease for lease in intake.leases if is_holder(lease.run_key) and lease.status.proof is not None]
     if not drawn:
         raise Refusal("no lottery has taken anything of it", subject=f"Run {'/'.join(key)}")
     for drew in sorted({lease.status.proof.plan for lease in drawn if lease.status.proof is not None}):

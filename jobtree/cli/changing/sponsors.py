@@ -136,6 +136,7 @@ def _add(options: Options, given: argparse.Namespace) -> int:
         raise Refusal(str(error)) from None
 
     def made(run: Run, intake: Intake) -> Change:
+        control.refuse_index(run)
         control.refuse_terminal(run)
         _warn_of_own_rule(run)
         show.warn(f"{run.subject}: {words}" for words in doubts.sponsor(intake, owner))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from exporters.plans.nodelist import natural
 from jobtree.api.kinds.base import ANNOTATION_COMPLETED
+from jobtree.api.kinds.run import IndexRun
 from jobtree.api.values.counted import named as spelled
 from jobtree.api.values.errors import Refusal
 from jobtree.api.values.nearest import nearest
+from jobtree.world.naming import arrays
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
@@ -41,15 +46,26 @@ def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
     The name may be as commands print it, ``NAMESPACE/NAME`` or ``run/NAMESPACE/NAME``, or alone. Raises Refusal where
     there is none, with the nearest that there is, where there are several, or where two namespaces are said.
     """
-    runs = {(run.namespace, run.name): run for run in intake.runs}
-    return runs[_found(intake, [runs], name, namespace)]
+    runs = arrays.Runs(intake.runs)
+    key = _found(intake, [runs.there, [*_indices(runs, intake, name, namespace)]], name, namespace)
+    run = runs.get(key)
+    assert run is not None
+    return run
+
+
+def _indices(runs: arrays.Runs, intake: Intake, name: str, namespace: str | None) -> Iterator[RunKey]:
+    """The names of indices of arrays that a person may mean by this one."""
+    place, alone = _said(name, namespace)
+    places = {run.namespace for run in intake.runs} if place is None else {place}
+    return ((each, alone) for each in sorted(places) if arrays.array_of(runs.there, (each, alone)) is not None)
 
 
 def find_holder(intake: Intake, name: str, namespace: str | None) -> RunKey:
     """Like `find_run`, and also a run that is gone, since leases outlive their run. Raises Refusal."""
     there = {(run.namespace, run.name) for run in intake.runs}
     gone = {lease.run_key for lease in intake.leases} - there
-    return _found(intake, [there, gone], name, namespace)
+    indices = _indices(arrays.Runs(intake.runs), intake, name, namespace)
+    return _found(intake, [there, {*indices}, gone], name, namespace)
 
 
 def _found(intake: Intake, known: Sequence[Collection[RunKey]], name: str, namespace: str | None) -> RunKey:
@@ -91,12 +107,57 @@ def _nearest(keys: Sequence[RunKey], name: str, namespace: str | None) -> RunKey
     return nearest(namespace or "", places) or places[0], near
 
 
-def open_leases(leases: Iterable[Lease]) -> dict[RunKey, list[Lease]]:
-    """The leases that are open now, by run."""
+def object_key(run: Run) -> RunKey:
+    """The object that a run lies in: itself, or the array that it is an index of."""
+    return run.namespace, run.of if isinstance(run, IndexRun) else run.name
+
+
+def array_of(run: IndexRun, intake: Intake) -> Run:
+    """The array that an index is of."""
+    return next(each for each in intake.runs if (each.namespace, each.name) == (run.namespace, run.of))
+
+
+def annotated(intake: Intake, key: RunKey, patch: Mapping[str, Any]) -> Intake:
+    """What is there, with a patch's annotations on that Run."""
+    added = patch.get("metadata", {}).get("annotations", {})
+    if not added:
+        return intake
+
+    def changed(run: Run) -> Run:
+        metadata = msgspec.structs.replace(run.metadata, annotations={**run.metadata.annotations, **added})
+        return msgspec.structs.replace(run, metadata=metadata)
+
+    runs = (changed(run) if (run.namespace, run.name) == key else run for run in intake.runs)
+    return dataclasses.replace(intake, runs=tuple(runs))
+
+
+def holders(intake: Intake, key: RunKey) -> Callable[[RunKey], bool]:
+    """Of the runs that leases name: is it the one of this name, or an index of this array?"""
+    run = next((run for run in intake.runs if (run.namespace, run.name) == key), None)
+    array = None if run is None else run.spec.array
+    if array is None:
+        return lambda each: each == key
+
+    def is_mine(each: RunKey) -> bool:
+        found = arrays.split(each[1])
+        return found is not None and (each[0], found[0]) == key and array.has(found[1])
+
+    return is_mine
+
+
+def objects(intake: Intake) -> Mapping[RunKey, RunKey]:
+    """Indices that hold leases, by their name the array's."""
+    runs = {(run.namespace, run.name): run for run in intake.runs}
+    names = {lease.run_key for lease in intake.leases} - runs.keys()
+    return {key: (key[0], found[0].name) for key in names if (found := arrays.array_of(runs, key)) is not None}
+
+
+def open_leases(leases: Iterable[Lease], lies_in: Mapping[RunKey, RunKey] | None = None) -> dict[RunKey, list[Lease]]:
+    """The leases that are open now, by run; ``lies_in``: names under which those of other names are told."""
     found: dict[RunKey, list[Lease]] = defaultdict(list)
     for lease in leases:
         if not lease.status.closed:
-            found[lease.run_key].append(lease)
+            found[(lies_in or {}).get(lease.run_key, lease.run_key)].append(lease)
     return found
 
 

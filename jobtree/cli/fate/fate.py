@@ -18,6 +18,7 @@ import msgspec
 from exporters.plans.nodelist import by_names, compress, natural
 from exporters.plans.summary import payer
 from jobtree.api import Lease, Policy, Run, Time
+from jobtree.api.kinds.run import IndexRun
 from jobtree.api.values.counted import counted
 from jobtree.cli.common import lookup
 from jobtree.cli.fate import promised
@@ -123,10 +124,13 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
     key = (run.namespace, run.name)
     name = f"{run.namespace}/{run.name}"
     closed = {(closure.namespace, closure.name) for closure in plan.closures}
+    is_mine = lookup.holders(intake, key)
     held = [
-        lease for lease in lookup.open_leases(intake.leases).get(key, []) if (lease.namespace, lease.name) not in closed
+        lease
+        for lease in intake.leases
+        if not lease.status.closed and is_mine(lease.run_key) and (lease.namespace, lease.name) not in closed
     ]
-    opened = [lease for lease in plan.leases if lease.run_key == key]
+    opened = [lease for lease in plan.leases if is_mine(lease.run_key)]
     then = after(run, plan)
     phase = lookup.phase(then)
     if opened and not held:
@@ -150,6 +154,8 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
         return _waiting(name, phase, wait, intake, promised.of(key, then.status, intake, plan))
     said = lookup.speaker(then)
     reason, message = (said.reason, said.message) if said else ("", "")
+    if isinstance(run, IndexRun) and phase == "Pending" and not said:
+        reason, message = "ArrayLimit", f"Lower indices of {run.of} wait before it."
     return Fate(run=name, phase=phase, ended=then.status.ended, reason=reason, message=message)
 
 

@@ -17,6 +17,7 @@ from typing import get_args
 from jobtree.api import Budget, Lease, Run
 from jobtree.api.kinds.lease import Role
 from jobtree.api.values.counted import counted
+from jobtree.world.naming import arrays
 from jobtree.world.naming.kinship import Family, family_of
 from jobtree.world.naming.named import GONE_PAYER, PayerName, payer_of
 
@@ -35,7 +36,8 @@ def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run])
         ((budget.spec.owner, budget.spec.parents) for budget in by_name.values()),
         {name.owner for name in index},
     )
-    runs_by_key = {(run.namespace, run.name): run for run in runs}
+    known = arrays.Runs(runs)
+    runs_by_key = {key: run for key in {lease.run_key for lease in opened} if (run := known.get(key)) is not None}
     for lease in opened:
         payer = _payer(lease, by_name, index) or _stranger(lease, by_name, family)
         for words in (payer, _run(lease, runs_by_key.get(lease.run_key))):
@@ -130,7 +132,7 @@ def _widths(opened: list[Lease], runs: Mapping[tuple[str, str], Run]) -> Iterato
             held[lease.run_key] += len(lease.spec.slice.nodes)
     for key, gpus in held.items():
         run = runs.get(key)
-        if run is not None and run.spec.array is None:
+        if run is not None:
             width = run.spec.malleable
             most = run.spec.total_gpus if width is None else width.max_total_gpus
             if gpus > most:

@@ -287,6 +287,7 @@ class _Reading:
         while problems := set_problems([*self.found["Budget"].values(), *self.found["Run"].values()]):
             for problem in problems:  # without one Budget another owner may have another parent, so look again
                 self._set_aside(problem)
+        self._set_indices_aside()
         maps = [key[2:] for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
         for name, message in lost(maps, self.found["Plan"].values()):
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
@@ -312,6 +313,15 @@ class _Reading:
             unread=tuple(self.unread),
             warnings=tuple(sorted(self.warnings)),
         )
+
+    def _set_indices_aside(self) -> None:
+        """Indices of an array that cannot be used: what they hold stays as it is, as of any such run."""
+        for lease in self.found["Lease"].values():
+            array = Key(GROUP, "Run", lease.namespace, lease.spec.run_ref.name)
+            key = Key(GROUP, "Run", *lease.run_key)
+            if key != array and array in self.quarantined and not lease.status.closed and key not in self.found["Run"]:
+                self.quarantined.setdefault(key, self.quarantined[array])
+                self.told_by.setdefault(key, str(array))
 
     def _set_aside(self, refusal: Refusal) -> None:
         """Moves every member of a set that breaks a rule together into quarantine."""

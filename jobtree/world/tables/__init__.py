@@ -1,5 +1,5 @@
 """Tables: a snapshot as columns (spec §2, §11).
 
-`schema` names every column; `columns`, `rows`, `rows_runs` fill them; `records`, `values` read them; `snapshot` all
-of them, `digest` and `given` what they add up to; `after` the next snapshot, without a cluster.
+`schema` names every column; `columns`, `rows`, `rows_runs`, `rows_arrays` fill them; `records`, `values` read them;
+`snapshot` all of them, `digest` and `given` what they add up to; `after` the next snapshot, without a cluster.
 """

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from jobtree.api.kinds.reservation import STANDING
 from jobtree.world.tables import digest, values
+from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.schema import SCHEMA_VERSION
 from jobtree.world.tables.snapshot import Snapshot
 
@@ -40,9 +41,10 @@ def given_of(
     tables = snapshot.tables
     if snapshot.policy.spec.mode == "observe":
         closing = opening = ()
+    runs = _written_by_people(snapshot)
     parts = {
         **{name: snapshot.table_digest(name) for name in WHOLE},
-        "runs": digest.of_table(tables["runs"].drop_columns(list(WRITTEN)), SCHEMA_VERSION),
+        "runs": digest.of_table(runs.drop_columns(list(WRITTEN)), SCHEMA_VERSION),
         "pods": digest.of_table(_others(tables["pods"], tables["runs"]), SCHEMA_VERSION),
         "policy": snapshot.policy_digest,
         "windows": hashlib.sha256(bytes(_passed(snapshot, at))).hexdigest(),
@@ -50,6 +52,16 @@ def given_of(
         "open": hashlib.sha256(msgspec.json.encode(_open(tables["leases"], closing, opening))).hexdigest(),
     }
     return digest.of_tables(parts, SCHEMA_VERSION)
+
+
+def _written_by_people(snapshot: Snapshot) -> pa.Table:
+    """The runs without indices of arrays: which of these are shown follows from what cycles wrote."""
+    runs, arrays = snapshot.tables["runs"], snapshot.tables["arrays"]
+    if not len(arrays):
+        return runs
+    shown = indices_of(arrays)
+    keys = zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
+    return runs.filter(pa.array([key not in shown for key in keys], pa.bool_()))
 
 
 def any_due(snapshot: Snapshot, at: int) -> bool:

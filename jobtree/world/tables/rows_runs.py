@@ -24,7 +24,7 @@ Columns = dict[str, list[Any]]
 
 
 def runs(found: Sequence[Run], policy: PolicySpec) -> pa.Table:
-    """One row a Run; an array of runs is one row."""
+    """One row a Run; an array of runs is one row, and each index of it that is among them another."""
     specs = [run.spec for run in found]
     return table(
         schema.RUNS,
@@ -76,7 +76,8 @@ def _pods(found: Sequence[Run], policy: PolicySpec) -> Columns:
     specs = [run.spec for run in found]
     needs_of = [spec.resources for spec in specs]
     default = _default_pod(policy)
-    pods = [default if run.spec.template is None else _template_pod(run, policy) for run in found]
+    templates: dict[int, Row] = {}  # indices of an array share theirs
+    pods = [default if run.spec.template is None else _template_pod(run, policy, templates) for run in found]
     return {
         "selector": [_both(pod[0], spec.locality.selector) for pod, spec in zip(pods, specs, strict=True)],
         "tolerations": [pod[1] for pod in pods],
@@ -149,7 +150,14 @@ def _default_pod(policy: PolicySpec) -> Row:
     return {}, _tolerations(tolerations), given.cpu or 0, given.memory or 0
 
 
-def _template_pod(run: Run, policy: PolicySpec) -> Row:
+def _template_pod(run: Run, policy: PolicySpec, known: dict[int, Row]) -> Row:
+    """``known``: by the template's identity."""
+    if id(run.spec.template) not in known:
+        known[id(run.spec.template)] = _pod_of(run, policy)
+    return known[id(run.spec.template)]
+
+
+def _pod_of(run: Run, policy: PolicySpec) -> Row:
     spec = needs.of_template(run, policy.resource_names)
     assert spec is not None
     need = needs.of_pod(spec, policy.resource_names)
@@ -170,7 +178,8 @@ def outcome_of(status: RunStatus) -> tuple[str | None, str | None]:
 
 
 def _annotated(found: Sequence[Run], annotation: str) -> list[int | None]:
-    return [maybe(time_or_none, run.metadata.annotations.get(annotation)) for run in found]
+    """What an annotation says; of an array nothing, whose indices are told of one by one."""
+    return [None if run.spec.array else maybe(time_or_none, run.metadata.annotations.get(annotation)) for run in found]
 
 
 _NO_STATUS = RunStatus()

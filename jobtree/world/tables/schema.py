@@ -189,6 +189,19 @@ RUNS: Final = pa.schema(
 )
 """Key: namespace, name."""
 
+ARRAYS: Final = pa.schema(
+    [
+        ("namespace", _code),
+        ("name", _text),
+        ("size", _count),  # how many indices
+        ("max_parallel", _count),  # null = as many as find room
+        ("completed", _count),  # indices that are over, as its status has it
+        ("failed", _count),
+        ("shown", pa.list_(pa.int64())),  # indices that are rows of runs, named NAME-INDEX
+    ]
+)
+"""Key: namespace, name. Runs with an array, which are rows of ``runs`` too."""
+
 LEASES: Final = pa.schema(
     [
         ("namespace", _code),
@@ -296,6 +309,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "aggregates": AGGREGATES,
     "use_caps": USE_CAPS,
     "runs": RUNS,
+    "arrays": ARRAYS,
     "leases": LEASES,
     "reservations": RESERVATIONS,
     "quarantine": QUARANTINE,
@@ -311,6 +325,9 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "balances": BALANCES,
 }
 
+WHERE_ROWS: Final = frozenset({"arrays"})
+"""Tables that count in a snapshot's digest, and need be in a record, where they have rows: they came later."""
+
 KEYS: Final[dict[str, tuple[str, ...]]] = {
     "nodes": ("name",),
     "pods": ("namespace", "name"),
@@ -319,6 +336,7 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "aggregates": ("budget", "name"),
     "use_caps": ("budget", "name"),
     "runs": ("namespace", "name"),
+    "arrays": ("namespace", "name"),
     "leases": ("namespace", "name"),
     "reservations": ("namespace", "name"),
     "quarantine": ("kind", "namespace", "name"),

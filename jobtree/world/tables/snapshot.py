@@ -9,15 +9,15 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from jobtree.api import Budget, Lease, Policy, Refusal, enc_hook
+from jobtree.api import Budget, Lease, Policy, Refusal, Run, enc_hook
 from jobtree.world.collector import collector_paused
 from jobtree.world.memory.balances import LeaseName, whole
 from jobtree.world.memory.cycles import number_after
 from jobtree.world.memory.lottery import Lot
 from jobtree.world.memory.seen import Discount, Seen
 from jobtree.world.reading.intake import Intake
-from jobtree.world.tables import digest, rows, rows_runs
-from jobtree.world.tables.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES
+from jobtree.world.tables import digest, rows, rows_arrays, rows_runs
+from jobtree.world.tables.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES, WHERE_ROWS
 
 SEEN_BOUNDS: Final = {"envelopes": "seen_envelopes", "aggregates": "seen_aggregates", "use_caps": "seen_use_caps"}
 """Tables of what Budgets bound → the same as the last cycle saw them."""
@@ -55,7 +55,10 @@ class Snapshot:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all tables, hex: equal for equal worlds, however their documents were ordered."""
-        return digest.of_tables(self.table_digests, SCHEMA_VERSION)
+        counted = {
+            name: text for name, text in self.table_digests.items() if name not in WHERE_ROWS or len(self.tables[name])
+        }
+        return digest.of_tables(counted, SCHEMA_VERSION)
 
     @cached_property
     def policy_digest(self) -> str:
@@ -97,12 +100,15 @@ def take(intake: Intake, at: int | None = None) -> Snapshot:
 
 
 def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
+    shown = rows_arrays.shown(intake, policy.spec)
+    runs = [*intake.runs, *(each for found in shown.values() for each in found)]
     return {
         "nodes": rows.nodes(intake.nodes, policy.spec),
         "pods": rows.pods(intake.pods, policy.spec),
         "budgets": rows.budgets(intake.budgets),
         **_bounds(intake.budgets),
-        "runs": rows_runs.runs(intake.runs, policy.spec),
+        "runs": rows_runs.runs(sorted(runs, key=_key) if shown else runs, policy.spec),
+        "arrays": rows_arrays.rows(intake, shown),
         "leases": rows.leases(uncounted(intake)),
         "reservations": rows.reservations(intake.reservations),
         "quarantine": rows.notices(intake.quarantined),
@@ -112,6 +118,10 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "seen_world": rows.seen_world(intake.last_world),
         "balances": rows.balances(whole([*intake.balances.values()])),
     }
+
+
+def _key(run: Run) -> tuple[str, str]:
+    return run.namespace, run.name
 
 
 def uncounted(intake: Intake) -> list[Lease]:

@@ -49,6 +49,8 @@ FEWER_MOMENTS: Final = 12
 """... and where many do."""
 DATED: Final = 300
 """Most runs that are dated where many wait: the oldest."""
+SOONER: Final = 8
+"""Where many runs wait, how many promises, the oldest, an earlier time is looked for in a cycle."""
 LARGEST: Final = 20_000_000
 """Nodes × waiting runs beyond which a cycle dates nothing anew: it would not end in time."""
 HISTORY: Final = 20
@@ -302,8 +304,9 @@ class _Dating:
         standing = Standing(timeline, self.state, held, waits.keys(), expected(self.world))
         order = sorted(held, key=lambda key: (self.state.runs[key].created, key))
         standing.hold(order)
-        for key in () if self._is_still else order:
-            if key in standing.starts:
+        if not self._is_still:
+            natural = [key for key in order if key in standing.starts]
+            for key in natural if few(len(self.plan.waits)) else natural[:SOONER]:
                 standing.sooner(key, standing.starts[key].at)
         return standing
 

@@ -24,11 +24,18 @@ def test_starts_waits_and_ends_are_told_once() -> None:
     world.run("first", 8, limit="1h").run("poor", 8).run("next", 8, owner="org:b")
 
     assert short(told(world)) == [
-        ("first", "Started", "Normal"), ("first", "MayBeCut", "Warning"), ("next", "CapacityShort", "Warning"),
-        ("poor", "BudgetShort", "Warning"),
+        ("first", "Started", "Normal"), ("next", "CapacityShort", "Warning"), ("poor", "BudgetShort", "Warning"),
     ]  # fmt: skip
     assert [each for each in short(told(world, "+30s")) if each[0] == "first"] == []
     assert ("first", "TimeLimit", "Warning") in short(told(world, "+1h"))
+
+
+def test_a_run_in_the_way_of_a_promise_is_told_once() -> None:
+    world = World().domain("d1", 1).budget("org:a", 8).budget("org:b", 8)
+    world.run("first", 8, limit="2d").run("next", 8, owner="org:b")  # it is protected for 12 hours, then it may be drawn
+
+    assert ("first", "MayBeCut", "Warning") in short(told(world))
+    assert [each for each in short(told(world, "+30s")) if each[0] == "first"] == []
 
 
 def test_an_event_names_its_run_its_cycle_and_its_reason() -> None:

@@ -36,6 +36,8 @@ def main() -> None:
     if given.page:
         pages.write(RESULTS / "all.json")
         return
+    if given.fresh and given.cases:
+        parser.error("--fresh has cases of its own; leave out the names")
     unknown = sorted(set(given.cases) - {case.name for case in CASES})
     if unknown:
         parser.error(f"there is no case {unknown[0]}; there are {', '.join(case.name for case in CASES)}")

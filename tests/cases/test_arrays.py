@@ -286,3 +286,15 @@ def test_any_array_keeps_its_limit_and_ends_each_index_once(data: st.DataObject)
         if chosen:
             world.runs(data.draw(st.sampled_from(["complete", "cancel"])), *sorted(chosen), at=f"+{minute}m").ok()
     assert set(ends.values()) <= {1}
+
+
+def test_whatif_takes_one_index_at_a_time() -> None:
+    world = sweep()
+    world.cycle()
+
+    refused = world.runs("whatif", "--cancel", "sweep")
+    assert (refused.code, refused.err) == (
+        1,
+        "error: Run default/sweep is an array, and only one index at a time can be otherwise: sweep-INDEX\n",
+    )
+    assert "sweep-4" in world.runs("whatif", "--cancel", "sweep-0").ok().out

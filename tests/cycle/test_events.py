@@ -32,7 +32,9 @@ def test_starts_waits_and_ends_are_told_once() -> None:
 
 def test_a_run_in_the_way_of_a_promise_is_told_once() -> None:
     world = World().domain("d1", 1).budget("org:a", 8).budget("org:b", 8)
-    world.run("first", 8, limit="2d").run("next", 8, owner="org:b")  # it is protected for 12 hours, then it may be drawn
+    world.run("first", 8, limit="2d").run(
+        "next", 8, owner="org:b"
+    )  # it is protected for 12 hours, then it may be drawn
 
     assert ("first", "MayBeCut", "Warning") in short(told(world))
     assert [each for each in short(told(world, "+30s")) if each[0] == "first"] == []

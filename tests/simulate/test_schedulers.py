@@ -1,4 +1,4 @@
-"""Twenty jobs by hand: when each scheduler starts and ends each of them, worked out on paper for the rivals."""
+"""Twenty jobs: when each scheduler starts and ends each of them; of FIFO worked out on paper, of the others as seen."""
 
 from pathlib import Path
 

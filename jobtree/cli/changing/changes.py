@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from exporters.plans.nodelist import natural
+from jobtree.api.kinds.run import IndexRun, Run
 from jobtree.api.values.counted import counted, named
 from jobtree.api.values.errors import Refusal
 from jobtree.cli.changing import doubts
@@ -32,6 +33,14 @@ def _split(option: str, text: str) -> tuple[str, int]:
         raise UsageError(f"argument --{option}: {text!r} is to be {OPTIONS[option][0]}: {error}") from None
 
 
+def _run(intake: Intake, options: Options, text: str) -> Run:
+    """A run, or one index of an array. Raises Refusal for an array, whose indices are other rows than its own."""
+    run = lookup.find_run(intake, text, options.namespace)
+    if run.spec.array is not None and not isinstance(run, IndexRun):
+        raise Refusal(f"{run.subject} is an array, and only one index at a time can be otherwise: {run.name}-INDEX")
+    return run
+
+
 def _cap(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
     from planner.advice.edits import Cell
 
@@ -53,7 +62,7 @@ def _width(intake: Intake, options: Options, text: str) -> tuple[str, list[Edit]
     from planner.advice.edits import Cell
 
     name, gpus = _split("width", text)
-    run = lookup.find_run(intake, name, options.namespace)
+    run = _run(intake, options, name)
     if lookup.open_leases(intake.leases).get((run.namespace, run.name)):
         raise Refusal(f"{run.subject} holds its GPUs already; only of a run that waits the width can be asked")
     key, spec, change = (run.namespace, run.name), run.spec, msgspec.structs.replace
@@ -71,7 +80,7 @@ def _state(state: str) -> Maker:
     def maker(intake: Intake, options: Options, text: str) -> tuple[str, list[Edit]]:
         from planner.advice.edits import Cell
 
-        run = lookup.find_run(intake, text, options.namespace)
+        run = _run(intake, options, text)
         return f"{run.subject} is {state.lower()}", [Cell("runs", (run.namespace, run.name), "state", state)]
 
     return maker
@@ -81,7 +90,7 @@ def _sponsor(intake: Intake, options: Options, text: str) -> tuple[str, list[Edi
     from planner.advice.edits import Cell
 
     name, _, owner = text.partition("=")
-    run = lookup.find_run(intake, name, options.namespace)
+    run = _run(intake, options, name)
     if not owner:
         raise UsageError(f"argument --sponsor: {text!r} is to be RUN=OWNER")
     show.warn(f"--sponsor {text}: {words}" for words in doubts.sponsor(intake, owner))

@@ -26,7 +26,7 @@ from planner.placement.room import Room
 from planner.plan import growing
 from planner.plan import leases as lease_objects
 from planner.plan.statuses import After, run_updates
-from planner.reasons import explain
+from planner.reasons import promised
 from planner.search.beside import beside, drop
 from planner.search.incumbent import Incumbent
 from planner.search.reached import value_of
@@ -61,7 +61,7 @@ def assemble(
         stages = grown.stages
         if grown.leases:
             draft, room, purses, started = grown.draft, grown.room, grown.purses, grown.leases
-    waits = explain.waits(state, problem, draft, room, purses)
+    waits = promised.waits(state, problem, draft, room, purses)
     after = _after(state, problem, draft, started, waits)
     swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)
     swaps = [

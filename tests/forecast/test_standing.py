@@ -7,6 +7,7 @@ from hypothesis import given
 from jobtree.check import check
 from tests.forecast.busy import Played, Script, played, scripts
 from tests.support.effort import examples
+from tests.support.worlds import World
 
 
 def is_quiet(cycle: Played) -> bool:
@@ -28,3 +29,14 @@ def test_what_nothing_happened_to_does_not_move(script: Script) -> None:
     for before, cycle in pairwise(played(script)):
         if is_quiet(before) and is_quiet(cycle):
             assert (cycle.plan.promises, cycle.plan.reservations, cycle.plan.lapsed) == ([], [], [])
+
+
+def test_a_promise_is_no_reason_why_its_own_run_waits() -> None:
+    world = World().domain("d1", 1).budget("org:a", 8).budget("org:b", 8)
+    world.run("first", 8, limit="2d").run("next", 8, owner="org:b")
+    first, second = (
+        [(wait.name, wait.reason, wait.message) for wait in world.cycle(at).plan.waits] for at in ("+0s", "+1m")
+    )
+
+    assert first == [("next", "CapacityShort", "Asks for 8 GPUs: 8 GPUs would have to be freed in d1.")]
+    assert second == first

@@ -35,7 +35,7 @@ def test_leases_by_group_then_by_slot(world: World) -> None:
     places = [f"n2#{slot}" for slot in range(8)] + [f"n10#{slot}" for slot in (2, 3, 0, 1)]
     _, _, explained = world.runs("explain", "wide", at=T0).ok().out.partition("\nLeases\n")
     for listed in (world.runs("leases", "wide", at=T0).ok().out, explained):
-        rows = [line.split() for line in listed.splitlines()[1:]]
+        rows = [line.split() for line in listed.partition("\n\n")[0].splitlines()[1:]]
         assert [(row[1], row[3]) for row in rows] == [(str(group), place) for group, place in enumerate(places)]
     found = json.loads(world.runs("explain", "wide", "-o", "json", at=T0).ok().out)["items"]
     assert [item["spec"]["group"] for item in found if item["kind"] == "Lease"] == list(range(12))

@@ -33,7 +33,7 @@ def test_spares_and_work_without_funding_are_first() -> None:
     world = World().domain("A", nodes=2).budget("org:s", 96)
     world.run("s", 8, pods=8, owner="org:s", spares=1).cycle()
     assert cuts(world, "s")[-1] == (
-        "would lose first: 8 GPUs of spares; then all 8 GPUs, by the lottery, which may draw it from "
+        "would lose first: 8 spare GPUs; then all 8 GPUs, by the lottery, which may draw it from "
         "2026-01-01T12:00:00Z on"
     )
     free = World().node("n")

@@ -11,6 +11,7 @@ left out: those are judged when they are made (`jobtree.check.time.cutting`).
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from jobtree.api.values.counted import counted
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held, RunKey
 from jobtree.check.case.violation import Violation
@@ -39,7 +40,9 @@ def violations(case: Case) -> Iterator[Violation]:
             asked = sum(_least(case, each.run) for each in mine)
             if asked > room:
                 who = ", ".join(sorted("/".join(each.run) for each in mine))
-                sentence = f"{asked} GPUs are promised at {start} on {len(nodes)} nodes with room for {room}"
+                sentence = (
+                    f"{counted(asked, 'GPU')} promised at {start} on {counted(len(nodes), 'node')} with room for {room}"
+                )
                 yield Violation("promise-held", f"Run {who}", sentence)
 
 

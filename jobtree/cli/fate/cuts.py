@@ -54,7 +54,7 @@ def _taken(remedy: Remedy) -> str:
     gpus = counted(remedy.gpus, "GPU")
     words = {
         "ReclaimUnfunded": f"{gpus} without funding",
-        "DropSpare": f"{gpus} of spares",
+        "DropSpare": counted(remedy.gpus, "spare GPU"),
         "Shrink": f"{gpus} above its least width",
         "Lottery": f"all {gpus} if it is drawn",
     }
@@ -72,7 +72,7 @@ def _first(run: Run, leases: Sequence[Lease], intake: Intake) -> Iterator[str]:
     if unfunded := lookup.unfunded_gpus(held):
         steps.append(f"{counted(unfunded, 'GPU')} without funding")
     if spares := sum(len(lease.spec.slice.nodes) for lease in held) - width:
-        steps.append(f"{counted(spares, 'GPU')} of spares")
+        steps.append(counted(spares, "spare GPU"))
     least = run.spec.malleable.min_total_gpus if run.spec.malleable is not None else width
     if width > least and unfunded < width:
         top = max(lease.spec.group for lease in active)

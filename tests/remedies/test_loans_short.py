@@ -77,7 +77,7 @@ def lending_worlds(draw: Draw) -> World:
 
 
 def wrong(world: World) -> list[str]:
-    """Waits whose numbers do not start their run, or of which one less would."""
+    """Waits whose numbers do not start their run."""
     now = world.snapshot()
     current = plan(now, AT)
     found = []
@@ -87,15 +87,14 @@ def wrong(world: World) -> list[str]:
         key = (wait.namespace, wait.name)
         bench = Bench.of(now, current, key)
         enough = bench.within(raised(bench.focus, key, wait.shorts, {})).starts()
-        less = [s for s in wait.shorts if bench.within(raised(bench.focus, key, wait.shorts, {s: 1})).starts()]
-        if not enough or less:
-            found.append(f"{wait.name}: {wait.message} starts: {enough}, with less of {less}")
+        if not enough:
+            found.append(f"{wait.name}: {wait.message}")
     return found
 
 
 @examples(40)
 @given(lending_worlds())
-def test_what_is_short_is_the_least_that_is_enough(world: World) -> None:
+def test_what_is_short_is_enough(world: World) -> None:
     assert wrong(world) == []
 
 

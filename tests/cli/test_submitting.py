@@ -248,6 +248,9 @@ def test_explain_tells_spec_conditions_next_cycle_and_leases(world: World) -> No
         "Leases\n"
         "  RUN   GROUP   ROLE     NODES     PAYER        START                  END   REASON\n"
         "  r     0       Active   a01#0-3   org-a/gpus   2026-01-01T00:00:00Z   -     Start\n"
+        "\n"
+        "Cuts\n"
+        "  would lose first: all 4 GPUs, by the lottery, which may draw it from 2026-01-01T12:00:00Z on\n"
     )
     listed = json.loads(world.runs("explain", "r", "-o", "json", at="+1h").ok().out)
     assert [each["kind"] for each in listed["items"]] == ["Run", "Lease"]

@@ -14,8 +14,7 @@ from jobtree.check.case.claims import Claims
 from jobtree.check.case.violation import Violation
 from jobtree.check.life import arrays, closures, eligibility, failures, fates, shape, slots, starts, statuses, trees
 from jobtree.check.life.failures import Failures
-from jobtree.check.money import ahead, between, funded, ledger, pruning, usage
-from jobtree.check.money import payers as money
+from jobtree.check.money import ahead, between, funded, ledger, payers, pruning, usage
 from jobtree.check.money.classes import Present
 from jobtree.check.money.ledger import Ledger
 from jobtree.check.money.recall import Recall
@@ -141,7 +140,7 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *slots.violations(case, present),
         *eligibility.violations(case),
         *shape.violations(case),
-        *money.violations(case, caps),
+        *payers.violations(case, caps),
         *trees.violations(case),
         *arrays.violations(case),
         *funded.violations(case, present),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from planner.large import rounding as large
+from planner.large import rounding
 from planner.placement.draft import Draft
 from planner.placement.lay import lay
 from planner.placement.room import Room
@@ -95,7 +95,7 @@ class Search:
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, seatings=nodes)
             self._keep_promises(master, first)
-            if split and not problem.exact and master.integers > large.MIDDLE:
+            if split and not problem.exact and master.integers > rounding.MIDDLE:
                 break  # it would only be rounded
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
@@ -104,12 +104,12 @@ class Search:
                 break
             placed = self._place(master, solved.solution, room)
             best = max(best, placed.outcome, *self._mended(solved, placed), key=self._rank)
-            if master.integers > large.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
+            if master.integers > rounding.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
                 best = self.certificates.of(best, everything | solved.bounds | ceiling)
                 yield best
             best = replace(self.certificates.of(best, self.certificates.given(solved, best) | ceiling), master=master)
             finer = self._finer(best, solved, split, placed.failed)
-            if master.integers > large.MIDDLE or finer is None:
+            if master.integers > rounding.MIDDLE or finer is None:
                 break
             yield best
             split, nodes = finer
@@ -165,7 +165,7 @@ class Search:
             master.model.maximise(costs)
             if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = large.solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
+            found = rounding.solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
             if self.problem.exact and (parts := _in_parts(master, found)):
                 for column in parts:
                     master.model.integer[column] = True

@@ -4,7 +4,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -13,16 +12,17 @@ from jobtree.api.kinds.policy import PolicySpec
 from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Closure
 from jobtree.world.tables import values as col
-from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.given import any_due, given_of
 from jobtree.world.tables.snapshot import Snapshot
 from planner.placement.room import Foreign, Room
 from planner.state.lower import Waiting, few
+from planner.state.marking import marked, pinned
 from planner.state.past import past_of
 from planner.state.replay import Fates, Turn, replay, turned
 from planner.state.running.mending import Failing, Mending, mended
 from planner.state.running.paying import paid
 from planner.state.running.shrinking import shrunk
+from planner.state.uncovered import covering, foreign
 from policies.caps.book import book_of
 from policies.caps.cap import CapBook
 from policies.cuts.order import NO_CUTS, Cuts
@@ -32,10 +32,8 @@ from policies.funding.ledger import Spent, spent
 from policies.inputs import pods
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey, open_claims, read_leases
 from policies.inputs.fleet import Fleet
-from policies.inputs.maintenance import HELD
 from policies.inputs.money import Money, read_money, selectors
 from policies.inputs.runs import RunRow, read_runs
-from policies.inputs.shapes import PodLoad
 from policies.inputs.unread import Unread, unread_of
 from policies.lifecycle import arrays, endings, failures, follow, tenancy, unweighed
 from policies.lifecycle.arrays import ArrayRow
@@ -174,10 +172,9 @@ def _fates(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
 
 def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS) -> State:
     """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
-    tables = {**snapshot.tables, "nodes": _labelled(snapshot.tables["nodes"], holds)}
+    tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, cuts)}
     policy = holds.within(snapshot.policy.spec)
-    tables["nodes"] = _pinned_nodes(tables["nodes"], cuts)
-    runs = {run.key: _pinned(run, cuts) for run in read_runs(tables["runs"], tables["arrays"])}
+    runs = {run.key: pinned(run, cuts) for run in read_runs(tables["runs"], tables["arrays"])}
     fleet = _fleet(tables, runs, policy, at, holds.promised)
     book = book_of(read_money(tables, policy, fleet, at))
     uids = {key: run.uid for key, run in runs.items()}
@@ -189,7 +186,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
     places = {lease.place for mine in held.values() for lease in mine}
     lost, doubt = failures.failed(tables["nodes"], places, _quarantined_nodes(tables["quarantine"]), policy, at)
     ended = endings.endings(runs, held, _reports(lives, serving, runs, unread), lost, unread, snapshot.since, at)
-    foreign_of = partial(_foreign, found, serving, unread=unread)
+    foreign_of = partial(foreign, found, serving, unread=unread)
     well = partial(_is_well, lives, serving, at=at)
     cycle = Moment(at, snapshot.number).name
     failing = Failing(runs, held, ended, lost, unread.runs, fleet, well, partial(_sites, fleet, policy, at), at, cycle)
@@ -233,7 +230,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
         spent=charged,
         taken=taken,
         funded=_funded(book, limits, staying, malleable, taken, node_site),
-        foreign=foreign_of(_covering(staying, held, closures, swaps)),
+        foreign=foreign_of(covering(staying, held, closures, swaps)),
         turns=turns,
         changed=last_changed(
             tables["seen_world"], given, bool(closures) or _any_is_over(ended) or any_due(snapshot, at), at
@@ -250,41 +247,6 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
     )
     _block(state)
     return state
-
-
-def _pinned(run: RunRow, cuts: Cuts) -> RunRow:
-    """The run, asking for its own nodes where it has some."""
-    if run.key not in cuts.pins:
-        return run
-    return msgspec.structs.replace(run, selector=tuple(sorted((*run.selector, (cuts.label(run.key), "")))))
-
-
-def _pinned_nodes(nodes: pa.Table, cuts: Cuts) -> pa.Table:
-    """Nodes with a label for each start that is to be there."""
-    wanted: dict[str, list[tuple[str, str]]] = {}
-    for key, names in cuts.pins.items():
-        for name in names:
-            wanted.setdefault(name, []).append((cuts.label(key), ""))
-    if not wanted:
-        return nodes
-    labels = col.column(nodes, "labels")
-    places = {name: i for i, name in enumerate(col.texts(nodes, "name"))}
-    cells = {places[name]: sorted([*map(tuple, labels[places[name]]), *mine]) for name, mine in wanted.items()}
-    return replaced(nodes, "labels", cells)
-
-
-def _labelled(nodes: pa.Table, holds: Holds) -> pa.Table:
-    """Nodes with what holds them as a label."""
-    if not holds.whole:
-        return nodes
-    labels = col.column(nodes, "labels")
-    names = col.texts(nodes, "name")
-    cells = {
-        i: sorted([*map(tuple, labels[i]), (HELD, holds.whole[name].value)])
-        for i, name in enumerate(names)
-        if name in holds.whole
-    }
-    return replaced(nodes, "labels", cells)
 
 
 def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey, list[LeaseRow]]:
@@ -339,26 +301,6 @@ def _is_well(
     return endings.runs_on(
         run, lives[run.key].report([p for p in serving[run.key] if p.node not in gone], whole=False), at
     )
-
-
-def _covering(
-    staying: Mapping[RunKey, list[LeaseRow]],
-    held: Mapping[RunKey, list[LeaseRow]],
-    closures: Iterable[Closure],
-    swaps: Iterable[LeaseRow],
-) -> Mapping[RunKey, list[LeaseRow]]:
-    """Leases that cover what pods use: those that stay, and those that end on slots of swaps, which wait for them."""
-    slots: dict[str, set[int]] = {}
-    for swap in swaps:
-        slots.setdefault(swap.node, set()).update(swap.ordinals)
-    if not slots:
-        return staying
-    ending = {(closure.namespace, closure.name) for closure in closures}
-    found = {key: list(leases) for key, leases in staying.items()}
-    for lease in (lease for mine in held.values() for lease in mine if lease.active and lease.key in ending):
-        if slots.get(lease.node, set()) & set(lease.ordinals):
-            found.setdefault(lease.run_key, []).append(lease)
-    return found
 
 
 def _closures(
@@ -430,49 +372,6 @@ def _reports(
 ) -> dict[RunKey, pods.Report]:
     """What their pods say of runs that have some."""
     return {key: lives[key].report(mine, whole=unread.lease_of(runs[key]) is None) for key, mine in serving.items()}
-
-
-def _foreign(
-    found: Iterable[pods.PodRow],
-    serving: Mapping[RunKey, list[pods.PodRow]],
-    held: Mapping[RunKey, list[LeaseRow]],
-    unread: Unread,
-) -> dict[str, Foreign]:
-    """What pods without a lease use per node (spec §2: they use up capacity).
-
-    Those are foreign pods, pods of lives that are over or end now, and GPUs of a run's own pods beyond what its leases
-    on that node cover (``held``: those that stay open); and slots of Leases that cannot be read. Where a Run or a Lease
-    cannot be read, nobody knows its life.
-    """
-    foreign: dict[str, Foreign] = {}
-    covered: dict[tuple[RunKey, str], int] = {}
-    unsure = {(key, lease.node) for key in unread.runs for lease in held.get(key, ())}
-    for key in {*serving, *unread.runs}:
-        for lease in held.get(key, ()):
-            covered[key, lease.node] = covered.get((key, lease.node), 0) + (lease.gpus if lease.active else 0)
-    for run_key, (node, _) in unread.covering():
-        covered[run_key, node] = covered.get((run_key, node), 0) + 1
-        unsure.add((run_key, node))
-    for node, ordinal in (slot for each in unread.leases for slot in each.slots):
-        foreign.setdefault(node, Foreign()).slots.add(ordinal)
-    ours = {id(pod) for mine in serving.values() for pod in mine}
-    for pod in found:
-        if not pod.node or pod.phase in pods.ENDED:
-            continue
-        other = foreign.setdefault(pod.node, Foreign())
-        there = (pod.run_key, pod.node)
-        if id(pod) in ours or there in unsure:
-            left = covered.get(there, 0)
-            covered[there] = max(0, left - pod.gpus)
-            other.gpus += max(0, pod.gpus - left)
-        else:
-            other.gpus += pod.gpus
-            other.cpu_milli += pod.cpu_milli
-            other.memory += pod.memory
-            other.pods += 1
-            if pod.deleting and pod.run:
-                other.ending.append((pod.gpus, PodLoad(pod.cpu_milli, pod.memory)))
-    return foreign
 
 
 def _block(state: State) -> None:

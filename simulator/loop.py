@@ -229,20 +229,22 @@ class Loop:
         now.due = None if turn.due is None else max(turn.due, at + 1)
         for stop in turn.stopped:
             self._stop(stop, at)
+        started = 0
         for key, (nodes, width) in sorted(turn.running.items()):
             fate = now.fates[_name(key)]
             if fate.outcome not in _LIVE:
                 continue
             if fate.width and key in turn.again:
                 self._stop(Stop(key, "", "Swap"), at)
+            started += not fate.width
             self._start(key, fate, nodes, width, at)
         for eta in turn.etas:
             fate = now.fates[_name(eta.key)]
             if fate.told is None and fate.first is None:
                 fate.told, fate.p50, fate.p90 = at, eta.p50, eta.p90
-        self._tick(turn, at)
+        self._tick(turn, started, at)
 
-    def _tick(self, turn: Turn, at: int) -> None:
+    def _tick(self, turn: Turn, started: int, at: int) -> None:
         live, away = self._live, self._out | self._down
         waiting = [name for name, fate in live.items() if fate.outcome == "Waiting"]
         self.progress.ticks.append(
@@ -253,7 +255,7 @@ class Loop:
                 len(live) - len(waiting),
                 len(waiting),
                 sum(self.stream.jobs[_key(name)].gpus for name in waiting),
-                len(turn.running),
+                started,
                 sum(stop.outcome == "" for stop in turn.stopped),
                 turn.gap,
                 turn.overdraft,

@@ -26,7 +26,8 @@ from jobtree.world.memory.cycles import moment_of
 from jobtree.world.reading.intake import Intake
 from simulator import results
 from simulator.fleet import Rival, facts_of
-from simulator.jobtree import Jobtree, Lives, needed, with_policy
+from simulator.jobtree import Jobtree, needed, with_policy
+from simulator.lives import Lives
 from simulator.loop import Loop, Progress
 from simulator.results import Outcome
 from simulator.rivals import RIVALS
@@ -183,9 +184,9 @@ def _held(intake: Intake) -> dict[Key, tuple[dict[str, int], int]]:
     lives = Lives()
     lives.take(intake)
     found: dict[Key, tuple[dict[str, int], int]] = {}
-    for key, node, gpus, *_ in lives.leases.values():
-        nodes, width = found.get(key, ({}, 0))
-        found[key] = {**nodes, node: nodes.get(node, 0) + gpus}, width + gpus
+    for _, life in lives.active():
+        nodes, width = found.get(life.run, ({}, 0))
+        found[life.run] = {**nodes, life.node: nodes.get(life.node, 0) + life.gpus}, width + life.gpus
     return found
 
 

@@ -170,3 +170,21 @@ def test_base_and_stream_belong_together(tmp_path: Path) -> None:
 
     with pytest.raises(Refusal, match="Run default/x is said to run, and is not in the base"):
         simulated(streams.made([line]), tmp_path)
+
+
+def test_growth_is_no_start(tmp_path: Path) -> None:
+    """An elastic run that grows when another ends: two starts in all, and its work is done the sooner."""
+    malleable = {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4}
+    lines = [
+        streams.submit(("fixed", "b", 4, 0, 30)),
+        streams.submit(("elastic", "a", 8, 1, 60), malleable=malleable, runtime={"expected": "2h"}),
+    ]
+    found = simulated(streams.made(lines), tmp_path)
+
+    rows = {row["name"]: (row["starts"], row["cuts"], row["ended"]) for row in found.jobs.to_pylist()}
+    whole = 60 * 60 - 29 * 60 / 2  # of an hour's work at the whole width, 29 minutes went on at half of it
+    assert rows == {
+        "fixed": (1, 0, streams.BEGIN + 30 * 60),
+        "elastic": (1, 0, streams.BEGIN + 30 * 60 + whole),
+    }
+    assert sum(row["started"] for row in found.turns.to_pylist()) == 2

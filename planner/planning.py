@@ -10,6 +10,7 @@ from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan, Prices
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.deciding import Decision, with_cuts
+from planner.effort import USUAL, Effort
 from planner.forecast.holding import held_state
 from planner.forecast.promises import dated
 from planner.plan.assemble import assemble
@@ -29,8 +30,9 @@ from policies.model.problem import Problem
 class Planning:
     """The planning of one cycle: of a snapshot, at a Unix second. Nothing is computed before it is asked for."""
 
-    def __init__(self, snapshot: Snapshot, at: int) -> None:
+    def __init__(self, snapshot: Snapshot, at: int, effort: Effort = USUAL) -> None:
         """``at``: the cycle's time, the planner's only clock."""
+        self.effort = effort
         self.snapshot = snapshot
         self.at = at
 
@@ -44,7 +46,7 @@ class Planning:
     def decision(self) -> Decision:
         """The same, and what was drawn for it."""
         with collector_paused():
-            return with_cuts(self.snapshot, held_state(self.snapshot, self.at))
+            return with_cuts(self.snapshot, held_state(self.snapshot, self.at, self.effort))
 
     @cached_property
     def waiting(self) -> Waiting:
@@ -76,14 +78,13 @@ class Planning:
 
     def outcomes(self) -> Iterator[Outcome]:
         """The same as the search has them."""
-        solver = self.state.policy.solver
-        return stages.incumbents(self.problem, self.state.room, float(solver.gap), solver.seed)
+        return stages.incumbents(self.problem, self.state.room, self.state.policy.solver, self.effort)
 
     def finish(self, incumbent: Incumbent) -> Plan:
         """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
         with collector_paused():
             plan = msgspec.structs.replace(self.undated(incumbent), lottery=self.decision.lottery)
-            return dated(self.snapshot, plan)
+            return dated(self.snapshot, plan, self.effort)
 
     def undated(self, incumbent: Incumbent) -> Plan:
         """The same without promises and estimates."""
@@ -91,20 +92,20 @@ class Planning:
             return assemble(self.snapshot, self.state, self.problem, incumbent, self.prices)
 
 
-def plan(snapshot: Snapshot, at: int) -> Plan:
-    """The final plan: the same bytes for the same snapshot, time and version."""
-    planning = Planning(snapshot, at)
+def plan(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> Plan:
+    """The final plan: the same bytes for the same snapshot, time, effort and version."""
+    planning = Planning(snapshot, at, effort)
     with collector_paused():
         *_, last = planning.incumbents()
         return planning.finish(last)
 
 
-def master_of(snapshot: Snapshot, at: int, *, last: bool = True) -> Master:
+def master_of(snapshot: Snapshot, at: int, effort: Effort = USUAL, *, last: bool = True) -> Master:
     """The master as it is solved first, or with ``last`` as it is solved last; objective: stage ``starts``.
 
     The last one tells apart most, and no bound of the plan is below its optimum.
     """
-    planning = Planning(snapshot, at)
+    planning = Planning(snapshot, at, effort)
     problem = planning.problem
     master = None
     if last:

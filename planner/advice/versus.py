@@ -22,7 +22,6 @@ from planner.search import stages
 from planner.search.certificates import Certified
 from planner.search.reached import START_STAGES, value_of
 from planner.state.derive import State
-from planner.state.lower import few
 from policies.inputs.claims import RunKey
 from policies.model.problem import Problem
 
@@ -101,7 +100,7 @@ class Versus:
 def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus:
     """Compare two runs of ``snapshot`` under ``plan``, which was made from it."""
     now = held_state(snapshot, plan.at)
-    whole = few(len(now.pending))
+    whole = now.effort.few(len(now.pending))
     where = meeting(held_state(after(snapshot, plan), plan.at), key, other)
     found = Versus(_side(now, plan, key), _side(now, plan, other), where, whole)
     if found.chosen is None:
@@ -145,9 +144,8 @@ def _scenario(state: State, forced: RunKey | None) -> Scenario:
         pending = [structs.replace(run, total=run.width_min) if run.key == forced else run for run in state.pending]
         state = state.asking(pending)
     problem = state.problem()
-    solver = state.policy.solver
     search = problem if forced is None else _favoured(problem, forced)
-    *_, last = stages.incumbents(search, state.room, float(solver.gap), solver.seed)
+    *_, last = stages.incumbents(search, state.room, state.policy.solver, state.effort)
     found = [
         replace(stage, value=value_of(problem, last.draft, unfunded=START_STAGES[stage.name]))
         if stage.name in START_STAGES

@@ -123,7 +123,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
         before = state.holds.promised
         turns = (*cuts.pins, *(key for key in before.due if key not in cuts.pins))
         promised = Promised(before.all | cuts.pins.keys(), turns)
-        after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts)
+        after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts, state.effort)
         failed = _not_started(state, after, activation)
         if failed is None:
             return Decision(after, activation.drawn)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
+from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, foreseen, known_times
 from planner.forecast.natural import Timeline
 from planner.forecast.standing import Standing
@@ -18,16 +19,16 @@ MOMENTS = 24
 """Most known times that are looked at to see what promises need."""
 
 
-def held_state(snapshot: Snapshot, at: int) -> State:
+def held_state(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> State:
     """Derive the state at ``at`` (Unix seconds): what is promised later is kept from those that would delay it."""
-    state = state_of(snapshot, at)
+    state = state_of(snapshot, at, effort=effort)
     if not len(snapshot.tables["reservations"]):
         return state
     waiting = {run.key for run in state.pending if run.key not in state.blocked}
     promises = held(snapshot.tables["reservations"], waiting)
     if not promises:
         return state
-    return state_of(snapshot, at, _holds(snapshot, state, promises))
+    return state_of(snapshot, at, _holds(snapshot, state, promises), effort=effort)
 
 
 def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Holds:

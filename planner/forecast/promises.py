@@ -33,12 +33,12 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates
+from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, foreseen, is_any_wrong, known_times
 from planner.forecast.natural import Natural, Timeline
 from planner.forecast.standing import Standing
 from planner.forecast.undated import without_date
 from planner.state.derive import State, state_of
-from planner.state.lower import few
 from policies.inputs.claims import RunKey
 from policies.lifecycle import unweighed
 from policies.promises.rules import AWAITS, Fate, Promise, fate, read_promises
@@ -67,7 +67,7 @@ CONFIDENCE: Final[Mapping[str, Confidence]] = {
 _STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
-def dated(snapshot: Snapshot, plan: Plan) -> Plan:
+def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
     """The plan with its promises and estimates; it decides nothing anew."""
     stored = read_promises(snapshot.tables["reservations"])
     waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
@@ -75,7 +75,7 @@ def dated(snapshot: Snapshot, plan: Plan) -> Plan:
     if not stored and (not waits or is_too_large):
         return plan
     world = after(snapshot, plan)
-    dating = _Dating(plan, world, state_of(world, plan.at), snapshot.since)
+    dating = _Dating(plan, world, state_of(world, plan.at, effort=effort), snapshot.since)
     held = dating.settle(stored, waits)
     if is_too_large:
         for promise in held.values():
@@ -153,7 +153,7 @@ class _Dating:
     def date(self, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> None:
         """Date what waits by age, what is promised first, where it stands: what has a reason to move alone moves."""
         runs, policy = self.state.runs, self.state.policy.reservations
-        many = not few(len(self.plan.waits))
+        many = not self.state.effort.few(len(self.plan.waits))
         promised, others = (
             sorted(keys, key=lambda key: (runs[key].created, key)) for keys in (held, waits.keys() - held.keys())
         )
@@ -306,7 +306,7 @@ class _Dating:
         standing.hold(order)
         if not self._is_still:
             natural = [key for key in order if key in standing.starts]
-            for key in natural if few(len(self.plan.waits)) else natural[:SOONER]:
+            for key in natural if self.state.effort.few(len(self.plan.waits)) else natural[:SOONER]:
                 standing.sooner(key, standing.starts[key].at)
         return standing
 

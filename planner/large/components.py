@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.effort import USUAL, Effort
 from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, solve
 from planner.solver.parts import Split, split
 from policies.model.linear import INF, Model
@@ -40,17 +41,15 @@ CHOICE: Final[Settings] = {"mip_rel_gap": 0.001, "mip_max_nodes": 50}
 """Where the choice among proposals ends: what it leaves the last pass finds."""
 REST: Final = 0.1
 """Of what the prices say that parts could still gain, what the last pass does not look for."""
-WORKERS: Final = 4
-"""Threads that solve parts side by side. No answer depends on them."""
 
 
-def solve_components(master: Master, settings: Settings) -> Solution | None:
+def solve_components(master: Master, settings: Settings, effort: Effort = USUAL) -> Solution | None:
     """Maximise the master's objective; None where it has no parts. The bound is valid for the whole model."""
     model = master.model
-    parted = split(model, _idle(master))
+    parted = split(model, _idle(master), effort.largest_part)
     if parted is None:
         return None
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(effort.workers) as pool:
         search = _Search(parted, settings, pool)
         bound = search.rounds(solve(model, settings, relaxed=True))
         values = np.zeros(len(model.cost))

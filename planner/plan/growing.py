@@ -164,8 +164,7 @@ class _Growing(Changing):
         gpus = sum(row.total for row in rows)
         if not problem.candidates:
             return
-        solver = self.state.policy.solver
-        *_, last = stages.incumbents(problem, room.copy, float(solver.gap), solver.seed)
+        *_, last = stages.incumbents(problem, room.copy, self.state.policy.solver, self.state.effort)
         reached = next(stage for stage in last.stages if stage.name == "starts")
         most = min(gpus, reached.bound // int(self.state.policy.age.unit))
         self.growth.most += most + (sum(row.spare_gpus for row in rows) if most else 0)

@@ -34,12 +34,8 @@ from policies.model import demand
 from policies.model.linear import INF, TooLargeError
 from policies.model.master import Master, build
 
-MOST: Final = 32
-"""Most bounds that a plan has prices of, the largest: it is written every cycle."""
-TERMS: Final = 500_000
-"""Most terms of a relaxation that prices are made of."""
 TRIES: Final = 2
-"""How often MOST bounds at most are raised to find them."""
+"""How many bounds at most are raised to find one price."""
 _NOISE: Final = 1e-6
 """Of a GPU of a run just created: less is the solver's arithmetic."""
 _ABOVE: Final = 0.094179
@@ -98,8 +94,8 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
     hopes = [_Hope(relaxation.most(bound.rises), bound) for bound in _bounds(master)]
     hopes = sorted((hope for hope in hopes if hope.most > _NOISE), key=lambda hope: -hope.most)
     unit = int(policy.age.unit)
-    found, tried = _tried(relaxation, hopes[: TRIES * MOST], unit)
-    listed = sorted(found, key=lambda price: -price.value)[:MOST]
+    found, tried = _tried(relaxation, hopes[: TRIES * state.effort.prices], state.effort.prices, unit)
+    listed = sorted(found, key=lambda price: -price.value)[: state.effort.prices]
     return Prices(
         relaxed=_up(unit * relaxation.optimum),
         weight=unit,
@@ -116,20 +112,20 @@ def _master(state: State, waiting: Waiting) -> Master | None:
     room = state.room()
     places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
     try:
-        return build(problem, places, room.capacity, most=TERMS)
+        return build(problem, places, room.capacity, most=state.effort.price_terms)
     except TooLargeError:
         return None
 
 
-def _tried(relaxation: "_Relaxation", hopes: list[_Hope], unit: int) -> tuple[dict[Price, list[str]], int]:
-    """Prices, each with its domains, until no hope may be among the MOST largest; and how many hopes that took.
+def _tried(relaxation: "_Relaxation", hopes: list[_Hope], most: int, unit: int) -> tuple[dict[Price, list[str]], int]:
+    """Prices, each with its domains, until no hope may be among the ``most`` largest; and how many hopes that took.
 
     Kinds of domain in which a flavor's GPUs are worth the same are one.
     """
     steady = [relaxation.steady(hope.bound.rises) for hope in hopes]
     found: dict[Price, list[str]] = {}
     for tried, (hope, along) in enumerate(zip(hopes, steady, strict=True)):
-        if len(found) >= MOST and sorted(price.value for price in found)[-MOST] >= unit * hope.most:
+        if len(found) >= most and sorted(price.value for price in found)[-most] >= unit * hope.most:
             return found, tried  # no dual is less than the gain
         bound = hope.bound
         if relaxation.most(bound.rises) <= _NOISE:

@@ -17,6 +17,7 @@ from jobtree.world.plan import Plan
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import fits
 from planner.advice.holders import Holder, holders
+from planner.effort import USUAL, Effort
 from planner.remedies import lenders, nodes, submitting, times
 from planner.remedies.bench import Bench, largest
 from planner.remedies.lifts import Lift
@@ -68,12 +69,12 @@ class Remedies:
     holders: list[Holder] = field(default_factory=list)
 
 
-def remedies(snapshot: Snapshot, plan: Plan, key: RunKey) -> Remedies:
+def remedies(snapshot: Snapshot, plan: Plan, key: RunKey, effort: Effort = USUAL) -> Remedies:
     """Remedies for the run ``key`` under ``plan``, made from ``snapshot``; none for a run that does not wait."""
     wait = next((wait for wait in plan.waits if (wait.namespace, wait.name) == key), None)
     if wait is None or wait.reason in unweighed.ELSEWHERE:
         return Remedies(True, weighed=wait is None)
-    bench = Bench.of(snapshot, plan, key)
+    bench = Bench.of(snapshot, plan, key, effort)
     result = Remedies(bench.few, holders=holders(bench.state, key) if wait.deficit_gpus else [])
     same = submitting.as_it_is(bench)
     if same is not None and bench.instead(same.edits) is None:  # any change would do: none is the cause

@@ -6,7 +6,7 @@ the planner itself,
 
 1. in the world in which this plan has been carried out, as far as it is near (see near): the change is made after the
    cycle and the next one starts it;
-2. where few runs wait (`planner.state.lower.few`), also in the world of now: the change is made before this cycle.
+2. where few runs wait (`planner.effort`), also in the world of now: the change is made before this cycle.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,11 +23,11 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import contenders, weighed
 from planner.advice.edits import Cell, Edit, edited
+from planner.effort import USUAL, Effort
 from planner.forecast.holding import held_state
 from planner.remedies.near import names, near, without
 from planner.search import stages
 from planner.state.derive import State
-from planner.state.lower import few
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle.follow import waiting
@@ -57,10 +57,10 @@ class Bench:
     others: tuple[RunKey, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey) -> "Bench":
+    def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey, effort: Effort = USUAL) -> "Bench":
         """For a run that waits under ``plan``, which was made from ``snapshot``."""
         kept = _unpromised(after(snapshot, plan), key)
-        whole = held_state(kept, plan.at)
+        whole = held_state(kept, plan.at, effort)
         state = alone(whole, key)
         world = near(kept, whole, key)
         there = set(names(world.tables["runs"])) - {run.key for run in state.pending}
@@ -81,7 +81,7 @@ class Bench:
     @cached_property
     def few(self) -> bool:
         """Do so few runs wait that a remedy is confirmed in the world of now, too?"""
-        return few(len(self.plan.waits))
+        return self.state.effort.few(len(self.plan.waits))
 
     @cached_property
     def focus(self) -> Snapshot:
@@ -118,7 +118,7 @@ class Bench:
     def within(self, edits: Iterable[Edit]) -> "Bench":
         """The bench of the same run in an edited near world."""
         changes = list(edits)
-        state = alone(held_state(edited(self.focus, changes), self.at), self.key)
+        state = alone(held_state(edited(self.focus, changes), self.at, self.state.effort), self.key)
         state = state.asking(state.pending, {**self.state.runs, **state.runs})
         return replace(self, near=edited(self.near, changes), state=state)
 
@@ -134,7 +134,7 @@ class Bench:
         """
         changes = list(edits)
         for world in self._worlds(changes):
-            state = held_state(edited(world, changes), self.at)
+            state = held_state(edited(world, changes), self.at, self.state.effort)
             if not self.few:
                 state = weighed(state, [self.key])
             started = _started(self._heaviest(state) if world is self.contest else state, None)
@@ -187,9 +187,8 @@ def _unpromised(world: Snapshot, key: RunKey) -> Snapshot:
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:
     """What the final plan starts; with ``wanted``, of the first incumbent that starts it."""
     problem = state.problem()
-    solver = state.policy.solver
     started: set[RunKey] = set()
-    for outcome in stages.incumbents(problem, state.room, float(solver.gap), solver.seed):
+    for outcome in stages.incumbents(problem, state.room, state.policy.solver, state.effort):
         started = outcome.draft.started(problem)
         if wanted in started:
             break

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.effort import USUAL, Effort
 from planner.filling.filler import demand
 from planner.filling.purses import Demand
 from planner.placement.draft import Draft, Payments
@@ -30,10 +31,6 @@ NEAR: Final = 0.01
 """What a rank of a GPU's payer counts, as part of what the GPU itself is worth at least."""
 QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
 """How payers of problems that are not exact are searched for."""
-WHOLE: Final = 20_000
-"""Most columns of a model that may be solved as it is; of a larger one what the relaxation leaves in parts alone."""
-PARTS: Final = 10_000
-"""Columns from which on starts and payers are first sought as in those larger ones."""
 MUCH: Final = 0.01
 """Part of what all starts are worth that this may lose before the model is solved as it is."""
 OVERDRAW: Final = 100.0
@@ -58,7 +55,7 @@ class _PayModel:
 
 
 def pay(
-    problem: Problem, room: Room, draft: Draft, settings: Settings, *, settled: bool = False
+    problem: Problem, room: Room, draft: Draft, settings: Settings, effort: Effort = USUAL, *, settled: bool = False
 ) -> tuple[list[int], int]:
     """Fill ``draft.paid`` with payments of least overdraw, then of the nearest payers; on exact problems, of equally
     near ones the first.
@@ -71,16 +68,16 @@ def pay(
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 1.0
-    values, nearest = _nearest(problem, built, settings, paid=_paid(built, draft) if settled else None)
+    values, nearest = _nearest(problem, built, settings, effort, paid=_paid(built, draft) if settled else None)
     lost: list[int] = []
     if values is None and settled:
         return [], nearest
     if values is None:
-        kept = _kept(problem, built, settings)
+        kept = _kept(problem, built, settings, effort)
         lost = [c for c, column in built.keep.items() if kept is None or kept[column] < 0.5]
         for candidate, column in built.keep.items():
             model.lower[column] = model.upper[column] = 0.0 if candidate in lost else 1.0
-        values, nearest = _nearest(problem, built, settings, paid=kept)
+        values, nearest = _nearest(problem, built, settings, effort, paid=kept)
     if values is None:
         return list(built.keep), 0
     _hand_out(problem, built, values, [c for c in built.keep if c not in lost], draft)
@@ -134,16 +131,16 @@ def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     return built
 
 
-def _kept(problem: Problem, built: _PayModel, settings: Settings) -> Floats | None:
+def _kept(problem: Problem, built: _PayModel, settings: Settings, effort: Effort) -> Floats | None:
     """Payments of the most valuable starts that can be paid together."""
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 0.0
     worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
-    if len(model.cost) > PARTS and not problem.exact:
+    if len(model.cost) > effort.paid_in_parts and not problem.exact:
         found = _kept_in_parts(problem, built, worth, settings)
         enough = found is not None and _of(worth, found) >= (1 - MUCH) * sum(worth.values())
-        if found is not None and (enough or len(model.cost) > WHOLE):
+        if found is not None and (enough or len(model.cost) > effort.paid_whole):
             return found
     model.maximise(worth)
     return solve(model, settings if problem.exact else settings | QUICK).values
@@ -173,7 +170,7 @@ def _with_levels(model: Model, settings: Settings) -> Floats | None:
 
 
 def _nearest(
-    problem: Problem, built: _PayModel, settings: Settings, paid: Floats | None = None
+    problem: Problem, built: _PayModel, settings: Settings, effort: Effort, paid: Floats | None = None
 ) -> tuple[Floats | None, int]:
     """Least overdraw, then least Σ rank × milli, then on exact problems the earliest payers in each purse's order.
 
@@ -184,7 +181,7 @@ def _nearest(
     ranks = payments.objective(problem, built.purses, built.pay)
     order = payments.order(problem, built.purses, built.pay)
     if not problem.exact:
-        return _nearly_nearest(built, ranks, order, settings, paid)
+        return _nearly_nearest(built, ranks, order, settings, effort.paid_whole, paid)
     if built.overdraw:
         model.maximise(built.overdraw)
         least = solve(model, settings)
@@ -208,10 +205,11 @@ def _nearly_nearest(
     ranks: Mapping[int, float],
     order: Mapping[int, float],
     settings: Settings,
+    most: int,
     paid: Floats | None,
 ) -> tuple[Floats | None, int]:
     """The same of large problems: a network but for spares, which count half, once it is decided how far starts are
-    allowed at contested caps; mostly its relaxation is whole.
+    allowed at contested caps; mostly its relaxation is whole. ``most``: columns of a model that is solved as it is.
     """
     model = built.model
     costs = {**ranks, **{column: OVERDRAW * cost for column, cost in built.overdraw.items()}}
@@ -234,8 +232,8 @@ def _nearly_nearest(
         least = integer_bound(1000 * near.bound, least=True)
     model.maximise(costs)
     if relaxed.values is not None:
-        whole = made_whole(model, relaxed.values, settings, most=WHOLE)
-        if whole is not None or len(model.cost) > WHOLE:
+        whole = made_whole(model, relaxed.values, settings, most=most)
+        if whole is not None or len(model.cost) > most:
             return paid if whole is None else whole, least
     found = solve(model, settings | QUICK).values
     return paid if found is None else found, least

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from jobtree.api.kinds.policy import SolverPolicy
+from planner.effort import Effort
 from planner.large import rounding
 from planner.placement.draft import Draft
 from planner.placement.lay import lay
@@ -29,22 +31,7 @@ from policies.model.master import Master, build
 from policies.model.problem import Problem
 from policies.model.seats import Seating
 
-SMALL = 400
-"""Most integer columns of a master that is solved whole at once, and again with kinds split."""
-ROUNDS = 8
-"""Most times that a master is solved, each time with more kinds split."""
-AGAIN = 4_000
-"""Most integer columns of a large master that is solved again near its first solution."""
-CLOSE = 2
-"""How often Policy ``solver.gap`` the plan of that may end away from the bound and the master not be solved again."""
-SEATS = 1000
-"""Most seats of a master that goes down to nodes, in the end, where its domains left a gap."""
-NODES = 2_000
-EXACT_NODES = 50_000
-"""Most branch-and-bound nodes of one solve: the plan does not depend on a clock."""
 HALF = 0.5
-NEAR = 10
-"""How often Policy ``solver.gap`` a large problem may end away from its bound and not be solved again."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +52,7 @@ class Search:
     problem: Problem
     new_room: Callable[[], Room]
     settings: Settings
+    effort: Effort
 
     @cached_property
     def certificates(self) -> Certificates:
@@ -90,12 +78,12 @@ class Search:
         everything = self.certificates.unsolved()
         ceiling = {name: everything[name] for name in self.certificates.order[:1]}
         nodes: list[Seating] = []
-        for _ in range(ROUNDS):
+        for _ in range(self.effort.rounds):
             room = self.fills.room()
             places = kinds(problem.fleet, room.free, split)
             master = build(problem, places, room.capacity, seatings=nodes)
             self._keep_promises(master, first)
-            if split and not problem.exact and master.integers > rounding.MIDDLE:
+            if split and not problem.exact and master.integers > self.effort.middle:
                 break  # it would only be rounded
             solved = self._stages(master)
             ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
@@ -104,12 +92,14 @@ class Search:
                 break
             placed = self._place(master, solved.solution, room)
             best = max(best, placed.outcome, *self._mended(solved, placed), key=self._rank)
-            if master.integers > rounding.MIDDLE:  # bounds of later stages take seconds more: this stands if time is up
+            if (
+                master.integers > self.effort.middle
+            ):  # bounds of later stages take seconds more: this stands if time is up
                 best = self.certificates.of(best, everything | solved.bounds | ceiling)
                 yield best
             best = replace(self.certificates.of(best, self.certificates.given(solved, best) | ceiling), master=master)
             finer = self._finer(best, solved, split, placed.failed)
-            if master.integers > rounding.MIDDLE or finer is None:
+            if master.integers > self.effort.middle or finer is None:
                 break
             yield best
             split, nodes = finer
@@ -125,14 +115,14 @@ class Search:
             return None
         if self.problem.exact and (split or not failed):
             nodes = seating.seatings(self.fills.room())
-            if seats.count(self.problem, nodes) <= SEATS:
+            if seats.count(self.problem, nodes) <= self.effort.seats:
                 return frozenset(node.domain for node in nodes), nodes
         return None if failed <= split else (split | failed, [])
 
     def _near(self, best: Outcome, solution: Solution) -> bool:
         """Is a large problem's leading stage so near to its bound, or to the master's, that solving again is idle?"""
         first = next(stage for stage in best.stages if stage.name == self.certificates.leading)
-        near = within(first.value, first.bound, NEAR * self.settings["mip_rel_gap"])
+        near = within(first.value, first.bound, self.effort.near * self.settings["mip_rel_gap"])
         as_solved = first.value >= self.certificates.unit * solution.objective - HALF
         return not self.problem.exact and (near or as_solved)
 
@@ -165,7 +155,7 @@ class Search:
             master.model.maximise(costs)
             if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = rounding.solve_large(master, self.settings) if is_large else solve(master.model, self.settings)
+            found = self._solve(master, is_large=is_large)
             if self.problem.exact and (parts := _in_parts(master, found)):
                 for column in parts:
                     master.model.integer[column] = True
@@ -178,17 +168,22 @@ class Search:
             solved.kept.append((name, row, found.objective))
         return solved
 
+    def _solve(self, master: Master, *, is_large: bool) -> Solution:
+        if is_large:
+            return rounding.solve_large(master, self.settings, self.effort)
+        return solve(master.model, self.settings)
+
     def _is_large(self, master: Master) -> bool:
-        return master.integers > SMALL and not self.problem.exact
+        return master.integers > self.effort.small and not self.problem.exact
 
     def _mended(self, solved: Solved, placed: _Placed) -> Iterator[Outcome]:
         """What solving a large master again near its solution comes to, where that is not yet close to the bound."""
-        if not self._is_large(solved.master) or solved.master.integers > AGAIN:
+        if not self._is_large(solved.master) or solved.master.integers > self.effort.again:
             return
         assert solved.solution.values is not None
         unfunded = START_STAGES[self.certificates.leading]
         worth = value_of(self.problem, placed.outcome.draft, unfunded=unfunded) / self.certificates.unit
-        if within(worth, solved.solution.bound, CLOSE * self.settings["mip_rel_gap"]):
+        if within(worth, solved.solution.bound, self.effort.close * self.settings["mip_rel_gap"]):
             return
         first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
         again = solve_again(first, self.fills.room(), self.settings, unfunded=unfunded)
@@ -207,12 +202,12 @@ class Search:
         else:
             failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
         drop(problem, room, draft, lost)
-        unpaid, _ = pay(problem, room, draft, self.settings)
+        unpaid, _ = pay(problem, room, draft, self.settings, self.effort)
         drop(problem, room, draft, set(unpaid))
         left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
         self.fills.top_up(room, draft)
         admissible = dict(draft.paid)
-        _, nearest = pay(problem, room, draft, self.settings, settled=True)
+        _, nearest = pay(problem, room, draft, self.settings, self.effort, settled=True)
         if beside(problem, draft).lost:
             draft.paid = admissible
         tight = {piece.kind for piece in failed}
@@ -222,10 +217,12 @@ class Search:
         return _Placed(outcome, frozenset(domains), left)
 
 
-def incumbents(problem: Problem, new_room: Callable[[], Room], gap: float, seed: int) -> Iterator[Outcome]:
+def incumbents(
+    problem: Problem, new_room: Callable[[], Room], solver: SolverPolicy, effort: Effort
+) -> Iterator[Outcome]:
     """Better and better outcomes for a problem, first the greedy one."""
-    settings = options(seed, 0.0, EXACT_NODES) if problem.exact else options(seed, gap, NODES)
-    return Search(problem, new_room, settings).incumbents()
+    gap, nodes = (0.0, effort.exact_nodes) if problem.exact else (float(solver.gap), effort.nodes)
+    return Search(problem, new_room, options(solver.seed, gap, nodes), effort).incumbents()
 
 
 def _in_parts(master: Master, found: Solution) -> list[int]:

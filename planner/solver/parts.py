@@ -16,8 +16,6 @@ from jobtree.world.tables.values import Ints
 from planner.solver.highs import Floats
 from policies.model.linear import INF, Model
 
-LARGEST: Final = 0.25
-"""Most of the integer columns that one part may have: else the parts are no easier than the whole."""
 _ROOM: Final = "room"
 _COUNT: Final = "count"
 
@@ -61,10 +59,10 @@ class Split:
     sums: list[tuple[int, list[int]]]
 
 
-def split(model: Model, idle: Set[int] = frozenset()) -> Split | None:
-    """The parts of a master, in the order of their first columns; None where one is larger than LARGEST.
+def split(model: Model, idle: Set[int], largest: float) -> Split | None:
+    """The parts of a master, in the order of their first columns; None where one has too many of the integer columns.
 
-    ``idle``: columns that stay at 0, and so tie nothing.
+    ``idle``: columns that stay at 0, and so tie nothing; ``largest``: what part of the integer columns one may have.
     """
     names = [key[0] for key in model.row_keys]
     between = np.asarray([name in (_ROOM, _COUNT) for name in names])
@@ -76,7 +74,7 @@ def split(model: Model, idle: Set[int] = frozenset()) -> Split | None:
     sums = [_summed(model, row) for row, name in enumerate(names) if name == _COUNT]
     counting = {column for column, _ in sums}
     integers = np.bincount(label, weights=awake & np.asarray(model.integer), minlength=len(label))
-    if integers.max(initial=0) > LARGEST * integers.sum():
+    if integers.max(initial=0) > largest * integers.sum():
         return None
     members: dict[int, list[int]] = {}
     for column, first in enumerate(label.tolist()):

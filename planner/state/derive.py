@@ -14,8 +14,9 @@ from jobtree.world.plan import Closure
 from jobtree.world.tables import values as col
 from jobtree.world.tables.given import any_due, given_of
 from jobtree.world.tables.snapshot import Snapshot
+from planner.effort import USUAL, Effort
 from planner.placement.room import Foreign, Room
-from planner.state.lower import Waiting, few
+from planner.state.lower import Waiting
 from planner.state.marking import marked, pinned
 from planner.state.past import past_of
 from planner.state.replay import Fates, Turn, replay, turned
@@ -76,6 +77,7 @@ class State:
     unread: Unread
     turns: dict[LeaseKey, list[Turn]]
     changed: int
+    effort: Effort = USUAL
     holds: Holds = NOTHING
     swaps: frozenset[LeaseKey] = frozenset()
     doubt: str = ""
@@ -119,7 +121,7 @@ class State:
         for key, why in waiting.items():
             self.blocked[key] = (unweighed.GANG, why)
         ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
-        exact = few(len(ready)) and not many
+        exact = self.effort.few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas(), self.holds.promised)
         left = funds.beside(self.holds.money, self.book, self.funded, self.taken)
         return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact)
@@ -170,7 +172,9 @@ def _fates(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
     return Fates(limits, ends_of([closure for closure in closures if closure.reason != "TimeLimit"]), malleable)
 
 
-def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS) -> State:
+def state_of(
+    snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS, effort: Effort = USUAL
+) -> State:
     """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
     tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, cuts)}
     policy = holds.within(snapshot.policy.spec)
@@ -241,6 +245,7 @@ def state_of(snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = N
         pending=[run for run in waiting if run.key not in standing],
         standing=standing,
         unread=unread,
+        effort=effort,
         holds=holds,
         swaps=frozenset(swap.key for swap in swaps),
         arrays=found_arrays,

@@ -23,14 +23,6 @@ from policies.model.recall import Ask, Recall
 from policies.model.trees import Ties
 from policies.promises.funds import Funds
 
-EXACT: Final = 100
-"""Most runs that wait where few do."""
-
-
-def few(waiting: int) -> bool:
-    """Do so few runs wait that each keeps the order of its payers, and is weighed with all others to the end?"""
-    return waiting <= EXACT
-
 
 class _Pool(NamedTuple):
     """Payers as the model tells them apart; ``number``: the same for the same ones; ``lends``: is one a sponsor?"""

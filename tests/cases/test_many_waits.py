@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import planner
-from planner.state import lower
+from planner.effort import USUAL, Effort
 from tests.reference.worlds import snapshot
 from tests.support import documents as doc
 from tests.support.times import T0, moment, unix
@@ -75,7 +75,7 @@ PLACES = (
 """Where nothing is free, where no node is, where all are tainted, where they leave soon, where nobody pays."""
 
 
-def told(places: Sequence[Place]) -> list[str]:
+def told(places: Sequence[Place], effort: Effort) -> list[str]:
     """The words of runs that differ in nothing but that."""
     there = World().domain("A", nodes=1).domain("T", nodes=1, spec={"taints": [{"key": "t", "effect": "NoSchedule"}]})
     there.domain("M", nodes=1).budget("org:a", 64, selector={"fabric.domain": "A"})
@@ -83,12 +83,10 @@ def told(places: Sequence[Place]) -> list[str]:
     there.run("older", 8, created="-1h")
     for number, place in enumerate(places):
         there.run(f"r{number}", 8, spec=place.spec)
-    return [wait.message for wait in planner.plan(snapshot(doc.read(there.save())), unix(T0)).waits]
+    return [wait.message for wait in planner.plan(snapshot(doc.read(there.save())), unix(T0), effort).waits]
 
 
-@pytest.mark.parametrize("mode", ["few wait", "many wait"])
-def test_a_run_is_told_of_the_nodes_that_it_asked_for_itself(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if mode == "many wait":
-        monkeypatch.setattr(lower, "EXACT", 0)
+@pytest.mark.parametrize("effort", [USUAL, Effort(exact=0)], ids=["few wait", "many wait"])
+def test_a_run_is_told_of_the_nodes_that_it_asked_for_itself(effort: Effort) -> None:
     for places in (*((place,) for place in PLACES), PLACES, PLACES[::-1]):
-        assert told(places) == [place.words for place in places]
+        assert told(places, effort) == [place.words for place in places]

@@ -3,47 +3,49 @@
 import importlib
 import pkgutil
 import re
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 import cronjobs
 import planner
+from planner.effort import USUAL
 from tests.docs import pages
 
 PAGE: Final = (pages.ROOT / "docs" / "planner.md").read_text(encoding="utf-8")
 PHRASES: Final = (
-    "at most {EXACT} runs that wait is *exact*",
-    "Up to {EXACT} runs that wait, the cheapest",
-    "words beyond {EXACT} waiting runs",
-    "recall beyond {EXACT} waiting runs",
-    "Above {SMALL} integer columns",
-    "Up to {MIDDLE} integer columns",
-    "`solver.gap` or {stages.NODES} nodes",
-    "solved again, up to {stages.ROUNDS} times",
-    "up to {stages.SEATS} seats",
-    "more than {EXACT_NODES} nodes",
+    "at most {effort.exact} runs that wait is *exact*",
+    "Up to {effort.exact} runs that wait, the cheapest",
+    "words beyond {effort.exact} waiting runs",
+    "recall beyond {effort.exact} waiting runs",
+    "Above {effort.small} integer columns",
+    "Up to {effort.middle} integer columns",
+    "`solver.gap` or {effort.nodes} nodes",
+    "solved again, up to {effort.rounds} times",
+    "up to {effort.seats} seats",
+    "more than {effort.exact_nodes} nodes",
     "at most {branching.GANGS} LPs",
     "in bands by the GPUs of a run: {bands.BANDS[0]} and more, {bands.BANDS[1]}, {bands.BANDS[2]}, {bands.BANDS[3]}, ",
     "more than {bands.FAR:word} times `solver.gap`",
     "to {bands.NODES} nodes and without heuristics",
     "to {SHARE:word} times the gap",
-    "ends more than {stages.CLOSE:word} `solver.gap` from the bound, a master of up to {AGAIN} integer columns",
+    "ends more than {effort.close:word} `solver.gap` from the bound, a master of up to {effort.again} integer columns",
     "more than {DEAR:word} of what the plan lacks. It has {rest.NODES} nodes at most",
     "than {certificates.STEPS} steps of simplex",
-    "a master of up to {stages.AGAIN} integer columns is solved once more",
-    "within {stages.NEAR:word} times `solver.gap`",
-    "more than a {parts.LARGEST:word} of the integer columns",
+    "a master of up to {effort.again} integer columns is solved once more",
+    "within {effort.near:word} times `solver.gap`",
+    "more than a {effort.largest_part:word} of the integer columns",
     "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",
     "each part to {components.NODES} nodes, one of up to {COMPACT} columns",
-    "on {WORKERS} threads",
+    "on {effort.workers} threads",
     "`planner/placement/allot.py`, at most {allot.NODES} nodes",
-    "Above {pay.PARTS} columns",
-    "up to {pay.WHOLE} the model as it is",
+    "Above {effort.paid_in_parts} columns",
+    "up to {effort.paid_whole} the model as it is",
     "where that finds nothing or loses more than a {MUCH:word} of what all starts",
     "`planner/solver/rest.py`, at most {rest.NODES} nodes",
-    "The {prices.MOST} largest are in the plan",
-    "A relaxation of more than {prices.TERMS} terms has none",
+    "The {effort.prices} largest are in the plan",
+    "A relaxation of more than {effort.price_terms} terms has none",
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
@@ -60,8 +62,8 @@ class Number(float):
 
 
 def constants() -> dict[str, Any]:
-    """``module.NAME`` → value, of the planner and of what keeps its deadline."""
-    found: dict[str, Any] = {}
+    """``module.NAME`` → value, of the planner and of what keeps its deadline; the fields of its effort."""
+    found: dict[str, Any] = {f"effort.{name}": value for name, value in asdict(USUAL).items()}
     for package in (planner, cronjobs):
         for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not each.ispkg:

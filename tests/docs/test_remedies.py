@@ -5,8 +5,8 @@ import re
 import pytest
 
 from planner import remedies
+from planner.effort import USUAL
 from planner.remedies import bench, record, relief, times
-from planner.state import lower
 from tests.docs import pages
 
 PAGE = pages.ROOT / "docs" / "remedies.md"
@@ -26,7 +26,7 @@ def test_every_kind_is_in_the_table_in_its_order() -> None:
 def test_the_page_has_the_limits_of_the_code() -> None:
     text = " ".join(TEXT.split())
     said = [
-        f"more than {lower.EXACT} runs wait",
+        f"more than {USUAL.exact} runs wait",
         f"up to {remedies.WIDER} times what the run lacks",
         f"more than {relief.SEATS:,} nodes",
         f"at most {times.EVENTS}",

@@ -7,13 +7,12 @@ from typing import Final
 import numpy as np
 import pytest
 
-from planner import Planning
+from planner import Effort, Planning
 from planner.large.bands import Rounding
 from planner.large.branching import Branching
 from planner.large.dive import columns_of
 from planner.solver.highs import Floats, only_integer, options, solve
 from planner.solver.relaxed import Relaxed
-from planner.state import lower
 from policies.inputs.places import kinds
 from policies.model import demand
 from policies.model.master import Master, build
@@ -24,11 +23,6 @@ SETTINGS = options(1, 0.0, 100_000)
 NOISE = 1e-6
 CROWDED = (9, 12, 23, 36, 38)
 """Worlds whose relaxation leaves claims in parts."""
-
-
-@pytest.fixture(autouse=True)
-def _as_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "EXACT", 0)
 
 
 def crowd(seed: int) -> World:
@@ -61,7 +55,7 @@ def crowd(seed: int) -> World:
 
 def crowded(seed: int) -> Master:
     """The master of a `crowd`, with the first stage for an objective."""
-    planning = Planning(crowd(seed).snapshot(), AT)
+    planning = Planning(crowd(seed).snapshot(), AT, Effort(exact=0))
     problem, room = planning.problem, planning.state.room()
     master = build(problem, kinds(problem.fleet, room.free, frozenset()), room.capacity)
     master.model.maximise(demand.objective(problem, master.starts, unfunded=False))

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 
 from planner import Planning
+from planner.effort import USUAL, Effort
 from planner.filling import greedy
 from planner.filling.filler import Filler
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.vacancy import Need, Vacancies
-from planner.state import lower
 from policies.inputs.shapes import NO_LOAD
 from policies.model.recall import LEVELS
 from tests.reference import worlds
@@ -17,15 +17,19 @@ from tests.reference.worlds import AT, World
 from tests.support.effort import examples
 
 
-@pytest.mark.parametrize("few", [0, lower.EXACT], ids=["large", "exact"])
+@pytest.mark.parametrize("effort", [Effort(exact=0), USUAL], ids=["large", "exact"])
 @pytest.mark.parametrize("kind", ["recall", "all"])
-def test_what_is_remembered_is_what_everything_adds_up_to(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "EXACT", few)
-    examples(25)(given(worlds.worlds(kind))(_hold))()
+def test_what_is_remembered_is_what_everything_adds_up_to(kind: str, effort: Effort) -> None:
+    @examples(25)
+    @given(worlds.worlds(kind))
+    def holds(world: World) -> None:
+        _hold(world, effort)
+
+    holds()
 
 
-def _hold(world: World) -> None:
-    planning = Planning(world.snapshot(), AT)
+def _hold(world: World, effort: Effort) -> None:
+    planning = Planning(world.snapshot(), AT, effort)
     problem, room, draft = planning.problem, planning.state.room(), Draft()
     purses = Purses.after(problem, draft)
     vacancies = Vacancies(room)
@@ -60,12 +64,11 @@ def test_what_once_found_no_payers_would_find_none_again(kind: str, monkeypatch:
             forgetful = _filled(world)
         assert remembering == forgetful
 
-    monkeypatch.setattr(lower, "EXACT", 0)  # nor are purses compared one by one
     examples(60)(given(worlds.worlds(kind))(hold))()
 
 
 def _filled(world: World) -> Draft:
-    planning = Planning(world.snapshot(), AT)
+    planning = Planning(world.snapshot(), AT, Effort(exact=0))  # where purses are not compared one by one
     problem, draft = planning.problem, Draft()
     order = sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)
     greedy.fill(problem, planning.state.room(), Purses.after(problem, draft), draft, order)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from planner import Planning
+from planner.effort import USUAL, Effort
 from planner.state import lower
 from policies.inputs.runs import RunRow
 from policies.model.payers import Payers, payers
@@ -114,32 +115,36 @@ def _each_alone(runs: list[RunRow], *_: object, **__: object) -> list[int]:
     return [*range(len(runs))]
 
 
-def _problem(world: World) -> Problem:
-    return Planning(world.snapshot(), AT).problem
+def _problem(world: World, effort: Effort = USUAL) -> Problem:
+    return Planning(world.snapshot(), AT, effort).problem
 
 
-def _hold(world: World) -> None:
-    problem = _problem(world)
+def _hold(world: World, effort: Effort) -> None:
+    problem = _problem(world, effort)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lower, "_forms", _each_alone)
-        alone = _problem(world)
+        alone = _problem(world, effort)
 
     assert (problem.types, problem.candidates) == (alone.types, alone.candidates)
 
 
-def test_runs_are_of_one_type_where_they_ask_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "EXACT", 0)
-    problem = _problem(ODD)
+def test_runs_are_of_one_type_where_they_ask_the_same() -> None:
+    many = Effort(exact=0)
+    problem = _problem(ODD, many)
     types = [{problem.candidates[c].run.name for c in kind.members} for kind in problem.types]
 
     assert sorted(map(sorted, types)) == sorted([["base", "same"], *([name] for name in OTHERWISE)])
-    _hold(ODD)
+    _hold(ODD, many)
 
 
-@pytest.mark.parametrize("few", [0, lower.EXACT], ids=["large", "exact"])
-def test_types_are_those_that_each_run_has_alone(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "EXACT", few)
-    examples(WORLDS)(given(worlds.worlds("all"))(_hold))()
+@pytest.mark.parametrize("effort", [Effort(exact=0), USUAL], ids=["large", "exact"])
+def test_types_are_those_that_each_run_has_alone(effort: Effort) -> None:
+    @examples(WORLDS)
+    @given(worlds.worlds("all"))
+    def holds(world: World) -> None:
+        _hold(world, effort)
+
+    holds()
 
 
 def test_payers_are_those_that_each_run_has_alone() -> None:

@@ -10,7 +10,7 @@ from planner.solver.highs import options, solve
 from policies.model import demand
 from policies.model.master import Master
 from tests.reference.facts import read
-from tests.reference.large import hold_between, plan_as_large
+from tests.reference.large import AS_LARGE, hold_between
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
@@ -40,7 +40,7 @@ def _optimum(world: World) -> int:
 
 
 def _master(world: World) -> Master:
-    master = planner.master_of(world.snapshot(), AT, last=False)
+    master = planner.master_of(world.snapshot(), AT, AS_LARGE, last=False)
     master.model.maximise(demand.objective(master.problem, master.starts, unfunded=False))
     return master
 
@@ -51,33 +51,29 @@ def _worth(master: Master) -> int:
     return 0 if found.values is None else round(found.objective * 86_400)
 
 
-def test_counts_that_find_no_places_make_way_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
-
-    (starts, *_) = planner.plan(ODD.snapshot(), AT).stages
+def test_counts_that_find_no_places_make_way_for_others() -> None:
+    (starts, *_) = planner.plan(ODD.snapshot(), AT, AS_LARGE).stages
 
     assert (starts.value, starts.bound) == (_optimum(ODD), _worth(_master(ODD)))
     hold_between(ODD)
 
 
 def test_a_large_problem_is_solved_again_where_its_plan_is_far_from_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
     again: list[float] = []
 
     def solve_again(first: mend.First, *rest: object, **options: object) -> None:
         again.append(first.worth)
 
     monkeypatch.setattr(stages, "solve_again", solve_again)
-    values = [planner.plan(world.snapshot(), AT).stages[0].value for world in (ODD, WHOLE)]
+    values = [planner.plan(world.snapshot(), AT, AS_LARGE).stages[0].value for world in (ODD, WHOLE)]
 
     assert (values, again) == ([810_000, 990_000], [810_000 / 86_400])
 
 
-def test_a_stage_that_nothing_waits_for_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
+def test_a_stage_that_nothing_waits_for_does_not_lead() -> None:
     world = World([*ODD.documents, doc.policy(stages=["opportunistic", "growth", "starts"])])
 
-    idle, starts, *_ = planner.plan(world.snapshot(), AT).stages
+    idle, starts, *_ = planner.plan(world.snapshot(), AT, AS_LARGE).stages
 
     assert (idle.name, idle.value, idle.bound) == ("opportunistic", 0, 0)
     assert (starts.name, starts.value, starts.bound) == ("starts", _optimum(ODD), _worth(_master(ODD)))

@@ -16,7 +16,7 @@ from planner.solver.highs import solve
 from policies.model.linear import INF, Model
 from tests.model import solvers
 from tests.reference import worlds
-from tests.reference.large import plan_as_large
+from tests.reference.large import AS_LARGE
 from tests.support.commands import jobtree
 from tests.support.effort import examples
 from tests.support.times import T0
@@ -178,13 +178,12 @@ def test_a_file_is_its_model(made: tuple[Model, Names]) -> None:
         assert np.isclose(found if ".lp" in name else -found, expected.objective)
 
 
-def test_every_row_of_a_large_model_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
+def test_every_row_of_a_large_model_has_a_name() -> None:
     examples(24)(given(worlds.worlds("recall"))(_named))()
 
 
 def _named(world: worlds.World) -> None:
-    master = planner.master_of(world.snapshot(), worlds.AT, last=False)
+    master = planner.master_of(world.snapshot(), worlds.AT, AS_LARGE, last=False)
     if master is not None:
         names = Names.of(master)
         assert (len(set(names.columns)), len(set(names.rows))) == (len(master.model.cost), len(master.model.row_lower))

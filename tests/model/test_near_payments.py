@@ -8,7 +8,7 @@ import planner
 from planner.solver.highs import options, solve
 from policies.model import demand
 from tests.reference.facts import read
-from tests.reference.large import hold_between, plan_as_large
+from tests.reference.large import AS_LARGE, hold_between
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
@@ -45,10 +45,9 @@ BORROWED: Final = World([*BORROWS, OWN, _run("kin", 2, "org:a:y", 2)], BORROWS)
 
 
 @pytest.mark.parametrize("world", [LENT, BORROWED], ids=["lent", "borrowed"])
-def test_a_loan_has_nothing_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
+def test_a_loan_has_nothing_back(world: World) -> None:
     snapshot = world.snapshot()
-    master = planner.master_of(snapshot, AT, last=False)
+    master = planner.master_of(snapshot, AT, AS_LARGE, last=False)
     master.model.maximise(demand.objective(master.problem, master.starts, unfunded=False))
 
     found = solve(master.model, SETTINGS)

@@ -10,13 +10,14 @@ from hypothesis.strategies import SearchStrategy
 
 from jobtree.check import check
 from planner import Planning
+from planner.effort import USUAL, Effort
 from planner.placement.draft import Draft
 from planner.search import pay
 from planner.search.beside import overdraw
 from planner.search.certificates import Outcome
 from planner.search.incumbent import Incumbent
 from tests.reference import worlds
-from tests.reference.large import plan_as_large
+from tests.reference.large import AS_LARGE
 from tests.reference.worlds import AT, World
 from tests.support import documents as doc
 from tests.support.drawing import Draw
@@ -52,19 +53,15 @@ def crowded(draw: Draw) -> World:
 
 @pytest.mark.parametrize(("some", "many"), [(crowded(), 30), (worlds.worlds("recall"), 6)], ids=["crowded", "recall"])
 def test_what_is_paid_in_parts_is_no_more_than_can_be_and_where_it_is_much_less_all_is_weighed(
-    some: SearchStrategy[World], many: int, monkeypatch: pytest.MonkeyPatch
+    some: SearchStrategy[World], many: int
 ) -> None:
     @examples(many)
     @given(some)
     def holds(world: World) -> None:
         wanted = next(Planning(rich(world).snapshot(), AT).outcomes())
-        exact = paid(world, wanted)
-        with monkeypatch.context() as patch:
-            plan_as_large(patch)
-            patch.setattr(pay, "PARTS", 0)
-            in_parts = paid(world, wanted)
-            patch.setattr(pay, "WHOLE", PLENTY * PLENTY)
-            weighed = paid(world, wanted)
+        exact = paid(world, wanted, USUAL)
+        in_parts = paid(world, wanted, replace(AS_LARGE, paid_in_parts=0))
+        weighed = paid(world, wanted, replace(AS_LARGE, paid_in_parts=0, paid_whole=PLENTY * PLENTY))
 
         assert [exact.wrong, in_parts.wrong, weighed.wrong] == [[], [], []]
         assert in_parts.worth <= exact.worth
@@ -73,12 +70,12 @@ def test_what_is_paid_in_parts_is_no_more_than_can_be_and_where_it_is_much_less_
     holds()
 
 
-def paid(world: World, wanted: Outcome) -> Paid:
+def paid(world: World, wanted: Outcome, effort: Effort) -> Paid:
     """As much of what is ``wanted`` as can be paid."""
-    planning = Planning(world.snapshot(), AT)
+    planning = Planning(world.snapshot(), AT, effort)
     problem = planning.problem
     draft = Draft(wanted.draft.starts, wanted.draft.pieces)
-    lost, _ = pay.pay(problem, wanted.room, draft, wanted.settings)
+    lost, _ = pay.pay(problem, wanted.room, draft, wanted.settings, effort)
     kept = Draft(
         [start for start in draft.starts if start.candidate not in lost],
         [piece for piece in draft.pieces if piece.candidate not in lost],

@@ -1,6 +1,7 @@
 """Prices: what one more GPU or GPU-hour of a bound would be worth, and that no plan beats them."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 
 import planner
 from jobtree.world.plan import Prices
+from planner.effort import USUAL, Effort
 from planner.plan import prices
-from planner.state import lower
 from tests.reference import worlds
 from tests.reference.facts import read
 from tests.reference.model import Reference
@@ -32,9 +33,9 @@ def run(name: str, gpus: int, owner: str = "org:a", hours: int = 0) -> Document:
     return doc.aged(doc.run(name, gpus, owner), hours)
 
 
-def of(documents: list[Document]) -> Found:
+def of(effort: Effort, documents: list[Document]) -> Found:
     """The prices of a world's bounds."""
-    found = planner.plan(snapshot(documents), AT).prices
+    found = planner.plan(snapshot(documents), AT, effort).prices
     assert found is not None
     return {
         (price.rule, *(price.domains or price.subjects)): (price.value / found.weight, price.milli_gpus / 1000)
@@ -42,109 +43,106 @@ def of(documents: list[Document]) -> Found:
     }
 
 
-@pytest.fixture(params=["few wait", "many wait"])
-def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "many wait":
-        monkeypatch.setattr(lower, "EXACT", 0)
+MANY: Final = Effort(exact=0)
+"""As where many wait."""
 
 
-@pytest.mark.usefixtures("_size")
+@pytest.mark.parametrize("effort", [USUAL, MANY], ids=["few wait", "many wait"])
 class TestWhatIsPriced:
-    def test_a_cap_that_keeps_runs_out(self) -> None:
+    def test_a_cap_that_keeps_runs_out(self, effort: Effort) -> None:
         budget = doc.budget("org:a", [doc.envelope(12)])
         documents = made(*(doc.node(f"a{n}") for n in range(4)), budget)
 
         # The older run starts first; a GPU more admits one of the younger, which has waited half an age.
-        assert of([*documents, run("old", 8, hours=24), run("new", 8, hours=12)]) == {
+        assert of(effort, [*documents, run("old", 8, hours=24), run("new", 8, hours=12)]) == {
             ("concurrency", "org-a/gpus"): (1.5, 1.0)
         }
 
-    def test_room_that_keeps_runs_out(self) -> None:
+    def test_room_that_keeps_runs_out(self, effort: Effort) -> None:
         documents = made(doc.node("a1"), doc.node("b1", domain="d2"), doc.budget("org:a", [doc.envelope(64)]))
 
-        assert of([*documents, *(run(f"r{n}", 8) for n in range(3))]) == {("capacity", "d1", "d2"): (1.0, 1.0)}
+        assert of(effort, [*documents, *(run(f"r{n}", 8) for n in range(3))]) == {("capacity", "d1", "d2"): (1.0, 1.0)}
 
-    def test_domains_of_one_label_are_told_apart_by_their_regions(self) -> None:
+    def test_domains_of_one_label_are_told_apart_by_their_regions(self, effort: Effort) -> None:
         east = doc.merge(doc.node("b1"), {"metadata": {"labels": {"region": "us-east"}}})
         documents = made(doc.node("a1"), east, doc.budget("org:a", [doc.envelope(64)]))
         pinned = {"spec": {"locality": {"selector": {"region": "us-east"}}}}
         waiting = [doc.merge(run(f"r{n}", 8, hours=12 * n), pinned) for n in range(2)]
 
-        assert of([*documents, *waiting]) == {("capacity", "us-east/c1/d1"): (1.0, 1.0)}
+        assert of(effort, [*documents, *waiting]) == {("capacity", "us-east/c1/d1"): (1.0, 1.0)}
 
-    def test_of_two_bounds_that_hold_together_neither(self) -> None:
+    def test_of_two_bounds_that_hold_together_neither(self, effort: Effort) -> None:
         documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(8)]))
 
-        assert of([*documents, run("one", 8), run("two", 8)]) == {}
+        assert of(effort, [*documents, run("one", 8), run("two", 8)]) == {}
 
-    def test_an_hour_as_the_part_of_a_day_that_it_is(self) -> None:
+    def test_an_hour_as_the_part_of_a_day_that_it_is(self, effort: Effort) -> None:
         timed = doc.envelope(64, maxGPUHours=24 * 12, sharing="none")
         documents = made(*(doc.node(f"a{n}") for n in range(4)), doc.budget("org:a", [timed]))
 
-        assert of([*documents, run("one", 8), run("two", 8)]) == {("hours", "org-a/gpus"): (3600 / 86400, 0.042)}
+        assert of(effort, [*documents, run("one", 8), run("two", 8)]) == {
+            ("hours", "org-a/gpus"): (3600 / 86400, 0.042)
+        }
 
-    def test_older_work_in_the_place_of_younger_starts_no_gpu_more(self) -> None:
+    def test_older_work_in_the_place_of_younger_starts_no_gpu_more(self, effort: Effort) -> None:
         alone = [
             doc.budget(owner, [doc.envelope(gpus, sharing="none")]) for owner, gpus in (("org:a", 8), ("org:b", 4))
         ]
         documents = made(doc.node("a1"), *alone)
 
-        assert of([*documents, run("young", 8), run("old", 8, owner="org:b", hours=24)]) == {
+        assert of(effort, [*documents, run("young", 8), run("old", 8, owner="org:b", hours=24)]) == {
             ("concurrency", "org-b/gpus"): (1.0, 0.0),
             ("capacity", "d1"): (1.0, 1.0),
         }
 
-    def test_bounds_with_nothing_left(self) -> None:
+    def test_bounds_with_nothing_left(self, effort: Effort) -> None:
         budget = doc.budget("org:a", [doc.envelope(8)])
         other = doc.budget("org:b", [doc.envelope(8)])
         fleet = made(*(doc.node(f"a{n}") for n in range(4)), budget, other)
         full = World([*fleet, *made(run("runs", 8)), run("waits", 4)], [*fleet, *made(run("runs", 8))])
 
-        assert of(full.current()) == {("concurrency", "org-a/gpus"): (1.0, 1.0)}
+        assert of(effort, full.current()) == {("concurrency", "org-a/gpus"): (1.0, 1.0)}
 
         fleet = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(64)]))
         busy = World([*fleet, *made(run("runs", 8)), run("waits", 4)], [*fleet, *made(run("runs", 8))])
 
-        assert of(busy.current()) == {("capacity", "d1"): (1.0, 1.0)}
+        assert of(effort, busy.current()) == {("capacity", "d1"): (1.0, 1.0)}
 
-    def test_a_gang_that_the_plan_keeps_back(self) -> None:
+    def test_a_gang_that_the_plan_keeps_back(self, effort: Effort) -> None:
         gang = {"gang": {"name": "pair", "size": 2}}
         resources = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
         cpu = doc.merge(run("driver", 1), {"spec": gang | {"resources": resources}})
         documents = made(*(doc.node(f"a{n}") for n in range(4)), doc.budget("org:a", [doc.envelope(4)]))
 
-        assert of([*documents, cpu, doc.merge(run("worker", 8), {"spec": gang})]) == {
+        assert of(effort, [*documents, cpu, doc.merge(run("worker", 8), {"spec": gang})]) == {
             ("concurrency", "org-a/gpus"): (1.0, 1.0)
         }
 
-    def test_nothing_where_nothing_waits(self) -> None:
+    def test_nothing_where_nothing_waits(self, effort: Effort) -> None:
         documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(8)]))
-        assert planner.plan(snapshot(documents), AT).prices is None
+        assert planner.plan(snapshot(documents), AT, effort).prices is None
 
 
-def test_caps_that_are_one_to_the_model_have_one_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "EXACT", 0)
+def test_caps_that_are_one_to_the_model_have_one_price() -> None:
     envelopes = [doc.envelope(2, "one"), doc.envelope(3, "two")]
     documents = made(*(doc.node(f"a{n}") for n in range(4)), doc.budget("org:a", envelopes))
 
-    assert of([*documents, run("r", 8)]) == {("concurrency", "org-a/one", "org-a/two"): (1.0, 1.0)}
+    assert of(MANY, [*documents, run("r", 8)]) == {("concurrency", "org-a/one", "org-a/two"): (1.0, 1.0)}
 
 
-def test_none_of_a_relaxation_with_too_many_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_of_a_relaxation_with_too_many_terms() -> None:
     documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(4)]))
     assert planner.plan(snapshot([*documents, run("r", 8)]), AT).prices is not None
 
-    monkeypatch.setattr(prices, "TERMS", 2)
-    assert planner.plan(snapshot([*documents, run("r", 8)]), AT).prices is None
+    assert planner.plan(snapshot([*documents, run("r", 8)]), AT, Effort(price_terms=2)).prices is None
 
 
-def test_the_largest_are_listed_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prices, "MOST", 2)
+def test_the_largest_are_listed_and_the_others_counted() -> None:
     owners = [f"org:{name}" for name in "abcd"]
     budgets = [doc.budget(owner, [doc.envelope(1)]) for owner in owners]
     runs = [run(f"r{n}", 4, owner, hours=12 * n) for n, owner in enumerate(owners)]
     documents = [*made(*(doc.node(f"a{n}") for n in range(4)), *budgets), *runs]
-    found = planner.plan(snapshot(documents), AT).prices
+    found = planner.plan(snapshot(documents), AT, Effort(prices=2)).prices
 
     assert found is not None
     assert [(price.subjects, price.value) for price in found.bounds] == [
@@ -163,12 +161,10 @@ def test_no_fraction_is_rounded_by_the_last_bits_of_a_float() -> None:
 
 @pytest.mark.parametrize("kind", ["payers", "time", "recall"])
 def test_a_basis_that_stays_says_what_solving_again_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "EXACT", 0)
-
     @examples(10)
     @given(worlds.worlds(kind))
     def holds(world: World) -> None:
-        planning = planner.Planning(world.snapshot(), AT)
+        planning = planner.Planning(world.snapshot(), AT, MANY)
         found = prices.prices_of(planning.state, planning.waiting)
         with monkeypatch.context() as patched:
             patched.setattr(prices._Relaxation, "steady", lambda *_: None)
@@ -209,13 +205,11 @@ def worth(found: Prices, rule: str, subject: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kind", "few"),
-    [("payers", True), ("payers", False), ("time", False), ("ties", True), ("recall", True), ("recall", False)],
+    ("kind", "effort"),
+    [("payers", USUAL), ("payers", MANY), ("time", MANY), ("ties", USUAL), ("recall", USUAL), ("recall", MANY)],
 )
-def test_no_plan_is_worth_more_than_prices_say(kind: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_plan_is_worth_more_than_prices_say(kind: str, effort: Effort) -> None:
     """The optimum of the reference, with one more of each cap, and with one more node as a domain of its own."""
-    if not few:
-        monkeypatch.setattr(lower, "EXACT", 0)
 
     def optimum(documents: list[Document]) -> int:
         return Reference(read(snapshot(documents), AT)).optimum()["starts"]
@@ -224,7 +218,7 @@ def test_no_plan_is_worth_more_than_prices_say(kind: str, few: bool, monkeypatch
     @given(worlds.worlds(kind), st.data())
     def holds(world: World, data: st.DataObject) -> None:
         documents = world.current()
-        found = planner.plan(snapshot(documents), AT).prices
+        found = planner.plan(snapshot(documents), AT, effort).prices
         if found is None:
             return
         assert found.more == 0

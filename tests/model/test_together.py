@@ -13,6 +13,7 @@ from jobtree.world.plan import Plan
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner import Planning
+from planner.effort import USUAL, Effort
 from planner.filling import greedy
 from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses
@@ -20,13 +21,11 @@ from planner.filling.together import Together
 from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Room
-from planner.search import stages
-from planner.state import lower
 from policies.model.gangs import Gang, too_few_left
 from policies.model.problem import Problem
 from tests.reference import worlds
 from tests.reference.ganged import ganged
-from tests.reference.large import plan_as_large
+from tests.reference.large import AS_LARGE
 from tests.reference.worlds import AT, World, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
@@ -74,11 +73,9 @@ def widths(plan: Plan) -> dict[str, int]:
 
 def plans(now: Snapshot) -> Iterator[Plan]:
     """As large problems are planned: where the deadline leaves the first incumbent, and to the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        plan_as_large(patch)
-        planning = Planning(now, AT)
-        found = list(planning.incumbents())
-        yield from [planning.finish(each) for each in (found[0], found[-1])]
+    planning = Planning(now, AT, AS_LARGE)
+    found = list(planning.incumbents())
+    yield from [planning.finish(each) for each in (found[0], found[-1])]
 
 
 def in_another_order(world: World) -> set[str]:
@@ -112,16 +109,15 @@ def whole(problem: Problem, room: Room, purses: Purses) -> tuple[list[int], ...]
     return purses.used, purses.trees, levels, room.free, room.cpu, room.memory, room.pods
 
 
-@pytest.mark.parametrize("few", [0, lower.EXACT], ids=["large", "exact"])
+@pytest.mark.parametrize("effort", [Effort(exact=0), USUAL], ids=["large", "exact"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_left_is_what_was_started_leaves(kind: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_is_what_was_started_leaves(kind: str, effort: Effort) -> None:
     """Whatever was tried in vain has left no trace."""
-    monkeypatch.setattr(lower, "EXACT", few)
 
     @examples(WORLDS)
     @given(ganged(kind))
     def holds(world: World) -> None:
-        planning = Planning(world.snapshot(), AT)
+        planning = Planning(world.snapshot(), AT, effort)
         problem, room, draft = planning.problem, planning.state.room(), Draft()
         purses = Purses.after(problem, draft)
         order = sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)
@@ -284,15 +280,14 @@ def recalling(*waiting: Document) -> World:
     """Most of org:a's 8 GPUs are held by a child's run. Then ``waiting`` comes, and a hundred that never start."""
     before = [doc.node(f"n{n}", 8) for n in range(3)] + [budget(8), budget(1, "org:a:x")]
     before.append(run("far", 6, owner="org:a:x", age="-2h"))
-    many = [run(f"never-{n:03}", 99, age="-1m") for n in range(lower.EXACT)]
+    many = [run(f"never-{n:03}", 99, age="-1m") for n in range(USUAL.exact)]
     return World([*before, *waiting, *many], before)
 
 
-def test_a_gang_recalls_together_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "SMALL", 0)
+def test_a_gang_recalls_together_or_not_at_all() -> None:
     starting = recalling(run("left", 4, "g", age="-1m"), run("right", 4, "g", age="-1m")).snapshot()
     waiting = recalling(run("left", 4, "g", age="-1m"), run("right", 5, "g", age="-1m")).snapshot()
-    found = [planner.plan(now, AT) for now in (starting, waiting)]
+    found = [planner.plan(now, AT, Effort(small=0)) for now in (starting, waiting)]
 
     assert [list(check(now, plan)) for now, plan in zip((starting, waiting), found, strict=True)] == [[], []]
     assert [widths(plan) for plan in found] == [{"left": 4, "right": 4}, {}]

@@ -1,5 +1,6 @@
 """Masters taken apart into payer components: bounds that hold, plans that the checker passes, whatever threads do."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,12 +15,13 @@ from jobtree.check import check
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
 from jobtree.world.tables.snapshot import Snapshot, take
+from planner import Effort
 from planner.large import components
 from planner.planning import master_of
-from planner.solver import parts
 from planner.solver.highs import options, solve
 from tests.reference import worlds
-from tests.reference.large import hold_between, plan_as_large
+from tests.reference.large import AS_LARGE, hold_between
+from tests.reference.worlds import World
 from tests.support.effort import examples
 
 TIGHT = Recipe(gpus=1_000, pending=300, owners=24, running=0.0, budgets="private", ages=DAYS)
@@ -36,10 +38,15 @@ def gap(plan: Plan) -> float:
 
 
 @pytest.mark.parametrize("kind", worlds.KINDS)
-def test_the_optimum_lies_between_value_and_bound(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_as_large(monkeypatch)
-    monkeypatch.setattr(parts, "LARGEST", 1.0)
-    examples(6)(given(worlds.worlds(kind))(hold_between))()
+def test_the_optimum_lies_between_value_and_bound(kind: str) -> None:
+    effort = replace(AS_LARGE, largest_part=1.0)
+
+    @examples(6)
+    @given(worlds.worlds(kind))
+    def holds(world: World) -> None:
+        hold_between(world, effort)
+
+    holds()
 
 
 def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) -> None:
@@ -54,14 +61,11 @@ def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) 
     assert gap(plan) < 0.002
 
 
-def test_threads_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_no_byte(tmp_path: Path) -> None:
     snapshot = snapshot_of(msgspec.structs.replace(TIGHT, gpus=512, pending=150), tmp_path)
-    plans = []
-    for workers in (1, 7):
-        monkeypatch.setattr(components, "WORKERS", workers)
-        plans.append(planjson.encode(planner.plan(snapshot, fleet.AT)))
+    one, seven = (planner.plan(snapshot, fleet.AT, Effort(workers=workers)) for workers in (1, 7))
 
-    assert plans[0] == plans[1]
+    assert planjson.encode(one) == planjson.encode(seven)
 
 
 def test_families_that_share_are_one_part(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from planner.effort import USUAL, Effort
 from planner.planning import plan
 from planner.remedies import Remedies, Remedy, record, remedies
 from tests.reference.worlds import snapshot
@@ -20,10 +21,10 @@ def documents(world: World, at: str = "+0s") -> list[Document]:
     return doc.read(world.save(moment(at)))
 
 
-def ask(found: list[Document], run: str, at: int = AT, namespace: str = "default") -> Remedies:
+def ask(found: list[Document], run: str, at: int = AT, namespace: str = "default", effort: Effort = USUAL) -> Remedies:
     """Remedies of a run under the plan of a world of documents."""
     world = snapshot(found)
-    return remedies(world, plan(world, at), (namespace, run))
+    return remedies(world, plan(world, at, effort), (namespace, run), effort)
 
 
 def said(remedy: Remedy) -> tuple[str, str, int, str, str]:

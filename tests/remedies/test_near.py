@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from jobtree.world.tables import values
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.edits import Cell
+from planner.effort import USUAL, Effort
 from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.near import names
-from planner.state import lower
 from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.remedies.asking import ask, documents
@@ -132,25 +132,21 @@ def test_the_rest_makes_no_difference(kind: str, data: st.DataObject) -> None:
             assert bench.instead(change) == everywhere.instead(change)
 
 
-def test_where_many_wait_the_same_changes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found() -> list[str]:
+def test_where_many_wait_the_same_changes_are_found() -> None:
+    def found(effort: Effort) -> list[str]:
         world = World().domain("A", nodes=2).budget("org:a", 16).run("first", 8, owner="org:a").run("second", 8)
         assert world.cycle().running == ["first", "second"]
         world.run("r", 8, created="+1m").run("penniless", 8, created="+1m", owner="org:b")
-        answer = ask(documents(world, "+2m"), "r", AT + 120)
+        answer = ask(documents(world, "+2m"), "r", AT + 120, effort=effort)
         return [remedy.words for remedy in answer.found if remedy.kind != "wait"]
 
-    few = found()
-    monkeypatch.setattr(lower, "EXACT", 1)
-
-    assert few == found() != []
+    assert found(USUAL) == found(Effort(exact=1)) != []
 
 
-def test_where_many_wait_enough_is_freed_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_many_wait_enough_is_freed_for_those_before() -> None:
     world = World().domain("A", nodes=2).budget("org:a", 64).budget("org:b", 64).run("b", 16, owner="org:b")
     assert world.cycle().running == ["b"]
     world.run("before", 4, created="+1m").run("r", 4, created="+2m").run("penniless", 8, owner="org:c")
-    monkeypatch.setattr(lower, "EXACT", 2)
-    answer = ask(documents(world, "+3m"), "r", AT + 180)
+    answer = ask(documents(world, "+3m"), "r", AT + 180, effort=Effort(exact=2))
 
     assert [(each.kind, each.gpus) for each in answer.found if each.kind in ("free", "end")] == [("end", 16)]

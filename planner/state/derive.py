@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from msgspec import structs
 
 from jobtree.api.kinds.lease import ClosureReason
 from jobtree.api.kinds.policy import PolicySpec
@@ -19,7 +20,7 @@ from planner.placement.room import Foreign, Room
 from planner.state.lower import Waiting
 from planner.state.marking import marked, pinned
 from planner.state.past import past_of
-from planner.state.replay import Fates, Turn, replay, turned
+from planner.state.replay import Fates, Past, Turn, replay, turned
 from planner.state.running.mending import Failing, Mending, mended
 from planner.state.running.paying import paid
 from planner.state.running.shrinking import shrunk
@@ -193,19 +194,22 @@ def state_of(
     foreign_of = partial(foreign, found, serving, unread=unread)
     well = partial(_is_well, lives, serving, at=at)
     cycle = Moment(at, snapshot.number).name
-    failing = Failing(runs, held, ended, lost, unread.runs, fleet, well, partial(_sites, fleet, policy, at), at, cycle)
-    mending = mended(failing, foreign_of) if lost else Mending({}, [], ended)
+    malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
+    node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
+    past, lost_record = past_of(snapshot, fleet, book.money, leases)
+    mending = Mending({}, [], ended)
+    if lost:
+        ends_now = _fates(_closures(leases, ended, lost, cuts, {}, at), malleable)
+        now = _held(_replayed(past, leases, ends_now, node_site, at)[0], {})
+        sites = partial(_sites, fleet, snapshot.policy.spec, now, at)
+        mending = mended(Failing(runs, now, ended, lost, unread.runs, fleet, well, sites, at, cycle), foreign_of)
     shrinking = shrunk(runs, held, mending, unread)
     ended = {**mending.endings, **cuts.endings}
     found_arrays = arrays.read_arrays(tables["arrays"])
     ended |= arrays.endings(found_arrays, runs, ended, at)
     closures = _closures(leases, ended, lost, cuts, mending.closing | shrinking, at)
     ends = ends_of(closures)
-    malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
-    node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
-    past, lost_record = past_of(snapshot, fleet, book.money, leases)
-    turns = {} if past is None else replay(past, leases, _fates(closures, malleable), node_site, at)
-    leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in leases]
+    leases, turns = _replayed(past, leases, _fates(closures, malleable), node_site, at)
     staying = _held(leases, ends)
     charged = spent(book, leases, book.money.balances, node_site, ends)
     limits = endings.limit_ends(runs, staying)
@@ -254,6 +258,14 @@ def state_of(
     return state
 
 
+def _replayed(
+    past: Past | None, leases: list[LeaseRow], fates: Fates, node_site: dict[str, int], at: int
+) -> tuple[list[LeaseRow], dict[LeaseKey, list[Turn]]]:
+    """Leases with their classes as they turned since the last cycle, and these turns."""
+    turns = {} if past is None else replay(past, leases, fates, node_site, at)
+    return [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in leases], turns
+
+
 def _held(leases: Iterable[LeaseRow], ends: Container[LeaseKey]) -> dict[RunKey, list[LeaseRow]]:
     """Open leases by run, without those that end."""
     held: dict[RunKey, list[LeaseRow]] = {}
@@ -292,9 +304,13 @@ def _with(
     return _funded(book, limits, both, malleable, taken, node_site)
 
 
-def _sites(fleet: Fleet, policy: PolicySpec, at: int, run: RunRow) -> frozenset[int]:
-    """Where a run may lie now."""
-    return fleet.sites_for(run.access(policy.maintenance, at))
+def _sites(
+    fleet: Fleet, policy: PolicySpec, held: Mapping[RunKey, list[LeaseRow]], at: int, run: RunRow
+) -> frozenset[int]:
+    """Where a run may lie on until its limit; what promises hold is not in the way of what it holds already."""
+    end = endings.limit_end(endings.started(run, held[run.key]), run.limit)
+    left = None if end is None else max(1, end - at)
+    return fleet.sites_for(structs.replace(run, time_limit=left).access(policy.maintenance, at))
 
 
 def _is_well(

@@ -8,6 +8,7 @@ from tests.check import (
     test_spoilt_ends,
     test_spoilt_gangs,
     test_spoilt_ledger,
+    test_spoilt_lives,
     test_spoilt_nodes,
     test_spoilt_payers,
     test_spoilt_plans,
@@ -20,6 +21,7 @@ from tests.check import (
 
 TABLES = (
     test_spoilt_arrays, test_spoilt_caps, test_spoilt_cuts, test_spoilt_ends, test_spoilt_gangs, test_spoilt_ledger,
+    test_spoilt_lives,
     test_spoilt_nodes, test_spoilt_payers, test_spoilt_plans, test_spoilt_promises, test_spoilt_slots,
     test_spoilt_starts, test_spoilt_statuses, test_spoilt_usage,
 )  # fmt: skip

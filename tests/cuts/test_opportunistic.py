@@ -56,3 +56,13 @@ def test_a_funded_start_waits_for_the_pods_that_give_way_and_nothing_more_goes_f
 
     world.delete("Pod", f"{lost}-{nodes[lost]}")
     assert world.cycle("+3m").running == sorted([*cycle.running, "w"])
+
+
+def test_a_run_that_may_start_unfunded_and_is_funded_waits_for_the_pods_that_give_way_too() -> None:
+    world = World().node("n1", 4).budget("org:w", 4)
+    world.run("u", 4, owner="org:u", **FREE).cycle()
+    cycle = with_pods(world, "u", "n1").run("w", 4, owner="org:w", created="+1m", **FREE).cycle("+1m")
+    assert ([row.closure for row in cycle.leases("u")], cycle.phases["w"]) == (["ReclaimUnfunded"], "Pending")
+
+    cycle = world.delete("Pod", "u-n1").cycle("+2m")
+    assert (cycle.running, cycle.funding("w")) == (["w"], {"owned": 4})

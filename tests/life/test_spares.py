@@ -225,3 +225,41 @@ def test_fewer_gpus_go_though_many_tenants_hold_them() -> None:
     standbys += [Standby("y", (number,), frozenset({each}), ()) for number, each in enumerate(many)]
     gpus = {big: 201, **dict.fromkeys(many, 1)}
     assert reclaimed([Want(("g", "r"), 0, 200, standbys)], gpus) == frozenset(many)
+
+
+def test_a_swap_leaves_gpus_out_that_vanished_from_its_node() -> None:
+    world = World().domain("A", gpus=[4, 8]).budget("org:a", 16).run("r", 4, pods=4, spares=2)
+    world.cycle()
+    world.edit("Node", "a02", status={"allocatable": {"nvidia.com/gpu": "7"}})
+    cycle = world.delete("Node", "a01").cycle("+1h")
+
+    assert cycle.phases == {"r": "Running"}
+    assert [(row.role, row.slots) for row in cycle.leases("r", open=True)] == [
+        ("Active", tuple(f"a02#{slot}" for slot in range(4)))
+    ]
+
+
+def test_maintenance_after_its_limit_is_not_in_the_way_of_a_swap() -> None:
+    window = {"selector": {"region": "*"}, "start": moment("+6h"), "end": moment("+8h")}
+    world = World().policy(maintenance=[window]).domain("A", nodes=2).budget("org:a", 16)
+    world.run("r", 8, pods=8, spares=1, limit="5h").cycle()
+    cycle = world.delete("Node", "a01").cycle("+4h")
+
+    assert cycle.phases == {"r": "Running"}
+
+
+def test_a_tenant_that_is_funded_since_the_last_cycle_declines_the_swap() -> None:
+    # the guest was unfunded until its owner's other run reached its limit, between two cycles
+    world = World().domain("A", nodes=2).domain("B", nodes=1).budget("org:a", 16).budget("org:g", 8, name="org-g")
+    world.run("r", 8, pods=8, spares=1, runtime={"requeue": True})
+    world.run("first", 8, owner="org:g", limit="30m").cycle()
+    squatter(world, paid="org-g", runtime={"checkpoint": "10m"})
+    lease = next(each for each in world.state().all("Lease") if each["spec"]["runRef"]["name"] == "guest")
+    unfunded = {"closed": False, "funding": [{"class": "unfunded", "from": moment("+0m")}]}
+    world.edit("Lease", lease["metadata"]["name"], status=unfunded)
+    assert world.cycle("+1m").funding("guest") == {"unfunded": 8}
+    (node,) = {name for row in world.state().leases("r") if row.role == "Active" for name in row.nodes}
+    cycle = world.delete("Node", node).cycle("+1h")
+
+    assert cycle.phases == {"r": "Pending", "first": "Failed", "guest": "Running"}
+    assert "SwapDeclined" in {row.closure for row in cycle.leases("r")}

@@ -7,7 +7,7 @@ from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held, RunKey
 from jobtree.check.case.unplanned import Said, Unplanned
 from jobtree.check.case.violation import Violation
-from jobtree.check.life.failures import Failures
+from jobtree.check.life.failures import Failures, Outliving
 from jobtree.check.life.reasons import is_justified, limit_end, own_shrink, settled
 from jobtree.world.plan import Closure
 
@@ -19,8 +19,9 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
     for (namespace, name), times in Counter((each.namespace, each.name) for each in case.plan.closures).items():
         if times > 1:
             yield Violation.of_lease("closed-monotone", (namespace, name), f"the plan closes it {times} times")
+    outliving = Outliving(case, failures)
     for closure in case.plan.closures:
-        yield from _closure(case, failures, closure)
+        yield from _closure(outliving, closure)
     for key, leases in case.held_by.items():
         ended = case.told.over[key]
         for lease in leases:
@@ -30,7 +31,8 @@ def violations(case: Case, failures: Failures) -> Iterator[Violation]:
                 yield Violation.of_lease("terminal-holds-nothing", lease.key, sentence)
 
 
-def _closure(case: Case, failures: Failures, closure: Closure) -> Iterator[Violation]:
+def _closure(outliving: Outliving, closure: Closure) -> Iterator[Violation]:
+    case = outliving.case
     subject = f"Lease {closure.namespace}/{closure.name}"
     lease = case.leases.get((closure.namespace, closure.name))
     if lease is None or lease.closed:
@@ -44,7 +46,7 @@ def _closure(case: Case, failures: Failures, closure: Closure) -> Iterator[Viola
         sentence = f"it would end at {closure.ended}, and {closure.reason} ends it at {wanted or latest}"
         yield Violation("closed-has-end-and-reason", subject, sentence)
     cut = bool(closure.made_room_for) and closure.reason in CUTS  # `jobtree.check.time.cutting` has them
-    if not cut and not is_justified(case, failures, lease, closure.reason):
+    if not cut and not is_justified(outliving, lease, closure.reason):
         sentence = f"its closure {closure.reason or '(no reason)'} is not borne out by the snapshot and the plan"
         yield Violation("closure-justified", subject, sentence)
     if case.policy.mode == "noCuts" and closure.reason in CUTS and not own_shrink(case, lease):

@@ -18,11 +18,12 @@ def violations(case: Case) -> Iterator[Violation]:
         for name in sorted({lease.node for lease in case.new_by[key]}):
             node = case.nodes.get(name)
             if node is not None:
-                yield from _node(case, key, run, node)
+                yield from refusals(case, key, run, node)
     yield from _load(case)
 
 
-def _node(case: Case, key: RunKey, run: Run, node: Node) -> Iterator[Violation]:
+def refusals(case: Case, key: RunKey, run: Run, node: Node) -> Iterator[Violation]:
+    """Why nothing new of a run may lie on a node."""
     subject = f"Run {'/'.join(key)}"
     if node.flavor != run.flavor:
         sentence = f"node {node.name} has flavor {node.flavor or 'none'}, and the run asks for {run.flavor}"

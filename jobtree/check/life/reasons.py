@@ -10,7 +10,9 @@ from jobtree.api.kinds.lease import ClosureReason
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held, Run, RunKey
 from jobtree.check.case.unplanned import Unplanned
-from jobtree.check.life.failures import Failures
+from jobtree.check.life.eligibility import refusals
+from jobtree.check.life.failures import Failures, Outliving
+from jobtree.check.life.starts import upstream
 from jobtree.world.plan import Wait
 
 _MAY_END: Mapping[str, frozenset[str | None]] = {
@@ -23,14 +25,24 @@ _MAY_END: Mapping[str, frozenset[str | None]] = {
 class Ending(NamedTuple):
     """A lease that the plan closes, with its run."""
 
-    case: Case
-    failures: Failures
+    outliving: Outliving
     lease: Held
     run: Run
 
+    @property
+    def case(self) -> Case:
+        """The case."""
+        return self.outliving.case
 
-def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bool:
+    @property
+    def failures(self) -> Failures:
+        """Nodes that have failed."""
+        return self.outliving.failures
+
+
+def is_justified(outliving: Outliving, lease: Held, reason: str) -> bool:
     """Whether snapshot and plan bear out a closure. What a finished or vanished run still holds may always close."""
+    case, failures = outliving.case, outliving.failures
     if case.is_gone(lease):
         return reason == "RunDeleted"
     run = case.run_of(lease.run_key)
@@ -39,7 +51,7 @@ def is_justified(case: Case, failures: Failures, lease: Held, reason: str) -> bo
     if run.outcome is not None and reason in {run.outcome, run.outcome_reason} & _MAY_END[run.outcome]:
         return True
     rule = REASONS.get(reason)
-    return rule is not None and rule(Ending(case, failures, lease, run))
+    return rule is not None and rule(Ending(outliving, lease, run))
 
 
 def limit_end(case: Unplanned, key: RunKey) -> int | None:
@@ -80,50 +92,72 @@ def _timed_out(ending: Ending) -> bool:
 
 
 def _node_failed(ending: Ending) -> bool:
-    """Some node of the run has failed: it loses that part, or all of it."""
-    return any(ending.failures.may_be(each) for each in ending.case.open_by[ending.lease.run_key])
+    """It lies on a node that has failed, or goes with what its run lost there: never more than has to."""
+    outliving, key = ending.outliving, ending.lease.run_key
+    if ending.failures.may_be(ending.lease):
+        return True
+    hit = any(ending.failures.may_be(each) for each in ending.case.open_by[key])
+    return hit and outliving.kept(key) >= outliving.least(key)
 
 
 def _swapped(ending: Ending) -> bool:
-    """A standby whose slots its group now uses."""
-    return not ending.lease.active and any(
-        new.reason == "Swap" and new.group == ending.lease.group and new.node == ending.lease.node
-        for new in ending.case.new_by.get(ending.lease.run_key, ())
-    )
+    """A standby on some of whose slots its group now works; what is left of them is spare still, in whole standbys."""
+    case, lease = ending.case, ending.lease
+    mine = [
+        new
+        for new in case.new_by.get(lease.run_key, ())
+        if new.reason == "Swap" and (new.group, new.node) == (lease.group, lease.node)
+    ]
+    node = case.nodes.get(lease.node)
+    there = {ordinal for ordinal in lease.ordinals if node is not None and ordinal < node.gpus}
+    used = {ordinal for new in mine if new.active for ordinal in new.ordinals}
+    dropped = there - {ordinal for new in mine for ordinal in new.ordinals}
+    whole = len(there) == len(lease.ordinals)
+    return not lease.active and not used.isdisjoint(there) and (not dropped or not whole)
 
 
 def _swap_declined(ending: Ending) -> bool:
-    """A standby of a group that lost a node, with somebody's funded work on its slots."""
-    lease = ending.lease
-    return not lease.active and any(
+    """A standby of a group that lost a node and is not swapped, with somebody's funded work on its slots."""
+    case, lease = ending.case, ending.lease
+    lost = any(
         each.active and each.group == lease.group and ending.failures.may_be(each)
-        for each in ending.case.open_by[lease.run_key]
+        for each in case.open_by[lease.run_key]
     )
+    swapped = any(new.reason == "Swap" and new.group == lease.group for new in case.new_by.get(lease.run_key, ()))
+    return lost and not swapped and not lease.active and ending.outliving.is_declined(lease)
 
 
 def _reclaimed_by_spare(ending: Ending) -> bool:
-    """Unfunded work, its spares too, some of whose slots a swap takes."""
-    case, lease = ending.case, ending.lease
-    freed = [each for each in case.open_by[lease.run_key] if each.key in case.closing and each.active]
-    swaps = [new for new in case.new if new.reason == "Swap" and new.active]
-    return all(case.is_unfunded(each) for each in freed if each.group == lease.group) and any(
-        new.node == each.node and set(new.ordinals) & set(each.ordinals) for each in freed for new in swaps
+    """Unfunded work, its spares too, some of whose slots a swap takes that could not do without; never more of it."""
+    case, lease, outliving = ending.case, ending.lease, ending.outliving
+    mine = case.open_by[lease.run_key]
+    freed = [each for each in mine if each.key in case.closing and each.active]
+    swaps = {(new.node, ordinal) for new in case.new if new.reason == "Swap" and new.active for ordinal in new.ordinals}
+    taken = [each for each in freed if any((each.node, ordinal) in swaps for ordinal in each.ordinals)]
+    lost = {each.group for each in taken}
+    least = outliving.width_without(ending.run, mine, lost)
+    goes = taken if not ending.run.malleable else [each for each in taken if each.group == lease.group]
+    return (
+        bool(taken)
+        and all(map(outliving.was_unfunded, taken))
+        and outliving.kept(lease.run_key) >= least
+        and not outliving.is_needless(goes)
     )
 
 
 def _reclaimed(ending: Ending) -> bool:
     """Work that is unfunded by its own choice and has no notice, its spares too, some of whose nodes the plan gives to
-    paid leases.
+    paid starts.
 
-    Where its pods are still there, it gives way to a run that is not opportunistic, and waits until they are gone.
+    Where its pods are still there, it gives way to a run that could start on its nodes, and waits until they are gone.
     """
     if ending.case.policy.opportunistic.notice:
         return False
     case, key = ending.case, ending.lease.run_key
-    nodes = {new.node for new in case.new if new.payer is not None}
+    nodes = {new.node for new in case.new if new.payer is not None and new.reason == "Start"}
     freed = {each.node for each in case.open_by[key] if each.key in case.closing}
     is_used = bool(freed & nodes) or (
-        _pods_stay(case, key, freed) and any(_is_wanted(case, each) for each in case.plan.waits)
+        _pods_stay(case, key, freed) and any(_is_wanted(case, each, freed) for each in case.plan.waits)
     )
     return ending.run.opportunistic and case.is_unfunded(ending.lease) and is_used
 
@@ -132,10 +166,30 @@ def _pods_stay(case: Case, key: RunKey, nodes: set[str]) -> bool:
     return any((each.namespace, each.run) == key and each.node in nodes and not each.ended for each in case.pods)
 
 
-def _is_wanted(case: Case, wait: Wait) -> bool:
-    """Does a run that is not opportunistic wait for room?"""
-    run = case.run_of((wait.namespace, wait.name))
-    return run is not None and not run.opportunistic and not wait.never
+def _is_wanted(case: Case, wait: Wait, nodes: set[str]) -> bool:
+    """Does a run wait for room that may lie on one of these nodes, with a payer, and following nobody?"""
+    key = wait.namespace, wait.name
+    run = case.run_of(key)
+    if run is None or wait.never or case.phase_after(key) not in (None, "Pending") or not _has_payer(case, run):
+        return False
+    if any(True for _ in upstream(case, key, run)):
+        return False
+    there = (case.nodes[name] for name in nodes if name in case.nodes)
+    return any(not any(True for _ in refusals(case, key, run, node)) for node in there)
+
+
+def _has_payer(case: Case, run: Run) -> bool:
+    """Is there an envelope of its flavor of its owner, of a relative that shares, or of a sponsor?"""
+    return any(
+        each.flavor == run.flavor
+        and each.pays(case.at)
+        and (
+            each.owner == run.owner
+            or (each.sharing != "none" and case.kin.rank(run.owner, each.owner) is not None)
+            or (run.allow_borrow and each.owner in run.sponsors and each.lending_allow)
+        )
+        for each in case.envelopes.values()
+    )
 
 
 def own_shrink(case: Case, lease: Held) -> bool:

@@ -85,14 +85,26 @@ def _width(case: Case, key: RunKey, run: Run, leases: list[Held]) -> Iterator[Vi
         yield Violation.of_run(
             "width-on-step", key, f"it starts on {counted(held, 'GPU')}, more than its totalGPUs of {run.total}"
         )
-    before = width(case.open_by.get(key, []))
-    if key not in case.starting and held > before:
-        steps = -(-(held - before) // (run.step or 1))
-        allowed = case.policy.elasticity.max_grow_steps_per_cycle
+    grown = width([lease for lease in case.new_by.get(key, ()) if lease.reason == "Grow"])
+    if grown:
+        steps = -(-grown // (run.step or 1))
+        allowed = _most_steps(case, key)
         if held > (run.desired or most) or steps > allowed:
-            grown = f"it grows from {before} to {counted(held, 'GPU')}"
-            sentence = f"{grown}, wanting {run.desired}, {counted(allowed, 'step')} a cycle at most"
+            words = f"it grows by {counted(grown, 'GPU')} to {held}"
+            sentence = f"{words}, wanting {run.desired}, {counted(allowed, 'step')} a cycle at most"
             yield Violation.of_run("width-on-step", key, sentence)
+
+
+def _most_steps(case: Case, key: RunKey) -> int:
+    """Steps by which a run may grow now: none where the Policy leaves growth out, something of it is unfunded, or
+    something of it ends in this very plan for which no swap comes.
+    """
+    ending = any(lease.key in case.closing for lease in case.open_by.get(key, ()))
+    swapped = any(lease.reason == "Swap" for lease in case.new_by.get(key, ()))
+    unfunded = any(case.is_unfunded(lease) for lease in case.held_by.get(key, ()))
+    if "growth" not in case.policy.stages or unfunded or (ending and not swapped):
+        return 0
+    return case.policy.elasticity.max_grow_steps_per_cycle
 
 
 def group_size(run: Run, group: int) -> int:

@@ -21,7 +21,7 @@ def violations(case: Case) -> Iterator[Violation]:
             continue
         yield from _may_hold(case, key, run)
         if key in case.starting:
-            yield from _upstream(case, key, run)
+            yield from upstream(case, key, run)
             yield from _namespace(case, key, run)
 
 
@@ -97,7 +97,7 @@ def _may_hold(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
             yield Violation.of_run("run-may-start", key, f"the plan opens leases, and it {words}")
 
 
-def _upstream(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
+def upstream(case: Case, key: RunKey, run: Run) -> Iterator[Violation]:
     """Every run that it follows has Completed; one that is gone can only have, and its own status then forgot why."""
     for name in run.follow:
         upstream = case.runs.get((run.namespace, name))

@@ -274,7 +274,7 @@ class _Mend:
                     slots.setdefault(lease.key, set()).add(ordinal)
                     spares[lease.key] = lease
             parts = [(spares[name], slots[name], True) for name in sorted(spares)]
-            parts += [(lease, set(lease.ordinals) - slots[name], False) for name, lease in sorted(spares.items())]
+            parts += [(spares[name], rest, False) for name, rest in sorted(self._rest(key, group, spares, slots))]
             parts = [part for part in parts if part[1]]
             for number, (spare, ordinals, active) in enumerate(_merged(parts)):
                 yield replace(
@@ -286,6 +286,21 @@ class _Mend:
                     start=self.world.at,
                     segments=(),
                 )
+
+    def _rest(
+        self, key: RunKey, group: int, spares: Mapping[LeaseKey, LeaseRow], slots: Mapping[LeaseKey, set[int]]
+    ) -> Iterator[tuple[LeaseKey, set[int]]]:
+        """What is left of spare leases as whole standbys, on GPUs that are still there."""
+        fleet, unit = self.world.fleet, self.world.runs[key].pod or 1
+        kept = [each for each in self.world.held[key] if each.group == group and not each.active]
+        for node in sorted({lease.node for lease in spares.values()}):
+            there = range(int(fleet.gpus[fleet.index[node]]))
+            mine = sorted(name for name, lease in spares.items() if lease.node == node)
+            left = [(slot, name) for name in mine for slot in spares[name].ordinals if slot in there]
+            left = sorted((slot, name) for slot, name in left if slot not in slots[name])
+            beside = sum(each.gpus for each in kept if each.node == node and each.key not in spares)
+            left = left[: max(0, len(left) - (len(left) + beside) % unit)]
+            yield from ((name, {slot for slot, whose in left if whose == name}) for name in mine)
 
 
 def _merged(parts: Iterable[tuple[LeaseRow, set[int], bool]]) -> list[tuple[LeaseRow, set[int], bool]]:

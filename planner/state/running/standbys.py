@@ -6,7 +6,7 @@ is unfunded work on slots of standbys,
     min Σ GPUs(t) × reclaim[t]    Σ use[s] over standbys of a group = its lost pods    use[s] ≤ reclaim[t], t on s
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -96,7 +96,16 @@ def reclaimed(wants: Sequence[Want], gpus: Mapping[Tenant, int]) -> frozenset[Te
         model.row(("pods", number), uses, float(want.pods), float(want.pods))
     model.maximise(costs)
     values = solve(model, options(0, 0.0, NODES)).values
-    return frozenset(t for t, place in column.items() if values is None or values[place] > HALF)
+    gone = {t for t, place in column.items() if values is None or values[place] > HALF}
+    for tenant in sorted(gone, key=lambda t: (-gpus[t], t)):  # a search that was cut short may have taken too many
+        if all(_is_met(want, gone - {tenant}) for want in wants):
+            gone.discard(tenant)
+    return frozenset(gone)
+
+
+def _is_met(want: Want, without: Set[Tenant]) -> bool:
+    """Has a group its standbys once these tenants are gone?"""
+    return sum(standby.tenants <= without for standby in want.standbys) >= want.pods
 
 
 def taken(want: Want, without: frozenset[Tenant]) -> list[Standby]:

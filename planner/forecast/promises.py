@@ -159,7 +159,6 @@ class _Dating:
         )
         left = policy.max_held - len(held)
         if self._is_still:
-            promised = [key for key in promised if not self._stays(held[key])]
             others = [key for key in others if left > 0 or not self._stays_told(key)]
         if many:
             others = others[:DATED]
@@ -168,6 +167,8 @@ class _Dating:
         kept = {key for key, found in starts.items() if found.at <= self.plan.at + int(policy.patience)}
         for key in sorted(kept):
             self.cuts.keep(timeline.found(key))
+        asks = any(not waits[key].never for key in others)
+        promised = [key for key in promised if not self._is_still or not self._stays(held[key], beside_others=asks)]
         asked: set[RunKey] = set()
         cut = {closure.made_room_for for closure in self.plan.closures}
         for key in (*promised, *others):
@@ -208,10 +209,13 @@ class _Dating:
             return False
         return not is_any_wrong(self.world, self.state, since)
 
-    def _stays(self, promise: Promise) -> bool:
-        """Does a promise stand as it stood? Then that is told."""
+    def _stays(self, promise: Promise, *, beside_others: bool) -> bool:
+        """Does a promise stand as it stood? Then that is told, and what is cut for it is nobody's ``beside_others``."""
         if promise.start <= self.plan.at or promise.awaits_victims(self.plan.at):
             return False
+        if beside_others and promise.is_by_cuts:
+            self._sooner(promise.run_key, promise, None)
+            self.cuts.why_not.pop(promise.run_key, None)
         self.stay(promise)
         return True
 

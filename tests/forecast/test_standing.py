@@ -40,3 +40,12 @@ def test_a_promise_is_no_reason_why_its_own_run_waits() -> None:
 
     assert first == [("next", "CapacityShort", "Asks for 8 GPUs: 8 GPUs would have to be freed in d1.")]
     assert second == first
+
+
+def test_in_a_quiet_cycle_no_victim_of_a_standing_promise_is_promised_to_another() -> None:
+    world = World().domain("d1", 1).budget("org:a", 8).budget("org:b", 16)
+    world.run("victim", 8).old()
+    world.run("small", 2, owner="org:b").run("large", 8, owner="org:b")
+    promised = [[each.name for each in world.cycle(at).plan.reservations] for at in ("+0s", "+1m", "+2m")]
+
+    assert promised == [["small-20260101t000000z"], [], []]

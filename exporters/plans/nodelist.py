@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.ASCII | re.DOTALL)
+_NUMBER = re.compile(r"([0-9]+)", re.ASCII)
 
 
 Natural = tuple[tuple[str | int, ...], str]
@@ -11,7 +12,7 @@ Natural = tuple[tuple[str | int, ...], str]
 
 def natural(name: str) -> Natural:
     """Sorts ``n9`` before ``n10``: text and numbers by turns; names that only zeros tell apart as text."""
-    parts = re.split(r"([0-9]+)", name, flags=re.ASCII)
+    parts = _NUMBER.split(name)
     return tuple(int(part) if place % 2 else part for place, part in enumerate(parts)), name
 
 

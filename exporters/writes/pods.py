@@ -71,6 +71,9 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
         key = (run.namespace, run.name)
         wanted = _places(run, held[key], statuses.get(key, run.status))
         present = there.pop(key, [])
+        if Counter(map(_spot, wanted)) == Counter(map(_stand, present)):
+            continue  # each where one is wanted
+        wanted.sort(key=lambda place: (place.group, natural(place.node)))
         kept, gone = _matched(wanted, present)
         writes.before += [_delete(pod) for pod in gone]
         members = _members(wanted, kept)
@@ -97,7 +100,7 @@ def _own_pods(intake: Intake) -> dict[RunKey, list[Pod]]:
 
 
 def _places(run: Run, leases: Iterable[Lease], status: RunStatus) -> list[_Place]:
-    """The pods that a run is to have, by group and node."""
+    """The pods that a run is to have, in no order."""
     if run.spec.resources.is_cpu:
         running = status.phase == "Running"
         return [_Place(0, "", 0, "") for _ in range(run.spec.resources.pods or 0)] if running else []
@@ -110,10 +113,19 @@ def _places(run: Run, leases: Iterable[Lease], status: RunStatus) -> list[_Place
             cycles[place] = min(cycles.get(place, lease.spec.cycle), lease.spec.cycle)
     size = run.spec.resources.gpus_per_pod
     found = []
-    for group, node in sorted(slots, key=lambda place: (place[0], natural(place[1]))):
-        gpus, cycle = slots[group, node], cycles[group, node]
-        found += [_Place(group, node, size or gpus, cycle) for _ in range(gpus // size if size else 1)]
+    for (group, node), gpus in slots.items():
+        found += [_Place(group, node, size or gpus, cycles[group, node])] * (gpus // size if size else 1)
     return found
+
+
+def _spot(place: _Place) -> tuple[int, str, str]:
+    """What tells where a pod stands: group, life and node."""
+    return place.group, place.cycle, place.node
+
+
+def _stand(pod: Pod) -> tuple[int, str, str]:
+    """The same of a pod that is there."""
+    return _number(pod, LABEL_GROUP, 0), pod.metadata.labels.get(LABEL_CYCLE, ""), _pinned(pod)
 
 
 def _matched(wanted: list[_Place], present: list[Pod]) -> tuple[list[tuple[_Place, Pod]], list[Pod]]:
@@ -123,12 +135,12 @@ def _matched(wanted: list[_Place], present: list[Pod]) -> tuple[list[tuple[_Plac
     """
     left: dict[tuple[int, str, str], list[_Place]] = defaultdict(list)
     for each in wanted:
-        left[each.group, each.cycle, each.node].append(each)
+        left[_spot(each)].append(each)
     kept: list[tuple[_Place, Pod]] = []
     gone: list[Pod] = []
     for pod in sorted(present, key=lambda pod: natural(pod.metadata.name)):
-        group, cycle = _number(pod, LABEL_GROUP, 0), pod.metadata.labels.get(LABEL_CYCLE, "")
-        places = left.get((group, cycle, _pinned(pod))) or left.get((group, cycle, ""))
+        group, cycle, node = _stand(pod)
+        places = left.get((group, cycle, node)) or left.get((group, cycle, ""))
         if places:
             kept.append((places.pop(0), pod))
         elif pod.status.phase not in OVER or wanted:

@@ -11,13 +11,18 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """For work that makes hundreds of thousands of objects and no circles of them: each walk would be in vain."""
+    """For work that makes hundreds of thousands of objects and no circles of them: each walk would be in vain.
+
+    So would be the one that is due once it is over: what is there by then counts as old.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 

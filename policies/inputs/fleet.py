@@ -38,19 +38,22 @@ class Labels:
 
     @classmethod
     def read(cls, nodes: pa.Table, keys: Iterable[str]) -> "Labels":
-        """The columns of ``keys`` only: label sets are large and most keys are in no selector."""
+        """The columns of ``keys`` only: label sets are large, and most keys are in no selector."""
+        asked = sorted(set(keys))
         array = nodes.column("labels").combine_chunks()
         count = len(array)
         lengths = np.diff(array.offsets.to_numpy())
-        owner = np.repeat(np.arange(count), lengths)
         flat = array.flatten()
+        kept = pc.is_in(flat.field("key"), value_set=pa.array(asked, flat.field("key").type))
+        owner = np.repeat(np.arange(count), lengths)[kept.to_numpy(zero_copy_only=False)]
+        flat = flat.filter(kept)
         names = pc.dictionary_encode(flat.field("key"))
         values = pc.dictionary_encode(flat.field("value"))
         name_codes = names.indices.to_numpy()
         value_codes = values.indices.to_numpy()
         key_of = {name: code for code, name in enumerate(names.dictionary.to_pylist())}
         columns = {}
-        for key in sorted(set(keys)):
+        for key in asked:
             column = np.full(count, -1, dtype=np.int32)
             if key in key_of:
                 here = name_codes == key_of[key]

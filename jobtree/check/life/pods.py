@@ -6,7 +6,7 @@ on none yet, where the run had started.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from jobtree.check.case.rows import Held, Pod, Run, RunKey
 from jobtree.check.case.unplanned import Said, Unplanned
@@ -23,24 +23,30 @@ def said(case: Unplanned, by_run: Mapping[RunKey, list[Pod]], failures: Failures
 
 def speaking(case: Unplanned) -> Mapping[RunKey, list[Pod]]:
     """By run, the pods of its present life."""
-    found: dict[RunKey, list[Pod]] = {}
+    by_run: dict[RunKey, list[Pod]] = {}
     for pod in case.pods:
         run = case.runs.get((pod.namespace, pod.run)) if pod.run is not None else None
-        if run is not None and (pod.controller is None or pod.controller == run.uid) and _is_present(case, run, pod):
-            found.setdefault(run.key, []).append(pod)
-    return found
+        if run is not None and (pod.controller is None or pod.controller == run.uid):
+            by_run.setdefault(run.key, []).append(pod)
+    found = {key: list(_present(case, case.runs[key], pods)) for key, pods in by_run.items()}
+    return {key: pods for key, pods in found.items() if pods}
 
 
 def _active(case: Unplanned, run: Run) -> list[Held]:
     return [lease for lease in case.open_by.get(run.key, ()) if lease.active and case.is_of(lease, run)]
 
 
-def _is_present(case: Unplanned, run: Run, pod: Pod) -> bool:
-    starts = [lease.start for lease in _active(case, run) if pod.node in (None, lease.node)]
-    if not run.total:
-        started = case.cpu_started(run.key)
-        starts = [] if started is None else [started]
-    return any(pod.begun is None or start <= pod.begun for start in starts)
+def _present(case: Unplanned, run: Run, pods: list[Pod]) -> Iterator[Pod]:
+    """Those that are no younger than what the run holds on their node, or anywhere where none tells theirs."""
+    first: dict[str | None, int] = {}
+    for lease in _active(case, run):
+        for node in (None, lease.node):
+            first[node] = min(lease.start, first.get(node, lease.start))
+    started = None if run.total else case.cpu_started(run.key)
+    for pod in pods:
+        since = first.get(pod.node) if run.total else started
+        if since is not None and (pod.begun is None or since <= pod.begun):
+            yield pod
 
 
 def _said(case: Unplanned, key: RunKey, pods: list[Pod], lost: set[str]) -> Said:

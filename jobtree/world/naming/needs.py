@@ -62,6 +62,8 @@ def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
     """
     names = tuple(resource_names)
     running = [_container(container, names) for container in spec.containers]
+    if len(running) == 1 and not spec.init_containers and not spec.overhead:
+        return running[0]
     peaks: list[Needs] = []
     sidecars: list[Needs] = []
     for container in spec.init_containers:
@@ -94,9 +96,12 @@ def _container(container: Container, names: tuple[str, ...]) -> Needs:
 
 
 def _quantities(quantities: Quantities, names: tuple[str, ...]) -> Needs:
-    if not quantities:
-        return Needs(0, 0, 0)
-    where = "a container's"
+    return _amounts(tuple(quantities.items()), names)
+
+
+@lru_cache(maxsize=4096)  # a fleet has few kinds of pods
+def _amounts(items: tuple[tuple[str, QuantityText], ...], names: tuple[str, ...]) -> Needs:
+    quantities, where = dict(items), "a container's"
     return Needs(
         sum(_read(parse_count, quantities, name, where) or 0 for name in names),
         _read(Cpu.parse, quantities, "cpu", where) or 0,

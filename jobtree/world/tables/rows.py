@@ -1,6 +1,7 @@
 """The rows of each table of the snapshot, from typed objects (spec §2; columns and units: `schema`)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -105,9 +106,14 @@ def _begun(pod: Pod) -> Time | None:
     """When its life began: that of the lease which it was made for, where a cycle made it, so that the clocks of
     kubelets do not matter; else when it started, or was created.
     """
-    cycle = pod.metadata.labels.get(LABEL_CYCLE, "")
+    told = _moment(pod.metadata.labels.get(LABEL_CYCLE, ""))
+    return told or pod.status.start_time or pod.metadata.creation_timestamp
+
+
+@lru_cache(maxsize=4096)  # the pods of one cycle have one
+def _moment(cycle: str) -> Time | None:
     told = "{}-{}-{}T{}:{}:{}Z".format(*(cycle[a:b] for a, b in ((0, 4), (4, 6), (6, 8), (9, 11), (11, 13), (13, 15))))
-    return maybe(time_or_none, told) or pod.status.start_time or pod.metadata.creation_timestamp
+    return time_or_none(told)
 
 
 def _stuck(pod: Pod) -> PodCondition | None:

@@ -19,6 +19,7 @@ from exporters.lake.lake import Lake, beside, read_manifest, read_plan, read_sna
 from exporters.plans import planjson
 from jobtree.world.plan import Plan, Stage
 from jobtree.world.tables.snapshot import Snapshot
+from planner.search.certificates import Step
 
 LATER = 60
 """Seconds between the two cycles of a pair."""
@@ -60,12 +61,15 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """A case: its world, its cycles (two of a pair) and what simple orders reach (none where another case has them)."""
+    """A case: its world, its cycles (two of a pair) and what simple orders reach (none where another case has them).
+
+    ``steps``: what each part of the search leaves of the leading stage, in the first cycle."""
 
     case: Case
     facts: Facts
     cycles: list[Cycle]
     baselines: list[Baseline]
+    steps: list[Step] = []
 
 
 def measure(case: Case) -> Measured:
@@ -82,6 +86,7 @@ def measure(case: Case) -> Measured:
         facts=_facts(snapshot),
         cycles=cycles,
         baselines=[] if case.bound_of else _baselines(source),
+        steps=[] if case.bound_of else _steps(source),
     )
 
 
@@ -112,6 +117,10 @@ def _baselines(source: Path) -> list[Baseline]:
     return msgspec.json.decode(
         _child(["benchmarks.baselines", str(source), str(fleet.AT)], source.stem), type=list[Baseline]
     )
+
+
+def _steps(source: Path) -> list[Step]:
+    return msgspec.json.decode(_child(["benchmarks.steps", str(source), str(fleet.AT)], source.stem), type=list[Step])
 
 
 def _child(argv: list[str], name: str) -> bytes:

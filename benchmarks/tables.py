@@ -8,6 +8,7 @@ import msgspec
 from benchmarks import machine
 from benchmarks.baselines import ORDERS
 from benchmarks.run import Cycle, Measured
+from benchmarks.steps import NAMES
 from exporters.plans.summary import gap
 
 
@@ -21,7 +22,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 PLANS: Final = (
     "One row per cycle of `jobtree cycle`, from the state file to the written plan: seconds of wall time, CPU seconds "
-    "of the command and its planner process, peak memory of each. *Gap*: how far the plan, as placed on slots and paid "
+    "of the command and its planner process, peak memory of both, in brackets of each. *Gap*: how far the plan, as "
+    "placed on slots and paid "
     "in whole GPUs, is from the relaxed bound that no plan can beat, in GPUs × (`age.unit` + min(age, `age.cap`)). "
     "Beside it what simple schedulers leave to the same bound on the same world under the same rules "
     "(`benchmarks/baselines.py` says what each does)."
@@ -34,6 +36,13 @@ PHASES: Final = (
 STAGES: Final = (
     "The plan's own certificates, stage by stage (each given what those before it reach). A gap larger than the bound "
     "is a number in the stage's unit."
+)
+
+
+STEPS: Final = (
+    "How far the value of the leading stage is from the bound after each part of the search: the relaxation; once it "
+    "is decided how far starts are *allowed* at contested caps; *whole* numbers; a second solve near them; groups on "
+    "nodes; payers; what is topped up. A loss names its part. Small masters are whole at once."
 )
 
 
@@ -64,6 +73,7 @@ def sections(result: Result, level: str) -> list[str]:
         f"{level} Phases",
         PHASES,
         table(["world", "first plan", *phases, "rest"], (_phases(row, phases) for row in rows)),
+        *_steps(rows, level),
         f"{level} Stages",
         STAGES,
         table(
@@ -105,7 +115,8 @@ def _plan(row: Row) -> list[str]:
     wall = f"{cycle.wall:.1f}" + (", cut short" if cycle.truncated else "")
     gap = percent(cycle.value, row.bound) if cycle.value else "starts nothing"
     known = {} if row.number else {each.name: percent(each.value, row.bound) for each in row.measured.baselines}
-    peaks = f"{cycle.parent.peak_mb} + {cycle.child.peak_mb}"
+    parent, child = cycle.parent.peak_mb, cycle.child.peak_mb
+    peaks = f"{parent + child} ({parent} + {child})"
     return [row.name, wall, f"{cycle.cpu:.1f}", peaks, gap, *(known.get(order, "") for order in ORDERS)]
 
 
@@ -126,6 +137,17 @@ def _phases(row: Row, phases: Sequence[str]) -> list[str]:
     first = next((f"{each.cpu:.2f}" for each in baselines if each.name == "by age"), "")
     seconds = [row.cycle.phases[name] for name in phases]
     return [row.name, first, *(f"{each:.2f}" for each in [*seconds, row.cycle.wall - sum(seconds)])]
+
+
+def _steps(rows: Iterable[Row], level: str) -> list[str]:
+    """The table of the parts of the search, unless nothing was measured of them."""
+    lines = [[row.name, *_step(row)] for row in rows if row.measured.steps and not row.number]
+    return [f"{level} Parts of the search", STEPS, table(["world", *NAMES], lines)] if lines else []
+
+
+def _step(row: Row) -> list[str]:
+    known = {step.name: percent(step.value, row.bound) for step in row.measured.steps}
+    return [known.get(name, "") for name in NAMES]
 
 
 def _stage(row: Row, number: int) -> list[str]:

@@ -45,6 +45,7 @@ class Rounding:
         self.model, self.settings = model, settings
         self.relaxed = Relaxed(model, settings)
         self.columns = columns_of(model, problem)
+        self.after_allowed: float | None = None
 
     @cached_property
     def search(self) -> Branching:
@@ -58,7 +59,8 @@ class Rounding:
         search = self.search
         found = NOTHING if search.leaf is None else self._whole(search.leaf)
         bound = min(search.bound, max(search.beside, found.bound))  # of the leaf's plans more may be known
-        return replace(found, bound=bound) if found.values is not None else self._after_gangs(bound)
+        found = replace(found, bound=bound) if found.values is not None else self._after_gangs(bound)
+        return replace(found, relaxed=search.root, allowed=self.after_allowed)
 
     def _whole(self, node: Node) -> Solution:
         """A whole point of a node that is close enough, or none, and the node's bound."""
@@ -66,6 +68,7 @@ class Rounding:
             return self._dive(node.fixings, node, node.bound * (1 - FAR * self.settings["mip_rel_gap"]))
         search = Branching(self.relaxed, self.columns, _fixed(self.allowed))
         search.run()
+        self.after_allowed = search.root
         found = NOTHING if search.leaf is None else self._dive(search.leaf.fixings, search.leaf)
         if found.values is None or not within(found.objective, node.bound, self.settings["mip_rel_gap"]):
             found = best_of(found, self._dive(_fixed(self._decided), node))

@@ -40,7 +40,8 @@ class Node:
 class Branching:
     """One search, for the best node at which no big gang starts in part: the leaf.
 
-    ``leaf``: None where not even the root has a point; ``closed``: the bound of what got no answer.
+    ``root``: the bound of the root; ``leaf``: None where not even the root has a point; ``closed``: the bound of
+    what got no answer.
     """
 
     relaxed: Relaxed
@@ -48,6 +49,7 @@ class Branching:
     fixings: Fixings = field(default_factory=dict)
     big: list[int] = field(default_factory=list)
     leaf: Node | None = None
+    root: float = INF
     open: list[tuple[float, int, Node]] = field(default_factory=list)
     closed: float = -INF
     pushed: int = 0
@@ -69,6 +71,7 @@ class Branching:
         if root is None:
             self.closed = INF
             return
+        self.root = root.bound
         worth = self.columns.worth
         self.big = [c for c in np.argsort(-worth, kind="stable").tolist() if worth[c] >= BIG * max(root.bound, NOISE)]
         self._push(root)

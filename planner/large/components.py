@@ -51,7 +51,8 @@ def solve_components(master: Master, settings: Settings, effort: Effort = USUAL)
         return None
     with ThreadPoolExecutor(effort.workers) as pool:
         search = _Search(parted, settings, pool)
-        bound = search.rounds(solve(model, settings, relaxed=True))
+        relaxed = solve(model, settings, relaxed=True)
+        bound = search.rounds(relaxed)
         values = np.zeros(len(model.cost))
         for proposals in pool.map(search.choose, parted.groups):
             for proposal in proposals:
@@ -59,7 +60,8 @@ def solve_components(master: Master, settings: Settings, effort: Effort = USUAL)
     for counting, columns in parted.sums:
         values[counting] = values[columns].sum()
     objective = float(np.dot(model.cost, values))
-    return Solution(values, objective, bound, optimal=bound - objective <= settings["mip_rel_gap"] * objective)
+    is_optimal = bound - objective <= settings["mip_rel_gap"] * objective
+    return Solution(values, objective, bound, optimal=is_optimal, relaxed=relaxed.objective)
 
 
 def _idle(master: Master) -> frozenset[int]:

@@ -1,5 +1,7 @@
 """How a large master is solved for its first stage: by its size."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.effort import USUAL, Effort
@@ -23,14 +25,16 @@ def solve_large(master: Master, settings: Settings, effort: Effort = USUAL) -> S
     if parted is not None:
         return parted
     values = np.zeros(len(master.model.cost))
-    objective = bound = 0.0
+    objective = bound = relaxed = allowed = 0.0
     for block in blocks(master.model):
         found = _solve_block(block.model, master.problem, settings, effort.middle)
         if found.values is None:
             return found
         values[block.columns] = found.values
         objective, bound = objective + found.objective, bound + found.bound
-    return Solution(values, objective, bound, optimal=False)
+        start = found.bound if found.relaxed is None else found.relaxed
+        relaxed, allowed = relaxed + start, allowed + (start if found.allowed is None else found.allowed)
+    return Solution(values, objective, bound, optimal=False, relaxed=relaxed, allowed=allowed)
 
 
 def _solve_block(model: Model, problem: Problem, settings: Settings, middle: int) -> Solution:
@@ -41,4 +45,5 @@ def _solve_block(model: Model, problem: Problem, settings: Settings, middle: int
     if found.within(settings["mip_rel_gap"]) or sum(model.integer) > middle:
         return found
     start = None if found.values is None else found.values.tolist()
-    return best_of(found, solve(model, settings | LEAN, start=start))
+    best = best_of(found, solve(model, settings | LEAN, start=start))
+    return replace(best, relaxed=found.relaxed, allowed=found.allowed)

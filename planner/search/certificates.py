@@ -7,7 +7,7 @@ whole GPUs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from planner.placement import tie_breaks
 from planner.placement.draft import Draft
@@ -41,12 +41,19 @@ class Certified:
     proven: bool = True
 
 
+class Step(NamedTuple):
+    """What a part of the search left of the leading stage, in its own integers."""
+
+    name: str
+    value: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A draft that is finished, with the room that it leaves, and the certificates of its stages.
 
     ``overdraw``: stage 4; ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the
-    one that was solved last.
+    one that was solved last; ``steps``: how a solution came to be this draft.
     """
 
     draft: Draft
@@ -56,16 +63,21 @@ class Outcome:
     stages: tuple[Certified, ...] = ()
     nearest: int = 0
     master: Master | None = None
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass
 class Solved:
-    """A master solved stage by stage. ``bounds``: by stage; ``kept``: (stage, row, what the row holds it at)."""
+    """A master solved stage by stage. ``bounds``: by stage; ``kept``: (stage, row, what the row holds it at).
+
+    ``steps``: of the leading stage.
+    """
 
     master: Master
     solution: Solution
     bounds: dict[str, int]
     kept: list[tuple[str, int, float]]
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)

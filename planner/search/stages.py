@@ -18,7 +18,7 @@ from planner.placement.lay import lay
 from planner.placement.room import Room
 from planner.search import seating
 from planner.search.beside import beside, drop, overdraw
-from planner.search.certificates import Certificates, Outcome, Solved
+from planner.search.certificates import Certificates, Outcome, Solved, Step
 from planner.search.fills import Fills
 from planner.search.mend import First, solve_again
 from planner.search.pay import pay
@@ -90,7 +90,7 @@ class Search:
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
                 best = self.certificates.of(best, everything | solved.bounds | ceiling)
                 break
-            placed = self._place(master, solved.solution, room)
+            placed = self._place(master, solved.solution, room, solved.steps)
             best = max(best, placed.outcome, *self._mended(solved, placed), key=self._rank)
             if (
                 master.integers > self.effort.middle
@@ -164,6 +164,8 @@ class Search:
             if found.values is None:
                 break
             solved.solution = found
+            if name == self.certificates.leading:
+                solved.steps = tuple(self._steps(found))
             row = master.model.keep(("stage", name), costs, found.objective)
             solved.kept.append((name, row, found.objective))
         return solved
@@ -182,15 +184,28 @@ class Search:
             return
         assert solved.solution.values is not None
         unfunded = START_STAGES[self.certificates.leading]
-        worth = value_of(self.problem, placed.outcome.draft, unfunded=unfunded) / self.certificates.unit
+        worth = self._worth(placed.outcome.draft) / self.certificates.unit
         if within(worth, solved.solution.bound, self.effort.close * self.settings["mip_rel_gap"]):
             return
         first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
         again = solve_again(first, self.fills.room(), self.settings, unfunded=unfunded)
         if again is not None and again.solution.objective > worth:
-            yield self._place(again.master, again.solution, self.fills.room()).outcome
+            steps = *solved.steps, self._step("solved again", again.solution.objective)
+            yield self._place(again.master, again.solution, self.fills.room(), steps).outcome
 
-    def _place(self, master: Master, solution: Solution, room: Room) -> _Placed:
+    def _steps(self, found: Solution) -> Iterator[Step]:
+        """The value after the relaxation, after how far starts are allowed was decided, and after rounding."""
+        for name, value in (("relaxation", found.relaxed), ("allowed", found.allowed), ("whole", found.objective)):
+            if value is not None:
+                yield self._step(name, value)
+
+    def _step(self, name: str, value: float) -> Step:
+        return Step(name, round(self.certificates.unit * value))
+
+    def _worth(self, draft: Draft) -> int:
+        return value_of(self.problem, draft, unfunded=START_STAGES[self.certificates.leading])
+
+    def _place(self, master: Master, solution: Solution, room: Room, steps: tuple[Step, ...]) -> _Placed:
         """A solution as a plan: on nodes, paid, and topped up."""
         assert solution.values is not None
         problem = self.problem
@@ -202,17 +217,20 @@ class Search:
         else:
             failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
         drop(problem, room, draft, lost)
+        steps = *steps, Step("placed", self._worth(draft))
         unpaid, _ = pay(problem, room, draft, self.settings, self.effort)
         drop(problem, room, draft, set(unpaid))
+        steps = *steps, Step("paid", self._worth(draft))
         left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
         self.fills.top_up(room, draft)
+        steps = *steps, Step("topped up", self._worth(draft))
         admissible = dict(draft.paid)
         _, nearest = pay(problem, room, draft, self.settings, self.effort, settled=True)
         if beside(problem, draft).lost:
             draft.paid = admissible
         tight = {piece.kind for piece in failed}
         nearest = min(nearest, nearness(problem, draft))
-        outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest)
+        outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest, steps=steps)
         domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)
         return _Placed(outcome, frozenset(domains), left)
 

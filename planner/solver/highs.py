@@ -56,6 +56,8 @@ class Solution:
     """What a solve found. ``values`` is None where no feasible point was found; ``infeasible``: there is none.
 
     ``bound`` holds whatever happened. ``duals``: of the rows, where the relaxation was solved to its optimum.
+    ``relaxed``: the value of the relaxation that a large model began from; ``allowed``: the same once it was decided
+    how far starts are allowed at contested caps.
     """
 
     values: Floats | None
@@ -64,6 +66,8 @@ class Solution:
     optimal: bool
     duals: Floats | None = None
     infeasible: bool = False
+    relaxed: float | None = None
+    allowed: float | None = None
 
     def within(self, gap: float) -> bool:
         """Does it end within this part of its bound?"""

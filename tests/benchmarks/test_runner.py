@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import baselines, fleet, load, machine, tables
+from benchmarks import baselines, fleet, load, machine, steps, tables
 from benchmarks.baselines import Baseline
 from benchmarks.catalogue import CASES, Case, chosen, fresh
 from benchmarks.clock import Clock
@@ -17,6 +17,8 @@ from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Stage
 from jobtree.world.tables.snapshot import take
 from planner import Planning
+from planner.search.certificates import Step
+from tests.reference.large import AS_LARGE
 
 TINY = Recipe(gpus=128, pending=12, owners=12, running=0.85)
 
@@ -48,6 +50,20 @@ def test_a_pair_of_cycles_is_measured_on_a_copy() -> None:
     assert first.value in [stage.value for stage in first.stages]
     assert (second.started_runs, second.truncated) == (0, False)
     assert [each.name for each in found.baselines] == list(baselines.ORDERS)
+    assert [step.name for step in found.steps] == ["whole", "placed", "paid", "topped up"]
+    assert found.steps[-1].value == first.value
+
+
+def test_each_part_of_the_search_says_what_it_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.json"
+    fleet.write_fleet(path, Recipe(gpus=256, pending=60, owners=12, running=0.5))
+
+    *_, last = Planning(take(StateFile(path, fleet.AT).read()), fleet.AT, AS_LARGE).outcomes()
+
+    (starts, *_), values = last.stages, dict(last.steps)
+    assert [name for name in steps.NAMES if name in values] == [name for name, _ in last.steps]
+    assert values["relaxation"] >= values["allowed"] >= values["whole"] >= values["placed"] >= values["paid"]
+    assert values["paid"] <= values["topped up"] == starts.value
 
 
 @pytest.mark.slow
@@ -93,15 +109,22 @@ def test_the_page_states_gaps_to_one_bound() -> None:
     simple = [Baseline("by age", 6, 50, 850, 0.25), Baseline("best fit", 3, 48, 700, 0.2)]
     cases = [Case(name="whole", recipe=TINY), Case(name="cut", recipe=TINY, bound_of="whole")]
     measured = [
-        Measured(case=cases[0], facts=facts, cycles=[cycle, cycle], baselines=simple),
+        Measured(
+            case=cases[0],
+            facts=facts,
+            cycles=[cycle, cycle],
+            baselines=simple,
+            steps=[Step("whole", 990), Step("paid", 850)],
+        ),
         Measured(case=cases[1], facts=facts, cycles=[cut], baselines=[]),
     ]
 
     page = tables.markdown(tables.Result(date="2026-01-12", machine=machine.describe(), measured=measured))
 
-    assert "| whole | 2.0 | 3.0 | 80 + 80 | 10.000% | 15.000% |  |  | 30.000% |" in page
-    assert "| whole, a minute later | 2.0 | 3.0 | 80 + 80 | 10.000% |  |  |  |  |" in page
-    assert "| cut | 2.0, cut short | 3.0 | 80 + 80 | 20.000% |  |  |  |  |" in page
+    assert "| whole | 2.0 | 3.0 | 160 (80 + 80) | 10.000% | 15.000% |  |  | 30.000% |" in page
+    assert "| whole, a minute later | 2.0 | 3.0 | 160 (80 + 80) | 10.000% |  |  |  |  |" in page
+    assert "| whole |  |  | 1.000% |  |  | 15.000% |  |" in page
+    assert "| cut | 2.0, cut short | 3.0 | 160 (80 + 80) | 20.000% |  |  |  |  |" in page
     assert "| whole | 1,000 | 50 | 5 | 2,000 | 20 | 56 | 7 |" in page
     assert "| whole | 0.25 | 0.50 | 1.00 | 0.50 |" in page
     assert "| whole | starts | 900 | 1,000 | 10.0000% | GPU-seconds |" in page

@@ -14,7 +14,7 @@ import msgspec
 
 from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
-from planner.cutting.odds import odds
+from planner.cutting.odds import SOLVED, odds
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import protected_until, victims_of
@@ -25,7 +25,7 @@ from planner.placement.place import Start
 from planner.placement.room import Chunk
 from planner.state.derive import State
 from policies.cuts.lottery import Token
-from policies.cuts.order import REASONS, Harm
+from policies.cuts.order import LOTTERY, REASONS, Harm
 from policies.inputs.claims import LeaseRow, RunKey
 
 DATED: Final = 64
@@ -33,6 +33,10 @@ DATED: Final = 64
 WORK: Final = 40_000
 """Most work of one cycle's dates, in columns of models that are solved and nodes that are looked at: no run is begun to
 be weighed beyond it."""
+
+SOLVED_AMONG_MANY: Final = 3_000
+"""Columns of models that are solved for odds in one cycle where many runs wait: of what is dated last, chances are
+estimates."""
 
 
 class CutDate(NamedTuple):
@@ -61,6 +65,10 @@ class CutDates:
     _freed: list["_Freed"] = field(default_factory=list)
     _tried: int = 0
     _work: int = 0
+    _odds: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._odds = SOLVED if self.state.effort.few(len(self.state.pending)) else SOLVED_AMONG_MANY
 
     @cached_property
     def _trial(self) -> Trial:
@@ -121,8 +129,9 @@ class CutDates:
         """Cut the least for a start, and take its room; None where it does not start all the same."""
         trial = self._trial
         pools = Pools(weighing, harm)
-        chances = odds(pools) if harm.lottery else {}
-        lost = _completed(pools)
+        chances = odds(pools, max(0, self._odds)) if harm.lottery else {}
+        self._odds -= 0 if self.state.effort.few(len(self.state.pending)) else pools.solved * len(weighing.model.cost)
+        lost = _completed(pools) if self._odds > 0 else _one_set(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
         self._work += weighing.work
         if chosen is None:
@@ -207,6 +216,13 @@ def _completed(pools: Pools) -> list[RunKey]:
     while pool := {owner: tokens for owner, tokens in pools.after(drawn).items() if tokens}:
         drawn.append(min(token for tokens in pool.values() for token in tokens))
     return sorted({(token.namespace, token.run) for token in drawn})
+
+
+def _one_set(pools: Pools) -> list[RunKey]:
+    """Runs of one set with the least harm, whichever the solver finds: one model instead of one for each token."""
+    some = pools.weighing.some(pools.harm)
+    lost = {each.victim for each in some if each.what == "lost" and pools.weighing.kinds[each] == LOTTERY}
+    return sorted(pools.victims[number].run for number in lost)
 
 
 def _conflicts(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Conflict]:

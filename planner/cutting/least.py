@@ -120,6 +120,12 @@ class Weighing:
             model.row_upper[first + kind] = found[-1] + HALF
         return Harm(*found)
 
+    def some(self, harm: Harm) -> frozenset[Option]:
+        """Some set of that harm; empty where none was found in so many nodes."""
+        model = self._held(self._fixed((), spare_others=False), harm)
+        model.maximise({})
+        return self._read(self._solve(model)) or frozenset()
+
     def chosen(self, harm: Harm, lost: Iterable[int] = ()) -> frozenset[Option] | None:
         """The set of that harm in which ``lost`` are drawn and no others: those first that the order names first.
 

@@ -29,24 +29,28 @@ class _TooManyError(Exception):
     """More pools than are computed."""
 
 
-def odds(pools: Pools) -> dict[RunKey, float]:
-    """Chance of each run that may be drawn, rounded to millionths; 1 for one that must."""
-    if len(pools.weighing.model.cost) > LARGE:
+def odds(pools: Pools, most: int = SOLVED) -> dict[RunKey, float]:
+    """Chance of each run that may be drawn, rounded to millionths; 1 for one that must.
+
+    ``most``: columns of models that may be solved for exact odds, and again for simulated ones; 0: neither.
+    """
+    limit = most // max(1, len(pools.weighing.model.cost))
+    if len(pools.weighing.model.cost) > LARGE or not limit:
         return _estimated(pools)
     try:
-        exact = _exact(pools)
+        exact = _exact(pools, limit)
     except _TooManyError:
-        return _simulated(pools)
+        return _simulated(pools, limit)
     return {run: round(float(chance), 6) for run, chance in sorted(exact.items())}
 
 
-def _exact(pools: Pools) -> dict[RunKey, Fraction]:
+def _exact(pools: Pools, limit: int) -> dict[RunKey, Fraction]:
     """Forward through what may have been drawn so far, one of each set that nothing tells apart, with its chance."""
     looks = dict(zip((victim.run for victim in pools.victims), colours(pools.weighing, owners=True), strict=True))
     nodes = {victim.run: frozenset(n for g in victim.groups for n, _ in g.slots) for victim in pools.victims}
     level: dict[frozenset[Token], Fraction] = {frozenset(): Fraction(1)}
     by_look: dict[object, Fraction] = {}
-    asked, limit = 0, _limit(pools)
+    asked = 0
     while level:
         following: dict[object, tuple[frozenset[Token], Fraction]] = {}
         for drawn, chance in sorted(level.items(), key=lambda item: sorted(item[0])):
@@ -77,10 +81,6 @@ def _estimated(pools: Pools) -> dict[RunKey, float]:
     return {run: round(float(min(Fraction(1), part * picks)), 6) for run, part in sorted(first.items())}
 
 
-def _limit(pools: Pools) -> int:
-    return SOLVED // max(1, len(pools.weighing.model.cost))
-
-
 def _kind(drawn: frozenset[Token], looks: Mapping[RunKey, object], nodes: Mapping[RunKey, frozenset[int]]) -> object:
     """The same for drawn sets that nothing tells apart: how their runs look, node by node."""
     there: dict[frozenset[int], list[str]] = {}
@@ -97,9 +97,9 @@ def _picks(pools: Pools, drawn: frozenset[Token]) -> Mapping[Token, Fraction]:
     return {token: Fraction(1, len(owners) * len(tokens)) for tokens in owners for token in tokens}
 
 
-def _simulated(pools: Pools) -> dict[RunKey, float]:
+def _simulated(pools: Pools, limit: int) -> dict[RunKey, float]:
     counts: dict[RunKey, int] = {}
-    limit, draws = pools.solved + _limit(pools), 0
+    limit, draws = pools.solved + limit, 0
     while draws < DRAWS and (pools.solved < limit or not draws):
         for pick in draw(sha256(draws.to_bytes(8, "big")).hexdigest(), pools.after):
             run = (pick.token.namespace, pick.token.run)

@@ -6,6 +6,7 @@ from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
 from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, foreseen, known_times
+from planner.forecast.narrowed import narrowed
 from planner.forecast.natural import Timeline
 from planner.forecast.standing import Standing
 from planner.state.derive import State, state_of
@@ -16,7 +17,9 @@ from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
 
 MOMENTS = 24
-"""Most known times that are looked at to see what promises need."""
+"""Most known times that are looked at to see what promises need, where few runs wait."""
+FEWER_MOMENTS = 12
+"""... and where many do."""
 
 
 def held_state(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> State:
@@ -66,8 +69,9 @@ def _dated(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Tim
     known = list(_known(snapshot, state, promises))
     of = {promise.run_key: promise for promise in promises}
     spans = expected(snapshot)
-    world = foreseen(snapshot, state)
-    standing = Standing(Timeline.of(world, known, MOMENTS, state), state, of, of, spans)
+    world = foreseen(narrowed(snapshot, state, of), state)
+    most = MOMENTS if state.effort.few(len(state.pending)) else FEWER_MOMENTS
+    standing = Standing(Timeline.of(world, known, most, state), state, of, of, spans)
     timeline = standing.timeline
     standing.hold(sorted(of, key=lambda key: (state.runs[key].created, key)))
     for key in of:

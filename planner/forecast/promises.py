@@ -4,7 +4,7 @@ Runs are dated by their age, those with a promise first, each beside those befor
 Reservations, up to ``maxHeld``; the others are told an estimate.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -35,11 +35,14 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates
 from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, foreseen, is_any_wrong, known_times
+from planner.forecast.estimates import estimated, is_near, likely
+from planner.forecast.narrowed import narrowed
 from planner.forecast.natural import Natural, Timeline
 from planner.forecast.standing import Standing
 from planner.forecast.undated import without_date
 from planner.state.derive import State, state_of
 from policies.inputs.claims import RunKey
+from policies.inputs.runs import read_runs
 from policies.lifecycle import unweighed
 from policies.promises.rules import AWAITS, Fate, Promise, fate, read_promises
 
@@ -48,11 +51,11 @@ MOMENTS: Final = 64
 FEWER_MOMENTS: Final = 12
 """... and where many do."""
 DATED: Final = 300
-"""Most runs that are dated where many wait: the oldest."""
+"""Most runs without a promise for which one is looked for where many wait: the oldest."""
+NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
+"""Why a run has no estimate."""
 SOONER: Final = 8
 """Where many runs wait, how many promises, the oldest, an earlier time is looked for in a cycle."""
-LARGEST: Final = 20_000_000
-"""Nodes × waiting runs beyond which a cycle dates nothing anew: it would not end in time."""
 HISTORY: Final = 20
 """Most moves that a promise remembers (spec §1)."""
 CONFIDENCE: Final[Mapping[str, Confidence]] = {
@@ -71,17 +74,12 @@ def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
     """The plan with its promises and estimates; it decides nothing anew."""
     stored = read_promises(snapshot.tables["reservations"])
     waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
-    is_too_large = len(snapshot.tables["nodes"]) * len(waits) > LARGEST
-    if not stored and (not waits or is_too_large):
+    if not stored and not waits:
         return plan
     world = after(snapshot, plan)
-    dating = _Dating(plan, world, state_of(world, plan.at, effort=effort), snapshot.since)
+    dating = _Dating(plan, world, state_of(world, plan.at, effort=effort), snapshot.since, _etas(snapshot, waits))
     held = dating.settle(stored, waits)
-    if is_too_large:
-        for promise in held.values():
-            dating.stay(promise)
-    else:
-        dating.date(waits, held)
+    dating.date(waits, held)
     dating.warn()
     plan = without_date(plan, dating.cuts.why_not)
     return msgspec.structs.replace(
@@ -95,7 +93,8 @@ def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
 
 @dataclass
 class _Dating:
-    """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds.
+    """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds;
+    ``etas``: what was told of their start until now.
 
     ``told``: what runs are told of their start, as fields of their status; ``cuts``: dates that cuts make; ``named``:
     by run, promises that name it, whose start they are of (a run's, or a gang's that starts together: one draw for all
@@ -106,6 +105,7 @@ class _Dating:
     world: Snapshot
     state: State
     since: int | None
+    etas: Mapping[RunKey, Eta]
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
     cuts: CutDates = field(init=False)
     named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
@@ -160,9 +160,11 @@ class _Dating:
         left = policy.max_held - len(held)
         if self._is_still:
             others = [key for key in others if left > 0 or not self._stays_told(key)]
-        if many:
-            others = others[:DATED]
-        standing = self._standing(FEWER_MOMENTS if many else MOMENTS, waits, held)
+        if many and self._is_still and not promised and left <= 0:
+            self.cuts.why_not |= {key: NOTHING_KNOWN for key in others if not waits[key].never}
+            return
+        exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
+        standing = self._standing(FEWER_MOMENTS if many else MOMENTS, waits, held, exact)
         timeline, starts = standing.timeline, standing.starts
         kept = {key for key, found in starts.items() if found.at <= self.plan.at + int(policy.patience)}
         for key in sorted(kept):
@@ -171,7 +173,11 @@ class _Dating:
         promised = [key for key in promised if not self._is_still or not self._stays(held[key], beside_others=asks)]
         asked: set[RunKey] = set()
         cut = {closure.made_room_for for closure in self.plan.closures}
+        rest: list[RunKey] = []
         for key in (*promised, *others):
+            if key not in held and (key not in exact or (many and left <= 0)):
+                rest += [] if waits[key].never else [key]
+                continue
             if key in held and (f"{key[0]}/{held[key].name}" in cut or held[key].awaits_victims(self.plan.at)):
                 self._await(held[key], anew=f"{key[0]}/{held[key].name}" in cut)
                 continue
@@ -190,16 +196,26 @@ class _Dating:
                 self.stay(held[key])
                 continue
             found = self._unfunded(key, held.get(key), found)
-            if found is None:
-                if key in held:
-                    self._end(held[key], Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
-            elif key in held:
+            if key in held:
                 self._keep(held[key], wait, found)
-            elif left > 0:
+            elif found is not None and left > 0:
                 left -= 1
                 self._promise(key, wait, found)
-            else:
+            elif found is not None:
                 self._tell(key, found, "")
+        self._estimate(rest, timeline)
+
+    def _estimate(self, keys: Sequence[RunKey], timeline: Timeline) -> None:
+        """Tell runs about when they start, anew where that moved by a ``bucket`` or is past."""
+        bucket = int(self.state.policy.reservations.bucket)
+        known = likely(self.world, self.state)
+        found = estimated(self.state, keys, timeline.dated, known) if keys else {}
+        for key in keys:
+            if key not in found:
+                self.cuts.why_not[key] = NOTHING_KNOWN
+                continue
+            before = self.etas.get(key)
+            self.told[key] = {"eta": before if is_near(before, found[key], self.plan.at, bucket) else found[key]}
 
     @cached_property
     def _is_still(self) -> bool:
@@ -221,7 +237,7 @@ class _Dating:
 
     def _stays_told(self, key: RunKey) -> bool:
         """Is its start still as it was estimated? Then that is told."""
-        eta = self.state.runs[key].told.eta
+        eta = self.etas.get(key)
         if eta is None or eta.p50 is None or int(eta.p50) <= self.plan.at:
             return False
         self.told[key] = {"eta": eta}
@@ -294,8 +310,10 @@ class _Dating:
         start = self.cuts.unfunded(key, earliest)
         return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
 
-    def _standing(self, most: int, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> Standing:
-        """What is known to come, with what is promised."""
+    def _standing(
+        self, most: int, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise], exact: Collection[RunKey]
+    ) -> Standing:
+        """What is known to come, with what is promised; ``exact``: what may be dated on it."""
         at = self.plan.at
         horizon = at + int(self.state.policy.reservations.horizon)
         times = [
@@ -304,7 +322,7 @@ class _Dating:
             *known_times(self.state, estimates(self.world, self.state)),
         ]
         known = [each for each in times if at < each.at <= horizon]
-        timeline = Timeline.of(foreseen(self.world, self.state), known, most)
+        timeline = Timeline.of(foreseen(narrowed(self.world, self.state, exact), self.state), known, most)
         standing = Standing(timeline, self.state, held, waits.keys(), expected(self.world))
         order = sorted(held, key=lambda key: (self.state.runs[key].created, key))
         standing.hold(order)
@@ -328,8 +346,11 @@ class _Dating:
         self.new.append(Reservation(metadata=metadata, spec=spec, status=status))
         self._tell(key, found, name)
 
-    def _keep(self, promise: Promise, wait: Wait, found: Natural) -> None:
-        """A promise stands; where its time or place moves, it remembers when, to what and why."""
+    def _keep(self, promise: Promise, wait: Wait, found: Natural | None) -> None:
+        """A promise stands; where its time or place moves, it remembers when, to what and why. With none it is over."""
+        if found is None:
+            self._end(promise, Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
+            return
         before, where = promise.told, self._slice(found)
         moves = []
         if found.at != promise.start or where.nodes != promise.nodes:
@@ -390,6 +411,12 @@ class _Dating:
             spared = prod(1 - chance for chance in chances.values())
             names = tuple(sorted(name for name, *_ in promises))
             self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
+
+
+def _etas(snapshot: Snapshot, keys: Container[RunKey]) -> dict[RunKey, Eta]:
+    """The estimates that runs were told of so far."""
+    runs = read_runs(snapshot.tables["runs"], snapshot.tables["arrays"])
+    return {run.key: run.told.eta for run in runs if run.key in keys and run.told.eta is not None}
 
 
 def _confidence(before: ReservationStatus, found: Natural) -> Confidence:

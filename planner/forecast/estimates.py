@@ -1,0 +1,122 @@
+"""Estimates: about when each run that is promised nothing will start, at a cost that hangs little on how many wait.
+
+Runs are taken in their order, each beside what is promised and those before it, from a fluid picture of what comes
+free (`planner.forecast.fluid`): once with the ends that are as likely as not (``p50``), once with those of nine in
+ten (``p90``).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from jobtree.api.kinds.run import Eta
+from jobtree.api.values.scalars import Time, milli
+from jobtree.world.tables.snapshot import Snapshot
+from planner.forecast.calendar import estimates as _estimates
+from planner.forecast.calendar import expected
+from planner.forecast.fluid import Ask, Fluid, grid
+from planner.forecast.natural import Dated
+from planner.state.derive import State
+from planner.state.payer_lists import PayerLists
+from policies.inputs.claims import RunKey
+from policies.lifecycle.endings import limit_ends
+
+Spans = Mapping[RunKey, int | None]
+"""By run, Unix seconds or seconds; None where it is not known."""
+
+
+class Likely(NamedTuple):
+    """``ends``: of what runs, Unix seconds; ``spans``: of what waits, seconds."""
+
+    ends: Spans
+    spans: Spans
+
+
+def estimated(
+    state: State, keys: Sequence[RunKey], dated: Iterable[Dated], lasting: tuple[Likely, Likely]
+) -> dict[RunKey, Eta]:
+    """The estimates of the runs ``keys``, in their order, beside the starts that are ``dated``, where one is found.
+
+    ``state``: of the world as the plan leaves it; ``lasting``: how long runs last, for ``p50`` and for ``p90``.
+    """
+    half, most = lasting
+    p50 = _starts(state, keys, [*dated], half)
+    p90 = p50 if most == half else _starts(state, keys, [*dated], most)
+    return {
+        key: Eta(p50=Time(p50[key]), p90=Time(max(p50[key], p90[key]))) for key in keys if key in p50 and key in p90
+    }
+
+
+def is_near(before: Eta | None, now: Eta, at: int, bucket: int) -> bool:
+    """Is an estimate still to come, and did it move by less than ``bucket`` seconds? ``at``: Unix seconds."""
+    if before is None or before.p50 is None or before.p90 is None or now.p50 is None or now.p90 is None:
+        return False
+    return before.p50 > at and abs(before.p50 - now.p50) < bucket and abs(before.p90 - now.p90) < bucket
+
+
+def likely(world: Snapshot, state: State) -> tuple[Likely, Likely]:
+    """How long runs last, for ``p50`` and for ``p90``, by limits and what they expect."""
+    told, spans = _estimates(world, state), expected(world)
+    ends = {
+        key: min((end for end in (limit, told.get(key)) if end is not None), default=None)
+        for key, limit in limit_ends(state.runs, state.held).items()
+    }
+    lasting = {run.key: run.limit or spans.get(run.key) for run in state.pending}
+    return Likely(ends, lasting), Likely(ends, lasting)
+
+
+def _starts(state: State, keys: Iterable[RunKey], dated: Sequence[Dated], likely: Likely) -> dict[RunKey, int]:
+    """Unix seconds by run; those of a gang start together, when the last can."""
+    policy = state.policy.reservations
+    horizon = state.at + int(policy.horizon)
+    times = grid(state.at, horizon, int(policy.bucket))
+    fluid = Fluid.of(state, likely.ends, times)
+    for each in dated:
+        _hold(fluid, state, each)
+    purses = PayerLists(state.book)
+    found: dict[RunKey, int] = {}
+    for key in keys:
+        run = state.runs[key].waiting()
+        purse = purses.of(run)
+        lowered = run.lowered()
+        pieces = lowered.pieces()
+        sites = state.fleet.sites_for(run.access(state.policy.maintenance, state.at)) & purse.sites
+        if not pieces or not sites:
+            continue
+        ask = Ask(purse.number, tuple(sorted(sites)), run.width_min, max(pieces), likely.spans.get(key))
+        start = fluid.start(ask, purse)
+        if start is not None:
+            found[key] = start
+    return _together(state, keys, found)
+
+
+def _together(state: State, keys: Iterable[RunKey], found: Mapping[RunKey, int]) -> dict[RunKey, int]:
+    gangs: dict[tuple[str, str], list[RunKey]] = {}
+    for key in keys:
+        if state.runs[key].gang:
+            gangs.setdefault((key[0], state.runs[key].gang), []).append(key)
+    together = dict(found)
+    for members in gangs.values():
+        times = [found[key] for key in members if key in found]
+        for key in members:
+            together.pop(key, None)
+            together |= {key: max(times)} if len(times) == len(members) else {}
+    return together
+
+
+def _hold(fluid: Fluid, state: State, dated: Dated) -> None:
+    """What a start that is dated takes, by site and by cap."""
+    discount = milli(state.policy.spares.discount)
+    problem = dated.moment.problem
+    gpus: dict[int, int] = {}
+    for piece in dated.found.pieces:
+        for chunk in piece.chunks:
+            site = int(state.fleet.site[chunk.node])
+            gpus[site] = gpus.get(site, 0) + chunk.count
+    caps: dict[int, int] = {}
+    start = dated.found.start.candidate
+    payers = problem.payers(problem.candidates[start]) if start >= 0 else {}
+    for (active, region), payments in dated.found.paid.items():
+        for envelope, count in payments.items():
+            for cap, weight in problem.book.touches(problem.lane(payers[envelope], region)):
+                caps[cap] = caps.get(cap, 0) + weight * count * (1000 if active else discount)
+    fluid.hold(gpus, caps, dated.at, dated.end)

@@ -37,7 +37,7 @@ from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, foreseen, is_any_wrong, known_times
 from planner.forecast.estimates import estimated, is_near, likely
 from planner.forecast.narrowed import narrowed
-from planner.forecast.natural import Natural, Timeline
+from planner.forecast.natural import Dated, Natural, Timeline
 from planner.forecast.standing import Standing
 from planner.forecast.undated import without_date
 from planner.state.derive import State, state_of
@@ -52,6 +52,8 @@ FEWER_MOMENTS: Final = 12
 """... and where many do."""
 DATED: Final = 300
 """Most runs without a promise for which one is looked for where many wait: the oldest."""
+LARGEST: Final = 5_000
+"""Most nodes on which runs are promised anything where many wait: each known time is a world to be derived."""
 NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
 """Why a run has no estimate."""
 SOONER: Final = 8
@@ -79,7 +81,10 @@ def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
     world = after(snapshot, plan)
     dating = _Dating(plan, world, state_of(world, plan.at, effort=effort), snapshot.since, _etas(snapshot, waits))
     held = dating.settle(stored, waits)
-    dating.date(waits, held)
+    if len(snapshot.tables["nodes"]) > LARGEST and not effort.few(len(waits)):
+        dating.estimate(waits, held)
+    else:
+        dating.date(waits, held)
     dating.warn()
     plan = without_date(plan, dating.cuts.why_not)
     return msgspec.structs.replace(
@@ -203,13 +208,20 @@ class _Dating:
                 self._promise(key, wait, found)
             elif found is not None:
                 self._tell(key, found, "")
-        self._estimate(rest, timeline)
+        self._estimate(rest, timeline.dated)
 
-    def _estimate(self, keys: Sequence[RunKey], timeline: Timeline) -> None:
+    def estimate(self, waits: Mapping[RunKey, Wait], held: Mapping[RunKey, Promise]) -> None:
+        """Leave promises as they stand, and estimate all others."""
+        for promise in held.values():
+            self.stay(promise)
+        others = [key for key in waits.keys() - held.keys() if not waits[key].never]
+        self._estimate(sorted(others, key=lambda key: (self.state.runs[key].created, key)), ())
+
+    def _estimate(self, keys: Sequence[RunKey], beside: Sequence[Dated]) -> None:
         """Tell runs about when they start, anew where that moved by a ``bucket`` or is past."""
         bucket = int(self.state.policy.reservations.bucket)
         known = likely(self.world, self.state)
-        found = estimated(self.state, keys, timeline.dated, known) if keys else {}
+        found = estimated(self.state, keys, beside, known) if keys else {}
         for key in keys:
             if key not in found:
                 self.cuts.why_not[key] = NOTHING_KNOWN

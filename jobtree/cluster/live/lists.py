@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from jobtree.api import LABEL_RUN, Refusal, dec_hook, enc_hook
+from jobtree.api.kinds.base import ANNOTATION_CORDONED
 from jobtree.api.kinds.core import Pod
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.paths import RESOURCES_OF, collection
@@ -31,7 +32,11 @@ _GONE: Final = frozenset({410, 504})
 
 
 class Stamp(NamedTuple):
-    """Which state of an object was read. ``generation`` counts the changes of its spec, where its kind does."""
+    """Which state of an object was read.
+
+    ``generation`` counts the changes of its spec, where its kind does; of a Node it tells who has cordoned it, which is
+    all that a cycle changes of one, since its kubelet writes into it every few seconds.
+    """
 
     version: str
     uid: str
@@ -64,10 +69,23 @@ class _Name(msgspec.Struct, rename="camel"):
     namespace: str = ""
     generation: int = 0
     finalizers: tuple[str, ...] = ()
+    annotations: dict[str, str] = {}
+
+
+class _Cordon(msgspec.Struct, frozen=True):
+    unschedulable: bool = False
 
 
 class _Head(msgspec.Struct):
     metadata: _Name
+    spec: _Cordon = _Cordon()
+
+    def stamp(self, kind: str) -> Stamp:
+        """Of an object of that kind."""
+        meta = self.metadata
+        cordon = 1 + self.spec.unschedulable + 2 * (ANNOTATION_CORDONED in meta.annotations)
+        generation = cordon if kind == "Node" else meta.generation
+        return Stamp(meta.resource_version, meta.uid, generation, meta.finalizers)
 
 
 class _Item(NamedTuple):
@@ -79,6 +97,11 @@ class _Item(NamedTuple):
 _PAGE: Final = msgspec.json.Decoder(_Page)
 _HEAD: Final = msgspec.json.Decoder(_Head)
 _POD: Final = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
+
+
+def stamp_of(kind: str, stored: Mapping[str, Any]) -> Stamp:
+    """Which state of an object a call has answered with."""
+    return msgspec.convert(stored, _Head).stamp(kind)
 
 
 class Forbidden(Refusal):
@@ -185,10 +208,11 @@ def _page(api: Api, kind: str, where: str, query: Mapping[str, str | int]) -> _P
 def _keyed(kind: str, items: Sequence[msgspec.Raw]) -> Iterator[_Item]:
     group = RESOURCES_OF[kind].group
     for raw in items:
-        meta = _HEAD.decode(raw).metadata
+        head = _HEAD.decode(raw)
+        meta = head.metadata
         namespace = seen.NAMESPACE if kind == "ConfigMap" else meta.namespace
         key = Key(group, kind, namespace, meta.name)
-        stamp = Stamp(meta.resource_version, meta.uid, meta.generation, meta.finalizers)
+        stamp = head.stamp(kind)
         if kind == "Pod":
             yield _Item(key, _trimmed(raw), stamp)
         else:

@@ -16,7 +16,7 @@ import msgspec
 
 from jobtree.api import Refusal
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
-from jobtree.cluster.live.lists import Stamp
+from jobtree.cluster.live.lists import Stamp, stamp_of
 from jobtree.cluster.live.paths import RESOURCES_OF, actual, collection, path
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.reading.intake import Key, Notice
@@ -125,12 +125,11 @@ class Writer:
         if _holds(stored, body):
             self._learn(ref, stored)
             return
-        meta = stored["metadata"]
-        if known is not None and meta["resourceVersion"] == known.version:  # nothing has happened to it after all
+        found = stamp_of(ref.kind, stored)
+        if known is not None and found.version == known.version:  # nothing has happened to it after all
             self._call("PATCH", where, ref, self._guarded(ref, body))
             return
-        now = (meta["uid"], meta.get("generation", 0), tuple(meta.get("finalizers", ())))
-        if known is None or "status" in body or not known.generation or now != known[1:]:
+        if known is None or "status" in body or not known.generation or found[1:] != known[1:]:
             raise Refusal("it was changed by somebody else in the meantime; run the command again", subject=str(ref))
         self._learn(ref, stored)  # only its status moved, and this patch says nothing of it
         self._call("PATCH", where, ref, self._guarded(ref, body))
@@ -184,10 +183,7 @@ class Writer:
         return stored
 
     def _learn(self, ref: Ref, stored: Object) -> None:
-        meta = stored["metadata"]
-        finalizers = tuple(meta.get("finalizers", ()))
-        stamp = Stamp(meta["resourceVersion"], meta["uid"], meta.get("generation", 0), finalizers)
-        self._stamps[_key(ref)] = stamp
+        self._stamps[_key(ref)] = stamp_of(ref.kind, stored)
 
 
 def steps(writes: Iterable[Write]) -> Iterator[list[list[Write]]]:

@@ -240,16 +240,23 @@ class Trial:
     def _open(self) -> dict[LeaseKey, LeaseRow]:
         return {lease.key: lease for mine in self.state.held.values() for lease in mine}
 
-    def _free(self, found: Iterable[LeaseKey], *, sign: int = 1) -> None:
+    def _free(self, found: Collection[LeaseKey], *, sign: int = 1) -> None:
         fleet = self.state.fleet
         for lease in self.leases_of(found):
             node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]
             if node is None or not fleet.takes_work[node]:
                 continue
             pods = (-(-lease.gpus // run.pod) if run.pod else 1) if lease.active else 0
-            chunk = Chunk(lease.group, node, sign * lease.gpus, sign * pods, lease.active)
+            gpus = sum(self._is_freed(lease, slot, found) for slot in lease.ordinals)
+            chunk = Chunk(lease.group, node, sign * gpus, sign * pods, lease.active)
             self._give_back([chunk], PodLoad(run.pod_cpu_milli, run.pod_memory))
         self.filler.learnt = Learnt()
+
+    def _is_freed(self, lease: LeaseRow, slot: int, found: Collection[LeaseKey]) -> bool:
+        """Is a slot free once ``found`` go? A standby and a tenant share it; it counts with one of the two."""
+        holders = self.state.lent.get((lease.node, slot), frozenset())
+        left = [key for key in holders if key not in self.cut or key in found]
+        return all(key in found for key in left) and lease.key == min(left, default=lease.key)
 
     def _give_back(self, chunks: list[Chunk], load: PodLoad) -> None:
         self.filler.room.give_back(chunks, load)

@@ -16,21 +16,24 @@ Slots = tuple[tuple[int, int], ...]
 
 
 class Group(NamedTuple):
-    """Active GPUs of one group. ``droppable``: may it go alone, where the run stays above its least width?"""
+    """Active GPUs of one group. ``slots``: those that are free once it goes; ``lent``: those on standbys;
+    ``droppable``: may it go alone, where the run stays above its least width?
+    """
 
     number: int
     slots: Slots
     unfunded: bool
     droppable: bool
+    lent: int = 0
 
     @property
     def gpus(self) -> int:
         """How many."""
-        return sum(gpus for _, gpus in self.slots)
+        return self.lent + sum(gpus for _, gpus in self.slots)
 
 
 class Spare(NamedTuple):
-    """A standby lease."""
+    """A standby lease. ``gpus``: those on which nobody works."""
 
     key: LeaseKey
     group: int
@@ -80,7 +83,8 @@ def victims_of(
         victim = _victim(state, run, leases, drawable=is_drawable(run, leases, owners, term, when))
         if opportunistic and not victim.unfunded:
             continue
-        if victim.losable or victim.spares or any(group.droppable for group in victim.groups):
+        frees = any(group.slots for group in victim.groups)
+        if victim.spares or (frees and (victim.losable or any(group.droppable for group in victim.groups))):
             found.append(victim)
     return found
 
@@ -115,9 +119,11 @@ def _victim(state: State, run: RunRow, leases: list[LeaseRow], *, drawable: bool
     groups = tuple(_group(state, run, index, active[index], surplus) for index in sorted(active))
     unfunded = bool(groups) and all(group.unfunded for group in groups)
     spares = tuple(
-        Spare(lease.key, lease.group, state.fleet.index[lease.node], lease.gpus)
+        Spare(lease.key, lease.group, state.fleet.index[lease.node], gpus)
         for lease in sorted(leases, key=lambda each: each.key)
-        if not lease.active and lease.node in state.fleet.index
+        if not lease.active
+        and lease.node in state.fleet.index
+        and (gpus := sum((lease.node, slot) not in state.lent for slot in lease.ordinals))
     )
     start = started(run, leases) or 0
     losable = bool(groups) and (unfunded or drawable)
@@ -127,10 +133,13 @@ def _victim(state: State, run: RunRow, leases: list[LeaseRow], *, drawable: bool
 
 def _group(state: State, run: RunRow, index: int, leases: list[LeaseRow], surplus: int) -> Group:
     slots: dict[int, int] = {}
+    lent = 0
     for lease in leases:
         node = state.fleet.index.get(lease.node)
         if node is not None:
-            slots[node] = slots.get(node, 0) + lease.gpus
+            on = sum((lease.node, slot) in state.lent for slot in lease.ordinals)
+            lent += on
+            slots[node] = slots.get(node, 0) + lease.gpus - on
     unfunded = all(state.funded.classes[lease.key] == lease.funding_class == UNFUNDED for lease in leases)
     droppable = run.malleable and sum(lease.gpus for lease in leases) <= surplus and (bool(run.group) or index > 0)
-    return Group(index, tuple(sorted(slots.items())), unfunded, droppable)
+    return Group(index, tuple(sorted((n, gpus) for n, gpus in slots.items() if gpus)), unfunded, droppable, lent)

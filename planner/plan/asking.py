@@ -1,4 +1,4 @@
-"""What running runs ask for beside what they hold, as a problem: it recalls nobody, and keeps the limits of one run."""
+"""What runs ask for beside what they hold, if anything, as a problem: it recalls nobody, and keeps a run's limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -55,7 +55,7 @@ def _list(state: State, row: RunRow, left: PayerList, whole: PayerList, number: 
     """Who may pay for it: who may for the whole run, less what the run takes of its limits on single runs."""
     may = {payer.envelope for payer in whole.payers}
     held: dict[int, int] = {}
-    for lease in state.held[row.key]:
+    for lease in state.held.get(row.key, ()):
         if lease.envelope >= 0:
             held[lease.envelope] = held.get(lease.envelope, 0) + lease.milli(state.policy)
     payers = []

@@ -1,6 +1,6 @@
 """An incumbent as a Plan: closures, leases, ledger segments, statuses, usage, words and proof."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from planner.filling.purses import Purses
 from planner.placement import tie_breaks
 from planner.placement.draft import Draft
 from planner.placement.room import Room
-from planner.plan import growing
+from planner.plan import growing, lending
 from planner.plan import leases as lease_objects
 from planner.plan.statuses import After, run_updates
 from planner.reasons import promised
@@ -36,6 +36,7 @@ from policies.funding import retention
 from policies.funding.classes import classes_of
 from policies.funding.usage import Classes, budget_statuses
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
+from policies.inputs.runs import RunRow
 from policies.lifecycle import unweighed
 from policies.lifecycle.endings import limit_end, started
 from policies.model.gangs import held_back
@@ -61,8 +62,11 @@ def assemble(
         stages = grown.stages
         if grown.leases:
             draft, room, purses, started = grown.draft, grown.room, grown.purses, grown.leases
+    lent = lending.lend(state, room, purses, draft.started(problem), started, cycle)
+    started, stages = [*started, *lent.leases], lent.stages(stages)
     waits = promised.waits(state, problem, draft, room, purses)
-    after = _after(state, problem, draft, started, waits)
+    waits = [wait for wait in waits if (wait.namespace, wait.name) not in lent.runs]
+    after = _after(state, problem, draft, started, waits, lent.runs)
     swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)
     swaps = [
         lease_objects.carried_on(lease, state.runs[lease.run_key].ref, after.classes[lease.key], state.money, cycle)
@@ -165,7 +169,14 @@ def _classes(state: State, problem: Problem, draft: Draft) -> Classes:
     return state.funded.classes | classes_of(state.money, state.funded.parts, beside(problem, draft).stays)
 
 
-def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease], waits: list[Wait]) -> After:
+def _after(
+    state: State,
+    problem: Problem,
+    draft: Draft,
+    created: Iterable[Lease],
+    waits: list[Wait],
+    lent: Mapping[RunKey, RunRow],
+) -> After:
     leases: dict[RunKey, list[LeaseRow]] = dict(state.held)
     classes: dict[LeaseKey, FundingClass] = {**_classes(state, problem, draft)}
     known = {key: run for key in state.held if (run := state.runs.get(key)) is not None}
@@ -175,8 +186,7 @@ def _after(state: State, problem: Problem, draft: Draft, created: Iterable[Lease
         row = _row(state, lease)
         leases[row.run_key] = [*leases.get(row.run_key, ()), row]
         classes[row.namespace, row.name] = row.funding_class
-    for start in draft.starts:
-        run = problem.candidates[start.candidate].run
+    for run in (*(problem.candidates[start.candidate].run for start in draft.starts), *lent.values()):
         limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
         starts[run.key] = state.at
     return After(leases, classes, {(w.namespace, w.name): w for w in waits}, limits, starts)

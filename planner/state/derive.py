@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +86,15 @@ class State:
     arrays: list[ArrayRow] = field(default_factory=list)
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
     rooms: list[Room] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def lent(self) -> Mapping[tuple[str, int], frozenset[LeaseKey]]:
+        """By slot that a standby and a tenant hold, their leases."""
+        found: dict[tuple[str, int], set[LeaseKey]] = {}
+        for lease in (lease for held in self.held.values() for lease in held):
+            for slot in lease.ordinals:
+                found.setdefault((lease.node, slot), set()).add(lease.key)
+        return {slot: frozenset(keys) for slot, keys in found.items() if len(keys) > 1}
 
     @property
     def money(self) -> Money:

@@ -1,13 +1,15 @@
 """Standing promises on a timeline: each keeps its time and its slice as long as these hold (spec §5).
 
 First all of them are held where they stand; then those that have lost their slice, on another one at the same time.
-Only what finds neither is dated anew, so nothing moves because something else did.
+What finds neither, or is due and has not started, is dated anew, the oldest first; and no younger promise puts it off:
+where it would have an earlier time without these, it has that, and they are held after it in the same way. So nothing
+moves because something else did, but for an older promise.
 """
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from planner.forecast.natural import Lasting, Natural, Timeline, together
+from planner.forecast.natural import LAST, Lasting, Natural, Timeline, together
 from planner.state.derive import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Promise
@@ -28,16 +30,39 @@ class Standing:
     starts: dict[RunKey, Natural] = field(default_factory=dict)
 
     def hold(self, keys: Iterable[RunKey]) -> None:
-        """Hold the promises of these runs, in this order, as far as they stand."""
+        """Hold the promises of these runs, the oldest first, as far as they stand or can be dated anew."""
         asked: set[RunKey] = set()
-        lost: list[Lasting] = []
+        order: list[Lasting] = []
         for key in keys:
             if key not in asked:
                 mine = self.mine(key)
                 asked |= mine.keys()
-                lost += [mine] if self._is_plain(mine) and not self._stand(mine, self._where(mine)) else []
-        for mine in lost:
-            self._stand(mine, None)
+                order += [mine] if self._is_plain(mine) else []
+        lost = self._keep(order)
+        for place, mine in enumerate(order):
+            if mine in lost:
+                self.starts |= self.timeline.date(mine)
+                if self._overtake(mine, order[place + 1 :]):
+                    lost = self._keep(order[place + 1 :])
+
+    def _keep(self, order: Iterable[Lasting]) -> list[Lasting]:
+        """Hold what stands; returns the rest."""
+        lost = [mine for mine in order if self._is_due(mine) or not self._stand(mine, self._where(mine))]
+        return [mine for mine in lost if self._is_due(mine) or not self._stand(mine, None)]
+
+    def _overtake(self, mine: Lasting, younger: Iterable[Lasting]) -> bool:
+        """Give a promise the earlier time that it has without the younger ones, which are held no longer then."""
+        before = min((self.starts[key].at for key in mine if key in self.starts), default=LAST)
+        others = [key for each in younger for key in each if key in self.starts]
+        if not others:
+            return False
+        gone = self.timeline.release({*mine, *others})
+        found = self.timeline.date(mine, before)
+        if not found:
+            self.timeline.restore(gone)
+            return False
+        self.starts = {key: each for key, each in self.starts.items() if key not in others} | found
+        return True
 
     def sooner(self, key: RunKey, before: int) -> dict[RunKey, Natural]:
         """Move what a run and those that start with it hold to a time before ``before`` (Unix seconds).
@@ -78,9 +103,11 @@ class Standing:
         }
 
     def _is_plain(self, mine: Lasting) -> bool:
-        """Is one time to come promised to all of them, and no cut counted on?"""
+        """Is one time promised to all of them, and no cut counted on?"""
         told = [self.promises[key] for key in mine if key in self.promises]
         starts = {each.start for each in told}
-        if len(told) < len(mine) or len(starts) > 1 or any(each.is_by_cuts for each in told):
-            return False
-        return min(starts) > self.state.at
+        return len(told) == len(mine) and len(starts) == 1 and not any(each.is_by_cuts for each in told)
+
+    def _is_due(self, mine: Lasting) -> bool:
+        """Was one promised a start by now?"""
+        return any(self.promises[key].start <= self.state.at for key in mine)

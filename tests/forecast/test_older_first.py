@@ -1,0 +1,48 @@
+"""An older promise is not put off for a younger one: what it loses to a wrong estimate it takes back from these."""
+
+import pytest
+
+from tests.support.times import unix
+from tests.support.worlds import World
+
+
+def told(world: World, at: str) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Minutes after the first cycle, and nodes, of each promise that stands after a cycle."""
+    world.cycle(at)
+    made = [each for each in world.state().all("Reservation") if each["status"]["state"] == "Pending"]
+    return {
+        each["spec"]["runRef"]["name"]: (
+            (unix(each["status"]["earliestStart"]) - unix("2026-01-01T00:00:00Z")) // 60,
+            tuple(each["status"]["intendedSlice"]["nodes"]),
+        )
+        for each in made
+    }
+
+
+@pytest.mark.parametrize("gang", [16, 8])
+def test_a_wrong_estimate_puts_the_younger_promise_off(gang: int) -> None:
+    """n1 and n3 are free in half an hour and n2, which was to be sooner, is not: the older run has what there is."""
+    world = World().domain("d", 3).budget("org:a", 64)
+    world.run("one", 8, limit="30m").run("late", 8, limit="10h", runtime={"expected": "10m"})
+    world.run("three", 8, limit="30m")
+    world.cycle("+0s")
+    world.run("old", gang, by=8, limit="10h", created="+1m")
+    world.run("young", 24 - gang, by=8, limit="10h", created="+2m")
+
+    before, after = told(world, "+2m"), told(world, "+11m")
+
+    assert {name: at for name, (at, _) in before.items()} == {"old": 30 if gang == 16 else 10, "young": 30}
+    assert {name: at for name, (at, _) in after.items()} == {"old": 30, "young": 600}
+
+
+def test_a_due_promise_that_cannot_start_is_dated_before_younger_ones() -> None:
+    """The node is not free when it was to be: the next one is for who waits longest."""
+    world = World().domain("d", 2).budget("org:a", 64)
+    world.run("late", 8, limit="10h", runtime={"expected": "10m"}).run("two", 8, limit="30m")
+    world.cycle("+0s")
+    world.run("old", 8, limit="10h", created="+1m").run("young", 8, limit="10h", created="+2m")
+
+    before, after = told(world, "+2m"), told(world, "+10m")
+
+    assert {name: at for name, (at, _) in before.items()} == {"old": 10, "young": 30}
+    assert {name: at for name, (at, _) in after.items()} == {"old": 30, "young": 600}

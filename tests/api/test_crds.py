@@ -47,6 +47,19 @@ def test_the_files_are_current() -> None:
     assert files == generate(), "run `jobtree crds` and write its files to deploy/crds"
 
 
+def test_leases_alone_may_be_created_with_their_status_and_are_the_same_otherwise() -> None:
+    versions = {kind: definition(kind)["spec"]["versions"] for kind in KINDS}
+    assert {kind: [each["name"] for each in found] for kind, found in versions.items()} == {
+        kind: ["v1", "v1whole"] if kind == "Lease" else ["v1"] for kind in KINDS
+    }
+    v1, whole = versions["Lease"]
+    assert whole == {
+        **{key: value for key, value in v1.items() if key != "subresources"},
+        "name": "v1whole",
+        "storage": False,
+    }
+
+
 def test_the_files_are_plain_yaml_that_says_the_same() -> None:
     read = {name: yaml.safe_load(text) for name, text in generate().items()}
     assert read == {f"{RESOURCES[kind].plural}.yaml": definition(kind) for kind in KINDS}

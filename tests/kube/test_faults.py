@@ -140,12 +140,12 @@ class Killed(Api):
             return answer
 
 
-def killed_cycle(live: Live, after: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+def killed_cycle(live: Live, after: int, monkeypatch: pytest.MonkeyPatch, ahead: int = 0) -> bool:
     """A cycle that is killed after so many writes; whether it was, or ended before."""
     Killed.after, Killed.done = after, 0
     monkeypatch.setattr("tests.kube.live.Api", Killed)
     try:
-        live.cycle()
+        live.cycle(ahead)
     except Crash:
         return True
     finally:

@@ -8,7 +8,7 @@ import yaml
 
 from jobtree.api.crds.cel import NAMES, RULES, Place, Rule
 from jobtree.api.crds.schema import Schema, schema
-from jobtree.api.kinds.base import GROUP, VERSION
+from jobtree.api.kinds.base import GROUP, VERSION, WHOLE_VERSION
 from jobtree.api.rules.decode import KINDS
 from jobtree.api.values.allowed import type_of
 
@@ -101,6 +101,9 @@ RESOURCES: Final[dict[str, Resource]] = {
     ),
     "Policy": Resource("policies", "jtp", (Column("Mode", "string", ".spec.mode"),)),
 }
+WHOLE: Final = frozenset({"Lease"})
+"""Kinds that are served with their status as a part of the object too: those of which a cycle creates thousands, and
+that nobody but a planner may write."""
 _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 
 
@@ -143,9 +146,15 @@ def definition(kind: str) -> dict[str, Any]:
             "group": GROUP,
             "scope": "Namespaced" if KINDS[kind].NAMESPACED else "Cluster",
             "names": names,
-            "versions": [version],
+            "versions": [version, *([_whole(version)] if kind in WHOLE else [])],
         },
     }
+
+
+def _whole(version: dict[str, Any]) -> dict[str, Any]:
+    """The same, but that a create takes the status too."""
+    rest = {key: value for key, value in version.items() if key != "subresources"}
+    return {**rest, "name": WHOLE_VERSION, "storage": False}
 
 
 def object_schema(kind: str) -> Schema:

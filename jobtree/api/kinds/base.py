@@ -10,6 +10,8 @@ from msgspec import Meta
 GROUP: Final = "rq.davidlangworthy.io"
 VERSION: Final = "v1"
 API_VERSION: Final = "rq.davidlangworthy.io/v1"
+#: Version of Leases, stored as `v1`, whose status is no subresource: a planner creates one with its ledger in one call.
+WHOLE_VERSION: Final = "v1whole"
 
 #: Label of a pod: the name of the run that it belongs to.
 LABEL_RUN: Final = f"{GROUP}/run"

@@ -4,7 +4,8 @@ import os
 from typing import Final, NamedTuple
 
 from jobtree.api import API_VERSION, GROUP, KINDS
-from jobtree.api.crds.crds import RESOURCES
+from jobtree.api.crds.crds import RESOURCES, WHOLE
+from jobtree.api.kinds.base import WHOLE_VERSION
 from jobtree.cluster.protocol import Ref
 from jobtree.world.memory import seen
 
@@ -50,11 +51,20 @@ def actual(kind: str, namespace: str) -> str:
     return system() if kind in _ITS_OWN and namespace == seen.NAMESPACE else namespace
 
 
-def collection(kind: str, namespace: str = "") -> str:
-    """The path of all objects of a kind, or of those in a namespace."""
-    resource = RESOURCES_OF[kind]
+def collection(kind: str, namespace: str = "", resource: Resource | None = None) -> str:
+    """The path of all objects of a kind, or of those in a namespace; ``resource``: the kind as otherwise served."""
+    resource = resource or RESOURCES_OF[kind]
     within = f"/namespaces/{actual(kind, namespace)}" if namespace and resource.namespaced else ""
     return f"{resource.base}{within}/{resource.plural}"
+
+
+def whole(kind: str) -> Resource:
+    """The kind as it is created: with its status where the server takes it, so that one call does for both."""
+    resource = RESOURCES_OF[kind]
+    if kind not in WHOLE:
+        return resource
+    version = f"{GROUP}/{WHOLE_VERSION}"
+    return resource._replace(base=f"/apis/{version}", api_version=version)
 
 
 def path(ref: Ref, subresource: str = "") -> str:

@@ -17,7 +17,7 @@ import msgspec
 from jobtree.api import Refusal
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Stamp, stamp_of
-from jobtree.cluster.live.paths import RESOURCES_OF, actual, collection, path
+from jobtree.cluster.live.paths import RESOURCES_OF, Resource, actual, collection, path, whole
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.reading.intake import Key, Notice
 
@@ -79,14 +79,21 @@ class Writer:
         self.left_out.append(Notice(write.ref.kind, write.ref.namespace, write.ref.name, refusal.problem))
 
     def _create(self, write: Write) -> None:
+        plain, served = RESOURCES_OF[write.ref.kind], whole(write.ref.kind)
+        try:
+            self._made(write, served)
+        except ApiError as error:
+            if served == plain or (error.status, error.reason) != (404, ""):
+                raise
+            self._made(write, plain)  # the cluster's CRDs are of before that version
+
+    def _made(self, write: Write, resource: Resource) -> None:
         ref, body = write.ref, dict(write.body)
-        status = body.pop("status", None)
-        resource = RESOURCES_OF[ref.kind]
         body |= {"apiVersion": resource.api_version, "kind": ref.kind}
         body["metadata"] = {**body.get("metadata", {}), "name": ref.name}
         if resource.namespaced:
             body["metadata"]["namespace"] = actual(ref.kind, ref.namespace or "default")
-        where = collection(ref.kind, ref.namespace or "default")
+        where = collection(ref.kind, ref.namespace or "default", resource)
         try:
             stored = self._call("POST", where, ref, body)
         except ApiError as error:
@@ -96,7 +103,8 @@ class Writer:
             stored = self._call("POST", where, ref, body) if found is None else found
             if not _holds(_identity(stored), _identity(body)):
                 raise Refusal("it is there already, and is another one", subject=str(ref)) from None
-        if status and not stored.get("status"):  # the server drops the status that comes with a create
+        status = body.get("status")
+        if status and not stored.get("status"):  # where it is a subresource, what comes with a create is dropped
             self._call("PATCH", path(ref, "status"), ref, {"status": status})
 
     def _patch(self, write: Write) -> None:

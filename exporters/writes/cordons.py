@@ -6,16 +6,16 @@ is cordoned that leases close for, and any other that has failed, unless more fa
 """
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from jobtree.api.kinds.base import ANNOTATION_CORDONED
 from jobtree.api.kinds.core import Node
 from jobtree.api.kinds.policy import PolicySpec
-from jobtree.api.values.scalars import Time, exact
+from jobtree.api.values.scalars import Time
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables.rows import OUT_OF_SERVICE
+from policies.lifecycle.failures import is_believed, is_silent
 
 
 def cordons(intake: Intake, plan: Plan, policy: PolicySpec) -> Iterator[Write]:
@@ -25,7 +25,7 @@ def cordons(intake: Intake, plan: Plan, policy: PolicySpec) -> Iterator[Write]:
     open_ = [node for node in intake.nodes if not node.spec.unschedulable]
     out = {node.metadata.name for node in open_ if _is_out(node)}
     silent = {node.metadata.name for node in open_ if _is_silent(node, policy, plan.at)} - out
-    believed = len(silent) <= max(Fraction(1), exact(policy.failure.max_fraction) * len(intake.nodes))
+    believed = is_believed(len(silent), len(intake.nodes), policy)
     failed = out | (silent if believed else silent & left)
     for node in sorted(intake.nodes, key=lambda node: node.metadata.name):
         name, healthy = node.metadata.name, _is_healthy(node)
@@ -58,7 +58,6 @@ def _is_healthy(node: Node) -> bool:
 
 
 def _is_silent(node: Node, policy: PolicySpec, at: int) -> bool:
-    """Has it not been Ready for longer than ``failure.notReadyAfter``?"""
     ready = node.ready
     since = None if ready is None or ready.status == "True" else ready.last_transition_time
-    return since is not None and at - since > int(policy.failure.not_ready_after)
+    return since is not None and is_silent(since, policy, at)

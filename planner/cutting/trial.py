@@ -29,6 +29,7 @@ Members = tuple[int, ...]
 class Trial:
     """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
     candidates whose room and money is taken; ``pins``: nodes of starts that are to be there, in their order.
+    ``_begun``: runs of these starts; ``_touched``: runs of which something is cut.
 
     What starts are *members*: candidates that start together or not at all, of a run alone just its own.
     """
@@ -40,6 +41,8 @@ class Trial:
     gone: dict[RunKey, Cut] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
     pins: dict[RunKey, tuple[str, ...]] = field(default_factory=dict)
+    _begun: set[RunKey] = field(default_factory=set)
+    _touched: set[RunKey] = field(default_factory=set)
 
     @classmethod
     def of(cls, state: State) -> "Trial":
@@ -55,7 +58,7 @@ class Trial:
     def _gang(self, members: Members) -> Gang | None:
         """What ties them, unless something of it has been started."""
         gang = self._gangs.get(self.key(members))
-        return None if gang is None or any(self.key([each]) in gang.members for each in self.started) else gang
+        return None if gang is None or not self._begun.isdisjoint(gang.members) else gang
 
     def members(self, key: RunKey, promised: Collection[RunKey] = ()) -> Members | None:
         """What starts for a run: it, and of its gang as many as it takes, those that are ``promised`` first, then in
@@ -100,6 +103,7 @@ class Trial:
         """Start them at their widest and keep their room and money taken; an empty list where they cannot."""
         found = self._tried(self.filler, members, widest=True)
         self.started |= {each.start.candidate for each in found}
+        self._begun |= {self.key([each.start.candidate]) for each in found}
         return found
 
     def _tried(self, filler: Filler, members: Members, *, widest: bool) -> list[Settled]:
@@ -180,7 +184,7 @@ class Trial:
 
     def _is_touched(self, victim: Victim) -> bool:
         """Has something of it been cut already? No victim counts for two."""
-        return any(lease.key in self.cut for lease in self.state.held[victim.run])
+        return victim.run in self._touched
 
     def take(
         self, weighing: Weighing, chosen: Iterable[Option], reservation: str, drawn: Mapping[RunKey, int]
@@ -199,6 +203,7 @@ class Trial:
                     found[lease.key] = Cut(cut.reason, reservation)
         self._free(found)
         self.cut |= found
+        self._touched |= {lease.run_key for lease in self.leases_of(found)}
         self.gone |= lost
         return found
 
@@ -208,6 +213,7 @@ class Trial:
         for key in found:
             del self.cut[key]
         runs = {lease.run_key for lease in self.leases_of(found)}
+        self._touched -= runs
         self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}
 
     def cuts(self) -> Cuts:

@@ -41,14 +41,23 @@ def failed(
         if name in holding and out_of_service:
             gone.add(name)
         elif name in holding and not ready and since is not None:
-            silent |= {name} if at - since > int(policy.failure.not_ready_after) else set()
-    most = max(Fraction(1), exact(policy.failure.max_fraction) * len(names))
-    if len(silent) > most:
+            silent |= {name} if is_silent(since, policy, at) else set()
+    if not is_believed(len(silent), len(names), policy):
         return remade | _places(places, gone), (
             f"{len(silent)} of {len(names)} nodes are NotReady for long, more than failure.maxFraction lets fail at"
             " once: none is taken for failed"
         )
     return remade | _places(places, gone | silent), ""
+
+
+def is_silent(since: int, policy: PolicySpec, at: int) -> bool:
+    """Is a node that has not been Ready ``since`` then taken for silent?"""
+    return at - since > int(policy.failure.not_ready_after)
+
+
+def is_believed(silent: int, nodes: int, policy: PolicySpec) -> bool:
+    """Are so many silent nodes of all taken for failed?"""
+    return silent <= max(Fraction(1), exact(policy.failure.max_fraction) * nodes)
 
 
 def _places(places: set[Place], names: set[str]) -> frozenset[Place]:

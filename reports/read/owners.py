@@ -1,44 +1,28 @@
-"""Whom ``--owner`` means: an owner and its descendants, or with a trailing ``:*`` its descendants alone."""
+"""Whom ``--owner`` means in a lake (`jobtree.world.naming.owners`), and the rows that are theirs."""
 
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobtree.api import OwnerPath, Refusal
-from jobtree.api.values.nearest import nearest
-from jobtree.world.naming.kinship import family_of
+from jobtree.api import Refusal
+from jobtree.world.naming.owners import meant as meant_of
+from jobtree.world.naming.owners import with_those_above
 from reports.read.source import Source
-
-BELOW: Final = ":*"
 
 
 def meant(source: Source, text: str | None) -> list[str] | None:
-    """Every owner that is meant, sorted; None: every one is. Raises Refusal for one that the lake does not name.
-
-    Descendants are those below it by their path, and those that Budgets' ``parents`` put below it.
-    """
+    """Every owner that is meant, sorted; None: every one is. Raises Refusal for one that the lake does not name."""
     if text is None:
         return None
-    top = text.removesuffix(BELOW)
     budgets = source.tables["budgets"].select(["owner", "parents"]).to_pylist()
     named = set(source.tables["opening"]["owner"].to_pylist()) | set(source.tables["opening"]["run_owner"].to_pylist())
     for name in ("owner", "run_owner"):
         named |= set(source.tables["leases"][name].unique().to_pylist())
     named |= {each for budget in budgets for each in (budget["owner"], *(budget["parents"] or ()))}
     named |= set(source.tables["runs"]["owner"].unique().to_pylist())
-    known = sorted({each for name in named if name for each in (name, *OwnerPath(name).ancestors())})
-    if top not in known:
-        near = nearest(top, known)
-        hint = (
-            f"did you mean {near}{BELOW if text.endswith(BELOW) else ''}?"
-            if near
-            else f"there are {', '.join(known[:5])}"
-        )
-        raise Refusal(f"there is no owner {top} in the lake; {hint}")
-    family = family_of(sorted({(row["owner"], _parents(row)) for row in budgets}, key=str))
-    below = [name for name in known if name != top and (name.startswith(f"{top}:") or family.descends(name, top))]
-    return below if text.endswith(BELOW) else sorted([top, *below])
+    declared = sorted({(row["owner"], _parents(row)) for row in budgets}, key=str)
+    return sorted(meant_of(text, with_those_above(named), declared, missing=" in the lake"))
 
 
 def _parents(row: dict[str, Any]) -> tuple[str, ...] | None:

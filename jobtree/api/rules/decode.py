@@ -18,7 +18,7 @@ from jobtree.api.kinds.plan import Plan
 from jobtree.api.kinds.policy import Policy
 from jobtree.api.kinds.reservation import Reservation
 from jobtree.api.kinds.run import Run
-from jobtree.api.values import allowed as words
+from jobtree.api.values import allowed
 from jobtree.api.values.counted import named
 from jobtree.api.values.errors import Refusal, Unreadable, missing, wrong
 from jobtree.api.values.nearest import nearest
@@ -127,7 +127,7 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
         permitted = "a text (in quotes)"
         if key is None:
             key = next(key for key in given if not _fits(kind, raw, parts, key))
-            permitted = words.allowed_key(words.type_of(READABLE[kind]), parts)
+            permitted = allowed.allowed_key(allowed.type_of(READABLE[kind]), parts)
         return wrong(f"a key of {_dotted(parts) or f'the {kind}'}", key, permitted).about(subject)
     cause = error.__cause__
     permitted = cause.allowed if isinstance(cause, Unreadable) else _allowed(kind, parts)
@@ -136,24 +136,24 @@ def explain(kind: str, raw: object, error: msgspec.ValidationError) -> Refusal:
     return _at(wrong(_dotted(parts) or f"the {kind}", given, permitted).about(subject), parts)
 
 
-def _at(refusal: Refusal, path: tuple[words.PathPart, ...]) -> Refusal:
+def _at(refusal: Refusal, path: tuple[allowed.PathPart, ...]) -> Refusal:
     refusal.path = path
     return refusal
 
 
-def _allowed(kind: str, parts: tuple[words.PathPart, ...]) -> str:
-    found = words.at(words.type_of(READABLE[kind]), parts)
-    return words.allowed(found) if found else "nothing"
+def _allowed(kind: str, parts: tuple[allowed.PathPart, ...]) -> str:
+    found = allowed.at(allowed.type_of(READABLE[kind]), parts)
+    return allowed.allowed(found) if found else "nothing"
 
 
-def _unknown_field(kind: str, parts: tuple[words.PathPart, ...], name: str) -> Refusal:
+def _unknown_field(kind: str, parts: tuple[allowed.PathPart, ...], name: str) -> Refusal:
     """Names the nearest valid field: a sibling of like spelling, else the same word elsewhere in the kind."""
-    whole = words.type_of(READABLE[kind])
-    siblings = words.fields_of(words.at(whole, parts))
+    whole = allowed.type_of(READABLE[kind])
+    siblings = allowed.fields_of(allowed.at(whole, parts))
     field = _dotted((*parts, name))
     by_case = {sibling.lower(): sibling for sibling in siblings}
     near = nearest(name.lower(), by_case, 0.7)
-    elsewhere = [path for path in words.paths(whole) if path[-1].lower() == name.lower() and path[0] == "spec"]
+    elsewhere = [path for path in allowed.paths(whole) if path[-1].lower() == name.lower() and path[0] == "spec"]
     if near:
         hint = f"did you mean {by_case[near]}?"
     elif elsewhere:
@@ -163,9 +163,9 @@ def _unknown_field(kind: str, parts: tuple[words.PathPart, ...], name: str) -> R
     return Refusal(f"{field} is not a field of {kind}; {hint}", field=field, given=name, allowed=", ".join(siblings))
 
 
-def _resolve(kind: str, raw: object, path: str) -> tuple[words.PathPart, ...]:
+def _resolve(kind: str, raw: object, path: str) -> tuple[allowed.PathPart, ...]:
     """The path as names and indices, with the keys that msgspec prints as `[...]`."""
-    parts: tuple[words.PathPart, ...] = ()
+    parts: tuple[allowed.PathPart, ...] = ()
     for name, index in _PART.findall(path):
         if index == "...":
             parts += (_failing_key(kind, raw, parts, path),)
@@ -174,7 +174,7 @@ def _resolve(kind: str, raw: object, path: str) -> tuple[words.PathPart, ...]:
     return parts
 
 
-def _failing_key(kind: str, raw: object, parts: tuple[words.PathPart, ...], path: str) -> str:
+def _failing_key(kind: str, raw: object, parts: tuple[allowed.PathPart, ...], path: str) -> str:
     """The entry of a mapping that is at fault: the one that alone gives an error at the same path."""
     for key, entry in _value(raw, parts).items():
         try:
@@ -185,7 +185,7 @@ def _failing_key(kind: str, raw: object, parts: tuple[words.PathPart, ...], path
     raise AssertionError(f"no entry of {_dotted(parts)} is at fault alone")  # msgspec checks each entry by itself
 
 
-def _fits(kind: str, raw: object, parts: tuple[words.PathPart, ...], key: str) -> bool:
+def _fits(kind: str, raw: object, parts: tuple[allowed.PathPart, ...], key: str) -> bool:
     """Whether a mapping with that entry alone is refused for no key of it."""
     try:
         msgspec.convert(_replaced(raw, parts, {key: _value(raw, parts)[key]}), READABLE[kind], dec_hook=dec_hook)
@@ -194,7 +194,7 @@ def _fits(kind: str, raw: object, parts: tuple[words.PathPart, ...], key: str) -
     return True
 
 
-def _replaced(raw: Any, parts: tuple[words.PathPart, ...], value: object) -> Any:
+def _replaced(raw: Any, parts: tuple[allowed.PathPart, ...], value: object) -> Any:
     if not parts:
         return value
     copy: Any = list(raw) if isinstance(raw, list | tuple) else dict(raw)
@@ -202,13 +202,13 @@ def _replaced(raw: Any, parts: tuple[words.PathPart, ...], value: object) -> Any
     return copy
 
 
-def _value(raw: Any, parts: tuple[words.PathPart, ...]) -> Any:
+def _value(raw: Any, parts: tuple[allowed.PathPart, ...]) -> Any:
     for part in parts:
         raw = raw[part]
     return raw
 
 
-def _dotted(parts: tuple[words.PathPart, ...]) -> str:
+def _dotted(parts: tuple[allowed.PathPart, ...]) -> str:
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"

@@ -11,7 +11,7 @@ from msgspec import inspect
 from jobtree.api.kinds.core import Node, Pod
 from jobtree.api.rules.decode import READABLE, KindObject, decode
 from jobtree.api.rules.kinds import problems
-from jobtree.api.values import allowed as words
+from jobtree.api.values import allowed
 from jobtree.api.values.errors import Refusal
 from jobtree.api.values.scalars import Cpu, Duration, Memory, OwnerPath, Time
 
@@ -40,20 +40,20 @@ def faults(kind: str, written: Mapping[str, Any]) -> list[Refusal]:
     return found
 
 
-def _broken_rules(item: KindObject | Node | Pod, mended: list[tuple[words.PathPart, ...]]) -> list[Refusal]:
+def _broken_rules(item: KindObject | Node | Pod, mended: list[tuple[allowed.PathPart, ...]]) -> list[Refusal]:
     if isinstance(item, Node | Pod):
         return []
     names = {_last(path) for path in mended if path}
     return [each for each in problems(item) if not any(name in each.problem for name in names)]
 
 
-def _last(path: tuple[words.PathPart, ...]) -> str:
+def _last(path: tuple[allowed.PathPart, ...]) -> str:
     """The end of a path as sentences have it: a field's name, of an entry with its number."""
     *above, last = path
     return f"{above[-1]}[{last}]" if above and isinstance(last, int) else str(last)
 
 
-def _mend(kind: str, value: Any, path: tuple[words.PathPart, ...]) -> bool:
+def _mend(kind: str, value: Any, path: tuple[allowed.PathPart, ...]) -> bool:
     """Has the field at ``path`` read without a fault; whether that can be done."""
     if not path:
         return False
@@ -64,8 +64,8 @@ def _mend(kind: str, value: Any, path: tuple[words.PathPart, ...]) -> bool:
             parent = parent[part]
         except (KeyError, IndexError, TypeError):
             return False
-    whole = words.type_of(READABLE[kind])
-    field = words.at(whole, path)
+    whole = allowed.type_of(READABLE[kind])
+    field = allowed.at(whole, path)
     if isinstance(parent, list) and isinstance(last, int) and field is not None and last < len(parent):
         parent[last] = _any_of(field)
     elif isinstance(parent, dict) and (field is None or not _is_required(whole, path)):
@@ -79,9 +79,9 @@ def _mend(kind: str, value: Any, path: tuple[words.PathPart, ...]) -> bool:
     return True
 
 
-def _is_required(whole: inspect.Type, path: tuple[words.PathPart, ...]) -> bool:
-    above = words.at(whole, path[:-1])
-    struct = words.bare(above) if above else None
+def _is_required(whole: inspect.Type, path: tuple[allowed.PathPart, ...]) -> bool:
+    above = allowed.at(whole, path[:-1])
+    struct = allowed.bare(above) if above else None
     fields = struct.fields if isinstance(struct, inspect.StructType) else ()
     return any(field.required for field in fields if field.encode_name == path[-1])
 
@@ -89,7 +89,7 @@ def _is_required(whole: inspect.Type, path: tuple[words.PathPart, ...]) -> bool:
 def _any_of(kind: inspect.Type) -> Any:
     """Some value that a type allows."""
     found: Any = None
-    match words.bare(kind):
+    match allowed.bare(kind):
         case inspect.UnionType(types=parts):
             found = _any_of(parts[0])
         case inspect.IntType(ge=low) | inspect.FloatType(ge=low):

@@ -2,17 +2,19 @@
 
 Room beside everything (spec §3.8): with the swap in the pass over all claims it is funded, and nobody loses its payer.
 A swap carries on what runs, so it is no admission, and nothing is looked ahead for it. Where nobody has room for it,
-nobody pays: the run goes on all the same.
+nobody pays: the run goes on all the same. Swaps are weighed together, and apart only where there is not room for all:
+of n swaps that all stay with their payers that is one pass.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from planner.state.payer_lists import PayerLists
 from policies.caps.cap import CapBook
 from policies.funding.classes import Funded
-from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
+from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
 from policies.inputs.money import bits
 from policies.inputs.runs import RunRow
 from policies.model.payers import Payer
@@ -31,18 +33,52 @@ def paid(
 ) -> list[LeaseRow]:
     """``swaps``, each with its payer. ``held``: what stays open beside them; ``sites``: of nodes, by name."""
     done = [swap for swap in swaps if not swap.active]
-    before = weigh(done).classes
-    lists = PayerLists(book)
-    for swap in (swap for swap in swaps if swap.active):
-        beside = [*held.get(swap.run_key, ()), *(each for each in done if each.run_key == swap.run_key)]
-        for way in _ways(swap, runs[swap.run_key], beside, lists, sites[swap.node]):
-            classes = weigh([*done, way]).classes
-            keeps = all(classes[key] != UNFUNDED for key, name in before.items() if name != UNFUNDED)
-            if keeps and (classes[way.key] != UNFUNDED or way.envelope < 0):
-                before = classes
-                done.append(way)
-                break
-    return sorted(done, key=lambda each: each.key)
+    paying = _Paying(runs, held, PayerLists(book), weigh, sites, done, weigh(done).classes)
+    paying.settle([swap for swap in swaps if swap.active])
+    return sorted(paying.done, key=lambda each: each.key)
+
+
+@dataclass
+class _Paying:
+    """``done``: swaps that have their payer; ``classes``: of all claims, with these."""
+
+    runs: Mapping[RunKey, RunRow]
+    held: Mapping[RunKey, list[LeaseRow]]
+    lists: PayerLists
+    weigh: Pass
+    sites: Mapping[str, int]
+    done: list[LeaseRow]
+    classes: Mapping[LeaseKey, str]
+
+    def settle(self, swaps: Sequence[LeaseRow]) -> None:
+        """All with the first payer each, if there is room for all of these; else one half after the other."""
+        first: list[LeaseRow] = []
+        for swap in swaps:
+            first.append(next(self._ways(swap, first)))
+        if self._holds(first):
+            return
+        if len(swaps) == 1:
+            next(way for way in self._ways(swaps[0], ()) if self._holds([way]))
+            return
+        half = len(swaps) // 2
+        self.settle(swaps[:half])
+        self.settle(swaps[half:])
+
+    def _holds(self, ways: Sequence[LeaseRow]) -> bool:
+        """Is there room for these beside everything? Then they are done."""
+        classes = self.weigh([*self.done, *ways]).classes
+        keeps = all(classes[key] != UNFUNDED for key, name in self.classes.items() if name != UNFUNDED)
+        if not keeps or any(classes[way.key] == UNFUNDED for way in ways if way.envelope >= 0):
+            return False
+        self.done += ways
+        self.classes = classes
+        return True
+
+    def _ways(self, swap: LeaseRow, more: Iterable[LeaseRow]) -> Iterator[LeaseRow]:
+        """As `_ways`, beside what is done, and ``more``."""
+        mine = [each for each in (*self.done, *more) if each.run_key == swap.run_key]
+        beside = [*self.held.get(swap.run_key, ()), *mine]
+        return _ways(swap, self.runs[swap.run_key], beside, self.lists, self.sites[swap.node])
 
 
 def _ways(swap: LeaseRow, run: RunRow, beside: Iterable[LeaseRow], lists: PayerLists, site: int) -> Iterator[LeaseRow]:

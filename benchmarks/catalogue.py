@@ -60,6 +60,7 @@ CASES: Final = (
         recipe=Recipe(gpus=800, pending=15_000, owners=30, budgets="cohorts", running=0.0),
         quick=True,
     ),
+    Case(name="promises-10k", recipe=_small(held=100), what="pair"),
     Case(name="deadline-1s-100k", recipe=_large(deadline=1), bound_of="full-100k-1", quick=True),
     Case(name="hang-10k", recipe=_small(deadline=5), what="hang", bound_of="full-10k-1", quick=True),
 )

@@ -88,6 +88,8 @@ def _policy(recipe: Recipe, at: int) -> Iterator[dict[str, Any]]:
         spec["age"] = {"unit": f"{recipe.ages.unit}s", "cap": f"{recipe.ages.cap}s"}
     if recipe.deadline is not None:
         spec["solver"] = {"deadline": f"{recipe.deadline}s"}
+    if recipe.held is not None:
+        spec["reservations"] = {"maxHeld": recipe.held}
     if spec:
         yield _object("Policy", _meta("Policy", "default", at - 200 * DAY), spec)
 

@@ -43,6 +43,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     ages: Ages = Ages()
     deadline: int | None = None
     """Policy ``solver.deadline`` in seconds, where it is not the default."""
+    held: int | None = None
+    """Policy ``reservations.maxHeld``, likewise."""
     seed: int = 1
 
 

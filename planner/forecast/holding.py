@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
 from planner.effort import USUAL, Effort
-from planner.forecast.calendar import Known, estimates, expected, foreseen, known_times
-from planner.forecast.narrowed import narrowed
+from planner.forecast.calendar import Known, estimates, expected, known_times
+from planner.forecast.later import Later
 from planner.forecast.natural import Timeline
 from planner.forecast.standing import Standing
 from planner.state.derive import State, state_of
@@ -69,9 +69,8 @@ def _dated(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Tim
     known = list(_known(snapshot, state, promises))
     of = {promise.run_key: promise for promise in promises}
     spans = expected(snapshot)
-    world = foreseen(narrowed(snapshot, state, of), state)
     most = MOMENTS if state.effort.few(len(state.pending)) else FEWER_MOMENTS
-    standing = Standing(Timeline.of(world, known, most, state), state, of, of, spans)
+    standing = Standing(Timeline.of(Later.of(snapshot, state, of), known, most, state), state, of, of, spans)
     timeline = standing.timeline
     standing.hold(sorted(of, key=lambda key: (state.runs[key].created, key)))
     for key in of:

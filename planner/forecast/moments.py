@@ -1,16 +1,16 @@
 """Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from jobtree.world.tables.snapshot import Snapshot
 from planner.filling.filler import Filler, Learnt, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses
+from planner.forecast.later import Later
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start, pieces_of
 from planner.placement.room import Room
-from planner.state.derive import State, state_of
+from planner.state.derive import State
 from policies.inputs.claims import RunKey
 from policies.model.problem import Problem
 
@@ -21,19 +21,19 @@ class Moment:
 
     at: int
     source: str
-    world: Snapshot = field(repr=False)
+    later: Later = field(repr=False)
 
     @classmethod
-    def of(cls, state: State, world: Snapshot) -> "Moment":
+    def of(cls, state: State, later: Later) -> "Moment":
         """The present, whose state is known."""
-        moment = cls(state.at, "now", world)
+        moment = cls(state.at, "now", later)
         moment.__dict__["state"] = state
         return moment
 
     @cached_property
     def state(self) -> State:
-        """The world's state then; what makes the time known changes the world, so all that is there may be recalled."""
-        return replace(state_of(self.world, self.at), changed=self.at)
+        """The world's state then."""
+        return self.later.at(self.at)
 
     @cached_property
     def problem(self) -> Problem:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate
 from planner.filling.filler import Settled
 from planner.forecast.calendar import Known
+from planner.forecast.later import Later
 from planner.forecast.moments import Moment
 from planner.state.derive import State
 from policies.inputs.claims import RunKey
@@ -58,13 +58,13 @@ class Dated(NamedTuple):
 class Timeline:
     """See the module. ``most``: moments that may be looked at in all."""
 
-    world: Snapshot
+    later: Later
     most: int
     moments: list[Moment] = field(default_factory=list)
     dated: list[Dated] = field(default_factory=list)
 
     @classmethod
-    def of(cls, world: Snapshot, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
+    def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
         """Of a world, and the times that are known in it; of more than ``most`` the last of equal shares of them, and
         those of promises.
 
@@ -81,10 +81,10 @@ class Timeline:
             times = [at for at, source in sources.items() if source != "promise"]
             shares = {times[(share + 1) * len(times) // most - 1] for share in range(min(most, len(times)))}
             sources = {at: source for at, source in sources.items() if at in shares or at in promised}
-        timeline = cls(world, most)
-        timeline.moments = [Moment(at, source, world) for at, source in sources.items()]
+        timeline = cls(later, most)
+        timeline.moments = [Moment(at, source, later) for at, source in sources.items()]
         if now is not None:
-            timeline.moments.insert(0, Moment.of(now, world))
+            timeline.moments.insert(0, Moment.of(now, later))
         return timeline
 
     def date(self, together: Lasting, before: int = LAST) -> dict[RunKey, Natural]:
@@ -170,7 +170,7 @@ class Timeline:
         """Look at the time at which a dated start ends, too; slots that are promised are held then, whoever pays."""
         if at is None or len(self.moments) >= self.most or any(moment.at == at for moment in self.moments):
             return
-        moment = Moment(at, "end", self.world)
+        moment = Moment(at, "end", self.later)
         for dated in self.dated:
             if dated.at <= at and (dated.end is None or at < dated.end):
                 taken = moment.take(dated.key, dated.found, anyway=True)

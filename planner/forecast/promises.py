@@ -34,9 +34,9 @@ from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates
 from planner.effort import USUAL, Effort
-from planner.forecast.calendar import Known, estimates, expected, foreseen, is_any_wrong, known_times
+from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
 from planner.forecast.estimates import estimated, is_near, likely
-from planner.forecast.narrowed import narrowed
+from planner.forecast.later import Later
 from planner.forecast.natural import Dated, Natural, Timeline
 from planner.forecast.standing import Standing
 from planner.forecast.undated import without_date
@@ -334,7 +334,7 @@ class _Dating:
             *known_times(self.state, estimates(self.world, self.state)),
         ]
         known = [each for each in times if at < each.at <= horizon]
-        timeline = Timeline.of(foreseen(narrowed(self.world, self.state, exact), self.state), known, most)
+        timeline = Timeline.of(Later.of(self.world, self.state, exact), known, most)
         standing = Standing(timeline, self.state, held, waits.keys(), expected(self.world))
         order = sorted(held, key=lambda key: (self.state.runs[key].created, key))
         standing.hold(order)

@@ -68,9 +68,12 @@ class Fates:
 
 
 def replay(
-    past: Past, leases: Iterable[LeaseRow], fates: Fates, sites: dict[str, int], at: int
+    past: Past, leases: Iterable[LeaseRow], fates: Fates, sites: dict[str, int], at: int, *, charges: bool = False
 ) -> dict[LeaseKey, list[Turn]]:
-    """How open leases turned in the seconds between ``past.since`` and ``at``. ``leases``: all, closed ones too."""
+    """How open leases turned in the seconds between ``past.since`` and ``at``. ``leases``: all, closed ones too.
+
+    ``charges``: only those that anything on hours or credits may hang on.
+    """
     book = book_of(past.money)
     held: dict[int, list[LeaseRow]] = {}
     timed: dict[int, list[LeaseRow]] = {}
@@ -87,7 +90,7 @@ def replay(
     found: dict[LeaseKey, list[Turn]] = {}
     for group in groups(past.money, book):
         mine = [lease for envelope in group for lease in held.get(envelope, ())]
-        if mine:
+        if mine and not (charges and not any(book.time_caps(envelope) for envelope in group)):
             beneath = [lease for lease in payers_gone if _is_looked_at(past.money, group, lease)]
             charged = [*(lease for envelope in group for lease in timed.get(envelope, ())), *beneath]
             balances = [each for payer in (*group, GONE_PAYER) for each in past.money.balances_of.get(payer, ())]

@@ -1,0 +1,49 @@
+"""The state of a known time told from that of now is the one that the world has then."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.world.tables.after import after
+from planner.forecast.calendar import estimates, known_times
+from planner.forecast.later import Later
+from planner.planning import plan
+from planner.state.derive import State, state_of
+from tests.forecast.busy import Script, scripts
+from tests.reference.worlds import AT, snapshot
+from tests.support import documents as doc
+from tests.support.documents import Document
+from tests.support.effort import examples
+
+
+def seen(state: State) -> dict[str, object]:
+    """What starts are decided by: who holds what, what is free, who is paid and what that leaves."""
+    held = {key: sorted(lease.key for lease in leases) for key, leases in state.held.items()}
+    return {
+        "held": held,
+        "free": state.room().free,
+        "classes": state.funded.classes,
+        "used": state.funded.used,
+        "spent": {cap: amount for cap, amount in state.spent.cap.items() if amount},
+        "quotas": [(tree.left, sorted(tree.members)) for tree in state.quotas()],
+    }
+
+
+def capped(budget: Document, hours: int | None) -> Document:
+    """A patch of its envelopes, with so many GPU-hours each."""
+    more = {} if hours is None else {"maxGPUHours": hours}
+    return {"spec": {"envelopes": [{**each, **more} for each in budget["spec"]["envelopes"]]}}
+
+
+@examples(20)
+@given(script=scripts(), hours=st.sampled_from([None, 8, 24]))
+def test_a_known_time_is_told_as_the_world_has_it(script: Script, hours: int | None) -> None:
+    fleet = [doc.merge(each, capped(each, hours)) if each["kind"] == "Budget" else each for each in script.fleet]
+    before = snapshot([*fleet, *(run for _, run in script.runs)])
+    world = after(before, plan(before, AT))
+    state = state_of(world, AT + 60)
+    whole = Later.of(world, state, ())
+    told = replace(whole, waiting=state.pending)
+    times = sorted({each.at for each in known_times(state, estimates(world, state)) if each.at > state.at})
+    assert [(at, seen(told.at(at))) for at in times[:4]] == [(at, seen(whole.at(at))) for at in times[:4]]

@@ -26,7 +26,7 @@ from jobtree.api.kinds.reservation import (
 from jobtree.api.kinds.run import Eta, RunStatus
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time, dec_hook
-from jobtree.world.naming.arrays import is_new
+from jobtree.world.naming.arrays import is_new, whole
 from jobtree.world.plan import Plan, PromiseUpdate, Pruned, RunUpdate, Wait
 from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
@@ -457,7 +457,8 @@ def _changed(
     for key, text in zip(keys, col.texts(table, "status"), strict=True):
         if key in updates or key in told:
             before = _STATUS.decode(text) if text else RunStatus()
-            status = msgspec.structs.replace(updates.get(key, before), **told.get(key, {}))
+            now = updates[key] if key in updates else whole(before) if key in indices else before
+            status = msgspec.structs.replace(now, **told.get(key, {}))
             if is_new(status, before, is_index=key in indices):
                 yield RunUpdate(namespace=key[0], name=key[1], status=status)
 

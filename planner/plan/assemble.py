@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -165,8 +166,9 @@ def _aside(problem: Problem, draft: Draft) -> list[int]:
 
 
 def _classes(state: State, problem: Problem, draft: Draft) -> Classes:
-    """Of what runs, beside the starts of a draft."""
-    return state.funded.classes | classes_of(state.money, state.funded.parts, beside(problem, draft).stays)
+    """Of what runs, beside the starts of a draft. Money that promises hold keeps starts away, and takes no payer."""
+    stays = beside(replace(problem, spent=state.taken), draft).stays
+    return state.funded.classes | classes_of(state.money, state.funded.parts, stays)
 
 
 def _after(

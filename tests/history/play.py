@@ -91,7 +91,8 @@ class Cluster:
         snapshot = Quick(taken.tables, taken.policy, taken.since)
         planning = Planning(snapshot, at)
         plan = planning.finish(next(planning.incumbents()))
-        assert [str(violation) for violation in check(snapshot, plan)] == []
+        broken = [str(violation) for violation in check(snapshot, plan)]
+        assert not broken, "\n".join(broken)
         edits.apply(self.text, writes_for(read, plan, planjson.encode(plan)), Time(at))
         return Played(at, before, snapshot, plan, self.documents())
 

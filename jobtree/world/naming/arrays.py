@@ -14,7 +14,7 @@ import msgspec
 from jobtree.api import ANNOTATION_COMPLETED, ANNOTATION_ETA, Run, Time
 from jobtree.api.kinds.base import ANNOTATION_CANCELLED_INDICES, ANNOTATION_COMPLETED_INDICES
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import IndexRun, IndexStatus, RunStatus
+from jobtree.api.kinds.run import RUN_CONDITIONS, IndexRun, IndexStatus, RunStatus
 
 RunKey = tuple[str, str]
 OVER: Final = frozenset({"Completed", "Failed"})
@@ -191,6 +191,13 @@ def full(said: IndexStatus) -> RunStatus:
         earliest_start=said.earliest_start,
         eta=said.eta,
     )
+
+
+def whole(status: RunStatus) -> RunStatus:
+    """A status of an index that waits with all conditions: its array's keeps the one that speaks."""
+    there = {each.type: each for each in status.conditions}
+    conditions = (there.get(kind) or Condition(type=kind, status="False") for kind in RUN_CONDITIONS)
+    return msgspec.structs.replace(status, conditions=tuple(conditions))
 
 
 def is_new(status: RunStatus, before: RunStatus, *, is_index: bool) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobtree.api import API_VERSION, LABEL_RUN
+from jobtree.api import API_VERSION, GROUP, LABEL_RUN
 from tests.kube.access import MERGE, SYSTEM, Guarded, gpu_pod, guarded
 from tests.kube.bench.kube import Kube, Object
 from tests.kube.live import Live, budget, open_leases, run
@@ -88,6 +88,7 @@ FORBIDDEN: dict[str, tuple[str, str, Any]] = {
     ),
     "run a pod as the planner": ("POST", f"/api/v1/namespaces/{SYSTEM}/pods", gpu_pod(gpus=0)),
     "forge a lease": ("POST", f"{RQ}/namespaces/team-a/gpuleases", lease()),
+    "forge a lease with its ledger": ("POST", f"/apis/{GROUP}/v1whole/namespaces/team-a/gpuleases", lease()),
     "close a lease": ("PATCH", f"{RQ}/namespaces/team-a/gpuleases/x/status", {"status": {"closed": True}}),
     "free a lease of its finalizer": (
         "PATCH", f"{RQ}/namespaces/team-a/gpuleases/x", {"metadata": {"finalizers": None}},
@@ -303,9 +304,22 @@ def test_a_researchers_commands_show_their_namespace(
         assert "rb" in kubectl_runs(*words.split()).ok().out
     assert kubectl_runs("verify", "rb").err == "error: Run team-b/rb: no lottery has taken anything of it\n"
     why = f"that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer"
-    for words in ("fleet", "explain rb", "budgets usage"):
+    for words in ("fleet", "plan rb"):
         whole = kubectl_runs(*words.split())
         assert (whole.code, whole.err.splitlines()[-1]) == (1, f"error: {why}")
+    explained = kubectl_runs("explain", "rb").ok()
+    titles = [line for line in explained.out.splitlines() if line and not line.startswith(" ")]
+    assert titles[:5] == ["Run team-b/rb", "Spec", "Conditions", "Last cycle", "Leases"]
+    assert "  phase: Running" in explained.out.splitlines()
+    assert explained.err == (
+        f"note: what the next cycle would do takes the whole cluster, and you may not list {hidden}; "
+        "ask for the role jobtree-viewer\n"
+    )
+    usage = kubectl_runs("budgets", "usage", "--owner", "org:b").ok()
+    assert [line.split()[0] for line in usage.out.splitlines()] == ["OWNER", "org:b"]
+    assert usage.err.splitlines()[1:] == [
+        "note: the figures are those of the last cycle, and GPU-hours and credits may be 10 minutes old"
+    ]
     file = tmp_path / "run.yaml"
     file.write_text(yaml.safe_dump(of("team-b", "more", 1, owner="org:b")))
     said = kubectl_runs("submit", "-f", file).ok()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jobtree.cli.common import owners, show
 from jobtree.cli.common.args import Commands, Options, command, group
@@ -31,6 +31,19 @@ _COLUMNS: Final = (
     ("CREDITS UNCOMMITTED", "headroomCredits"),
     ("WINDOW ENDS", "end"),
 )
+
+
+class Loan(NamedTuple):
+    """A lease that is borrowed: whose run has it, and who pays."""
+
+    borrower: str
+    lender: str
+    budget: str
+    envelope: str
+    gpus: int
+    active: bool
+
+
 _NO_SUMS: Final = frozenset({"headroomGPUs", "end"})
 """Columns without a total: caps overlap, so that the headroom of two is not that of both."""
 
@@ -51,10 +64,15 @@ def add(commands: Commands) -> None:
 def _usage(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
     show.set_aside(intake)
-    state = _state(intake, options.time)
+    if intake.hidden and "budgets" not in intake.hidden:  # what the last cycles wrote is anybody's to read
+        show.complain("note: the figures are those of the last cycle, and GPU-hours and credits may be 10 minutes old")
+        statuses, borrowed = {budget.name: budget.status for budget in intake.budgets}, _borrowed(intake)
+    else:
+        state = _state(intake, options.time)
+        statuses, borrowed = _statuses(state), _on_loan(state)
     is_meant = owners.meant(intake, given.owner)
-    records = [record for record in _records(intake, state) if is_meant(record["owner"])]
-    loans = _loans(state, is_meant) if given.owner is not None else []
+    records = [record for record in _records(intake, statuses) if is_meant(record["owner"])]
+    loans = _loans(borrowed, is_meant) if given.owner is not None else []
     if options.output in {"json", "yaml"}:
         show.data([*records, *loans], options.output)
         return 0
@@ -120,12 +138,11 @@ def _state(intake: Intake, at: int) -> State:
     return state_of(take(intake), at)
 
 
-def _records(intake: Intake, state: State) -> list[dict[str, Any]]:
+def _records(intake: Intake, found: Mapping[str, BudgetStatus]) -> list[dict[str, Any]]:
     """A record per envelope, aggregate and use cap, by budget, in the order of its spec."""
     from exporters.plans import plain
     from exporters.plans.nodelist import natural
 
-    found = _statuses(state)
     records = []
     for budget in sorted(intake.budgets, key=lambda budget: natural(budget.name)):
         status = found[budget.name]
@@ -147,15 +164,36 @@ def _statuses(state: State) -> dict[str, BudgetStatus]:
     return budget_statuses(state.book, leases, state.funded.classes, state.spent, state.taken, left, state.node_site)
 
 
-def _loans(state: State, is_meant: Callable[[str], bool]) -> list[dict[str, Any]]:
+def _on_loan(state: State) -> list[Loan]:
+    """Every lease that is borrowed now."""
+    held = [lease for mine in state.held.values() for lease in mine]
+    return [
+        Loan(each.run_owner, each.owner, each.budget, each.envelope_name, each.gpus, each.active)
+        for each in held
+        if state.funded.classes.get((each.namespace, each.name)) == "borrowed"
+    ]
+
+
+def _borrowed(intake: Intake) -> list[Loan]:
+    """The same of the leases that may be seen, as their ledgers say."""
+    found = []
+    for lease in intake.leases:
+        spec, ledger = lease.spec, lease.status.funding
+        if not lease.status.closed and spec.paid_by is not None and ledger and ledger[-1].class_ == "borrowed":
+            active, gpus = spec.slice.role == "Active", len(spec.slice.nodes)
+            owner = str(spec.run_owner)
+            found.append(Loan(owner, str(spec.owner), spec.paid_by.budget, spec.paid_by.envelope, gpus, active))
+    return found
+
+
+def _loans(found: Iterable[Loan], is_meant: Callable[[str], bool]) -> list[dict[str, Any]]:
     """What runs of these owners hold on loan, per borrower, lender and envelope; spares apart, as in a status."""
     from exporters.plans.nodelist import by_names
 
     gpus: dict[tuple[str, str, str, str], Counter[str]] = defaultdict(Counter)
-    for lease in (lease for held in state.held.values() for lease in held):
-        if is_meant(lease.run_owner) and state.funded.classes.get((lease.namespace, lease.name)) == "borrowed":
-            key = lease.run_owner, lease.owner, lease.budget, lease.envelope_name
-            gpus[key]["borrowedGPUs" if lease.active else "spareGPUs"] += lease.gpus
+    for loan in found:
+        if is_meant(loan.borrower):
+            gpus[loan[:4]]["borrowedGPUs" if loan.active else "spareGPUs"] += loan.gpus
     return [
         {
             "kind": "Loan",

@@ -10,7 +10,7 @@ from jobtree.cli.common import lookup, progress, show
 from jobtree.cli.common.args import Commands, Options, command, start_planner
 
 if TYPE_CHECKING:
-    from jobtree.api import Run
+    from jobtree.api import Lease, Run
     from jobtree.cli.fate.fate import Fate
     from jobtree.cli.fate.remedies import Answer
     from jobtree.world.reading.intake import Intake
@@ -67,40 +67,87 @@ def _plan(options: Options, given: argparse.Namespace) -> int:
 
 def _explain(options: Options, given: argparse.Namespace) -> int:
     from cronjobs.cycle import dry_run
-    from exporters.plans import plain
-    from jobtree.cli.asking.state import in_order, lease_table
-    from jobtree.cli.fate import awaited, cuts, fate, remedies
+    from jobtree.cli.fate import awaited, fate, remedies
 
     intake, run = _read(options, given)
     if given.versus is not None:
         return _versus(options, intake, run, lookup.find_run(intake, given.versus, options.namespace))
+    if intake.hidden:
+        return _as_told(options, intake, run)
     with progress.shown() as on_phase:
         plan = dry_run(intake, options.time, start_planner(), on_phase=on_phase)
         on_phase("remedies")
         answer = awaited.of(run, intake, plan, options.reach) or remedies.of(run, intake, plan, options)
     found = fate.of(run, intake, plan)
-    is_mine = lookup.holders(intake, (run.namespace, run.name))
-    leases = in_order(lease for lease in intake.leases if is_mine(lease.run_key))
+    leases = _leases(intake, run)
     if options.output in {"json", "yaml"}:
-        objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
-        computed = [] if answer is None else [_explanation(run, found, answer)]
-        show.data(show.listing([*objects, *computed]), options.output)
+        _documents(options, run, leases, [] if answer is None else [_explanation(run, found, answer)])
         return 0
-    document = plain.document(run)
-    show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
-    conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
-    show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
+    _head(run)
     show.say("", "Next cycle", *_indented(found.lines() + ([] if answer is None else answer.held_by())))
     if found.reservation:
         show.say("", f"Reservation {run.namespace}/{found.reservation}", *_indented(found.history))
     if answer is not None:
         for title, lines in answer.sections():
             show.say("", title, *_indented(lines))
+    _tail(run, leases, intake)
+    return 0
+
+
+def _as_told(options: Options, intake: Intake, run: Run) -> int:
+    """What the last cycles wrote of it: for who may not list all that the next one is made from."""
+    from jobtree.cli.asking.watch import block
+    from jobtree.cli.fate import promised
+
+    leases = _leases(intake, run)
+    if options.output in {"json", "yaml"}:
+        _documents(options, run, leases, [])
+        return 0
+    _head(run)
+    show.say("", "Last cycle", *_indented(block(run, intake)[1:]))
+    promise = promised.of((run.namespace, run.name), run.status, intake, None)
+    if promise is not None and promise.name:
+        told = [*promised.lines(promise), *promise.history]
+        show.say("", f"Reservation {run.namespace}/{promise.name}", *_indented(told))
+    _tail(run, leases, intake)
+    show.complain(
+        f"note: what the next cycle would do takes the whole cluster, and you may not list {', '.join(intake.hidden)}; "
+        "ask for the role jobtree-viewer"
+    )
+    return 0
+
+
+def _leases(intake: Intake, run: Run) -> list[Lease]:
+    from jobtree.cli.asking.state import in_order
+
+    is_mine = lookup.holders(intake, (run.namespace, run.name))
+    return in_order(lease for lease in intake.leases if is_mine(lease.run_key))
+
+
+def _documents(options: Options, run: Run, leases: list[Lease], computed: list[dict[str, Any]]) -> None:
+    from exporters.plans import plain
+
+    objects = [plain.document(run), *(plain.document(lease) for lease in leases)]
+    show.data(show.listing([*objects, *computed]), options.output)
+
+
+def _head(run: Run) -> None:
+    from exporters.plans import plain
+
+    document = plain.document(run)
+    show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
+    conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
+    show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
+
+
+def _tail(run: Run, leases: list[Lease], intake: Intake) -> None:
+    from jobtree.cli.asking.state import lease_table
+    from jobtree.cli.fate import cuts
+
     if leases:
         show.say("", "Leases", *_indented(lease_table(leases)))
     if cut := cuts.lines(run, leases, intake):
         show.say("", "Cuts", *_indented(cut))
-    return 0
 
 
 def _versus(options: Options, intake: Intake, run: Run, other: Run) -> int:

@@ -48,7 +48,7 @@ def _watch(options: Options, given: argparse.Namespace) -> int:
 
                 show.data(document(run), options.output)
                 return 0
-            lines = _block(run, intake)
+            lines = block(run, intake)
             if lines != before:
                 countdown.clear()
                 show.say(*([""] if before else []), *lines)
@@ -108,7 +108,8 @@ def _looks(options: Options, countdown: _Countdown | None) -> Iterator[Intake]:
             time.sleep(min(PERIOD, left))
 
 
-def _block(run: Run, intake: Intake) -> list[str]:
+def block(run: Run, intake: Intake) -> list[str]:
+    """What the last cycles wrote of a run: its phase, width, place, payers and start."""
     from exporters.plans.nodelist import compress, natural
     from exporters.plans.summary import payer
 

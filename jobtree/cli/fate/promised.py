@@ -38,10 +38,10 @@ class Promised(NamedTuple):
     history: tuple[str, ...]
 
 
-def of(key: tuple[str, str], status: RunStatus, intake: Intake, plan: Plan) -> Promised | None:
-    """What a run is promised under ``plan``, made from ``intake``; ``status``: its own then."""
-    moved = {(each.namespace, each.name): each.status for each in plan.promises}
-    for each in (*plan.reservations, *intake.reservations):
+def of(key: tuple[str, str], status: RunStatus, intake: Intake, plan: Plan | None) -> Promised | None:
+    """What a run is promised under ``plan``, made from ``intake``, or as it stands; ``status``: its own then."""
+    moved = {(each.namespace, each.name): each.status for each in plan.promises} if plan else {}
+    for each in (*(plan.reservations if plan else ()), *intake.reservations):
         told = moved.get((each.namespace, each.name), each.status)
         if (each.namespace, each.spec.run_ref.run_name) == key and told.state in STANDING:
             where = told.intended_slice or each.spec.intended_slice

@@ -65,6 +65,8 @@ def pay(
     Returns candidates that cannot be paid (the caller takes them out), and the least Σ rank × milli-GPUs of the others.
     """
     built = _build(problem, room, draft)
+    if not built.keep:
+        return [], 0
     model = built.model
     for column in built.keep.values():
         model.lower[column] = 1.0

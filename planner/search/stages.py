@@ -218,16 +218,18 @@ class Search:
             failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
         drop(problem, room, draft, lost)
         steps = *steps, Step("placed", self._worth(draft))
-        unpaid, _ = pay(problem, room, draft, self.settings, self.effort)
+        unpaid, nearest = pay(problem, room, draft, self.settings, self.effort)
         drop(problem, room, draft, set(unpaid))
         steps = *steps, Step("paid", self._worth(draft))
         left = frozenset(domain for domain, gpus in enumerate(room.domain_free().tolist()) if gpus)
+        before = (*draft.starts,), (*draft.pieces,)
         self.fills.top_up(room, draft)
         steps = *steps, Step("topped up", self._worth(draft))
-        admissible = dict(draft.paid)
-        _, nearest = pay(problem, room, draft, self.settings, self.effort, settled=True)
-        if beside(problem, draft).lost:
-            draft.paid = admissible
+        if unpaid or before != ((*draft.starts,), (*draft.pieces,)):  # else the model of who pays is the same again
+            admissible = dict(draft.paid)
+            _, nearest = pay(problem, room, draft, self.settings, self.effort, settled=True)
+            if beside(problem, draft).lost:
+                draft.paid = admissible
         tight = {piece.kind for piece in failed}
         nearest = min(nearest, nearness(problem, draft))
         outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest, steps=steps)

@@ -1,7 +1,7 @@
 """Who pays for starts that lie on nodes: as many of them as can be paid for, whatever the master thought."""
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -12,10 +12,12 @@ from jobtree.check import check
 from planner import Planning
 from planner.effort import USUAL, Effort
 from planner.placement.draft import Draft
-from planner.search import pay
+from planner.search import pay, stages
 from planner.search.beside import overdraw
 from planner.search.certificates import Outcome
 from planner.search.incumbent import Incumbent
+from planner.solver.highs import Solution, solve
+from policies.model.linear import Model
 from tests.reference import worlds
 from tests.reference.large import AS_LARGE
 from tests.reference.worlds import AT, World
@@ -98,3 +100,26 @@ def plenty(document: doc.Document) -> doc.Document:
         return document
     envelopes = [each | {"concurrency": PLENTY} for each in document["spec"]["envelopes"]]
     return doc.merge(document, {"spec": {"envelopes": envelopes, "aggregateCaps": None}})
+
+
+@pytest.mark.parametrize(("gang", "started"), [("", ["a"]), ("g", [])], ids=["alone", "with one that nobody pays"])
+def test_a_plan_that_nothing_is_added_to_is_solved_and_paid_once(
+    gang: str, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the master nor the model of who pays is solved again where it would be the same."""
+    tie = {"spec": {"gang": {"name": gang, "size": 2} if gang else None}}
+    runs = [doc.merge(doc.run(name, 4, owner), tie) for name, owner in (("a", "org:a"), ("b", "org:z"))]
+    world = World([doc.node("n0"), doc.budget("org:a", [doc.envelope(8)]), *runs])
+    models: list[bytes] = []
+
+    def counted(model: Model, *rest: Any, **named: Any) -> Solution:
+        models.append(repr((model.column_keys, model.row_keys, model.cost, model.lower, model.row_lower)).encode())
+        return solve(model, *rest, **named)
+
+    for module in (stages, pay):
+        monkeypatch.setattr(module, "solve", counted)
+    planning = Planning(world.snapshot(), AT)
+    *_, last = planning.outcomes()
+
+    assert sorted(run for _, run in last.draft.started(planning.problem)) == started
+    assert len(models) == len(set(models))

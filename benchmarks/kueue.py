@@ -116,26 +116,28 @@ def base() -> dict[str, Any]:
 
     The Policy promises nothing: each workload lasts seconds, and a promise is at least a minute away.
     """
-    nodes = [_node(number) for number in range(COHORTS * QUEUES * QUOTA // 100)]
-    budgets = [_budget(f"org:c{cohort}", f"q{queue}", f"c{cohort}-q{queue}")
+    nodes = [node(f"n{number}", "d", 100) for number in range(COHORTS * QUEUES * QUOTA // 100)]
+    budgets = [budget(name := f"c{cohort}-q{queue}", f"org:c{cohort}", f"q{queue}", name, QUOTA)
                for cohort in range(COHORTS) for queue in range(QUEUES)]  # fmt: skip
     spec = {"mode": "noCuts", "reservations": {"horizon": "1m"}, "retention": {"leases": "1m", "plans": 10}}
     policy = {"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": "default"}, "spec": spec}
     return {"apiVersion": "v1", "kind": "List", "items": [*nodes, *budgets, policy]}
 
 
-def _node(number: int) -> dict[str, Any]:
-    labels = {"region": "r", "cluster": "c", "fabric.domain": "d", "gpu.flavor": "GPU"}
+def node(name: str, domain: str, gpus: int) -> dict[str, Any]:
+    """A node that is Ready, of flavor GPU in cluster c."""
+    labels = {"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": "GPU"}
     status = {
-        "allocatable": {"nvidia.com/gpu": "100", "cpu": "1000", "memory": "4Ti", "pods": "1000"},
+        "allocatable": {"nvidia.com/gpu": str(gpus), "cpu": "1000", "memory": "4Ti", "pods": "1000"},
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
     }
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}", "labels": labels}, "status": status}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
 
 
-def _budget(cohort: str, queue: str, name: str) -> dict[str, Any]:
-    envelope = {"name": "quota", "flavor": "GPU", "selector": {"cluster": "c"}, "concurrency": QUOTA}
-    spec = {"owner": f"{cohort}:{queue}", "parents": [cohort], "namespaces": [name], "envelopes": [envelope]}
+def budget(name: str, parent: str, child: str, namespace: str, gpus: int) -> dict[str, Any]:
+    """So many GPUs of cluster c for ``parent:child``, shared with its family."""
+    envelope = {"name": "quota", "flavor": "GPU", "selector": {"cluster": "c"}, "concurrency": gpus}
+    spec = {"owner": f"{parent}:{child}", "parents": [parent], "namespaces": [namespace], "envelopes": [envelope]}
     return {"apiVersion": API_VERSION, "kind": "Budget", "metadata": {"name": name}, "spec": spec}
 
 

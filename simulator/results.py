@@ -113,7 +113,10 @@ def waits_by(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def figures(found: Outcome) -> dict[str, float | None]:
-    """Key figures of one scheduler: hours and shares; ``eta_p90``: the share that started by the first p90 told."""
+    """Key figures of one scheduler: hours and shares; ``eta_p90``: the share that started by the first p90 told.
+
+    ``mean_gap``: over its plans, of the stage with the largest; one without end, as its bound is 0, counts as 1.
+    """
     frame, turns = jobs_frame(found), found.turns.to_pandas()
     spans = turns["at"].shift(-1).fillna(found.end) - turns["at"]
     there = float((turns["gpus"] * spans).sum())
@@ -133,7 +136,7 @@ def figures(found: Outcome) -> dict[str, float | None]:
         "cuts": float(found.jobs["cuts"].to_pandas().sum()),
         "lost_gpu_hours": float(found.jobs["lost_gpu_seconds"].to_pandas().sum()) / 3600,
         "overdraft_gpu_hours": float((turns["overdraft_gpus"] * spans).sum()) / 3600,
-        "mean_gap": float(turns["gap"].mean()) if len(turns) else 0.0,
+        "mean_gap": float(turns["gap"].clip(upper=1.0).mean()) if len(turns) else 0.0,
         "eta_p90": None if told is None else told[2],
     }
 

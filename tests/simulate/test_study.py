@@ -1,8 +1,10 @@
 """A study is repeatable, goes on after a kill, and sees nodes fail as a cluster does."""
 
+import math
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from exporters.lake.lake import Lake
@@ -188,3 +190,12 @@ def test_growth_is_no_start(tmp_path: Path) -> None:
         "elastic": (1, 0, streams.BEGIN + 30 * 60 + whole),
     }
     assert sum(row["started"] for row in found.turns.to_pylist()) == 2
+
+
+def test_a_gap_without_end_leaves_the_mean_a_number(tmp_path: Path) -> None:
+    """A stage whose bound is 0 and whose value is not has an infinite gap."""
+    found = simulated(FEW, tmp_path, "fifo")
+    gaps = [math.inf, *[0.0] * (len(found.turns) - 1)]
+    turns = found.turns.set_column(found.turns.schema.get_field_index("gap"), "gap", pa.array(gaps))
+
+    assert results.figures(found._replace(turns=turns))["mean_gap"] == 1 / len(gaps)

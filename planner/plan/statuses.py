@@ -34,6 +34,7 @@ _UNDECIDED: Final[dict[str, Any]] = dict.fromkeys(
         "earliest_start",
         "eta",
         "kill_probability",
+        "follow_deadline",
     )
 ) | {"reservation": "", "conflict_sets": ()}
 """What a status does not say unless something is decided about it."""
@@ -185,8 +186,10 @@ class _Statuses:
         wait = self.after.waits.get(run.key)
         deficit = None if wait is None else wait.deficit_gpus
         saying, width = conditions.pending(run, wait, self.state.blocked), _width(run, 0)
-        if before is not _NEW:
-            return self._status(before, saying, width, deficit_gpus=deficit)
+        until = self.state.deadlines.get(run.key)
+        if before is not _NEW or until is not None:
+            ends = None if until is None else Time(until)
+            return self._status(before, saying, width, deficit_gpus=deficit, follow_deadline=ends)
         key = (saying, width, deficit)
         if key not in self._waiting:
             self._waiting[key] = self._status(before, saying, width, deficit_gpus=deficit)

@@ -85,6 +85,7 @@ class State:
     lost: str = ""
     arrays: list[ArrayRow] = field(default_factory=list)
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
+    deadlines: dict[RunKey, int] = field(default_factory=dict)
     rooms: list[Room] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -216,6 +217,7 @@ def state_of(
     ended = {**mending.endings, **cuts.endings}
     found_arrays = arrays.read_arrays(tables["arrays"])
     ended |= arrays.endings(found_arrays, runs, ended, at)
+    ended |= follow.endings(runs, ended, held, at)
     closures = _closures(leases, ended, lost, cuts, mending.closing | shrinking, at)
     ends = ends_of(closures)
     leases, turns = _replayed(past, leases, _fates(closures, malleable), node_site, at)
@@ -406,8 +408,7 @@ def _reports(
 
 def _block(state: State) -> None:
     """Why a waiting run is not even weighed: (reason, sentence)."""
-    outcomes = {key: run.outcome for key, run in state.runs.items()}
-    outcomes.update({key: ending.outcome for key, ending in state.endings.items() if ending.outcome})
+    outcomes = follow.after(state.runs, state.endings)
     refusals: dict[tuple[str, str], str] = {}
     for run in state.pending:
         whose = run.owner, run.namespace
@@ -421,6 +422,8 @@ def _block(state: State) -> None:
             state.blocked[run.key] = (unweighed.LEASE, unreadable)
         elif waiting:
             state.blocked[run.key] = (unweighed.UPSTREAM, waiting)
+            if follow.failed(run, outcomes) and not run.array_of:
+                state.deadlines[run.key] = follow.deadline(run, state.at)
     _block_arrays(state)
 
 

@@ -30,6 +30,7 @@ class Told(msgspec.Struct):
     started: Time | None = None
     conditions: tuple[ToldCondition, ...] = ()
     eta: Eta | None = None
+    follow_deadline: Time | None = msgspec.field(default=None, name="followDeadline")
 
     @property
     def derived(self) -> str:
@@ -72,6 +73,8 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     sponsors: tuple[str, ...]
     opportunistic: bool
     follow: tuple[str, ...]
+    on_upstream_failure: str
+    upstream_grace: int | None
     parent: str
     quota_gpus: int | None
     quota_gpu_milliseconds: int | None

@@ -270,6 +270,12 @@ SPOILS = [
     ),
     Spoil(
         "simple",
+        "a failure out of nothing",
+        lambda s: s.then(conditions("w", "Failed")).then(status("w", phase="Failed")).then(without("waits", "w")),
+        "outcome-follows",
+    ),
+    Spoil(
+        "simple",
         "a completion out of nothing",
         lambda s: s.then(conditions("w", "Completed")).then(status("w", phase="Completed")).then(without("waits", "w")),
         "outcome-follows",

@@ -168,6 +168,12 @@ TWISTS = [
     ),
     Spoil("failure", "a tenant that loses a group", wide_tenant, ""),
     Spoil("failure", "a malleable run without a lost group", lambda s: wide(s, 0, 2), ""),
+    Spoil(
+        "failure",
+        "a lost node under a run that cannot be read",
+        lambda s: reopened(s.quarantine("Run", "q"), "q-0"),
+        "",
+    ),
     Spoil("opportunistic", "a reclaim whose pods stay", in_the_way, ""),
     Spoil("opportunistic", "a reclaim for one that may be unfunded", lambda s: in_the_way(s, **FREE), ""),
 ]

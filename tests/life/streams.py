@@ -60,6 +60,9 @@ def runs(draw: st.DrawFn, name: str, at: int) -> Document:
         spec["funding"] = {"opportunistic": True}
     elif draw(st.integers(1, 3)) == 1:
         spec["funding"] = {"allowBorrow": True, "sponsors": ["org", "org:a", "org:b"]}
+    if name == "f1" and draw(st.booleans()):
+        how = draw(st.sampled_from(["fail", "wait"]))
+        spec["follow"] = {"after": ["f0"], "onUpstreamFailure": how, "upstreamFailureGrace": "5m"}
     if name in SPARE:
         spec |= {"spares": draw(st.sampled_from([1, 2])), "locality": {"groupGPUs": gpus}}
         gpus *= draw(st.sampled_from([1, 2]))

@@ -93,3 +93,11 @@ def test_a_resumed_run_starts_again_with_its_age() -> None:
         (None, moment("+4m")),
     ]
     assert cycle.get("Run", "r")["metadata"]["creationTimestamp"] == created
+
+
+def test_a_run_that_cannot_be_read_keeps_what_lies_on_a_failed_node_and_stops_no_cycle() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("r", 8).run("other", 8)
+    (node,) = {name for row in world.cycle().leases("r") for name in row.nodes}
+    world.edit("Run", "r", spec={"resources": {"gpusPerPod": 3}})
+    cycle = world.delete("Node", node).cycle("+10m")
+    assert (cycle.phases["other"], [row.closure for row in cycle.leases("r")]) == ("Running", [None])

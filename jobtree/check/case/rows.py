@@ -215,6 +215,7 @@ class Run(NamedTuple):
     sponsors: tuple[str, ...]
     opportunistic: bool
     follow: tuple[str, ...]
+    on_upstream_failure: str | None
     parent: str | None
     quota_gpus: int | None
     quota_gpu_milliseconds: int | None

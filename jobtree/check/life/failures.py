@@ -68,9 +68,9 @@ def _is_remade(case: Unplanned, lease: Held) -> bool:
 
 
 def violations(case: Case, failures: Failures) -> Iterator[Violation]:
-    """What lies on a failed node closes in the cycle that sees it (spec §7)."""
+    """What lies on a failed node closes in the cycle that sees it; a Run that cannot be read keeps it (spec §7)."""
     for lease in case.held:
-        if failures.is_sure(lease):
+        if failures.is_sure(lease) and ("Run", *lease.run_key) not in case.quarantined:
             sentence = f"it stays open on node {lease.node}, which has failed"
             yield Violation.of_lease("node-failure", lease.key, sentence)
 

@@ -29,6 +29,8 @@ def violations(case: Case) -> Iterator[Violation]:
             yield from _cpu_fate(case, run, started, phase)
         elif run.outcome is None and phase == "Completed" and not run.array and not _may_complete(case, run):
             yield _of(key, "it would be Completed, and nothing says that it is")
+        elif run.outcome is None and phase == "Failed" and not run.array and not _may_fail(case, run):
+            yield _of(key, "it would be Failed, and nothing says that it is")
 
 
 def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
@@ -66,6 +68,17 @@ def _cpu_fate(case: Case, run: Run, started: int, phase: str | None) -> Iterator
 def _may_complete(case: Case, run: Run) -> bool:
     marked = run.completed_at is not None and run.completed_at <= case.at
     return marked or case.pods_succeeded(run.key)
+
+
+def _may_fail(case: Case, run: Run) -> bool:
+    """Whether a run that holds nothing was cancelled, or has an upstream that Failed and waits no longer."""
+    if run.state == "Cancelled" or case.open_by.get(run.key):
+        return True
+    phases = (case.phase_after((run.namespace, name)) for name in run.follow if (run.namespace, name) in case.runs)
+    before = case.stored(run.key)
+    until = None if before is None else before.follow_deadline
+    is_over = run.on_upstream_failure == "fail" or (until is not None and until <= case.at)
+    return "Failed" in phases and is_over
 
 
 def _of(key: RunKey, message: str) -> Violation:

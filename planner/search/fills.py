@@ -61,8 +61,11 @@ class Fills:
     def _fill(self, room: Room, draft: Draft, gone: Container[int]) -> None:
         purses = Purses.after(self.problem, draft)
         before: list[int] = []
-        for stage in self.certificates.order:
-            order = [candidate for candidate in self._by_age(stage) if candidate not in gone]
+        stages = [self._by_age(stage) for stage in self.certificates.order]
+        if self.certificates.order[:1] != ["starts"]:  # what is due goes before every stage that the Policy orders
+            stages.insert(0, sorted(self.problem.due, key=lambda i: self.problem.candidates[i].order))
+        for stage in stages:
+            order = [candidate for candidate in stage if candidate not in gone]
             greedy.fill(self.problem, room, purses, draft, order, before)
             before += order
 

@@ -21,6 +21,15 @@ def test_T8_opportunistic_work_gives_way_in_the_same_cycle() -> None:
     assert (cycle.funding("w"), cycle.funding("f")) == ({"owned": 4}, {"owned": 4})
 
 
+def test_what_gave_way_does_not_come_back_before_what_it_gave_way_to_whatever_the_order_of_stages() -> None:
+    world = World().node("n").budget("org:f", 4).budget("org:w", 4)
+    world.policy(stages=["opportunistic", "growth", "starts"])
+    world.run("v", 4, owner="org:v", **FREE).run("f", 4, owner="org:f").cycle()
+    cycle = world.run("w", 4, owner="org:w", created="+1m").cycle("+1m")
+
+    assert cycle.phases == {"v": "Pending", "f": "Running", "w": "Running"}
+
+
 def test_its_spares_go_with_it() -> None:
     world = World().domain("A", gpus=[4, 4]).budget("org:w", 8)
     world.run("v", 4, owner="org:v", spares=1, **FREE).cycle()

@@ -13,12 +13,13 @@ from jobtree.api.values.scalars import Time, milli
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates as _estimates
 from planner.forecast.calendar import expected
+from planner.forecast.durations import Durations, ended
 from planner.forecast.fluid import Ask, Fluid, grid
 from planner.forecast.natural import Dated
 from planner.state.derive import State
 from planner.state.payer_lists import PayerLists
 from policies.inputs.claims import RunKey
-from policies.lifecycle.endings import limit_ends
+from policies.lifecycle.endings import limit_ends, started
 
 Spans = Mapping[RunKey, int | None]
 """By run, Unix seconds or seconds; None where it is not known."""
@@ -54,14 +55,29 @@ def is_near(before: Eta | None, now: Eta, at: int, bucket: int) -> bool:
 
 
 def likely(world: Snapshot, state: State) -> tuple[Likely, Likely]:
-    """How long runs last, for ``p50`` and for ``p90``, by limits and what they expect."""
-    told, spans = _estimates(world, state), expected(world)
-    ends = {
-        key: min((end for end in (limit, told.get(key)) if end is not None), default=None)
-        for key, limit in limit_ends(state.runs, state.held).items()
-    }
-    lasting = {run.key: run.limit or spans.get(run.key) for run in state.pending}
-    return Likely(ends, lasting), Likely(ends, lasting)
+    """How long runs last, for ``p50`` and for ``p90``: by their limit; where that is not stated, or an end is only
+    expected, as runs like them lasted (`planner.forecast.durations`), else as they say themselves.
+    """
+    told, spans, past = _estimates(world, state), expected(world), Durations.of(ended(world))
+    limits = limit_ends(state.runs, state.held)
+    half, most = (
+        Likely(
+            {key: _end(state, past, key, limit, told.get(key), tenths) for key, limit in limits.items()},
+            {run.key: run.limit or past.quantile(run, tenths) or spans.get(run.key) for run in state.pending},
+        )
+        for tenths in (5, 9)
+    )
+    return half, most
+
+
+def _end(state: State, past: Durations, key: RunKey, limit: int | None, told: int | None, tenths: int) -> int | None:
+    """When a run that runs ends, Unix seconds. ``limit``: at the latest; ``told``: as it says itself."""
+    if limit is not None and told is None:
+        return limit
+    begun = started(state.runs[key], state.held[key]) or state.at
+    lasts = past.quantile(state.runs[key], tenths, state.at - begun)
+    known = [end for end in (limit, told if lasts is None else begun + lasts) if end is not None]
+    return min(known, default=None)
 
 
 def _starts(state: State, keys: Iterable[RunKey], dated: Sequence[Dated], likely: Likely) -> dict[RunKey, int]:

@@ -1,5 +1,7 @@
 """Estimates of what holds no promise, where many wait (spec §5): one queue beside what is known and promised."""
 
+from planner.forecast.durations import Durations, Lasted
+from policies.inputs.runs import read_runs
 from tests.support.times import moment, unix
 from tests.support.worlds import Cycle, World
 
@@ -28,3 +30,28 @@ def test_a_queue_is_estimated_side_by_side_and_stays_as_told() -> None:
     starts = [60 * (1 + number // 2) for number in range(110)]
     assert told(first) == [(start, start) for start in starts]
     assert (second.plan.runs, second.plan.promises, second.plan.reservations) == ([], [], [])
+
+
+def test_of_runs_without_a_limit_ends_are_learned() -> None:
+    world = World().policy(reservations={"maxHeld": 0}).domain("d1", 2).budget("org:a", 16)
+    for number in range(10):
+        world.run(f"past-{number}", 1, limit=f"{10 * (number + 1)}m", created="-4h")
+    world.cycle("-4h")
+    world.run("first", 16, created="-1h").cycle("-1h")
+    for number in range(101):
+        world.run(f"next-{number:03}", 16, limit="1h", created=moment(f"-{1000 - number}s"))
+
+    # it has served 50 minutes, and of those like it 60, 70, 80, 90 and 100 minutes are left
+    assert told(world.cycle("-10m"))[:2] == [(20, 40), (80, 100)]
+
+
+def test_durations_are_learned_from_runs_alike() -> None:
+    world = World().run("mine", 4, owner="org:a").snapshot()
+    (row,) = read_runs(world.tables["runs"], world.tables["arrays"])
+    lasted = [*(Lasted("org:a", 3, 60 * n) for n in (5, 3, 1, 4, 2)), *(Lasted("org:a", 16, 6000) for _ in range(9))]
+    past = Durations.of([*lasted, *(Lasted("org:b", 4, 9) for _ in range(90))])
+
+    assert [past.quantile(row, tenths) for tenths in (5, 9)] == [180, 300]
+    assert [past.quantile(row, tenths, 60) for tenths in (5, 9)] == [6000, 6000]  # of four alike too few
+    assert past.quantile(row, 5, 6000) is None
+    assert Durations.of(lasted[:4]).quantile(row, 5) is None

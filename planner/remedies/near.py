@@ -5,12 +5,13 @@ takes flavors together; then, with all that these meet in turn, they are near. W
 is left out of the snapshot, and a plan of the rest is what it was.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from jobtree.world.memory.seen import World
+from jobtree.world.naming.arrays import index_name
 from jobtree.world.tables import rows, schema, values
 from jobtree.world.tables.columns import canonical
 from jobtree.world.tables.given import given_of
@@ -28,8 +29,7 @@ def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
     mine |= {name for name in upstream if name in state.runs and state.runs[name].outcome}
     runs, leases = snapshot.tables["runs"], snapshot.tables["leases"]
     tables = {
-        **snapshot.tables,
-        "runs": _only(runs, (name in mine for name in names(runs)), schema.RUNS),
+        **_of_runs(snapshot.tables, (name in mine for name in names(runs))),
         "leases": _only(leases, (flavor in flavors for flavor in values.texts(leases, "flavor")), schema.LEASES),
     }
     return _as_old(replace(snapshot, tables=tables), state)
@@ -43,9 +43,8 @@ def without(snapshot: Snapshot, state: State, gone: Collection[RunKey]) -> Snaps
     runs = state.runs
     parents = {(run.namespace, run.parent) for run in runs.values() if run.parent}
     roots = {key for key in gone if key in parents or runs[key].has_quota}
-    table = snapshot.tables["runs"]
-    mask = (name in roots or name not in gone for name in names(table))
-    kept = replace(snapshot, tables={**snapshot.tables, "runs": _only(table, mask, schema.RUNS)})
+    mask = (name in roots or name not in gone for name in names(snapshot.tables["runs"]))
+    kept = replace(snapshot, tables=_of_runs(snapshot.tables, mask))
     return _as_old(suspended(kept, roots), state)
 
 
@@ -53,6 +52,19 @@ def _as_old(part: Snapshot, whole: State) -> Snapshot:
     """``part`` of a snapshot, with the world no newer than in the ``whole``: what is left out has not changed it."""
     record = rows.seen_world(World(given_of(part, whole.at), whole.changed))
     return replace(part, tables={**part.tables, "seen_world": record})
+
+
+def _of_runs(tables: Mapping[str, pa.Table], mask: Iterable[bool]) -> dict[str, pa.Table]:
+    """The tables with the runs of the mask alone; arrays show the indices that are left."""
+    runs, found = _only(tables["runs"], mask, schema.RUNS), tables["arrays"]
+    left = set(names(runs))
+    shown = [
+        [index for index in indices if (space, index_name(name, index)) in left]
+        for (space, name), indices in zip(names(found), values.column(found, "shown"), strict=True)
+    ]
+    at = found.schema.get_field_index("shown")
+    arrays = found.set_column(at, found.schema.field(at), pa.array(shown, found.schema.field(at).type))
+    return {**tables, "runs": runs, "arrays": _only(arrays, (key in left for key in names(arrays)), schema.ARRAYS)}
 
 
 def names(runs: pa.Table) -> Iterator[RunKey]:

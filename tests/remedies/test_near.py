@@ -132,6 +132,20 @@ def test_the_rest_makes_no_difference(kind: str, data: st.DataObject) -> None:
             assert bench.instead(change) == everywhere.instead(change)
 
 
+def test_an_array_that_waits_beside_a_run_is_left_out_index_by_index() -> None:
+    world = World().domain("A", nodes=1).budget("org:a", 8).budget("org:b", 8).run("big", 8, owner="org:b")
+    assert world.cycle().running == ["big"]
+    world.run("arr", 2, array={"count": 2}, owner="org:b", created="+1m").run("r", 8, created="+1m")
+    world.cycle("+1m")
+
+    assert {name: world.runs("explain", name, at="+2m").code for name in ("r", "arr", "arr-0", "arr-1")} == {
+        "r": 0,
+        "arr": 0,
+        "arr-0": 0,
+        "arr-1": 0,
+    }
+
+
 def test_where_many_wait_the_same_changes_are_found() -> None:
     def found(effort: Effort) -> list[str]:
         world = World().domain("A", nodes=2).budget("org:a", 16).run("first", 8, owner="org:a").run("second", 8)

@@ -10,6 +10,7 @@ from jobtree.world.memory.balances import Part
 from jobtree.world.reading.intake import Intake, Key, Known, Notice, intake, key_of
 from tests.support import documents as doc
 from tests.support.documents import Document
+from tests.support.worlds import World
 
 NO_POLICY = Notice("Policy", "", "default", "there is none: the built-in defaults hold")
 
@@ -149,6 +150,17 @@ def test_a_policy_that_is_not_read_for_its_head_stops_everything_too(kind: str, 
     policy = {"apiVersion": version, "kind": kind, "metadata": {"name": "default"}, "spec": {"mode": "observe"}}
     with pytest.raises(Refusal, match=rf"^{kind} default: {sentence}"):
         intake_of([policy])
+
+
+def test_a_node_that_no_lease_could_name_is_left_out_and_stops_nobody() -> None:
+    world = World().node("n#1", 8).node("n2", 8).budget("org:a", 8).run("r", 8)
+    done = world.cycle()
+
+    said = {each.object: each.message for each in done.plan.warnings}
+    assert done.running == ["r"]
+    assert said["Node n#1"] == (
+        'metadata.name is "n#1"; allowed is a name of lower-case letters, digits, - and ., such as rai-h100'
+    )
 
 
 def test_a_node_claims_at_most_as_many_gpus_as_a_lease_can_name() -> None:

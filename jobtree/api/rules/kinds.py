@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from jobtree.api.kinds.budget import Budget
+from jobtree.api.kinds.core import Node
 from jobtree.api.kinds.lease import Lease
 from jobtree.api.kinds.plan import Plan
 from jobtree.api.kinds.policy import Policy
@@ -24,7 +25,7 @@ from jobtree.api.rules.run import run_problems, run_warnings
 from jobtree.api.rules.together import set_problems
 from jobtree.api.values.errors import Refusal, wrong
 
-__all__ = ["check_object", "check_set", "check_update", "problems", "set_problems"]
+__all__ = ["check_node", "check_object", "check_set", "check_update", "problems", "set_problems"]
 
 _PROBLEMS: Final[dict[type, Callable[[Any], Iterable[Refusal]]]] = {
     Run: run_problems,
@@ -59,6 +60,13 @@ def problems(item: KindObject) -> Iterator[Refusal]:
     if metadata.namespace and not _LABEL.fullmatch(metadata.namespace):
         yield wrong("metadata.namespace", metadata.namespace, "lower-case letters, digits and -").about(item.subject)
     yield from (problem.about(item.subject) for problem in _PROBLEMS[type(item)](item))
+
+
+def check_node(node: Node) -> None:
+    """Raises Refusal for a name that no lease could say: a server takes none that is not a DNS subdomain either."""
+    pattern, allowed = _NAME
+    if not pattern.fullmatch(node.metadata.name):
+        raise wrong("metadata.name", node.metadata.name, allowed).about(f"Node {node.metadata.name}")
 
 
 def check_set(items: Iterable[KindObject]) -> None:

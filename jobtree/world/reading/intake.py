@@ -28,7 +28,7 @@ from jobtree.api import (
 from jobtree.api.kinds.core import Node, Pod
 from jobtree.api.kinds.meta import name_of
 from jobtree.api.kinds.policy import POLICY_NAME
-from jobtree.api.rules.kinds import check_object, set_problems
+from jobtree.api.rules.kinds import check_node, check_object, set_problems
 from jobtree.api.values.errors import missing, wrong
 from jobtree.world.collector import collector_paused
 from jobtree.world.memory import balances, seen
@@ -269,6 +269,7 @@ class _Reading:
             return _Made(raw, config_maps.read(key.namespace, key.name, raw), ())
         item, warnings = leases.read(raw, self.at) if kind == "Lease" else (decode(kind, raw), [])
         if isinstance(item, Node):
+            check_node(item)
             needs.of_node(item, self.resource_names)
         elif isinstance(item, Pod):
             needs.of_pod(item.spec, self.resource_names)

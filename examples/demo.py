@@ -92,7 +92,7 @@ def tell(out: Console, state: Path) -> None:
     )
 
     tell_usage(out, query(lake, "usage", first), query(lake, "usage"))
-    tell_left(out, state, first, plan)
+    tell_left(out, state, first, plan, NOW + 120)
 
 
 def tell_headline(out: Console, before: Intake, plan: Plan, sizes: dict[Key, int]) -> None:
@@ -146,8 +146,8 @@ def _reasons(waits: Iterable[Wait]) -> str:
     return ", ".join(f"{number} {words.get(what, what)}" for what, number in counts.most_common())
 
 
-def tell_left(out: Console, state: Path, manifest: Path, plan: Plan) -> None:
-    """The picture, and the files to go on with."""
+def tell_left(out: Console, state: Path, manifest: Path, plan: Plan, last: int) -> None:
+    """The picture, and the files to go on with; ``last``: of the last cycle, before which nothing can be planned."""
     snapshot, _ = read_snapshot(manifest)
     pictures = [state.with_name("fleet.svg"), state.with_name("fleet.png")]
     draw_fleet(fleet_slots(snapshot.tables, plan), pictures, title=f"The fleet after the cycle of {Time(NOW)}")
@@ -159,7 +159,7 @@ def tell_left(out: Console, state: Path, manifest: Path, plan: Plan) -> None:
     ):
         out.print(f"{shown(path)}  [dim]{words}[/]", soft_wrap=True)
     out.print(
-        f"\nNext: [bold]{BIN}kubectl-runs --state {shown(state)} --at {Time(NOW + 60)} state --all[/]", soft_wrap=True
+        f"\nNext: [bold]{BIN}kubectl-runs --state {shown(state)} --at {Time(last)} state --all[/]", soft_wrap=True
     )
 
 

@@ -110,6 +110,8 @@ def load(path: Path, base: Path | None = None, policy: Path | None = None) -> St
     ``policy``: the file of a Policy that holds in place of the base's.
     Raises Refusal naming the file and line that cannot be read.
     """
+    if not path.exists():
+        raise Refusal("there is no such stream", subject=str(path))
     folder = path.is_dir()
     file = _there(path / "stream.jsonl") if folder else path
     name = path.resolve().name if folder else path.name.partition(".")[0]

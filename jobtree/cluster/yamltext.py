@@ -78,7 +78,9 @@ def load(text: str, allowance: Allowance, line: int = 1) -> Loaded | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + line}, column {mark.column + 1}: " if mark else ""
-        raise Refusal(f"{where}{error.problem or error.context}") from None
+        tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
+        said = "a tab; YAML indents with spaces" if tab else error.problem or error.context
+        raise Refusal(f"{where}{said}") from None
     except yaml.reader.ReaderError as error:
         raise Refusal(f"character {error.position}: {error.reason}") from None
 

@@ -14,6 +14,7 @@ from jobtree.api.values.counted import named
 from jobtree.world.memory import seen
 from jobtree.world.memory.cycles import Moment
 from jobtree.world.naming.named import NOBODY, payer_of
+from jobtree.world.naming.needs import left_out
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Stage, Wait
 from jobtree.world.tables import values as col
 from jobtree.world.tables.given import given_of
@@ -243,7 +244,7 @@ def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:
     label = snapshot.policy.spec.topology.labels.flavor
     for node, flavor, gpus in zip(state.fleet.names, state.fleet.flavor, state.fleet.gpus, strict=True):
         if gpus and not flavor:
-            found.append(PlanWarning(object=f"Node {node}", message=f"it has no {label} label and is left out"))
+            found.append(PlanWarning(object=f"Node {node}", message=left_out(label)))
     for key, ending in state.endings.items():
         if ending.lack:
             rest = "what it holds closes, and it waits again" if not ending.outcome else "what it holds closes"

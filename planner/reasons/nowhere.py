@@ -119,12 +119,19 @@ def _held_up(state: State, run: RunRow, kind: RunType, lack: Lack, sight: Sight)
 
 def _no_nodes(state: State, run: RunRow) -> str:
     if not any(flavor == run.flavor for flavor in state.fleet.flavor):
-        return f"No node has flavor {run.flavor}"
+        return f"No node has flavor {run.flavor}{_left_out(state)}"
     if run.selector and not state.fleet.sites_matching(run.flavor, run.selector):
         return f"No node of flavor {run.flavor} matches its selector {labels_of(run)}"
     if state.policy.maintenance and run.access((), state.at) != run.access(state.policy.maintenance, state.at):
         return f"Every matching node of flavor {run.flavor} is tainted, or in maintenance before the run surely ends"
     return f"Every matching node of flavor {run.flavor} has a taint that the run does not tolerate"
+
+
+def _left_out(state: State) -> str:
+    """Nodes with GPUs whose flavor no label says, so that no cycle plans with them; empty where there are none."""
+    count = sum(not flavor and bool(gpus) for flavor, gpus in zip(state.fleet.flavor, state.fleet.gpus, strict=True))
+    label, are = state.policy.topology.labels.flavor, "is" if count == 1 else "are"
+    return f"; {counted(count, 'node')} {are} left out for want of a {label} label" if count else ""
 
 
 def _no_paid_nodes(state: State, candidate: Candidate) -> str:

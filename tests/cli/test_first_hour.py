@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from jobtree.world.naming.needs import left_out
 from tests.support import documents as doc
 from tests.support.commands import Output, jobtree, kubectl_runs
 from tests.support.times import T0, moment
@@ -118,8 +119,8 @@ def test_u8_a_node_without_a_flavor_is_left_out_and_said_so() -> None:
     assert output.out.endswith("\n\nleft out: no gpu.flavor label: a02-a03\n")
     assert [row["leftOut"] for row in json.loads(world.runs("fleet", "-o", "json", at=T0).ok().out)] == [16, 0]
     assert world.cycle().warnings == {
-        "Node a02": ["it has no gpu.flavor label and is left out"],
-        "Node a03": ["it has no gpu.flavor label and is left out"],
+        "Node a02": [left_out("gpu.flavor")],
+        "Node a03": [left_out("gpu.flavor")],
         "Policy default": ["there is none: the built-in defaults hold"],
     }
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jobtree.world.naming.needs import left_out
 from tests.support import documents as doc
 from tests.support.commands import jobtree, kubectl_runs
 from tests.support.times import T0
@@ -108,7 +109,7 @@ def test_u6_a_node_without_a_flavor_is_warned_of_as_is_a_flavor_that_no_node_has
     world = written(state, doc.budget("org:a", [doc.envelope(1)]))
     output = kubectl_runs("--state", world, "submit", "-f", file, "--at", T0).ok()
     assert output.err.splitlines() == [
-        "warning: Node n: it has no gpu.flavor label and is left out",
+        f"warning: Node n: {left_out('gpu.flavor')}",
         "warning: Run default/r: spec.resources.gpuType is H100-80GB, and no node has it; there are T4",
     ]
 

@@ -161,3 +161,9 @@ def test_a_run_that_loses_its_node_would_end_and_start_anew() -> None:
 
     assert (*fate(found), found["changes"], found["restarts"]) == ({}, {}, {}, {"default/first": {"org-a/gpus": 4}})
     assert "Would end and start anew" in made.runs("whatif", "--remove-node", node, at=T0).ok().out
+
+
+@pytest.mark.parametrize("text", ["org-a=3", "org-a"])
+def test_a_cap_without_a_name_is_told_how_it_is_written(text: str) -> None:
+    said = "is without an envelope or cap; allowed is BUDGET/NAME=N, such as org-a/gpus=8"
+    assert f"argument --cap: {text!r} {said}" in world().runs("whatif", "--cap", text, at=T0).err

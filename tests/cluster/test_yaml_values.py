@@ -80,6 +80,8 @@ def test_numbers_as_keys_are_read_as_text() -> None:
         ("true: 1\n", "line 1: a key is a text; put it in quotes"),
         ("<<: 5\n", "line 1: << takes a mapping or a list of mappings"),
         ("a: \x01\n", "character 3: control characters are not allowed"),
+        ("a:\n\tb: 1\n", "line 2, column 1: a tab; YAML indents with spaces"),
+        ("a:\n  b: é\n\tc: 2\n", "line 3, column 1: a tab; YAML indents with spaces"),
         ("a: 1\n- b\n", "line 2, column 1: did not find expected key"),
         ("[" * 100_000, "line 1, column 1001: exceeded maximum nesting depth"),
         ("- " * 100_000, "line 1, column 1999: exceeded maximum nesting depth"),

@@ -443,14 +443,25 @@ def test_a_plan_that_was_tampered_with_is_not_applied(world: World, tmp_path: Pa
     ("text", "sentence"),
     [
         (None, "there is no such file"),
-        ("nonsense", "it is no plan file, or a spoilt one: Expected `object`, got `str`; make one with `jobtree plan`"),
+        ("nonsense", "it is no plan file, or a spoilt one: Expected `object`, got `str`; make one with `jobtree plan"),
     ],
 )
 def test_a_plan_file_that_is_none_is_refused(world: World, tmp_path: Path, text: str | None, sentence: str) -> None:
     file = tmp_path / "plan.yaml"
     if text is not None:
         file.write_text(text)
-    assert jobtree("--state", world.save(), "apply", file).refused() == f"error: {file}: {sentence}"
+    assert jobtree("--state", world.save(), "apply", file).refused().startswith(f"error: {file}: {sentence}")
+
+
+def test_a_file_of_objects_is_no_plan_file_and_said_to_be_what_it_is(world: World, tmp_path: Path) -> None:
+    made, rest = world.save(), "no plan file; make one with `jobtree plan --out FILE`"
+    run = tmp_path / "run.yaml"
+    run.write_text(doc.dump([doc.run("r", 1)]))
+    kinds = "Budget, Node, Policy, Run"
+    assert [jobtree("--state", made, "apply", file).refused() for file in (made, run)] == [
+        f"error: {made}: it is a file of objects (kinds {kinds}), {rest}",
+        f"error: {run}: it is a Run, {rest}",
+    ]
 
 
 def test_a_replay_gives_the_same_bytes_of_the_first_cycle_and_of_any_later_one(world: World) -> None:

@@ -139,7 +139,8 @@ def test_a_plan_file_begins_with_the_plan_in_words_and_has_one_decision_per_line
 def test_a_spoilt_plan_file_is_refused_in_one_sentence(text: str, sentence: str) -> None:
     with pytest.raises(Refusal) as refusal:
         planfile.load(text)
-    assert str(refusal.value) == f"it is no plan file, or a spoilt one: {sentence}; make one with `jobtree plan`"
+    way = "make one with `jobtree plan --out FILE`"
+    assert str(refusal.value) == f"it is no plan file, or a spoilt one: {sentence}; {way}"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ def _run(intake: Intake, options: Options, text: str) -> Run:
 def _cap(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
     from planner.advice.edits import Cell
 
+    if "/" not in text:
+        raise UsageError(f"argument --cap: {text!r} is without an envelope or cap; {_such(intake)}")
     name, gpus = _split("cap", text)
     budget, _, part = name.partition("/")
     found = next((each for each in intake.budgets if each.name == budget), None)
@@ -55,6 +57,13 @@ def _cap(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]
     if part not in parts:
         raise Refusal(f"Budget {budget} has no envelope, aggregate cap or use cap {part}; there are {_list(parts)}")
     return f"{name} has {counted(gpus, 'GPU')}", [Cell(parts[part], (budget, part), "concurrency", gpus)]
+
+
+def _such(intake: Intake) -> str:
+    """How --cap is written, with a name that is there where there is one."""
+    there = ((each.name, part.name, part.concurrency) for each in intake.budgets for part in each.spec.envelopes)
+    budget, part, gpus = next(there, ("rai-sys", "west", None))
+    return f"allowed is {OPTIONS['cap'][0]}, such as {budget}/{part}={gpus or 8}"
 
 
 def _width(intake: Intake, options: Options, text: str) -> tuple[str, list[Edit]]:

@@ -30,7 +30,7 @@ def joined(intake: Intake, found: Sequence[Manifest]) -> Intake:
 
 def check(fleet: Intake, found: Sequence[Manifest]) -> list[str]:
     """Warnings of Nodes with GPUs that no cycle plans with. Raises Refusal where a Node's resources cannot be read."""
-    from jobtree.world.naming.needs import of_node
+    from jobtree.world.naming.needs import left_out, of_node
 
     policy = (fleet.policy or Policy()).spec
     warnings = []
@@ -42,7 +42,7 @@ def check(fleet: Intake, found: Sequence[Manifest]) -> list[str]:
                 raise refusal.about(each.subject) from None
             label = policy.topology.labels.flavor
             if offer.gpus and not each.item.metadata.labels.get(label):
-                warnings.append(f"{each.subject}: it has no {label} label and is left out")
+                warnings.append(f"{each.subject}: {left_out(label)}")
     return warnings
 
 

@@ -56,6 +56,12 @@ def _offer(allocatable: tuple[tuple[str, QuantityText], ...], resource_names: tu
     )
 
 
+def left_out(label: str) -> str:
+    """The warning of a node with GPUs whose flavor no ``label`` says, so that no cycle plans with it."""
+    way = "say in a Policy's topology.labels which label it is, see docs/nodes.md"
+    return f"it has no {label} label and is left out ({way})"
+
+
 def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
     """What kube-scheduler reserves for a pod: its containers and sidecars together, or the largest moment of its
     initialisation where that is more, and the overhead. A container's limit stands for a request that it lacks.

@@ -206,6 +206,7 @@ POOL_WORDS = {
 
 
 def amount(value: int, scale: int) -> str:
-    """A weighed sum in people's unit: whole where it is whole, else three decimals rounded up."""
-    whole, rest = divmod(value, scale)
-    return str(whole) if rest == 0 else f"{-(-value * 1000 // scale) / 1000:.3f}".rstrip("0")
+    """A weighed sum in people's unit: exact where six decimals say it, as a given limit; else three, rounded up."""
+    decimals = 3 if value * 10**6 % scale else 6
+    whole, rest = divmod(-(-value * 10**decimals // scale), 10**decimals)
+    return f"{whole}.{rest:0{decimals}d}".rstrip("0").removesuffix(".")

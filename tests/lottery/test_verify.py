@@ -2,15 +2,19 @@
 
 # ruff: noqa: N802  the tests are called by the ids of their cases
 
+import copy
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policies.cuts import lottery
+from tests.support import documents
 from tests.support.commands import jobtree
 from tests.support.times import moment
 from tests.support.worlds import World
@@ -46,7 +50,7 @@ def test_X6_a_drawn_run_is_verified_and_a_changed_secret_is_found(drawn: World) 
     said = drawn.runs("verify", name).ok().out
     assert said.splitlines()[0] == f"Plan {plan['metadata']['name']}"
     assert f"  holds  pick 0 of {plan['status']['lottery']['draws'][0]['reservation']}: {pick}" in said
-    assert drawn.runs("verify", plan["metadata"]["name"]).ok().out.count("  holds  ") == 3
+    assert drawn.runs("verify", plan["metadata"]["name"]).ok().out.count("  holds  ") == 9
     told = drawn.runs("explain", name, at="+15m").ok().out
     assert f"recompute it: `kubectl runs verify {name}`" in told
     assert "no lottery has taken anything" in drawn.runs("verify", "w").refused()
@@ -61,6 +65,69 @@ def test_X6_a_drawn_run_is_verified_and_a_changed_secret_is_found(drawn: World) 
         assert "secret 1, hashed back to 0 was published as" in output.err
     finally:
         drawn.path.write_text(text)
+
+
+class Published:
+    """What of a draw lies about: its Plan's lottery, the leases that it closed, the Reservation, the ConfigMap."""
+
+    def __init__(self, documents: list[dict[str, Any]]) -> None:
+        self.documents = documents
+        self.plan = self.one("Plan", lambda each: "lottery" in each["status"])
+        self.lottery = self.plan["status"]["lottery"]
+        self.lease = self.one("Lease", lambda each: each["status"].get("closureReason") == "Lottery")
+        self.reservation = self.one("Reservation", bool)
+        self.chain = self.one("ConfigMap", lambda each: each["metadata"]["name"] == "jobtree-lottery")
+
+    def one(self, kind: str, of: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        return next(each for each in self.documents if each["kind"] == kind and of(each))
+
+
+SPOILS: dict[str, tuple[Callable[[Published], object], str]] = {
+    "start": (
+        lambda of: of.reservation["spec"].update(earliestStart=moment("+14m")),
+        "as first promised was published as 2026-01-01T00:15:00Z, and is 2026-01-01T00:14:00Z:",
+    ),
+    "uid": (lambda of: of.reservation["metadata"].update(uid="other"), "and is other:"),
+    "last pick": (lambda of: of.lottery["draws"][0]["picks"].pop(), "and is no pick of the Plan:"),
+    "draws": (lambda of: of.lottery.update(draws=[]), "and is no pick of the Plan:"),
+    "proof's secret": (lambda of: of.lease["status"]["proof"].update(secret="00" * 32), f"published as {'00' * 32}"),
+    "proof's position": (lambda of: of.lease["status"]["proof"].update(position=2), "published as 2, and is 1:"),
+    "proof's pick": (lambda of: of.lease["status"]["proof"].update(draw=7), "and is no pick of the Plan:"),
+    "proof's Reservation": (lambda of: of.lease["status"]["proof"].update(reservation="default/x"), "no pick of the"),
+    "no proof": (lambda of: of.lease["status"].pop("proof"), "was published as nothing, and is a pick of Plan "),
+    "cause": (
+        lambda of: of.lease["status"]["cause"].update(plan="20250101t000000z"),
+        "was published as 20250101t000000z, and is 20260101t001500z:",
+    ),
+    "chain's position": (lambda of: of.chain["data"].update(position="0"), "and is at most 0, as the chain has come"),
+    "position above": (lambda of: of.lottery.update(position=2**62), "4611686018427387904"),
+    "position below": (lambda of: of.lottery.update(position=-1), "-1"),
+    "short secret": (lambda of: of.lottery.update(secret="ab"), "was published as"),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_what_is_spoilt_is_found_from_the_run_and_from_the_plan(drawn: World, spoil: str) -> None:
+    of = Published(copy.deepcopy(drawn.state().documents))
+    run, plan = of.lease["spec"]["runRef"]["name"], of.plan["metadata"]["name"]
+    change, words = SPOILS[spoil]
+    change(of)
+    spoilt = World()
+    spoilt.path.write_text(documents.dump(of.documents))
+    for name in (run, plan):
+        output = spoilt.runs("verify", name, at="+20m")
+        assert (output.code, words in output.err) == (1, True), output.err
+        assert "is :" not in output.err
+
+
+def test_a_Reservation_that_is_gone_is_said_and_not_compared(drawn: World) -> None:
+    of = Published(copy.deepcopy(drawn.state().documents))
+    of.documents.remove(of.reservation)
+    less = World()
+    less.path.write_text(documents.dump(of.documents))
+    name = f"default/{of.reservation['metadata']['name']}"
+    said = less.runs("verify", of.plan["metadata"]["name"], at="+20m").ok().out
+    assert f"  -      Reservation {name} is not there any more: not compared\n" in said
 
 
 def test_the_program_on_the_page_verifies_the_files_of_a_cluster(drawn: World, tmp_path: Path) -> None:

@@ -1,24 +1,47 @@
 """The draw again, from what a Plan publishes alone: chain, seeds, words, picks (spec §6). Shares no code with it."""
 
 import hashlib
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.api.kinds.plan import Draw, Lottery
+from jobtree.api.kinds.reservation import Reservation
 from jobtree.api.values.scalars import Time
+
+_SECRET: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class Step(NamedTuple):
-    """One thing recomputed: what it is, what was published, what comes out."""
+    """One thing recomputed: what it is, what was published, what comes out; ``compared``: False says why it was not."""
 
     what: str
     published: str
     computed: str
+    compared: bool = True
 
     @property
     def holds(self) -> bool:
         """Whether both are the same."""
         return self.published == self.computed
+
+
+def misplaced(lottery: Lottery, used: int) -> Step | None:
+    """The fault of a position that the chain has not come to: ``used`` is that of its secret used last."""
+    if 1 <= lottery.position <= used:
+        return None
+    least = "at least 1" if lottery.position < 1 else f"at most {used}, as the chain has come to"
+    return Step("position of the secret", str(lottery.position), least)
+
+
+def promised(draw: Draw, reservation: Reservation | None) -> Iterator[Step]:
+    """Were the seed's texts those of the Reservation itself, where it is still there?"""
+    if reservation is None:
+        yield Step(f"Reservation {draw.reservation} is not there any more: not compared", "", "", compared=False)
+        return
+    yield Step(f"UID of {draw.reservation}", draw.uid, reservation.metadata.uid)
+    first = reservation.spec.earliest_start
+    yield Step(f"start of {draw.reservation} as first promised", str(Time(draw.earliest_start)), str(Time(first)))
 
 
 def recompute(lottery: Lottery, anchor: str, anchored: int = 0) -> Iterator[Step]:
@@ -27,6 +50,9 @@ def recompute(lottery: Lottery, anchor: str, anchored: int = 0) -> Iterator[Step
     ``anchor``: w_``anchored``, hex, known from before: the chain's own at 0, or the secret of an earlier Plan.
     """
     secret = lottery.secret
+    if not _SECRET.fullmatch(secret):
+        yield Step(f"secret {lottery.position}", secret, "no 32 bytes in hex")
+        return
     for _ in range(lottery.position - anchored):
         secret = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
     yield Step(f"secret {lottery.position}, hashed back to {anchored}", anchor, secret)
@@ -50,7 +76,7 @@ def _token(text: str) -> tuple[str, str, int]:
     """Namespace, run and group of a token: the last as a number."""
     run, _, group = text.rpartition("#")
     namespace, _, name = run.partition("/")
-    return namespace, name, int(group)
+    return namespace, name, int(group) if group.isdecimal() else -1
 
 
 def _word(seed: bytes, counter: int, among: int) -> tuple[int, int]:

@@ -54,13 +54,15 @@ def _verify(options: Options, given: argparse.Namespace) -> int:
 
 
 def _line(step: Step) -> str:
+    if not step.compared:
+        return f"-      {step.what}"
     return f"{'holds' if step.holds else 'WRONG'}  {step.what}: {step.computed}"
 
 
 def _data(each: Checked) -> dict[str, object]:
     step = each.step
-    said = {"step": step.what, "published": step.published, "computed": step.computed, "holds": step.holds}
-    return {"plan": each.plan, **said}
+    said = {"published": step.published, "computed": step.computed, "holds": step.holds} if step.compared else {}
+    return {"plan": each.plan, "step": step.what, **said}
 
 
 def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Checked]:
@@ -69,46 +71,63 @@ def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Check
     if (plan := plans.get(name.lower())) is not None:  # sentences print it as 20260101T000000Z
         if plan.status.lottery is None:
             raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
-        yield from (Checked(plan.name, step) for step in _steps(intake, plan, set()))
+        told = [step for lease in _drawn(intake) if _plan_of(lease) == plan.name for step in _told(plan, lease)]
+        yield from (Checked(plan.name, step) for step in (*_steps(intake, plan, set()), *told))
         return
     key = lookup.find_holder(intake, name, namespace)
     is_holder = lookup.holders(intake, key)
-    drawn = [lease for lease in intake.leases if is_holder(lease.run_key) and lease.status.proof is not None]
+    drawn = [lease for lease in _drawn(intake) if is_holder(lease.run_key)]
     if not drawn:
         raise Refusal("no lottery has taken anything of it", subject=f"Run {'/'.join(key)}")
-    for drew in sorted({lease.status.proof.plan for lease in drawn if lease.status.proof is not None}):
+    for drew in sorted({_plan_of(lease) for lease in drawn}):
         if drew not in plans:
             raise Refusal(
                 "it is pruned; the lake has its plan.json, with the same draws under `lottery`", subject=f"Plan {drew}"
             )
-        yield from _told(plans[drew], drawn)
         wanted = {lease.status.proof.reservation for lease in drawn if lease.status.proof is not None}
-        yield from (Checked(drew, step) for step in _steps(intake, plans[drew], wanted))
+        told = [step for lease in drawn if _plan_of(lease) == drew for step in _told(plans[drew], lease)]
+        yield from (Checked(drew, step) for step in (*told, *_steps(intake, plans[drew], wanted)))
 
 
-def _told(plan: Plan, drawn: list[Lease]) -> Iterator[Checked]:
-    """Is what the run's leases say of the draw what the Plan says?"""
+def _drawn(intake: Intake) -> Iterator[Lease]:
+    """Every lease that says a lottery closed it, by its reason or by a proof."""
+    for lease in intake.leases:
+        if lease.status.proof is not None or lease.status.closure_reason == "Lottery":
+            yield lease
+
+
+def _plan_of(lease: Lease) -> str:
+    """The Plan that a drawn lease says it was drawn in: its proof's, else its cause's."""
+    told = lease.status.proof or lease.status.cause
+    return "" if told is None else told.plan
+
+
+def _told(plan: Plan, lease: Lease) -> Iterator[Step]:
+    """Is what a lease drawn in the Plan says of the draw what the Plan says?"""
     from jobtree.check.time.lottery import Step
 
-    lottery = plan.status.lottery
-    picks = {} if lottery is None else {draw.reservation: draw.picks for draw in lottery.draws}
-    for lease in drawn:
-        proof = lease.status.proof
-        if proof is None or proof.plan != plan.name:
-            continue
-        secret = "nothing" if lottery is None or lottery.position != proof.position else lottery.secret
-        yield Checked(plan.name, Step(f"secret of Lease {lease.name}", proof.secret, secret))
-        mine = picks.get(proof.reservation, ())
-        token = mine[proof.draw] if 0 <= proof.draw < len(mine) else "nobody"
-        run = token.rpartition("#")[0]
-        yield Checked(plan.name, Step(f"run that pick {proof.draw} took", "/".join(lease.run_key), run))
+    lottery, proof, cause = plan.status.lottery, lease.status.proof, lease.status.cause
+    if lottery is None:
+        yield Step(f"Plan that drew Lease {lease.name}", plan.name, "one that drew nothing")
+        return
+    if proof is None:
+        yield Step(f"proof of Lease {lease.name}", "nothing", f"a pick of Plan {plan.name}")
+        return
+    if cause is not None:
+        yield Step(f"Plan in the cause of Lease {lease.name}", cause.plan, plan.name)
+    yield Step(f"position of Lease {lease.name}", str(proof.position), str(lottery.position))
+    yield Step(f"secret of Lease {lease.name}", proof.secret, lottery.secret)
+    picks = {draw.reservation: draw.picks for draw in lottery.draws}.get(proof.reservation, ())
+    run = picks[proof.draw].rpartition("#")[0] if 0 <= proof.draw < len(picks) else "no pick of the Plan"
+    what = f"run that pick {proof.draw} of {proof.reservation} took"
+    yield Step(what, "/".join(lease.run_key), run or f"no run: {picks[proof.draw]!r}")
 
 
 def _steps(intake: Intake, plan: Plan, reservations: set[str]) -> Iterator[Step]:
     """Chain, seeds and picks of a Plan; of these reservations alone, where any are given."""
     import msgspec
 
-    from jobtree.check.time.lottery import recompute
+    from jobtree.check.time.lottery import misplaced, promised, recompute
     from jobtree.world.memory.lottery import NAME, Chain
 
     lottery = plan.status.lottery
@@ -117,6 +136,10 @@ def _steps(intake: Intake, plan: Plan, reservations: set[str]) -> Iterator[Step]
         raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
     if chain is None:
         raise Refusal("it publishes no anchor, so nothing can be verified", subject=f"ConfigMap jobtree-system/{NAME}")
+    # A chain that was retired had come to a position of its own, which nothing tells any more.
+    if (wrong := misplaced(lottery, chain.length if chain.retired else chain.position)) is not None:
+        yield wrong  # hashed back so often, it might never end
+        return
     draws = tuple(draw for draw in lottery.draws if not reservations or draw.reservation in reservations)
     for draw in draws:
         if draw.pools_digest and not draw.pools:
@@ -127,4 +150,10 @@ def _steps(intake: Intake, plan: Plan, reservations: set[str]) -> Iterator[Step]
     first, *rest = recompute(msgspec.structs.replace(lottery, draws=draws), chain.anchor)
     if not first.holds and first.computed in chain.retired:
         first = first._replace(published=first.computed)
-    yield from (first, *rest)
+    elif (wrong := misplaced(lottery, chain.position)) is not None:
+        yield wrong
+    yield first
+    there = {f"{each.namespace}/{each.metadata.name}": each for each in intake.reservations}
+    for draw in draws:
+        yield from promised(draw, there.get(draw.reservation))
+    yield from rest

@@ -1,0 +1,45 @@
+"""Weighed sums in people's unit: what a document can give is printed as given, what is between is rounded up."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.api.values.scalars import HOUR
+from policies.caps.cap import amount
+from tests.support.effort import examples
+
+GPU_HOUR = HOUR * 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "words"),
+    [
+        (24 * GPU_HOUR - GPU_HOUR // 10_000, GPU_HOUR, "23.9999"),
+        (GPU_HOUR // 10_000, GPU_HOUR, "0.0001"),
+        (24 * GPU_HOUR - 1, GPU_HOUR, "24"),
+        (1, GPU_HOUR, "0.001"),
+        (20 * GPU_HOUR, GPU_HOUR, "20"),
+        (0, 1000, "0"),
+        (1500, 1000, "1.5"),
+    ],
+)
+def test_an_amount_in_words(value: int, scale: int, words: str) -> None:
+    assert amount(value, scale) == words
+
+
+@examples(100)
+@given(st.integers(0, 10**9))
+def test_a_limit_limitin_millionths_is_printed_as_given(millionths: int) -> None:
+    limit = Decimal(millionths) / 10**6
+    assert Decimal(amount(int(limit * 10**7), 10**7)) == limit
+
+
+@examples(100)
+@given(st.integers(0, 10**12), st.sampled_from([1000, GPU_HOUR, 10**6]))
+def test_an_amount_is_at_least_what_it_counts_by_less_than_a_thousandth(value: int, scale: int) -> None:
+    words = amount(value, scale)
+    assert words[-1].isdigit()
+    assert 0 <= Fraction(words) - Fraction(value, scale) < Fraction(1, 1000)

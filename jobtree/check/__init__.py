@@ -18,7 +18,7 @@ from jobtree.check.money import ahead, between, funded, ledger, payers, pruning,
 from jobtree.check.money.classes import Present
 from jobtree.check.money.ledger import Ledger
 from jobtree.check.money.recall import Recall
-from jobtree.check.time import cutting, promises
+from jobtree.check.time import cutting, held, promises
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.tables.snapshot import Snapshot
@@ -99,6 +99,7 @@ INVARIANTS: Final[dict[str, str]] = {
     # promises
     "promise-truthful": "A new promise is of a run that waits, for a time to come, on nodes that are there.",
     "promise-kept": "A promised time moves later only with a recorded cause, and what was recorded stays.",
+    "promise-held": "At a promised start the intended nodes have room for all that is promised there.",
     "promise-state": "A promise's state follows from its run, final ones stay, and no run has two that stand.",
     # statuses
     "conditions-present": "Every Run has its six conditions, each once.",
@@ -154,6 +155,7 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *fates.violations(case),
         *statuses.violations(case, present),
         *promises.violations(case),
+        *held.violations(case),
         *pruning.violations(case),
         *usage.violations(case, caps, entered, present),
         *recalls.violations(),

@@ -5,7 +5,7 @@
 Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
 from planner.cutting.odds import SOLVED, odds
 from planner.cutting.pools import Pools
-from planner.cutting.trial import Members, Trial
+from planner.cutting.trial import Lost, Members, Trial
 from planner.cutting.victims import protected_until, victims_of
 from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses
@@ -39,9 +39,14 @@ SOLVED_AMONG_MANY: Final = 3_000
 estimates."""
 
 
+Lasting = Mapping[RunKey, int | None]
+"""Runs that may start together, with the seconds that each lasts at most, if that is known."""
+
+
 class CutDate(NamedTuple):
     """A start that cuts make. ``at``: Unix seconds; ``nodes``: where it would lie, ``payers``: (budget, envelope);
-    ``conflicts``: who may lose all, ``remedies``: what is cut or drawn.
+    ``conflicts``: who may lose all, ``remedies``: what is cut or drawn; ``starts``: what starts together then, in the
+    room of ``leases``, one set of those that may be cut.
     """
 
     at: int
@@ -49,19 +54,39 @@ class CutDate(NamedTuple):
     payers: tuple[tuple[str, str], ...]
     conflicts: tuple[Conflict, ...]
     remedies: tuple[Remedy, ...]
+    starts: Mapping[RunKey, Settled]
+    leases: tuple[LeaseRow, ...]
+
+
+class Kept(NamedTuple):
+    """Slots of a start that needs no cuts, from ``at`` to ``end`` (Unix seconds; None: for good): nobody is cut for who
+    would delay it.
+    """
+
+    key: RunKey
+    found: Settled
+    at: int
+    end: int | None
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The slots."""
+        return [chunk for piece in self.found.pieces for chunk in piece.chunks]
 
 
 @dataclass
 class CutDates:
-    """``state``: of the world as the plan leaves it. ``why_not``: by run, why no cuts would start it.
+    """``state``: of the world as the plan leaves it. ``kept``: what has its slots sooner or later without cuts;
+    ``why_not``: by run, why no cuts would start it.
 
     A gang whose runs start together has one date: that of the first of it that is asked for.
     """
 
     state: State
+    kept: Callable[[], Iterable[Kept]]
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
-    _kept: list[Chunk] = field(default_factory=list)
+    _keeping: dict[tuple[RunKey, int], list[Lost]] = field(default_factory=dict)
     _freed: list["_Freed"] = field(default_factory=list)
     _tried: int = 0
     _work: int = 0
@@ -79,10 +104,13 @@ class CutDates:
         """Has this cycle no work left for dates that cuts make?"""
         return self._work >= WORK
 
-    def date(self, key: RunKey, earliest: int, horizon: int, *, held: bool = False) -> CutDate | None:
+    def date(
+        self, key: RunKey, earliest: int, horizon: int, together: Lasting, *, held: bool = False
+    ) -> CutDate | None:
         """When cuts let a run start, at ``earliest`` or, where victims are protected, up to ``horizon`` (Unix seconds).
 
-        ``held``: it has a promise, and is weighed however many were before it.
+        ``together``: who may start with it, and how long each lasts, in seconds; ``held``: it has a promise, and is
+        weighed however many were before it.
         None where money or its own owner's runs are in the way, or it would not fit whatever went.
         """
         members = self._asked(key, held=held)
@@ -90,8 +118,12 @@ class CutDates:
             return self._known.get(key)
         self._tried += not held
         owners = self._trial.owners(members)
-        times = [earliest, *(time for time in protected_until(self.state, owners) if earliest < time <= horizon)]
-        found = self._first(members, owners, times)
+        times = [time for time in protected_until(self.state, owners) if earliest < time <= horizon]
+        self._keep(together, earliest, earliest)
+        found = self._first(members, owners, [earliest])
+        if found is None and times:
+            self._keep(together, times[0], times[-1])
+            found = self._first(members, owners, times)
         if found is None:
             if self._only_own(members):
                 owner = self.state.runs[key].owner
@@ -99,15 +131,37 @@ class CutDates:
             return None
         return self._settled(members, *found)
 
-    def keep(self, found: Settled) -> None:
-        """A start that needs no cuts has these slots: nobody is cut for who would delay it."""
-        self._kept += (chunk for piece in found.pieces for chunk in piece.chunks)
+    def drop(self, date: CutDate) -> None:
+        """As if this had not been found: nothing is cut for it."""
+        trial = self._trial
+        for each in date.starts.values():
+            trial.take_back(each)
+        trial.undo({lease.key: trial.cut[lease.key] for lease in date.leases})
+        for key in date.starts:
+            self._known.pop(key, None)
+        self._freed = [each for each in self._freed if each.leases is not date.leases]
 
-    def opportunistic(self, key: RunKey, at: int, *, held: bool = False) -> CutDate | None:
+    def _keep(self, together: Lasting, first: int, last: int) -> None:
+        """Leave slots to who has them without cuts while runs that start between two times may last."""
+        spans = [span for span in together.values() if span is not None]
+        end = last + max(spans) if len(spans) == len(together) else None
+        wanted = {
+            (each.key, each.at): each
+            for each in self.kept()
+            if each.key not in together and (end is None or each.at < end) and (each.end is None or each.end > first)
+        }
+        for number in self._keeping.keys() - wanted.keys():
+            self._trial.let_go(self._keeping.pop(number))
+        for number, each in wanted.items():
+            if number not in self._keeping:
+                self._keeping[number] = self._trial.keep(each.chunks)
+
+    def opportunistic(self, key: RunKey, at: int, together: Lasting, *, held: bool = False) -> CutDate | None:
         """A start for which opportunistic work gives way at ``at`` (Unix seconds); None where that is not enough."""
         members = self._asked(key, held=held)
         if members is None:
             return self._known.get(key)
+        self._keep(together, at, at)
         weighing = self._trial.weighing(members, victims_of(self.state, (), opportunistic=True))
         harm = weighing.least()
         self._work += len(self.state.fleet.names) + weighing.work
@@ -120,8 +174,6 @@ class CutDates:
         if self.is_spent or (self._tried >= DATED and not held):
             return None
         self._work += len(self.state.fleet.names)
-        self._trial.keep(self._kept)
-        self._kept.clear()
         members = self._trial.members(key, self.state.holds.promised.all)
         return members if members is not None and self._trial.is_funded(members) else None
 
@@ -148,8 +200,10 @@ class CutDates:
         conflicts = {each.run: each for each in _conflicts(weighing, chosen, chances)}
         counted_on = {run for other in others for run in other.runs} - conflicts.keys()
         conflicts |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
-        self._freed.append(_Freed.of(at, trial.leases_of(cut)))
+        leases = tuple(trial.leases_of(cut))
+        self._freed.append(_Freed.of(at, leases))
         told = tuple(conflicts[run] for run in sorted(conflicts)), tuple(_remedies(weighing, chosen, chances))
+        together = {trial.key([settled.start.candidate]): settled for settled in starts}
         for settled in starts:
             payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
             self._known[trial.key([settled.start.candidate])] = CutDate(
@@ -157,13 +211,16 @@ class CutDates:
                 tuple(fleet.names[node] for node in settled.nodes),
                 tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
                 *told,
+                together,
+                leases,
             )
         return self._known.get(trial.key(members))
 
-    def unfunded(self, key: RunKey, earliest: int) -> CutDate | None:
+    def unfunded(self, key: RunKey, earliest: int, together: Lasting) -> CutDate | None:
         """A start without money at ``earliest``, where the room is there now and the Policy lets it."""
         if self.state.policy.reservations.on_budget_shortfall != "startUnfunded":
             return None
+        self._keep(together, earliest, earliest)
         row = msgspec.structs.replace(self.state.runs[key].waiting(), opportunistic=True)
         problem = self.state.asking([row]).problem()
         filler = Filler(problem, self._trial.filler.room, Purses.after(problem, Draft()))
@@ -171,7 +228,8 @@ class CutDates:
             kind = problem.types[problem.candidates[candidate].type]
             found = filler.try_start(kind, Start(candidate, 0)) if kind.unfunded else None
             if found is not None:
-                return CutDate(earliest, tuple(self.state.fleet.names[node] for node in found.nodes), (), (), ())
+                nodes = tuple(self.state.fleet.names[node] for node in found.nodes)
+                return CutDate(earliest, nodes, (), (), (), {key: found}, ())
         return None
 
     def _first(self, members: Members, owners: frozenset[str], times: list[int]) -> tuple[int, Weighing, Harm] | None:
@@ -199,11 +257,13 @@ class _Freed(NamedTuple):
     at: int
     nodes: frozenset[str]
     runs: frozenset[str]
+    leases: tuple[LeaseRow, ...]
 
     @classmethod
-    def of(cls, at: int, leases: Collection[LeaseRow]) -> "_Freed":
+    def of(cls, at: int, leases: tuple[LeaseRow, ...]) -> "_Freed":
         """By leases that go."""
-        return cls(at, frozenset(each.node for each in leases), frozenset("/".join(each.run_key) for each in leases))
+        nodes, runs = {each.node for each in leases}, {"/".join(each.run_key) for each in leases}
+        return cls(at, frozenset(nodes), frozenset(runs), leases)
 
 
 _EVER: Final = 1 << 40

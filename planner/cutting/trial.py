@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Need, Option, Weighing
@@ -23,6 +24,14 @@ from policies.model.problem import Problem, RunType
 
 Members = tuple[int, ...]
 """Candidates that start together, or not at all; the first is of the run that they start for."""
+
+
+class Lost(NamedTuple):
+    """Slots of a node that are left to somebody: GPUs that were ``free``, and others that are still held."""
+
+    node: int
+    free: int
+    held: int
 
 
 @dataclass
@@ -105,6 +114,12 @@ class Trial:
         self.started |= {each.start.candidate for each in found}
         self._begun |= {self.key([each.start.candidate]) for each in found}
         return found
+
+    def take_back(self, found: Settled) -> None:
+        """As if this had not started."""
+        self.filler.take_back([found])
+        self.filler.learnt = Learnt()
+        self.started.discard(found.start.candidate)
 
     def _tried(self, filler: Filler, members: Members, *, widest: bool) -> list[Settled]:
         gang = self._gang(members)
@@ -228,15 +243,28 @@ class Trial:
         words = f"Its {gpus} {how} {what}."
         return Ending("" if run.requeue else "Failed", cut.reason, self.state.at, words)
 
-    def keep(self, chunks: Iterable[Chunk]) -> None:
+    def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
         """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""
         room = self.filler.room
         room.lost = [*room.lost]  # copies of a room share it
+        kept = []
         for chunk in chunks:
-            free = min(room.free[chunk.node], chunk.count)
-            room.free[chunk.node] -= free
-            room.lost[chunk.node] += chunk.count - free
-            self.filler.vacancies.changed(int(self.state.fleet.domain[chunk.node]))
+            free = max(0, min(room.free[chunk.node], chunk.count))
+            kept.append(Lost(chunk.node, free, chunk.count - free))
+            self._lose(kept[-1], 1)
+        return kept
+
+    def let_go(self, kept: Iterable[Lost]) -> None:
+        """Undo `keep`."""
+        for each in kept:
+            self._lose(each, -1)
+        self.filler.learnt = Learnt()
+
+    def _lose(self, each: Lost, sign: int) -> None:
+        room = self.filler.room
+        room.free[each.node] -= sign * each.free
+        room.lost[each.node] += sign * each.held
+        self.filler.vacancies.changed(int(self.state.fleet.domain[each.node]))
 
     def leases_of(self, keys: Iterable[LeaseKey]) -> list[LeaseRow]:
         """The open leases of these keys."""

@@ -44,11 +44,11 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     free = state.room().free
     whole: dict[str, Hold] = {}
     part: dict[str, int] = {}
-    for dated in sorted(timeline.dated, key=lambda each: each.at):
-        if dated.at == state.at:
+    for each in sorted(timeline.held(), key=lambda each: each.at):
+        if each.at == state.at:
             continue
-        moment = timeline.moment(dated.at)
-        for node in dated.found.nodes:
+        moment = timeline.moment(each.at)
+        for node in each.found.nodes:
             name, left = state.fleet.names[node], moment.filler.room.free[node]
             if name in whole or left >= free[node]:
                 continue
@@ -56,7 +56,7 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
                 spare = timeline.moments[0].filler.room.free[node]  # beside what starts now
                 part[name] = max(part.get(name, 0), min(free[node] - left, spare))
             else:
-                whole[name] = Hold(dated.at, _by(timeline, node, dated.at))
+                whole[name] = Hold(each.at, _by(timeline, node, each.at))
     now = {dated.key for dated in timeline.dated if dated.at == state.at}
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now)
     promised = Promised(frozenset(promise.run_key for promise in promises), turns)
@@ -76,18 +76,22 @@ def _dated(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Tim
     for key in of:
         if key in standing.starts:
             standing.sooner(key, state.at + 1)
-        elif all(dated.key != key for dated in timeline.dated):
-            timeline.date(standing.mine(key))
+    for key in sorted(of, key=lambda key: (state.runs[key].created, key)):
+        if any(dated.key == key for dated in timeline.dated) or timeline.is_cut_for(key):
+            continue
+        mine = standing.mine(key)
+        if not of[key].is_by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
+            timeline.date(mine)
     return timeline
 
 
 def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
     """What promises take of each envelope."""
     discount = milli(state.policy.spares.discount)
-    for dated in timeline.dated:
-        for (active, _), payments in dated.found.paid.items():
+    for each in timeline.held():
+        for (active, _), payments in each.found.paid.items():
             for envelope, gpus in payments.items():
-                yield funds.Need(envelope, gpus * (1000 if active else discount), dated.at, dated.end)
+                yield funds.Need(envelope, gpus * (1000 if active else discount), each.at, each.end)
 
 
 def _freed(snapshot: Snapshot, state: State) -> Iterator[funds.Freed]:
@@ -111,10 +115,10 @@ def _by(timeline: Timeline, node: int, at: int) -> tuple[RunKey, ...]:
     """Runs that are promised something of a node at a time."""
     return tuple(
         sorted(
-            dated.key
-            for dated in timeline.dated
-            if dated.at <= at
-            and (dated.end is None or at < dated.end)
-            and any(chunk.node == node for piece in dated.found.pieces for chunk in piece.chunks)
+            each.key
+            for each in timeline.held()
+            if each.at <= at
+            and (each.end is None or at < each.end)
+            and any(chunk.node == node for chunk in each.chunks)
         )
     )

@@ -1,27 +1,43 @@
 """Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from planner.filling.filler import Filler, Learnt, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses
 from planner.forecast.later import Later
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start, pieces_of
-from planner.placement.room import Room
+from planner.placement.room import Chunk, Room
 from planner.state.derive import State
-from policies.inputs.claims import RunKey
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
+from policies.inputs.shapes import PodLoad
 from policies.model.problem import Problem
+
+
+class Cut(NamedTuple):
+    """Starts that a moment holds in the room of leases that are cut for them. ``loads``: what these used beside GPUs;
+    ``freed``: their GPUs by node; ``drawn``: how many of all that is cut the starts take.
+    """
+
+    taken: list[Settled]
+    loads: list[tuple[Chunk, PodLoad]]
+    freed: Mapping[int, int]
+    drawn: Mapping[int, int]
 
 
 @dataclass
 class Moment:
-    """One known time. ``source``: what makes it known."""
+    """One known time. ``source``: what makes it known; ``left``: by node, GPUs that are cut for promises and that none
+    of these takes: for those alone that count on cuts.
+    """
 
     at: int
     source: str
     later: Later = field(repr=False)
+    left: dict[int, int] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, state: State, later: Later) -> "Moment":
@@ -57,8 +73,8 @@ class Moment:
                     return found
         return None
 
-    def lay(self, key: RunKey, nodes: frozenset[int]) -> Settled | None:
-        """The same on some nodes alone."""
+    def lay(self, key: RunKey, nodes: frozenset[int], *, anyway: bool = False) -> Settled | None:
+        """The same on some nodes alone; ``anyway``: also where nobody pays."""
         problem = self.problem
         for index in problem.ways.get(key, ()):
             kind = problem.types[problem.candidates[index].type]
@@ -68,8 +84,82 @@ class Moment:
                 paid = self._pay(start, demand(problem, self.filler.room, placed)) if placed else None
                 if paid is not None:
                     return Settled(start, placed, paid)
+                if placed and anyway:
+                    return Settled(Start(-1, steps), placed, {})
                 self._free(placed)
         return None
+
+    def find(self, where: Mapping[RunKey, frozenset[int]], leases: Iterable[LeaseRow]) -> dict[RunKey, Settled]:
+        """Slots of starts on their nodes, whoever pays, were these leases cut; empty where one has none. Takes none."""
+        _, freed = self._ending(leases)
+        more = {node: freed.get(node, 0) + self.left.get(node, 0) for node in freed.keys() | self.left.keys()}
+        self._add(more)
+        found: dict[RunKey, Settled] = {}
+        for key, nodes in where.items():
+            settled = self.lay(key, nodes, anyway=True)
+            if settled is not None:
+                found[key] = settled
+        for settled in found.values():
+            self.give_back(settled)
+        self._add({node: -gpus for node, gpus in more.items()})
+        return found if len(found) == len(where) else {}
+
+    def cut(self, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow]) -> Cut | None:
+        """Hold starts where leases, those that are still open then, are cut for them; None where they have no room."""
+        loads, freed = self._ending(leases)
+        needed: dict[int, int] = {}
+        for found in starts.values():
+            for piece in found.pieces:
+                for chunk in piece.chunks:
+                    needed[chunk.node] = needed.get(chunk.node, 0) + chunk.count
+        drawn = {node: min(freed.get(node, 0) + self.left.get(node, 0), gpus) for node, gpus in needed.items()}
+        if any(self.filler.room.free[node] + drawn[node] < gpus for node, gpus in needed.items()):
+            return None
+        held = Cut([], loads, freed, drawn)
+        self._count(held, 1)
+        held.taken.extend(
+            taken for key, found in starts.items() if (taken := self.take(key, found, anyway=True)) is not None
+        )
+        return held
+
+    def undo(self, held: Cut) -> None:
+        """As if these had not been cut."""
+        for taken in held.taken:
+            self.give_back(taken)
+        self._count(held, -1)
+
+    def _count(self, held: Cut, sign: int) -> None:
+        for chunk, load in held.loads:
+            self.filler.room.give_back([replace(chunk, pods=sign * chunk.pods)], load)
+        for node in held.freed.keys() | held.drawn.keys():
+            more = held.freed.get(node, 0) - held.drawn.get(node, 0)
+            self.left[node] = self.left.get(node, 0) + sign * more
+        self._add({node: sign * gpus for node, gpus in held.drawn.items()})
+
+    def _add(self, gpus: Mapping[int, int]) -> None:
+        """Count so many more GPUs as free, by node."""
+        for node, more in gpus.items():
+            self.filler.room.free[node] += more
+            self.filler.vacancies.changed(int(self.state.fleet.domain[node]))
+        self.filler.learnt = Learnt()
+
+    def _ending(self, leases: Iterable[LeaseRow]) -> tuple[list[tuple[Chunk, PodLoad]], dict[int, int]]:
+        """What leases that are still open then use beside GPUs, and their GPUs by node."""
+        fleet, loads = self.state.fleet, list[tuple[Chunk, PodLoad]]()
+        freed: dict[int, int] = {}
+        for lease in leases:
+            node, run = fleet.index.get(lease.node), self.state.runs.get(lease.run_key)
+            if node is None or run is None or lease.key not in self._open or not fleet.takes_work[node]:
+                continue
+            pods = (-(-lease.gpus // run.pod) if run.pod else 1) if lease.active else 0
+            loads.append((Chunk(lease.group, node, 0, pods, lease.active), PodLoad(run.pod_cpu_milli, run.pod_memory)))
+            freed[node] = freed.get(node, 0) + lease.gpus
+        return loads, freed
+
+    @cached_property
+    def _open(self) -> frozenset[LeaseKey]:
+        """Leases that are open then, if nothing is cut."""
+        return frozenset(lease.key for mine in self.state.held.values() for lease in mine)
 
     def _place(self, start: Start, nodes: frozenset[int]) -> list[Piece]:
         """Slots on these nodes for all of its pieces; empty, with nothing taken, where one has none."""

@@ -5,21 +5,19 @@ start holds its slots and its money at every moment until its limit ends it, so 
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from planner.cutting.dating import CutDate
+from planner.cutting.dating import CutDate, Kept, Lasting
 from planner.filling.filler import Settled
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
-from planner.forecast.moments import Moment
+from planner.forecast.moments import Cut, Moment
 from planner.state.derive import State
-from policies.inputs.claims import RunKey
+from policies.inputs.claims import LeaseRow, RunKey
 
-Lasting = Mapping[RunKey, int | None]
-"""Runs that start together, with the seconds that each lasts at most, if that is known."""
 LAST: Final = 1 << 60
 """After all times."""
 
@@ -54,6 +52,22 @@ class Dated(NamedTuple):
         return self.moment.at
 
 
+class ByCuts(NamedTuple):
+    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; see `Dated`."""
+
+    at: int
+    starts: Mapping[RunKey, Settled]
+    ends: Lasting
+    leases: Sequence[LeaseRow]
+    held: list[tuple[Moment, Cut]]
+
+    def then(self, at: int) -> dict[RunKey, Settled]:
+        """Those that are held at a time."""
+        if at < self.at:
+            return {}
+        return {key: each for key, each in self.starts.items() if (end := self.ends[key]) is None or at < end}
+
+
 @dataclass
 class Timeline:
     """See the module. ``most``: moments that may be looked at in all."""
@@ -62,6 +76,7 @@ class Timeline:
     most: int
     moments: list[Moment] = field(default_factory=list)
     dated: list[Dated] = field(default_factory=list)
+    by_cuts: list[ByCuts] = field(default_factory=list)
 
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
@@ -103,6 +118,50 @@ class Timeline:
         """Hold starts at a known time, on the nodes that are given for a run; empty where that cannot be."""
         moment = next((each for each in self.moments if each.at == at), None)
         return {} if moment is None else self._start(moment, together, where)
+
+    def cut(self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow]) -> bool:
+        """Hold starts that cuts make like any other; False, with nothing held, where some moment has no room."""
+        self._open(at, always=True)
+        ends = {key: None if (span := lasting.get(key)) is None else at + span for key in starts}
+        mine = ByCuts(at, starts, ends, leases, [])
+        for moment in self.moments:
+            if there := mine.then(moment.at):
+                held = moment.cut(there, leases)
+                if held is None:
+                    for other, taken in mine.held:
+                        other.undo(taken)
+                    return False
+                mine.held.append((moment, held))
+        self.by_cuts.append(mine)
+        for end in ends.values():
+            self._open(end)
+        return True
+
+    def find(
+        self, at: int, where: Mapping[RunKey, frozenset[int]], leases: Sequence[LeaseRow]
+    ) -> dict[RunKey, Settled]:
+        """Slots that starts at a time would have on their nodes, were these leases cut; empty where one has none."""
+        self._open(at, always=True)
+        return self.moment(at).find(where, leases)
+
+    def is_cut_for(self, key: RunKey) -> bool:
+        """Is a start of the run held that cuts make?"""
+        return any(key in each.starts for each in self.by_cuts)
+
+    def kept(self) -> list[Kept]:
+        """Starts that need no cuts."""
+        return [Kept(each.key, each.found, each.at, each.end) for each in self.dated]
+
+    def held(self) -> list[Kept]:
+        """All starts that are held, with the payers that they find at their time."""
+        return [
+            *self.kept(),
+            *(
+                Kept(key, taken, each.at, each.ends[key])
+                for each in self.by_cuts
+                for key, taken in zip(each.starts, each.held[0][1].taken, strict=True)
+            ),
+        ]
 
     def release(self, keys: Container[RunKey]) -> list[Dated]:
         """Hold no longer what these runs hold; returns that."""
@@ -166,15 +225,20 @@ class Timeline:
             dated.held.append((moment, taken))
         return True
 
-    def _open(self, at: int | None) -> None:
+    def _open(self, at: int | None, *, always: bool = False) -> None:
         """Look at the time at which a dated start ends, too; slots that are promised are held then, whoever pays."""
-        if at is None or len(self.moments) >= self.most or any(moment.at == at for moment in self.moments):
+        if at is None or any(moment.at == at for moment in self.moments):
+            return
+        if len(self.moments) >= self.most and not always:
             return
         moment = Moment(at, "end", self.later)
         for dated in self.dated:
             if dated.at <= at and (dated.end is None or at < dated.end):
                 taken = moment.take(dated.key, dated.found, anyway=True)
                 dated.held.extend([] if taken is None else [(moment, taken)])  # in maintenance nobody starts there
+        for mine in self.by_cuts:
+            held = moment.cut(there, mine.leases) if (there := mine.then(at)) else None
+            mine.held.extend([] if held is None else [(moment, held)])
         insort(self.moments, moment, key=attrgetter("at"))
 
     def _natural(self, moment: Moment, found: Settled) -> Natural:

@@ -14,6 +14,7 @@ import msgspec
 
 from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta
 from jobtree.api.kinds.reservation import (
+    STANDING,
     Confidence,
     Conflict,
     Forecast,
@@ -32,10 +33,11 @@ from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
 from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.snapshot import Snapshot
-from planner.cutting.dating import CutDate, CutDates
+from planner.cutting.dating import CutDate, CutDates, Kept
 from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
 from planner.forecast.estimates import estimated, is_near, likely
+from planner.forecast.fitting import Date, Fitting
 from planner.forecast.later import Later
 from planner.forecast.natural import Dated, Natural, Timeline
 from planner.forecast.standing import Standing
@@ -85,6 +87,7 @@ def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
         dating.estimate(waits, held)
     else:
         dating.date(waits, held)
+    dating.fit(held)
     dating.warn()
     plan = without_date(plan, dating.cuts.why_not)
     return msgspec.structs.replace(
@@ -117,8 +120,13 @@ class _Dating:
     new: list[Reservation] = field(default_factory=list)
     moved: list[PromiseUpdate] = field(default_factory=list)
 
+    standing: Standing = field(init=False)
+
     def __post_init__(self) -> None:
-        self.cuts = CutDates(self.state)
+        self.cuts = CutDates(self.state, self._kept)
+
+    def _kept(self) -> list[Kept]:
+        return self.standing.timeline.kept()
 
     def settle(self, stored: Iterable[Promise], waits: Mapping[RunKey, Wait]) -> dict[RunKey, Promise]:
         """End what is over; returns the promises that stand, by run, the oldest where a run has several."""
@@ -169,11 +177,8 @@ class _Dating:
             self.cuts.why_not |= {key: NOTHING_KNOWN for key in others if not waits[key].never}
             return
         exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
-        standing = self._standing(FEWER_MOMENTS if many else MOMENTS, waits, held, exact)
+        standing = self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, waits, held, exact)
         timeline, starts = standing.timeline, standing.starts
-        kept = {key for key, found in starts.items() if found.at <= self.plan.at + int(policy.patience)}
-        for key in sorted(kept):
-            self.cuts.keep(timeline.found(key))
         asks = any(not waits[key].never for key in others)
         promised = [key for key in promised if not self._is_still or not self._stays(held[key], beside_others=asks)]
         asked: set[RunKey] = set()
@@ -194,10 +199,9 @@ class _Dating:
             found = starts.get(key)
             if not wait.never:
                 found = self._sooner(key, held.get(key), found)
-            if found is not None and found.cut is None and key not in kept:
-                self.cuts.keep(timeline.found(key))
             waits_for_cuts = key in held and (held[key].is_by_cuts or held[key].start <= self.plan.at)
             if self.cuts.is_spent and waits_for_cuts and (found is None or held[key].is_by_cuts):
+                standing.by_cuts(key)
                 self.stay(held[key])
                 continue
             found = self._unfunded(key, held.get(key), found)
@@ -286,13 +290,13 @@ class _Dating:
         """The natural start, or one that cuts make: of opportunistic work alone after its own notice, else where
         patience does not reach the natural start. A promise by cuts is not put off for a start that comes in reach.
         """
-        policy, at = self.state.policy, self.plan.at
+        policy, at, mine = self.state.policy, self.plan.at, self.standing.mine(key)
         by_cuts = promise is not None and promise.is_by_cuts
         notice = int(policy.opportunistic.notice)
         soon = promise.start if promise is not None and by_cuts else at + notice
         cut = None
         if notice and (found is None or found.at > soon):
-            cut = self.cuts.opportunistic(key, soon, held=promise is not None)
+            cut = self._held(key, self.cuts.opportunistic(key, soon, mine, held=promise is not None))
         patience = soon if by_cuts else at + int(policy.reservations.patience)
         if cut is None and (found is None or found.at > patience):
             cut = self._cut(key, promise, found)
@@ -309,17 +313,30 @@ class _Dating:
         if natural is not None and natural.at <= earliest:
             return None
         horizon = at + int(policy.horizon) if natural is None else natural.at - 1
-        cut = self.cuts.date(key, earliest, horizon, held=promise is not None)
+        found = self.cuts.date(key, earliest, horizon, self.standing.mine(key), held=promise is not None)
+        cut = self._held(key, found)
         if natural is not None:
             self.cuts.why_not.pop(key, None)
         return cut
+
+    def _held(self, key: RunKey, cut: CutDate | None) -> CutDate | None:
+        """A start that cuts make, with its room held from then on like any other's; None where it has none."""
+        timeline = self.standing.timeline
+        if cut is None or timeline.is_cut_for(key):
+            return cut
+        gone = timeline.release(cut.starts.keys())
+        if timeline.cut(cut.at, cut.starts, self.standing.mine(key), cut.leases):
+            return cut
+        timeline.restore(gone)
+        self.cuts.drop(cut)
+        return None
 
     def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
         """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
         earliest = self.plan.at + int(self.state.policy.reservations.notice) if promise is None else promise.start
         if found is not None and found.at <= earliest:
             return found
-        start = self.cuts.unfunded(key, earliest)
+        start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))
         return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
 
     def _standing(
@@ -413,6 +430,31 @@ class _Dating:
         if name:
             self._name(key, name, found.cut.conflicts if found.cut else ())
         self.told[key] = _told(Time(found.at), name)
+
+    def fit(self, held: Mapping[RunKey, Promise]) -> None:
+        """End dates that hold no more beside the others, and say why."""
+        moved = {(each.namespace, each.name): each.status for each in self.moved}
+        told = {key: (each.name, moved.get((each.namespace, each.name), each.told)) for key, each in held.items()}
+        told |= {(each.namespace, each.spec.run_ref.run_name): (each.name, each.status) for each in self.new}
+        dates = [
+            Date(
+                key,
+                int(status.earliest_start),
+                status.intended_slice.nodes if status.intended_slice else held[key].nodes,
+                frozenset(each.run for each in status.forecast.conflict_set) if status.forecast else frozenset(),
+            )
+            for key, (_, status) in told.items()
+            if status.state in STANDING and status.earliest_start is not None
+        ]
+        for key, why in Fitting(self.world, self.state).unfit(dates).items() if dates else ():
+            mine = key[0], told[key][0]
+            self.told.pop(key, None)
+            self.new = [each for each in self.new if (each.namespace, each.name) != mine]
+            self.moved = [each for each in self.moved if (each.namespace, each.name) != mine]
+            if key in held:
+                self._end(held[key], Fate("Failed", "NoRoom", f"Its date holds no more: {why}"))
+            for run, names in self.named.items():
+                self.named[run] = [each for each in names if each[0] != "/".join(mine)]
 
     def warn(self) -> None:
         """Tell runs of the promises that name them, and of their chance to lose all for any of these."""

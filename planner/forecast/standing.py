@@ -9,7 +9,8 @@ moves because something else did, but for an older promise.
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from planner.forecast.natural import LAST, Lasting, Natural, Timeline, together
+from planner.cutting.dating import Lasting
+from planner.forecast.natural import LAST, Natural, Timeline, together
 from planner.state.derive import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Promise
@@ -63,6 +64,32 @@ class Standing:
             return False
         self.starts = {key: each for key, each in self.starts.items() if key not in others} | found
         return True
+
+    def by_cuts(self, key: RunKey) -> bool:
+        """Hold what cuts are to start, and its gang, where they stand, in the room of all that may be cut for them.
+
+        False where that cannot be: then nothing is held.
+        """
+        mine = self.mine(key)
+        if self.timeline.is_cut_for(key):
+            return True
+        if any(other not in self.promises for other in mine):
+            return False
+        told = [self.promises[other] for other in mine]
+        at, where = min(each.start for each in told), self._where(mine)
+        if at <= self.state.at or not all(where.values()):
+            return False
+        nodes = {node for each in told for node in each.nodes}
+        named = {each.run for promise in told if (f := promise.told.forecast) for each in f.conflict_set}
+        leases = [
+            lease
+            for other, held in sorted(self.state.held.items())
+            if "/".join(other) in named
+            for lease in held
+            if lease.node in nodes
+        ]
+        found = self.timeline.find(at, where, leases)
+        return bool(found) and self.timeline.cut(at, found, mine, leases)
 
     def sooner(self, key: RunKey, before: int) -> dict[RunKey, Natural]:
         """Move what a run and those that start with it hold to a time before ``before`` (Unix seconds).

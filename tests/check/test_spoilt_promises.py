@@ -54,33 +54,33 @@ SPOILS = [
         "promised",
         "a promise to a run that runs",
         promises("r", start="+4h"),
-        "promise-truthful promise-state",
+        "promise-truthful promise-state promise-held",
     ),
     Spoil(
         "promised",
         "a promise of another name",
         lambda s: promises("x", "mine")(fresh(s)),
-        "promise-truthful",
+        "promise-truthful promise-held",
     ),
     Spoil(
         "promised",
         "a name that is there",
         lambda s: promises("x", "w-1")(fresh(s)),
-        "promise-truthful unique-names promise-kept",
+        "promise-truthful unique-names promise-held promise-kept",
     ),
     Spoil("promised", "a start that is past", lambda s: promises("x", start="-1h")(fresh(s)), "promise-truthful"),
     Spoil(
         "promised",
         "nodes that are not there",
         lambda s: promises("x", nodes=IntendedSlice(nodes=("z",)))(fresh(s)),
-        "promise-truthful",
+        "promise-truthful promise-held",
     ),
-    Spoil("promised", "a second promise to one run", promises("w"), "promise-state"),
+    Spoil("promised", "a second promise to one run", promises("w"), "promise-state promise-held"),
     Spoil(
         "promised",
         "more than may be held",
         lambda s: promises("x", start="+20d")(fresh(s.policy(reservations={"maxHeld": 1}))),
-        "promise-state",
+        "promise-state promise-held",
     ),
     Spoil("promised", "a later start for no cause", says(**LATER), "promise-kept"),
     Spoil(
@@ -98,6 +98,18 @@ SPOILS = [
         "what stands goes",
         lambda s: s.then(lambda plan: msgspec.structs.replace(plan, lapsed=[Pruned(namespace="default", name="w-1")])),
         "promise-state",
+    ),
+    Spoil(
+        "promised",
+        "what is in the way lasts longer",
+        lambda s: s.edit("Run", "r", {"spec": {"runtime": {"timeLimit": "3h"}}}),
+        "promise-held",
+    ),
+    Spoil(
+        "promised",
+        "what starts lasts too long",
+        lambda s: s.run("x", 8, owner="org:a").starts("x", "a02#0-7"),
+        "promise-held",
     ),
 ]
 

@@ -1,4 +1,4 @@
 """Time: promises, cuts and draws, again (spec §5, §6).
 
-`promises`, `cutting`, `lottery`. Imports `jobtree.check.case`.
+`promises`, their room `held`, `cutting`, `lottery`. Imports `jobtree.check.case`.
 """

@@ -1,6 +1,6 @@
 """Dates of starts that cuts make: when, what goes, and each run's chance to be drawn (spec §5, §6).
 
-    date = max(now + notice, end of the protection of enough victims)
+    date = max(now + notice, end of the protection of enough victims), or the first known time after it with money
 
 Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
 """
@@ -37,6 +37,8 @@ be weighed beyond it."""
 SOLVED_AMONG_MANY: Final = 3_000
 """Columns of models that are solved for odds in one cycle where many runs wait: of what is dated last, chances are
 estimates."""
+
+UNPAID: Final = "its budgets can pay for it at no known time at which cuts could make room for it"
 
 
 Lasting = Mapping[RunKey, int | None]
@@ -76,17 +78,19 @@ class Kept(NamedTuple):
 
 @dataclass
 class CutDates:
-    """``state``: of the world as the plan leaves it. ``kept``: what has its slots sooner or later without cuts;
-    ``why_not``: by run, why no cuts would start it.
+    """``state``: of the world as the plan leaves it, ``later``: at a known time (Unix seconds); ``kept``: what has its
+    slots sooner or later without cuts; ``why_not``: by run, why no cuts would start it.
 
     A gang whose runs start together has one date: that of the first of it that is asked for.
     """
 
     state: State
+    later: Callable[[int], State]
     kept: Callable[[], Iterable[Kept]]
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
     _keeping: dict[tuple[RunKey, int], list[Lost]] = field(default_factory=dict)
+    _then: dict[int, Trial] = field(default_factory=dict)
     _freed: list["_Freed"] = field(default_factory=list)
     _tried: int = 0
     _work: int = 0
@@ -124,6 +128,11 @@ class CutDates:
         if found is None and times:
             self._keep(together, times[0], times[-1])
             found = self._first(members, owners, times)
+        if found is not None:
+            found = self._payable(key, members, owners, found, together, horizon)
+            if found is None:
+                self.why_not[key] = UNPAID
+                return None
         if found is None:
             if self._only_own(members):
                 owner = self.state.runs[key].owner
@@ -245,6 +254,42 @@ class CutDates:
             else:
                 best, high = (times[middle], weighing, harm), middle - 1
         return best
+
+    def _payable(
+        self,
+        key: RunKey,
+        members: Members,
+        owners: frozenset[str],
+        found: tuple[int, Weighing, Harm],
+        together: Lasting,
+        horizon: int,
+    ) -> tuple[int, Weighing, Harm] | None:
+        """The same at the first time from then on at which it can be paid; None where that is at no known time."""
+        if self._is_paid(key, found[0]):
+            return found
+        money = self.state.money
+        opens = {each.start for each in money.envelopes} | {each.end for each in money.uses}
+        for at in sorted(time for time in opens if time is not None and found[0] < time <= horizon):
+            if self._is_paid(key, at):
+                self._keep(together, at, at)
+                again = self._first(members, owners, [at])
+                if again is not None:
+                    return again
+        return None
+
+    def _is_paid(self, key: RunKey, at: int) -> bool:
+        """Can money that is known to be there at a time pay for a run, and those that start with it?"""
+        now, money = self.state.at, self.state.money
+        edges = [each.start for each in money.envelopes] + [each.end for each in money.envelopes]
+        edges += [each.start for each in money.uses] + [each.end for each in money.uses]
+        if not any(cap.ahead for cap in self.state.book.caps) and not any(edge and now < edge <= at for edge in edges):
+            return True  # till then claims only end, and it can be paid now
+        if at not in self._then:
+            self._work += len(self.state.fleet.names)
+            self._then[at] = Trial.of(self.later(at))
+        then = self._then[at]
+        members = then.members(key, self.state.holds.promised.all)
+        return members is not None and then.is_funded(members)
 
     def _only_own(self, members: Members) -> bool:
         """Would it fit if its own owner's runs went, too?"""

@@ -104,9 +104,9 @@ class _Dating:
     """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds;
     ``etas``: what was told of their start until now.
 
-    ``told``: what runs are told of their start, as fields of their status; ``cuts``: dates that cuts make; ``named``:
-    by run, promises that name it, whose start they are of (a run's, or a gang's that starts together: one draw for all
-    its promises), and its chance to be cut; ``new``, ``moved``: Reservations to write.
+    ``told``: what runs are told of their start, as fields of their status; ``cuts``: dates that cuts make; ``later``:
+    known times; ``named``: by run, promises that name it, whose start they are of (a run's, or a gang's that starts
+    together: one draw for all its promises), and its chance to be cut; ``new``, ``moved``: Reservations to write.
     """
 
     plan: Plan
@@ -116,6 +116,7 @@ class _Dating:
     etas: Mapping[RunKey, Eta]
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
     cuts: CutDates = field(init=False)
+    later: Later = field(init=False)
     named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
     new: list[Reservation] = field(default_factory=list)
     moved: list[PromiseUpdate] = field(default_factory=list)
@@ -123,10 +124,14 @@ class _Dating:
     standing: Standing = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cuts = CutDates(self.state, self._kept)
+        self.cuts = CutDates(self.state, self._later, self._kept)
 
     def _kept(self) -> list[Kept]:
         return self.standing.timeline.kept()
+
+    def _later(self, at: int) -> State:
+        """The state at a known time (Unix seconds)."""
+        return self.later.at(at)
 
     def settle(self, stored: Iterable[Promise], waits: Mapping[RunKey, Wait]) -> dict[RunKey, Promise]:
         """End what is over; returns the promises that stand, by run, the oldest where a run has several."""
@@ -351,7 +356,8 @@ class _Dating:
             *known_times(self.state, estimates(self.world, self.state)),
         ]
         known = [each for each in times if at < each.at <= horizon]
-        timeline = Timeline.of(Later.of(self.world, self.state, exact), known, most)
+        self.later = Later.of(self.world, self.state, exact)
+        timeline = Timeline.of(self.later, known, most)
         standing = Standing(timeline, self.state, held, waits.keys(), expected(self.world))
         order = sorted(held, key=lambda key: (self.state.runs[key].created, key))
         standing.hold(order)

@@ -193,7 +193,9 @@ def _carry_out(
     The record comes first, marked planned: whatever happens after it, the next cycle completes the plan from there. A
     signal that ends the program waits for the end.
     """
-    with unbroken():
+    observed = snapshot.policy.spec.mode == "observe"
+    word = "published" if observed else "carried out"
+    with unbroken(f"plan {name_of(plan)} was {word} before the interrupt"):
         with phase("record"):
             encoded = planjson.encode(plan)
             lake.refuse_other(snapshot, plan, encoded)
@@ -204,7 +206,7 @@ def _carry_out(
             )  # fmt: skip
         with phase("write"):
             writes = writes_for(intake, plan, encoded, money=money, pods=cluster.runs_pods)
-            done: ManifestPhase = "observed" if snapshot.policy.spec.mode == "observe" else "applied"
+            done: ManifestPhase = "observed" if observed else "applied"
             if done == "applied":
                 writes = [*lottery.published(cluster, intake, plan, origin), *writes]
             if cluster.runs_pods and (last := rest.resting(intake, writes)) is not None:

@@ -176,7 +176,8 @@ class Planner:
         finished = self._await()
         if finished.plan:
             return wire.unpack_plan(finished.plan)
-        late = f"the planner did not write down its best plan within {found.grace:g} s"
+        late = f"the planner did not write down its best plan within {found.grace:g} s, so nothing is written"
+        late += "; run it again"
         raise Refusal(finished.trouble or late)
 
     def _begin(self, request: Request, deadline: float, grace: float, on_news: OnNews) -> None:

@@ -13,8 +13,10 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
+def unbroken(done: str = "") -> Iterator[None]:
     """Within, signals that end the program wait; the first that came takes effect after it.
+
+    ``done``: a note for what it raises then, where all within was done.
 
     Signals reach the main thread alone, so elsewhere nothing has to wait.
     """
@@ -27,10 +29,17 @@ def unbroken() -> Iterator[None]:
         came.append(number)
 
     before = {each: signal.signal(each, wait) for each in ENDING if signal.getsignal(each) != signal.SIG_IGN}
+    note = ""
     try:
         yield
+        note = done
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-        for number in came[:1]:
-            signal.raise_signal(number)
+        try:
+            for number in came[:1]:
+                signal.raise_signal(number)
+        except BaseException as ended:
+            if note:
+                ended.add_note(note)
+            raise

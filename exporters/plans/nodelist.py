@@ -1,7 +1,7 @@
 """Node names as people write them: by comma, runs of consecutive numbers as ``b01-b08``."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.ASCII | re.DOTALL)
 _NUMBER = re.compile(r"([0-9]+)", re.ASCII)
@@ -30,6 +30,29 @@ def compress(names: Iterable[str]) -> str:
         else:
             runs.append([name])
     return ",".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def expand(text: str, names: Collection[str]) -> list[str]:
+    """What `compress` made, back: those of the ``names`` that ``text`` means; none where it means others too."""
+    found: list[str] = []
+    for part in text.split(","):
+        ends = [(part, part)] if part in names else [(part[:i], part[i + 1 :]) for i, c in enumerate(part) if c == "-"]
+        run = next(filter(None, (_between(first, last, names) for first, last in ends)), None)
+        if run is None:
+            return []
+        found += run
+    return list(dict.fromkeys(found))
+
+
+def _between(first: str, last: str, names: Collection[str]) -> list[str]:
+    """The consecutive names from the first to the last; none where one of them is not among the names."""
+    run, name = [], first
+    while name in names:
+        run.append(name)
+        if name == last:
+            return run
+        name = _after(name) or ""
+    return []
 
 
 def _after(name: str) -> str | None:

@@ -36,7 +36,9 @@ def _run(begin: Callable[[], int]) -> int:
     try:
         _prepare()
         return begin()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        for words in getattr(interrupt, "__notes__", ()):  # what was done before it
+            sys.stderr.write(f"{words}\n")
         return _INTERRUPTED
     finally:
         from jobtree.world.collector import forget_circles

@@ -83,7 +83,7 @@ def nowhere(state: State, problem: Problem, candidate: Candidate, lack: Lack, si
         if unpaid is not None and not unpaid.missing:
             words = _never_paid(state, candidate, most, unpaid)
             return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=not later)
-        words = _never_fits(run, most, ever.of(kind, load=NO_LOAD), _those(state, run, everywhere))
+        words = _never_fits(run, most, ever.of(kind, load=NO_LOAD), _those(state, run, everywhere), _sum(state, kind))
         return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=True)
     return None if spaces.fits(kind) else _held_up(state, run, kind, lack, sight)
 
@@ -178,8 +178,15 @@ def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:
     return ""
 
 
-def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str) -> str:
-    """``gpus_alone``: the same if its pods asked for GPUs only. ``those``: which domains are looked at."""
+def _sum(state: State, kind: RunType) -> int:
+    """GPUs of all domains where it may lie."""
+    return int(state.fleet.gpus[np.isin(state.fleet.site, sorted(kind.sites))].sum())
+
+
+def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str, total: int) -> str:
+    """``gpus_alone``: the same if its pods asked for GPUs only. ``those``: which domains are looked at, of ``total``
+    GPUs.
+    """
     kind = run.lowered()
     if space.missing > gpus_alone.missing:
         load = load_words(PodLoad(run.pod_cpu_milli, run.pod_memory))
@@ -188,7 +195,9 @@ def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str) -> str
     if biggest > space.largest:
         spares = ", spares included," if run.spares else ""
         most = f"the largest domain{those} has {space.largest}"
-        return f"{asks(run)}: a group of {counted(biggest, 'GPU')}{spares} can never fit, {most}."
+        apart = not run.group and not run.malleable and space.largest and biggest <= total
+        way = f"; with groupGPUs of {space.largest} or less it could lie in several" if apart else ""
+        return f"{asks(run)}: a group of {counted(biggest, 'GPU')}{spares} can never fit, {most}{way}."
     gpus = counted(space.missing, "GPU")
     pods = f"{counted(space.pods, 'pod')} of {run.pod} ({gpus})" if space.pods else gpus
     fleet = f"all of the fleet{those}" if those else "all of the fleet"

@@ -238,6 +238,17 @@ def test_n10_the_largest_domain_is_the_largest_that_the_run_may_use(fields: dict
     assert waiting(world, 1, 8, **fields) == {("NeverFits", f"Asks for 8 GPUs: {said}.")}
 
 
+def test_a_run_as_wide_as_several_domains_is_told_of_groups() -> None:
+    world = World().domain("A", nodes=2).domain("B").budget("org:a", 99)
+    way = "; with groupGPUs of 16 or less it could lie in several"
+    said = "a group of 24 GPUs can never fit, the largest domain has 16"
+    assert waiting(world, 1, 24) == {("NeverFits", f"Asks for 24 GPUs: {said}{way}.")}
+
+    world = World().domain("A", nodes=2).domain("B").budget("org:a", 99)
+    said = "a group of 25 GPUs can never fit, the largest domain has 16"
+    assert waiting(world, 1, 25) == {("NeverFits", f"Asks for 25 GPUs: {said}.")}
+
+
 def test_u9_explain_names_who_holds_the_gpus() -> None:
     world = World().domain("A", nodes=2).domain("B").budget("org:a", 99).budget("org:b", 99)
     world.run("far", 8).run("wide", 4).run("big", 8, owner="org:b")

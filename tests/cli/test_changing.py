@@ -81,6 +81,7 @@ def test_a_shrink_that_is_not_possible_says_what_is(world: World, run: str, by: 
 
 
 def test_a_sponsor_is_added_last(world: World) -> None:
+    world.budget("org:c", 8)
     assert world.runs("sponsors", "add", "waits", "org:c").ok().out == "Run default/waits lists org:c as a sponsor\n"
     assert world.runs("sponsors", "add", "waits", "org:b").ok().out == "Run default/waits unchanged\n"
     listed = json.loads(world.runs("sponsors", "list", "waits", "-o", "json").ok().out)

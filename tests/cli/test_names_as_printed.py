@@ -15,7 +15,8 @@ from tests.support.worlds import World
 CALLS = [
     ["plan", "RUN"], ["explain", "RUN"], ["explain", "x/one", "--versus", "RUN"], ["watch", "RUN"], ["leases", "RUN"],
     ["pods", "RUN"], ["cancel", "x/one", "RUN"], ["suspend", "RUN"], ["resume", "RUN"], ["shrink", "RUN", "--by", "1"],
-    ["complete", "RUN"], ["sponsors", "list", "RUN"], ["sponsors", "add", "RUN", "org:b"], ["verify", "RUN"],
+    ["complete", "RUN"], ["sponsors", "list", "RUN"], ["sponsors", "add", "RUN", "org:b"],
+    ["sponsors", "remove", "RUN", "org:b"], ["verify", "RUN"],
     ["whatif", "--cancel", "RUN"], ["whatif", "--suspend", "RUN"], ["whatif", "--width", "RUN=1"],
     ["whatif", "--sponsor", "RUN=org:b"],
 ]  # fmt: skip
@@ -115,16 +116,40 @@ def test_submit_follows_a_run_by_its_name_as_printed(tmp_path_factory: pytest.Te
     )
 
 
-def test_a_sponsor_without_a_budget_is_warned_of() -> None:
+def test_a_sponsor_that_nobody_names_is_refused_with_the_nearest() -> None:
+    said = "there is no owner org:bb: no Budget, Run or Lease names it; did you mean org:b?"
+    assert world().runs("sponsors", "add", "x/one", "org:bb").refused() == f"error: {said}"
     words = "org:bb has no Budget: it lends nothing as things stand; did you mean org:b?"
-    added = world().runs("sponsors", "add", "x/one", "org:bb")
-    assert added.ok().out == "Run x/one lists org:bb as a sponsor\n"
-    assert added.err.splitlines() == [
-        "warning: Run x/one: sponsors pay nothing, since its funding.allowBorrow is false",
-        f"warning: Run x/one: {words}",
-    ]
     asked = world().runs("whatif", "--sponsor", "x/one=org:bb", at=T0)
     assert asked.ok().err == f"warning: --sponsor x/one=org:bb: {words}\n"
+
+
+def test_a_sponsor_that_is_listed_can_be_removed() -> None:
+    there = world()
+    there.runs("sponsors", "add", "y/two", "org:b").ok()
+    assert there.runs("sponsors", "remove", "y/two", "org:bb").refused() == (
+        "error: Run y/two does not list org:bb as a sponsor; did you mean org:b?"
+    )
+    assert there.runs("sponsors", "remove", "y/two", "org:b").ok().out == "Run y/two lists org:b as a sponsor no more\n"
+    assert there.runs("sponsors", "remove", "y/two", "org:b").refused() == (
+        "error: Run y/two does not list org:b as a sponsor"
+    )
+
+
+def test_domains_nodes_slots_and_the_ends_of_owners_are_taken_as_printed() -> None:
+    there = World().domain("A", nodes=4).budget("org:ai:sys", 32).run("r", 8, owner="org:ai:sys")
+    there.cycle()
+    assert there.runs("fleet", "--domain", "domain=A", at=T0) == there.runs("fleet", "--domain", "A", at=T0)
+    asked = there.runs("whatif", "--cordon", "a01-a03", at=T0).ok().out
+    assert asked.startswith("What if nodes a01-a03 are cordoned?")
+    assert "a01-a09" in there.runs("whatif", "--cordon", "a01-a09", at=T0).refused()
+    for slots, others in (("a01#0-7", "a02#0-7"), ("a01#0", "a02#0"), ("a01#1-2,5", "a02#3,7")):
+        assert there.runs("leases", slots, at=T0).ok() == there.runs("leases", "r", at=T0).ok()
+        assert there.runs("leases", others, at=T0).ok().out == "No leases found.\n"
+    assert there.runs("leases", "ab01#0", at=T0).refused() == "error: there is no node ab01; did you mean a01?"
+    assert there.runs("leases", "a01#x", at=T0).refused() == "error: a01#x is no slot; allowed is such as a20#0-7"
+    said = there.runs("budgets", "usage", "--owner", "sys", at=T0).refused()
+    assert said.endswith("; did you mean org:ai:sys?")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_submit_prints_the_objects_as_they_are_then(tmp_path: Path, form: str) -
     [["cancel", "r"], ["suspend", "r"], ["complete", "r"], ["sponsors", "add", "r", "org:b"], ["resume", "r"]],
 )
 def test_commands_that_change_a_run_print_it(args: list[str]) -> None:
-    world = World().domain("A").budget("org:a", 8).policy().run("r", 4)
+    world = World().domain("A").budget("org:a", 8).budget("org:b", 8).policy().run("r", 4)
     world.cycle()
     printed = json.loads(world.runs(*args, "-o", "json", at="+1m").ok().out)
     assert printed == world.state().get("Run", "r")

@@ -64,12 +64,13 @@ def test_a_signal_between_the_writes_and_their_record_waits_for_the_record(
     monkeypatch.setattr(StateFile, "write", signalled)
     before = signal.signal(signal.SIGTERM, _stop)
     try:
-        with closing(Planner()) as planner, pytest.raises(Stopped):
+        with closing(Planner()) as planner, pytest.raises(Stopped) as stopped:
             run_cycle(state, unix(T0), Lake(world.lake), planner)
     finally:
         signal.signal(signal.SIGTERM, before)
 
     assert manifest(world).exists()
+    assert stopped.value.__notes__ == ["plan 20260101t000000z was carried out before the interrupt"]
 
 
 def test_a_cycle_says_what_it_did_in_one_line(world: World) -> None:

@@ -132,7 +132,10 @@ def test_a_final_plan_that_is_only_written_down_late_is_whole() -> None:
 @pytest.mark.parametrize(
     ("way", "sentence"),
     [
-        ("never-writes", "the planner did not write down its best plan within 0.2 s"),
+        (
+            "never-writes",
+            "the planner did not write down its best plan within 0.2 s, so nothing is written; run it again",
+        ),
         ("cannot-write", "the planner failed: ValueError in searches.py:{line}: no words"),
     ],
 )

@@ -73,6 +73,8 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
     show.set_aside(intake)
     rows = _rows(intake, options.time)
+    if given.domain is not None:
+        given.domain = given.domain.removeprefix("domain=")  # as `plan RUN` prints it
     for title, wanted in (("flavor", given.flavor), ("domain", given.domain)):
         known = sorted({row[title] for row in rows}, key=natural)
         if wanted and wanted not in known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, get_args
 
 from jobtree.api.kinds.run import Phase
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
         "list leases: who used which GPUs, who paid, from when to when",
         example="kubectl runs --state cluster.yaml leases --owner org:ai",
     )
-    leases.add_argument("run", nargs="?", metavar="RUN", help="only of this run")
+    leases.add_argument("run", nargs="?", metavar="RUN|SLOTS", help="only of this run, or on slots as `a20#0-7`")
     leases.add_argument("--owner", metavar="OWNER", help=f"only where the run or the payer is of {owners.HELP}")
     leases.add_argument("--envelope", metavar="BUDGET/ENVELOPE", help="only those that this envelope pays")
 
@@ -164,7 +164,10 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
     show.set_aside(intake)
     leases = list(intake.leases)
-    if given.run is not None:
+    if given.run is not None and "#" in given.run:
+        is_there = _on_slots(intake, given.run)
+        leases = [lease for lease in leases if is_there(lease)]
+    elif given.run is not None:
         is_holder = lookup.holders(intake, lookup.find_holder(intake, given.run, options.namespace))
         leases = [lease for lease in leases if is_holder(lease.run_key)]
     elif options.namespace is not None:
@@ -184,6 +187,21 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
         return 0
     show.say(*(lease_table(leases) if leases else ["No leases found."]))
     return 0
+
+
+def _on_slots(intake: Intake, text: str) -> Callable[[Lease], bool]:
+    """Whether a lease has one of the slots, ``a20#3`` or ``a20#0-7``. Raises Refusal for a text that is no slots."""
+    from exporters.plans.nodelist import expand
+    from jobtree.api.kinds.base import MAX_NODE_GPUS
+
+    node, _, ordinals = text.partition("#")
+    wanted = {int(each) for each in expand(ordinals, {str(number) for number in range(MAX_NODE_GPUS)})}
+    if not wanted:
+        raise Refusal(f"{text} is no slot; allowed is such as a20#0-7")
+    known = {each.metadata.name for each in intake.nodes} | {lease.spec.node for lease in intake.leases}
+    if node not in known:
+        raise Refusal(f"there is no node {node}{did_you_mean(node, known)}")
+    return lambda lease: lease.spec.node == node and not wanted.isdisjoint(lease.spec.ordinals)
 
 
 def in_order(leases: Iterable[Lease]) -> list[Lease]:

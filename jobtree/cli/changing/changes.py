@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from exporters.plans.nodelist import natural
+from exporters.plans.nodelist import compress, expand, natural
 from jobtree.api.kinds.run import IndexRun, Run
 from jobtree.api.values.counted import counted, named
 from jobtree.api.values.errors import Refusal
@@ -118,19 +118,30 @@ def _add_nodes(intake: Intake, _options: Options, text: str) -> tuple[str, list[
     return words, [*copies(name, count, there)]
 
 
-def _remove_node(_intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
+def _remove_node(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
     from planner.advice.edits import Drop
 
-    return f"node {text} is gone", [Drop(text)]
+    return _said(found := _nodes(intake, text), "gone"), [Drop(name) for name in found]
 
 
 def _cordoned(cordoned: bool, word: str) -> Maker:
-    def maker(_intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
+    def maker(intake: Intake, _options: Options, text: str) -> tuple[str, list[Edit]]:
         from planner.advice.edits import Cell
 
-        return f"node {text} is {word}", [Cell("nodes", (text,), "unschedulable", cordoned)]
+        return _said(found := _nodes(intake, text), word), [
+            Cell("nodes", (name,), "unschedulable", cordoned) for name in found
+        ]
 
     return maker
+
+
+def _nodes(intake: Intake, text: str) -> list[str]:
+    """Nodes as commands print them, `b01-b04,c02`; one that is not there is refused where it is looked up."""
+    return expand(text, {node.metadata.name for node in intake.nodes}) or [text]
+
+
+def _said(nodes: list[str], word: str) -> str:
+    return f"node {nodes[0]} is {word}" if len(nodes) == 1 else f"nodes {compress(nodes)} are {word}"
 
 
 def _list(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""`sponsors list` and `sponsors add`: who may lend to a run, and how much room they have for it."""
+"""`sponsors list`, `sponsors add` and `sponsors remove`: who may lend to a run, and how much room they have for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobtree.api.values.errors import Refusal
+from jobtree.api.values.nearest import did_you_mean
 from jobtree.cli.changing import control, doubts
-from jobtree.cli.common import lookup, show
+from jobtree.cli.common import lookup, owners, show
 from jobtree.cli.common.args import Commands, Options, command, group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from jobtree.api import Run
+    from jobtree.api import OwnerPath, Run
     from jobtree.cli.changing.control import Change
     from jobtree.world.reading.intake import Intake
 
@@ -37,7 +38,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def add(commands: Commands) -> None:
     """Declares the command group."""
-    kinds = group(commands, "sponsors", "list or add the owners that may lend to a run")
+    kinds = group(commands, "sponsors", "list, add or remove the owners that may lend to a run")
     listed = command(
         kinds,
         "list",
@@ -55,6 +56,15 @@ def add(commands: Commands) -> None:
     )
     added.add_argument("run", metavar="RUN")
     added.add_argument("owner", metavar="OWNER")
+    removed = command(
+        kinds,
+        "remove",
+        _remove,
+        "remove a sponsor",
+        example="kubectl runs --state cluster.yaml sponsors remove sweep org:ai:mm",
+    )
+    removed.add_argument("run", metavar="RUN")
+    removed.add_argument("owner", metavar="OWNER")
 
 
 def _list(options: Options, given: argparse.Namespace) -> int:
@@ -128,23 +138,50 @@ def _offers(intake: Intake, run: Run, at: int) -> Iterator[Offer]:
 
 
 def _add(options: Options, given: argparse.Namespace) -> int:
-    from jobtree.api import OwnerPath
-
-    try:
-        owner = OwnerPath.parse(given.owner)
-    except ValueError as error:
-        raise Refusal(str(error)) from None
+    owner = _owner(given.owner)
 
     def made(run: Run, intake: Intake) -> Change:
         control.refuse_index(run)
         control.refuse_terminal(run)
+        sponsors = run.spec.funding.sponsors
+        if owner not in sponsors and not intake.hidden:  # who may not read all objects cannot know all owners
+            owners.meant(intake, given.owner)
         _warn_of_own_rule(run)
         show.warn(f"{run.subject}: {words}" for words in doubts.sponsor(intake, owner))
-        sponsors = run.spec.funding.sponsors
-        patch: dict[str, Any] = {"spec": {"funding": {"sponsors": [str(each) for each in (*sponsors, owner)]}}}
-        return (None if owner in sponsors else patch), f"lists {owner} as a sponsor"
+        return _listing([*sponsors, owner] if owner not in sponsors else None), f"lists {owner} as a sponsor"
 
     return control.change(options, [given.run], made)
+
+
+def _remove(options: Options, given: argparse.Namespace) -> int:
+    owner = _owner(given.owner)
+
+    def made(run: Run, _: Intake) -> Change:
+        control.refuse_index(run)
+        control.refuse_terminal(run)
+        sponsors = run.spec.funding.sponsors
+        if owner not in sponsors:
+            hint = did_you_mean(owner, [str(each) for each in sponsors])
+            raise Refusal(f"{run.subject} does not list {owner} as a sponsor{hint}")
+        rest = [each for each in sponsors if each != owner]
+        return _listing(rest), f"lists {owner} as a sponsor no more"
+
+    return control.change(options, [given.run], made)
+
+
+def _owner(text: str) -> OwnerPath:
+    """Raises Refusal for what is no owner."""
+    from jobtree.api import OwnerPath
+
+    try:
+        return OwnerPath.parse(text)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+
+
+def _listing(sponsors: Sequence[str] | None) -> dict[str, Any] | None:
+    """The patch that lists these; None where nothing changes."""
+    return None if sponsors is None else {"spec": {"funding": {"sponsors": [str(each) for each in sponsors]}}}
 
 
 def _warn_of_own_rule(run: Run) -> None:

@@ -253,6 +253,8 @@ def _next_cycle(options: Options, runs: Sequence[KindObject]) -> None:
         show.say("", f"Next cycle, Run {fate.run}:", *(f"  {line}" for line in fate.lines()))
     if losing:
         show.say("", "Next cycle, runs that nobody would pay any more:", *(f"  {line}" for line in losing))
+    if fates and all(fate.reason in {"NeverFits", "NoFunding"} for fate in fates):
+        return  # a cycle changes nothing of that
     if options.state is None:  # a live cluster's next cycle comes by itself
         return
     at = "" if options.at is None else f" --at {Time(options.at)}"

@@ -26,7 +26,8 @@ def meant(text: str, known: Collection[str], budgets: Iterable[tuple[str, Parent
     """
     top = text.removesuffix(BELOW)
     if top not in known:
-        near = nearest(top, known)
+        ends = sorted((owner for owner in known if owner.endswith(f":{top}")), key=lambda owner: (len(owner), owner))
+        near = ends[0] if ends else nearest(top, known)
         hint = f"did you mean {near}{BELOW if text.endswith(BELOW) else ''}?" if near else _some(known)
         raise Refusal(f"there is no owner {top}{missing}; {hint}")
     family = family_of(budgets)

@@ -3,6 +3,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,10 @@ def test_all_or_none(world: World, tmp_path: Path) -> None:
     ("documents", "sentence"),
     [
         ([], "{file} has no object in it; allowed are Run, Budget, Policy, Node"),
+        (
+            [{"apiVersion": "v1", "kind": "List", "items": None}],
+            "{file}: the List holds no objects; allowed are Run, Budget, Policy, Node",
+        ),
         (
             [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}],
             "{file}: Pod default/p cannot be submitted; allowed are Run, Budget, Policy, Node",
@@ -326,3 +331,37 @@ def test_V5_age_counts_from_the_submit(world: World, tmp_path: Path) -> None:
     world.runs("submit", "-f", manifest(tmp_path, old), at=T0).ok()
 
     assert world.cycle().running == ["first"]
+
+
+QUANTITY = "a quantity such as 4, 500m or 2Gi"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "given", "allowed"),
+    [
+        ({"tolerations": [3]}, "tolerations[0]", "3", "a mapping with key, operator, value, effect, tolerationSeconds"),
+        ({"nodeSelector": {"a": 1}}, "nodeSelector.a", "1", "a text (in quotes)"),
+        *(
+            (
+                {"containers": [{}, {"resources": {need: {"cpu": given}}}]},
+                f"containers[1].resources.{need}.cpu", said, QUANTITY,
+            )
+            for need in ("requests", "limits")
+            for given, said in (("abc", '"abc"'), (-5, "-5"), ("1e400", '"1e400"'))
+        ),
+        (
+            {"initContainers": [{"resources": {"requests": {"memory": "x"}}}]},
+            "initContainers[0].resources.requests.memory", '"x"', QUANTITY,
+        ),
+        ({"overhead": {"cpu": "x"}}, "overhead.cpu", '"x"', QUANTITY),
+    ],
+)  # fmt: skip
+def test_what_a_template_asks_for_is_refused_with_run_and_field(
+    world: World, tmp_path: Path, spec: dict[str, Any], field: str, given: str, allowed: str
+) -> None:
+    template = {"spec": {"containers": [{"name": "main"}], **spec}}
+    made = manifest(tmp_path, doc.merge(doc.run("r", 1), {"spec": {"template": template}}))
+    words = f"Run default/r: spec.template.spec.{field} is {given}; allowed is {allowed}"
+    assert world.runs("submit", "-f", made, at=T0).refused() == f"error: {words}"
+    world.path.write_bytes(world.save().read_bytes() + b"---\n" + made.read_bytes())
+    assert f"warning: {words}\n" in world.runs("state", at=T0).ok().err

@@ -68,7 +68,8 @@ def test_what_is_broken_is_named_and_the_rest_is_used() -> None:
         "Node bad": 'allocatable nvidia.com/gpu is "eight"; allowed is a quantity such as 4, 500m or 2Gi',
         "Run zero": "spec.resources.totalGPUs is 0; allowed is a whole number from 1 to 1000000",
         "Run typo": "spec.malleabel is not a field of Run; did you mean malleable?",
-        "Run template": 'a container\'s cpu is "much"; allowed is a quantity such as 4, 500m or 2Gi',
+        "Run template": "spec.template.spec.containers[0].resources.requests.cpu"
+        ' is "much"; allowed is a quantity such as 4, 500m or 2Gi',
     }
     found = intake_of(world)
     assert ([each.metadata.name for each in found.nodes], [each.name for each in found.runs]) == (["good"], ["good"])

@@ -96,6 +96,8 @@ def _placed(document: Document, place: Place, follow: str | None, kinds: Sequenc
     from jobtree.api.values.errors import missing, wrong
 
     key, value = document.key, document.value()
+    if key.kind == "List" and value.get("items") is None:
+        raise Refusal(f"the List holds no objects; allowed are {', '.join(kinds)}")
     if key.kind not in kinds:
         raise Refusal(f"{key} cannot be submitted; allowed are {', '.join(kinds)}")
     api_version, group = ("v1", "") if key.kind == "Node" else (API_VERSION, GROUP)

@@ -1,14 +1,12 @@
 """What a node offers and what a pod asks for, in whole GPUs, milli-CPU and bytes (spec §2)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-import msgspec
-
-from jobtree.api import Refusal, Run, dec_hook
+from jobtree.api import Refusal, Run, decode
 from jobtree.api.kinds.base import MAX_NODE_GPUS
-from jobtree.api.kinds.core import Container, Node, PodSpec, QuantityText
+from jobtree.api.kinds.core import Container, Node, Pod, PodSpec, QuantityText
 from jobtree.api.values.errors import Unreadable, wrong
 from jobtree.api.values.scalars import Cpu, Memory, parse_count
 
@@ -44,15 +42,15 @@ def of_node(node: Node, resource_names: Iterable[str] = ()) -> Offer:
 @lru_cache(maxsize=4096)  # a fleet has few kinds of nodes
 def _offer(allocatable: tuple[tuple[str, QuantityText], ...], resource_names: tuple[str, ...]) -> Offer:
     given = dict(allocatable)
-    gpus = sum(_read(parse_count, given, name, "allocatable") or 0 for name in resource_names)
+    gpus = sum(_read(parse_count, given, name, "allocatable ") or 0 for name in resource_names)
     if gpus > MAX_NODE_GPUS:
         named = " and ".join(name for name in resource_names if name in given)
         raise wrong(f"allocatable {named}", gpus, f"at most {MAX_NODE_GPUS} GPUs on one node")
     return Offer(
         gpus,
-        _read(Cpu.parse, given, "cpu", "allocatable"),
-        _read(Memory.parse, given, "memory", "allocatable"),
-        _read(parse_count, given, "pods", "allocatable"),
+        _read(Cpu.parse, given, "cpu", "allocatable "),
+        _read(Memory.parse, given, "memory", "allocatable "),
+        _read(parse_count, given, "pods", "allocatable "),
     )
 
 
@@ -85,29 +83,60 @@ def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
 
 
 def of_template(run: Run, resource_names: Iterable[str] = ()) -> PodSpec | None:
-    """The pod spec of a run's template; None where it has none. Raises Refusal for one that cannot be read."""
+    """The pod spec of a run's template; None where it has none. Raises Refusal, with run and field, for one that
+    cannot be read.
+    """
     template = run.spec.template
     if template is None:
         return None
+    stated = template.get("spec", {})
+    try:  # as the Pod that it would be, so that what is wrong is said by field
+        pod = decode("Pod", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": run.name}, "spec": stated})
+    except Refusal as refusal:
+        raise _of(run, refusal, "spec.template.") from None
+    assert isinstance(pod, Pod)
+    spec = pod.spec
+    names = tuple(resource_names)
     try:
-        spec = msgspec.convert(template.get("spec", {}), PodSpec, dec_hook=dec_hook)
-    except msgspec.ValidationError as error:
-        raise Refusal(f"spec.template.spec cannot be read: {error}") from None
-    of_pod(spec, resource_names)
+        of_pod(spec, names)
+    except Refusal:
+        for field, quantities in _stated(spec):
+            try:
+                _quantities(quantities, names, f"{field}.")
+            except Refusal as refusal:
+                raise _of(run, refusal) from None
+        raise
     return spec
+
+
+def _of(run: Run, refusal: Refusal, inside: str = "") -> Refusal:
+    """The refusal of something in a run's template, whose field is one ``inside`` of it."""
+    field, given, allowed = inside + refusal.field, refusal.given, refusal.allowed
+    problem = f"{field} is {given}; allowed is {allowed}"
+    return Refusal(problem, subject=run.subject, field=field, given=given, allowed=allowed)
+
+
+def _stated(spec: PodSpec) -> Iterator[tuple[str, Quantities]]:
+    """Every field of a template's pod spec that states quantities."""
+    for part, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            field = f"spec.template.spec.{part}[{index}].resources"
+            yield f"{field}.requests", container.resources.requests
+            yield f"{field}.limits", container.resources.limits
+    yield "spec.template.spec.overhead", spec.overhead
 
 
 def _container(container: Container, names: tuple[str, ...]) -> Needs:
     return _quantities({**container.resources.limits, **container.resources.requests}, names)
 
 
-def _quantities(quantities: Quantities, names: tuple[str, ...]) -> Needs:
-    return _amounts(tuple(quantities.items()), names)
+def _quantities(quantities: Quantities, names: tuple[str, ...], where: str = "a container's ") -> Needs:
+    return _amounts(tuple(quantities.items()), names, where)
 
 
 @lru_cache(maxsize=4096)  # a fleet has few kinds of pods
-def _amounts(items: tuple[tuple[str, QuantityText], ...], names: tuple[str, ...]) -> Needs:
-    quantities, where = dict(items), "a container's"
+def _amounts(items: tuple[tuple[str, QuantityText], ...], names: tuple[str, ...], where: str) -> Needs:
+    quantities = dict(items)
     return Needs(
         sum(_read(parse_count, quantities, name, where) or 0 for name in names),
         _read(Cpu.parse, quantities, "cpu", where) or 0,
@@ -132,7 +161,7 @@ def _parsed(parse: Parse, value: QuantityText, name: str, where: str) -> int:
     try:
         amount = int(parse(value))
     except Unreadable as error:
-        raise wrong(f"{where} {name}", value, error.allowed) from None
+        raise wrong(f"{where}{name}", value, error.allowed) from None
     if amount > _MOST:
-        raise wrong(f"{where} {name}", value, f"at most {Memory(_MOST)}")
+        raise wrong(f"{where}{name}", value, f"at most {Memory(_MOST)}")
     return amount

@@ -1,7 +1,7 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -42,6 +42,20 @@ class Purses:
         purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], levels)
         purses._book((start, draft.paid.get(start.candidate, {})) for start in draft.starts)
         return purses
+
+    def once_changed(self) -> "Purses":
+        """The same in a world that has just changed, so that all that was admitted before may be recalled.
+
+        At a cap that becomes contested by that what is taken counts as taken by the farthest: those recall nobody.
+        """
+        problem = self.problem
+        if problem.once_changed == problem.recall:
+            return self
+        risen = replace(problem, recall=problem.once_changed)
+        levels = {cap: self.levels.get(cap, [0] * LEVELS)[:] for cap in risen.recall.room}
+        for cap, taken in levels.items():
+            taken[FARTHEST] += self.used[cap] - problem.used[cap] - sum(taken)
+        return Purses(risen, [*self.used], [*self.trees], levels)
 
     @cached_property
     def ceilings(self) -> Ceilings:

@@ -29,6 +29,7 @@ def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[i
     lists = [_list(state, row, left.of(row), whole.of(state.runs[row.key]), n) for n, row in enumerate(rows)]
     trees = [replace(tree, left=rest) for tree, rest in zip(before.trees, purses.trees, strict=True)]
     running = replace(before.running, outcome=replace(before.running.outcome, used=list(purses.used)))
+    nothing = Recall({}, {}, state.changed)
     waiting = Waiting(
         runs=list(rows),
         lists=lists,
@@ -37,7 +38,8 @@ def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[i
         book=state.book,
         running=running,
         spent=before.spent,
-        recall=Recall({}, {}, state.changed),
+        recall=nothing,
+        once_changed=nothing,
         recalls=[False] * len(rows),
         ties=Ties([], trees, NOBODY),
         exact=len(rows) <= FEW,

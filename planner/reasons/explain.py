@@ -14,6 +14,7 @@ from planner.placement.room import Room
 from planner.reasons import crowding
 from planner.reasons.lacking import Lack, Lacking
 from planner.reasons.loads import Loads, Tenant, pods_of
+from planner.reasons.missing import Money
 from planner.reasons.nowhere import (
     Sight,
     asks,
@@ -45,8 +46,9 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     started = draft.started(problem)
     sight = Sight.of(state, room, loads_of(state, draft, room))
     together = gangs.tied(problem.gangs, started)
-    money = Shortages(problem, purses) if problem.exact else Routes(problem, purses)
-    lacking = Lacking(problem, money, sight.spaces, sight.bare)
+    risen = purses.once_changed()
+    money = _money(risen)
+    lacking = Lacking(problem, money, sight.spaces, sight.bare, money if risen is purses else _money(purses))
     told: dict[object, Wait] = {}
     found = []
     for run in state.pending:
@@ -77,6 +79,11 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
                 told[case] = _weighed(state, problem, candidate, lack, sight, tied=run.key in together)
         found.append(msgspec.structs.replace(told[case], namespace=run.namespace, name=run.name))
     return found
+
+
+def _money(purses: Purses) -> Money:
+    problem = purses.problem
+    return Shortages(problem, purses) if problem.exact else Routes(problem, purses)
 
 
 def loads_of(state: State, draft: Draft, room: Room) -> Loads:

@@ -35,12 +35,16 @@ class _Place:
 class Lacking:
     """What runs lack against one state of room and money; what runs of a type and with the same payers share.
 
-    ``bare``: the room if nodes lacked nothing but GPUs, for runs that have no place otherwise.
+    ``money``: in a world that has just changed, as it has once a bound rises; ``as_it_is``: in the one of
+    now, where that differs; ``bare``: the room if nodes lacked nothing but GPUs, for runs that have no place otherwise.
     """
 
-    def __init__(self, problem: Problem, money: Money, spaces: Spaces, bare: Spaces) -> None:
+    def __init__(
+        self, problem: Problem, money: Money, spaces: Spaces, bare: Spaces, as_it_is: Money | None = None
+    ) -> None:
         self._problem = problem
         self._money = money
+        self._as_it_is = as_it_is or money
         self._spaces = spaces
         self._bare = bare
         self._places: dict[Hashable, _Place] = {}
@@ -56,9 +60,17 @@ class Lacking:
             if alike not in self._places:
                 self._places[alike] = self._place(candidate, self._problem.types[candidate.type])
             place = self._places[alike]
-            missing = self._money.missing(candidate, place.demand).missing if place.demand else []
-            self._known[key] = Lack(place.sites, place.deficit, missing)
+            self._known[key] = Lack(place.sites, place.deficit, self._missing(candidate, place))
         return self._known[key]
+
+    def _missing(self, candidate: Candidate, place: _Place) -> list[Missing]:
+        """Largest first. Where it lacks nothing but that the world changes, the least rise: any would do."""
+        if not place.demand:
+            return []
+        missing = self._money.missing(candidate, place.demand).missing
+        if missing or place.deficit:
+            return missing
+        return [each.least for each in self._as_it_is.missing(candidate, place.demand).missing[:1]]
 
     def _place(self, candidate: Candidate, kind: RunType) -> _Place:
         spaces = self._spaces if self._spaces.fits(kind) else self._bare

@@ -1,8 +1,10 @@
 """A shortage with its clause for people, and what asks for money that may be short."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import structs
 
 from jobtree.api.values.counted import counted
 from jobtree.world.plan import Short
@@ -21,10 +23,20 @@ other cap: of equal rises those that concern fewest people are named first."""
 
 @dataclass(frozen=True)
 class Missing:
-    """What is short, and the words for it."""
+    """What is short, and where that is, for people."""
 
     short: Short
-    words: str
+    where: str
+
+    @property
+    def words(self) -> str:
+        """A clause for people."""
+        return f"{counted(self.short.amount, self.short.unit)} short {self.where}"
+
+    @property
+    def least(self) -> "Missing":
+        """The least rise that is one: where any would do."""
+        return replace(self, short=structs.replace(self.short, amount=1))
 
     def order(self) -> tuple[int, str, str]:
         """Largest first, then by what is short."""
@@ -64,22 +76,20 @@ def missing_at(cap: Cap, rise: int, used: int, first: int = 0, *, recalls: bool)
         amount=-(-rise // cap.measure.scale),
         unit=cap.measure.unit,
     )
-    return Missing(short, cap.words(rise, used, first, recalls=recalls))
+    return Missing(short, cap.words(used, first, recalls=recalls))
 
 
 def over_borrow_limit(gpus: int, limit: int) -> Missing:
     """The run's own ``funding.maxBorrowGPUs`` binds."""
     words = f"at the run's own borrow limit (funding.maxBorrowGPUs {limit})"
     short = Short(rule="borrow", subject="funding.maxBorrowGPUs", amount=gpus, unit="GPU")
-    return Missing(short, f"{counted(gpus, 'GPU')} short {words}")
+    return Missing(short, words)
 
 
 def over_run_limit(gpus: int, label: str, limit: int) -> Missing:
     """An envelope's ``perRun.maxGPUs`` binds."""
     words = f"at {label}, which pays for {counted(limit, 'GPU')} of one run (perRun.maxGPUs)"
-    return Missing(
-        Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), f"{counted(gpus, 'GPU')} short {words}"
-    )
+    return Missing(Short(rule="perRun", subject=label, amount=gpus, unit="GPU"), words)
 
 
 def over_use_limit(use: Use, milli: int) -> Missing:
@@ -87,4 +97,4 @@ def over_use_limit(use: Use, milli: int) -> Missing:
     gpus, limit = -(-milli // 1000), counted(use.per_run_gpus or 0, "GPU")
     words = f"at {POOL_WORDS[RULE].format(use.label)}, which gives one run {limit} (perRun.maxGPUs)"
     short = Short(rule="use-perRun", subject=use.label, amount=gpus, unit="GPU")
-    return Missing(short, f"{counted(gpus, 'GPU')} short {words}")
+    return Missing(short, words)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from jobtree.api.values.counted import counted
 from jobtree.world.plan import Short
 from planner.filling.purses import Demand, Purses
 from planner.reasons.missing import (
@@ -160,7 +159,8 @@ class _Rises:
         cap = self.problem.book.caps[index]
         period = int(self.problem.book.money.policy.accounting_period) / 3600
         price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
-        column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0))
+        whole = not cap.ahead  # and so said: a part of a GPU is not to be had
+        column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0), integer=whole)
         far: list[tuple[int, int]] = []
         self._caps[index] = []
         for level in sorted(terms, reverse=True):
@@ -256,7 +256,6 @@ def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> li
         scale, unit, field = (3_600_000, "GPU-hour", "maxGPUHours") if tree.hours else (1, "GPU", "maxGPUs")
         limit = amount(tree.limit, scale)
         subject = f"{tree.root[0]}/{tree.root[1]}"
-        short = counted(amount(lacking, scale), unit)
-        words = f"{short} short at the quota of run {tree.root[1]} (quota.{field} {limit})"
-        found.append(Missing(Short(rule="tree", subject=subject, amount=-(-lacking // scale), unit=unit), words))
+        where = f"at the quota of run {tree.root[1]} (quota.{field} {limit})"
+        found.append(Missing(Short(rule="tree", subject=subject, amount=-(-lacking // scale), unit=unit), where))
     return found

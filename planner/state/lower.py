@@ -148,7 +148,7 @@ class _Lowering:
 class Waiting:
     """The ``runs`` that may start beside the claims that are ``running``, with what no leeway of caps tells.
 
-    ``lists``: who may pay for each; ``recalls``: may it recall anything;
+    ``lists``: who may pay for each; ``recalls``: may it recall anything; ``once_changed``: `Problem`;
     ``forms``: the same number for runs that ask the same of money and nodes, and so are of one type.
     """
 
@@ -160,6 +160,7 @@ class Waiting:
     running: Funded
     spent: Spent
     recall: Recall
+    once_changed: Recall
     recalls: list[bool]
     ties: Ties
     exact: bool
@@ -180,7 +181,10 @@ class Waiting:
         running, spent = left.funded, left.spent
         payers = PayerLists(book, left.closed, frozenset(ties.promised.due))
         lists = [payers.of(run) for run in runs]
-        recall = Recall.of(book, running, spent, _asks(runs, lists), changed)
+        asks = _asks(runs, lists)
+        recall = once_changed = Recall.of(book, running, spent, asks, changed)
+        if any(part.place.admitted >= changed for part in running.parts):
+            once_changed = Recall.of(book, running, spent, asks, book.money.at)
         of_list: dict[int, bool] = {}
         for purse in lists if recall.room else ():
             if purse.number not in of_list:
@@ -188,7 +192,7 @@ class Waiting:
         recalls = [of_list.get(purse.number, False) for purse in lists]
         limits = bool(book.money.policy.maintenance)
         forms = _forms(runs, lists, exact=exact, limits=limits, alone=ties.members | ties.promised.all)
-        return cls(runs, lists, forms, fleet, book, running, spent, recall, recalls, ties, exact)
+        return cls(runs, lists, forms, fleet, book, running, spent, recall, once_changed, recalls, ties, exact)
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:
         """The problem, where so many GPUs are ``free`` by site; ``rises``: see `Leeway`."""
@@ -227,6 +231,7 @@ class Waiting:
             running=self.running,
             spent=self.spent,
             recall=self.recall,
+            once_changed=self.once_changed,
             leeway=leeway,
             candidates=candidates,
             types=types,

@@ -82,24 +82,23 @@ class Cap:
         """Does it bind admissions only (look-ahead), not running work?"""
         return self.measure.ahead
 
-    def words(self, short: int, used: int, first: int = 0, *, recalls: bool = False) -> str:
-        """A clause for people: how much is missing (in the weighed unit), where, and what is taken.
+    def words(self, used: int, first: int = 0, *, recalls: bool = False) -> str:
+        """Where something is missing, for people, and what is taken there, ``used`` in the weighed unit.
 
         ``first``: what of it is for running work that nobody pays now; ``recalls``: ``used`` has what starts of this
         plan take and what they recall.
         """
         scale, unit = self.measure.scale, self.measure.unit
         place = POOL_WORDS[self.rule].format(self.subject)
-        whole = counted(-(-short // scale), unit)
         if self.ahead:  # what is spent grows with the clock, and a condition must not
             rest = "overdrawn: more than its" if used > self.limit else "the rest of"
-            return f"{whole} short at {place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
+            return f"at {place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
         taken = f"{amount(used, scale)} of {amount(self.limit, scale)} {self.measure.taken}"
         if first:
             taken += f"; {counted(amount(first, scale), unit)} that run unfunded would be paid first"
         if recalls:
             taken += "; this cycle recalls there, and the run may start in the next"
-        return f"{whole} short at {place} ({taken})"
+        return f"at {place} ({taken})"
 
 
 class Measure(Protocol):

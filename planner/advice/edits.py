@@ -113,3 +113,11 @@ def _nodes(nodes: pa.Table, edit: Copy | Drop) -> pa.Table:
     both = pa.concat_tables([nodes, made]).unify_dictionaries()
     order = sorted(range(len(both)), key=values.texts(both, "name").__getitem__)
     return canonical(both.take(pa.array(order, pa.int64())), schema.NODES)
+
+
+def unpromised(world: Snapshot, keys: Collection[tuple[str, str]]) -> Snapshot:
+    """The world without promises to these runs: what these hold must not bar what would let one of them start now."""
+    table = world.tables["reservations"]
+    promised = zip(values.texts(table, "namespace"), values.texts(table, "run"), strict=True)
+    kept = pa.array([key not in keys for key in promised], pa.bool_())
+    return replace(world, tables={**world.tables, "reservations": table.filter(kept)})

@@ -14,7 +14,7 @@ from jobtree.world.plan import Plan
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import idle, weighed
-from planner.advice.edits import suspended
+from planner.advice.edits import suspended, unpromised
 from planner.advice.meeting import Meeting, meeting
 from planner.forecast.holding import held_state
 from planner.planning import plan as plan_of
@@ -101,7 +101,8 @@ def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus
     """Compare two runs of ``snapshot`` under ``plan``, which was made from it."""
     now = held_state(snapshot, plan.at)
     whole = now.effort.few(len(now.pending))
-    where = meeting(held_state(after(snapshot, plan), plan.at), key, other)
+    left = unpromised(after(snapshot, plan), (key, other))
+    where = meeting(held_state(left, plan.at), key, other)
     found = Versus(_side(now, plan, key), _side(now, plan, other), where, whole)
     if found.chosen is None:
         return found

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
-import pyarrow as pa
 from msgspec import structs
 
 from jobtree.world.plan import Plan
-from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import contenders, weighed
-from planner.advice.edits import Cell, Edit, edited
+from planner.advice.edits import Cell, Edit, edited, unpromised
 from planner.effort import USUAL, Effort
 from planner.forecast.holding import held_state
 from planner.remedies.near import names, near, without
@@ -59,7 +57,7 @@ class Bench:
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey, effort: Effort = USUAL) -> "Bench":
         """For a run that waits under ``plan``, which was made from ``snapshot``."""
-        kept = _unpromised(after(snapshot, plan), key)
+        kept = unpromised(after(snapshot, plan), [key])
         whole = held_state(kept, plan.at, effort)
         state = alone(whole, key)
         world = near(kept, whole, key)
@@ -174,14 +172,6 @@ def alone(state: State, key: RunKey) -> State:
     state = state.asking(mine)
     state.blocked = {k: why for k, why in state.blocked.items() if k == key}
     return state
-
-
-def _unpromised(world: Snapshot, key: RunKey) -> Snapshot:
-    """The world without promises to a run: what would let it start now must not have to pass by what they hold."""
-    table = world.tables["reservations"]
-    keys = zip(col.texts(table, "namespace"), col.texts(table, "run"), strict=True)
-    kept = pa.array([promised != key for promised in keys], pa.bool_())
-    return replace(world, tables={**world.tables, "reservations": table.filter(kept)})
 
 
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:

@@ -150,7 +150,7 @@ def test_broken_streams_are_refused_with_their_line(lines: list[dict[str, object
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("nowhere",), 1, "error: nowhere: it cannot be read"),
+        (("nowhere",), 1, "error: nowhere: there is no such stream"),
         (("stream.jsonl", "--scheduler", "none"), 2, "allowed are jobtree, fifo, easy, conservative, kueue"),
         (("stream.jsonl", "--policy", "base.json"), 1, "error: base.json: it is to hold one Policy and nothing else"),
     ],

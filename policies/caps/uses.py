@@ -101,8 +101,12 @@ def too_long(money: Money, shut: int, limit: int | None) -> str:
     """Why use caps keep a run, which lasts so many seconds at most, from their nodes."""
     bound = min((money.uses[i] for i in bits(shut)), key=lambda use: (use.per_run_time, use.label))
     allowed = f"runs of at most {Duration(bound.per_run_time or 0)} (perRun.maxTime)"
-    stated = "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"
-    return f"the use cap {bound.label} admits {allowed}, this one {stated}"
+    return f"the use cap {bound.label} admits {allowed}, this one {stated(limit)}"
+
+
+def stated(limit: int | None) -> str:
+    """What a refusal says of how long a run lasts, in seconds at most."""
+    return "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"
 
 
 def each_of(watches: Iterable[Watch]) -> int:

@@ -127,4 +127,9 @@ def beyond(
 
 def limit(array: ArrayRow) -> str:
     """Why they wait."""
-    return f"{array.max_parallel} indices of {array.name} run or start before it, as many as maxParallel allows"
+    before = (
+        "1 index of {} runs or starts"
+        if array.max_parallel == 1
+        else f"{array.max_parallel} indices of {{}} run or start"
+    )
+    return f"{before.format(array.name)} before it, as many as maxParallel allows"

@@ -175,7 +175,7 @@ class Payers:
             held = not why and self._is_held(index, run, lasts)
             if held:
                 when = Time(self._closed[index])
-                why = f"what {envelope.label} has left is promised from {when} on; this one {_stated(lasts)}"
+                why = f"what {envelope.label} has left is promised from {when} on; this one {uses.stated(lasts)}"
             if why:
                 opens = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
                 later = held or opens or (shut and all(money.uses[i].end is not None for i in bits(watch.shut)))
@@ -227,17 +227,15 @@ def _time_refusal(money: Money, envelope: Envelope, limit: int | None) -> str:
         return f"{envelope.label} has a cap of 0 GPU-hours or credits"
     if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
         allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
-        return f"{envelope.label} pays for {allowed}, this one {_stated(limit)}"
+        return f"{envelope.label} pays for {allowed}, this one {uses.stated(limit)}"
     if money.policy.funding.past_window == "refuse" and envelope.end is not None:
         inside = limit is not None and money.at + limit <= envelope.end
         if not inside:
-            return f"{envelope.label} pays only for runs whose limit ends inside its window; this one {_stated(limit)}"
+            return (
+                f"{envelope.label} pays only for runs whose limit ends inside its window; this one {uses.stated(limit)}"
+            )
     return ""
 
 
 def _not_open(envelope: Envelope) -> str:
     return f"the window of {envelope.label} is not open"
-
-
-def _stated(limit: int | None) -> str:
-    return "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"

@@ -58,6 +58,16 @@ def test_no_more_than_max_parallel_run_at_once_and_a_place_is_taken_in_the_cycle
     assert (cycle.waits["sweep-3"].reason, cycle.waits["sweep-3"].message) == ("ArrayLimit", words)
 
 
+def test_an_index_whose_turn_has_not_come_says_who_speaks_for_it() -> None:
+    world = sweep(count=9, maxParallel=1)
+    world.cycle()
+    told = {name: world.runs("explain", name, at="+1m").ok().out for name in ("sweep-1", "sweep-7")}
+
+    assert "ArrayLimit: 1 index of sweep runs or starts before it, as many as maxParallel allows." in told["sweep-1"]
+    assert "ArrayLimit: Lower indices of sweep wait before it." in told["sweep-7"]
+    assert "none of its own yet: sweep speaks for its indices until it is their turn" in told["sweep-7"]
+
+
 def test_each_index_ends_by_itself_and_the_array_when_all_have() -> None:
     world = sweep(count=3)
     world.cycle()

@@ -137,7 +137,15 @@ def _head(run: Run) -> None:
     document = plain.document(run)
     show.say(f"Run {run.namespace}/{run.name}", "", "Spec", *_indented(_flat(document["spec"])))
     conditions = [f"{each.type}={each.status}{_why(each.reason, each.message)}" for each in run.status.conditions]
-    show.say("", "Conditions", *_indented(conditions or ["none yet: no cycle has seen this run"]))
+    show.say("", "Conditions", *_indented(conditions or [_unseen(run)]))
+
+
+def _unseen(run: Run) -> str:
+    from jobtree.api.kinds.run import IndexRun
+
+    if isinstance(run, IndexRun):
+        return f"none of its own yet: {run.of} speaks for its indices until it is their turn"
+    return "none yet: no cycle has seen this run"
 
 
 def _tail(run: Run, leases: list[Lease], intake: Intake) -> None:

@@ -13,6 +13,7 @@ from jobtree.cli.common.args import Commands, Options, command
 if TYPE_CHECKING:
     from jobtree.api import Run
     from jobtree.api.kinds.core import Pod
+    from jobtree.cluster.protocol import Cluster
     from jobtree.world.reading.intake import Intake
 
 _TELLING = {("PodScheduled", "False"), ("DisruptionTarget", "True")}
@@ -42,13 +43,16 @@ def _pods(options: Options, given: argparse.Namespace) -> int:
         show.data(records, options.output)
         return 0
     if not found:
-        more = "" if cluster.runs_pods else " A state file needs none: what starts runs."
-        show.say(f"No pods of {run.subject}.{more}")
+        show.say(f"No pods of {run.subject}.{_why_none(cluster)}")
         return 0
     from exporters.plans.summary import table
 
     show.say(*table(_HEADS, _rows(found, options.time)))
     return 0
+
+
+def _why_none(cluster: Cluster) -> str:
+    return "" if cluster.runs_pods else " A state file needs none: what starts runs."
 
 
 def _logs(options: Options, given: argparse.Namespace) -> int:
@@ -57,8 +61,10 @@ def _logs(options: Options, given: argparse.Namespace) -> int:
     cluster = options.cluster()
     run, found = _of(cluster.read(), given.run, options.namespace)
     chosen = [(rank, pod) for rank, pod in found if given.rank in {None, rank}]
+    if not found:
+        raise Refusal(f"{run.subject} has no pods, so no logs.{_why_none(cluster)}")
     if not chosen:
-        there = ", ".join(str(rank) for rank, _ in found) or "none"
+        there = ", ".join(str(rank) for rank, _ in found)
         which = "" if given.rank is None else f" of rank {given.rank}"
         raise Refusal(f"{run.subject} has no pod{which}; its ranks are {there}")
     for rank, pod in chosen:

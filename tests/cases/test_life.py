@@ -313,19 +313,24 @@ def reports(world: World, run: str, phase: str) -> World:
 
 
 @pytest.mark.parametrize(
-    ("phase", "ends", "follower"),
-    [("Running", "Running", "Waiting"), ("Succeeded", "Completed", "Running"), ("Failed", "Failed", "Waiting")],
+    ("phase", "ends", "follower", "later"),
+    [
+        ("Running", "Running", "Waiting", "Waiting"),
+        ("Succeeded", "Completed", "Running", "Running"),
+        ("Failed", "Failed", "Waiting", "Failed"),  # once its grace has passed
+    ],
 )
-def test_a_run_ends_by_its_own_pods_with_gpus_or_without(phase: str, ends: str, follower: str) -> None:
+def test_a_run_ends_by_its_own_pods_with_gpus_or_without(phase: str, ends: str, follower: str, later: str) -> None:
     world = cpu_run(World().node("n1").budget("org:a", 8), "prep").run("gpu", 4)
     cpu_run(world, "last", follow={"after": ["prep"]}).run("next", 4, follow={"after": ["prep"]})
     assert world.cycle().running == ["gpu", "prep"]
     reports(reports(world, "prep", phase), "gpu", phase)
-    cycle, again = world.cycle("+1h"), world.cycle("+2h")
+    cycle, again, still = (world.cycle(at) for at in ("+1h", "+2h", "+3h"))
 
     assert cycle.phases == {"gpu": ends, "prep": ends, "last": follower, "next": follower}
     assert cycle.status("prep").get("ended") == ("2026-01-01T01:00:00Z" if ends != "Running" else None)
-    assert again.plan.runs == []
+    assert again.phases == {"gpu": ends, "prep": ends, "last": later, "next": later}
+    assert still.plan.runs == []
 
 
 def test_pods_of_a_cpu_run_that_is_suspended_end_it_no_more() -> None:

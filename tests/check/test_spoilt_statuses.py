@@ -54,7 +54,7 @@ SPOILS = [
         "simple",
         "a run that is over and holds GPUs",
         lambda s: s.then(conditions("r", "Failed")).then(status("r", phase="Failed")),
-        "terminal-holds-nothing",
+        "outcome-follows terminal-holds-nothing",
     ),
     *(
         Spoil(

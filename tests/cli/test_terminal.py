@@ -2,9 +2,11 @@
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,11 @@ JOBTREE = Path(sys.executable).with_name("jobtree")
 
 
 def read_until(terminal: int, text: str, seen: str = "") -> str:
-    """What the terminal shows, until it holds ``text`` or the program has ended."""
+    """What the terminal shows, until it holds ``text`` or the program has ended. Fails where neither is so in time."""
+    end = time.monotonic() + 120
     while text not in seen:
+        left = max(0.0, end - time.monotonic())
+        assert select.select([terminal], [], [], left)[0], f"no {text!r} within 120 s: {seen}"
         try:
             seen += os.read(terminal, 4096).decode()
         except OSError:  # the other end is closed

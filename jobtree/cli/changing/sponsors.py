@@ -47,24 +47,14 @@ def add(commands: Commands) -> None:
         example="kubectl runs --state cluster.yaml sponsors list sweep",
     )
     listed.add_argument("run", metavar="RUN")
-    added = command(
-        kinds,
-        "add",
-        _add,
-        "add a sponsor, last in preference",
-        example="kubectl runs --state cluster.yaml sponsors add sweep org:ai:mm",
-    )
-    added.add_argument("run", metavar="RUN")
-    added.add_argument("owner", metavar="OWNER")
-    removed = command(
-        kinds,
-        "remove",
-        _remove,
-        "remove a sponsor",
-        example="kubectl runs --state cluster.yaml sponsors remove sweep org:ai:mm",
-    )
-    removed.add_argument("run", metavar="RUN")
-    removed.add_argument("owner", metavar="OWNER")
+    for name, handler, what in (
+        ("add", _add, "add a sponsor, last in preference"),
+        ("remove", _remove, "remove a sponsor"),
+    ):
+        example = f"kubectl runs --state cluster.yaml sponsors {name} sweep org:ai:mm"
+        changed = command(kinds, name, handler, what, example=example)
+        changed.add_argument("run", metavar="RUN")
+        changed.add_argument("owner", metavar="OWNER")
 
 
 def _list(options: Options, given: argparse.Namespace) -> int:

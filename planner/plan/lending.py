@@ -56,11 +56,17 @@ class Lending:
 def lend(
     state: State, room: Room, purses: Purses, started: Container[RunKey], leases: Sequence[Lease], cycle: str
 ) -> Lending:
-    """``room`` and ``purses``: what starts and growth leave; ``leases``: that open by them, of runs ``started``."""
+    """``room`` and ``purses``: what starts and growth leave; ``leases``: that open by them, of runs ``started``.
+
+    A run with standbys of its own takes none of them: one standby never lies on another.
+    """
     wanting = [
         run
         for run in state.pending
-        if run.opportunistic and not run.gang and run.key not in started and run.key not in state.blocked
+        if run.opportunistic
+        and not (run.gang or run.spares)
+        and run.key not in started
+        and run.key not in state.blocked
     ]
     lending = Lending()
     if not wanting or STAGE not in state.policy.stages:

@@ -41,6 +41,15 @@ def test_L13_an_opportunistic_run_works_on_a_standbys_slots() -> None:
     )
 
 
+def test_a_standby_never_lies_on_another_standby() -> None:
+    world, cycle = beside_a_standby()
+    world.run("spared", 4, by=4, spares=4, funding={"opportunistic": True}, created="+3m")
+    world.edit("Run", "short", spec={"state": "Cancelled"})
+    cycle = world.cycle("+3m")
+
+    assert (cycle.phases["spared"], where(cycle, "spared")) == ("Pending", set())
+
+
 def test_a_swap_takes_the_slots_back() -> None:
     world, cycle = beside_a_standby()
     (lost,) = {slot.partition("#")[0] for slot in where(cycle, "r")}

@@ -18,8 +18,8 @@ from planner.plan.prices import prices_of
 from planner.search import stages
 from planner.search.certificates import Outcome
 from planner.search.incumbent import Incumbent
-from planner.state.derive import State
 from planner.state.lower import Waiting
+from planner.state.state import State
 from policies.inputs.places import kinds
 from policies.model import demand
 from policies.model.linear import INF

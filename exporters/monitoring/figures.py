@@ -21,7 +21,8 @@ from jobtree.world.plan import Plan
 from jobtree.world.tables import values
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
-from planner.state.derive import State, state_of
+from planner.state.derive import state_of
+from planner.state.state import State
 from policies.promises.rules import AWAITS
 
 Labels = tuple[str, ...]

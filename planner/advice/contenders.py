@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.vacancy import Vacancies
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import NO_LOAD, Lowered

@@ -8,7 +8,7 @@ from planner.reasons.explain import loads_of
 from planner.reasons.lacking import Lacking
 from planner.reasons.nowhere import Sight
 from planner.reasons.shortage import Shortages
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobtree.api.values.counted import counted
-from planner.state.derive import State
+from planner.state.state import State
 from policies.caps.cap import POOL_WORDS, Lane, amount
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow

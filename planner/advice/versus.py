@@ -21,7 +21,7 @@ from planner.planning import plan as plan_of
 from planner.search import stages
 from planner.search.certificates import Certified
 from planner.search.reached import START_STAGES, value_of
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.model.problem import Problem
 

@@ -23,7 +23,7 @@ from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Chunk
-from planner.state.derive import State
+from planner.state.state import State
 from policies.cuts.lottery import Token
 from policies.cuts.order import LOTTERY, REASONS, Harm
 from policies.inputs.claims import LeaseRow, RunKey

@@ -18,7 +18,8 @@ from planner.cutting.opportunistic import give_way, is_called_for
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Trial
 from planner.cutting.victims import victims_of
-from planner.state.derive import State, state_of
+from planner.state.derive import state_of
+from planner.state.state import State
 from policies.cuts import lottery
 from policies.cuts.lottery import Pick
 from policies.cuts.order import Cut

@@ -9,7 +9,7 @@ from typing import Final
 
 from planner.cutting.trial import Trial
 from planner.cutting.victims import victims_of
-from planner.state.derive import State
+from planner.state.state import State
 from policies.cuts.order import Cut
 from policies.inputs.claims import LeaseKey, RunKey
 

@@ -14,7 +14,7 @@ from planner.filling.together import Together
 from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Chunk, Room
-from planner.state.derive import State
+from planner.state.state import State
 from policies.cuts.order import REASONS, Cut, Cuts
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad, Shape

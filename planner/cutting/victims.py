@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from planner.state.derive import State
+from planner.state.state import State
 from policies.cuts.protection import is_drawable, open_from
 from policies.funding.frozen import is_frozen
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey

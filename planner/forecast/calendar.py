@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from jobtree.world.tables import values as col
 from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.snapshot import Snapshot
-from planner.state.derive import State
+from planner.state.state import State
 from policies.lifecycle.endings import limit_ends, started
 
 MINUTE: Final = 60

@@ -16,8 +16,8 @@ from planner.forecast.calendar import expected
 from planner.forecast.durations import Durations, ended
 from planner.forecast.fluid import Ask, Fluid, grid
 from planner.forecast.natural import Dated
-from planner.state.derive import State
 from planner.state.payer_lists import PayerLists
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import limit_ends, started
 

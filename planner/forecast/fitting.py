@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from jobtree.api.values.counted import counted
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, expected
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 from policies.lifecycle.endings import limit_ends
 

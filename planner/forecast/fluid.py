@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from planner.state.derive import State
 from planner.state.payer_lists import PayerList
+from planner.state.state import State
 from policies.caps.cap import Lane
 from policies.inputs.claims import RunKey
 from policies.inputs.shapes import Shape

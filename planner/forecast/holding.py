@@ -9,7 +9,8 @@ from planner.forecast.calendar import Known, estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.natural import Timeline
 from planner.forecast.standing import Standing
-from planner.state.derive import State, state_of
+from planner.state.derive import state_of
+from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, RunKey
 from policies.lifecycle.endings import limit_ends
 from policies.promises import funds

@@ -11,8 +11,10 @@ from jobtree.api.kinds.lease import ClosureReason
 from jobtree.world.plan import Closure
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, foreseen
-from planner.state.derive import State, ends_of, state_of
+from planner.state.closing import ends_of
+from planner.state.derive import state_of
 from planner.state.replay import Fates, Past, replay, turned
+from planner.state.state import State
 from policies.caps.book import book_of
 from policies.funding.classes import derive
 from policies.funding.frozen import is_frozen, kept

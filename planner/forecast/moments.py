@@ -11,7 +11,7 @@ from planner.forecast.later import Later
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start, pieces_of
 from planner.placement.room import Chunk, Room
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad
 from policies.model.problem import Problem

@@ -15,7 +15,7 @@ from planner.filling.filler import Settled
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 
 LAST: Final = 1 << 60

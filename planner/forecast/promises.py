@@ -42,7 +42,8 @@ from planner.forecast.later import Later
 from planner.forecast.natural import Dated, Natural, Timeline
 from planner.forecast.standing import Standing
 from planner.forecast.undated import without_date
-from planner.state.derive import State, state_of
+from planner.state.derive import state_of
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import read_runs
 from policies.lifecycle import unweighed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from planner.cutting.dating import Lasting
 from planner.forecast.natural import LAST, Natural, Timeline, together
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Promise
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from operator import attrgetter
 
 from planner.filling.purses import Purses
-from planner.state.derive import State
 from planner.state.lower import Waiting
 from planner.state.payer_lists import PayerList, PayerLists
+from planner.state.state import State
 from policies.inputs.money import bits
 from policies.inputs.runs import RunRow
 from policies.model.payers import Payer

@@ -32,8 +32,8 @@ from planner.reasons import promised
 from planner.search.beside import beside, drop
 from planner.search.incumbent import Incumbent
 from planner.search.reached import value_of
-from planner.state.derive import State
 from planner.state.segments import segments
+from planner.state.state import State
 from policies.funding import retention
 from policies.funding.classes import classes_of
 from policies.funding.usage import Classes, budget_statuses

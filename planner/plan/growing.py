@@ -25,7 +25,7 @@ from planner.placement.room import Room
 from planner.plan.asking import asking
 from planner.plan.leases import new_leases
 from planner.search import stages
-from planner.state.derive import State
+from planner.state.state import State
 from policies.funding.usage import Classes
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow

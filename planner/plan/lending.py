@@ -18,7 +18,7 @@ from planner.placement.room import Room
 from planner.placement.tie_breaks import domains_used
 from planner.plan.asking import asking
 from planner.plan.leases import new_leases
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 

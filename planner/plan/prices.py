@@ -27,8 +27,8 @@ from msgspec import structs
 
 from jobtree.world.plan import Price, Prices
 from planner.solver.highs import Floats, new_highs, options, pass_model, to_highs
-from planner.state.derive import State
 from planner.state.lower import Waiting
+from planner.state.state import State
 from policies.inputs.places import kinds
 from policies.model import demand
 from policies.model.linear import INF, TooLargeError

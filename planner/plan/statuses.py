@@ -12,7 +12,7 @@ from jobtree.world.naming.arrays import is_new
 from jobtree.world.plan import RunUpdate, Wait
 from planner.plan import conditions
 from planner.plan.conditions import Saying
-from planner.state.derive import State
+from planner.state.state import State
 from policies.funding.usage import HOUR_MILLI, Classes, plain
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow

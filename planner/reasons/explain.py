@@ -29,7 +29,7 @@ from planner.reasons.nowhere import (
 from planner.reasons.routes import Routes
 from planner.reasons.shortage import Shortages, tree_shortages
 from planner.reasons.space import Space
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import PodLoad

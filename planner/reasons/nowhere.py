@@ -16,7 +16,7 @@ from planner.reasons.crowding import Crowding
 from planner.reasons.lacking import Lack
 from planner.reasons.loads import Loads
 from planner.reasons.space import Space, Spaces
-from planner.state.derive import State
+from planner.state.state import State
 from policies.caps import uses
 from policies.caps.cap import amount
 from policies.inputs.fleet import Selector

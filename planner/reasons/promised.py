@@ -11,7 +11,7 @@ from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.reasons import explain
-from planner.state.derive import State
+from planner.state.state import State
 from policies.lifecycle import unweighed
 from policies.model.problem import Problem
 

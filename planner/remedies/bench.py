@@ -25,7 +25,7 @@ from planner.effort import USUAL, Effort
 from planner.forecast.holding import held_state
 from planner.remedies.near import names, near, without
 from planner.search import stages
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle.follow import waiting

@@ -17,7 +17,7 @@ from jobtree.world.tables.columns import canonical
 from jobtree.world.tables.given import given_of
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.edits import suspended
-from planner.state.derive import State
+from planner.state.state import State
 from policies.inputs.claims import RunKey
 
 

@@ -16,7 +16,7 @@ from planner.forecast.holding import held_state
 from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
-from planner.state.derive import State
+from planner.state.state import State
 from policies.lifecycle.endings import limit_ends
 
 EVENTS: Final = 12

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from jobtree.world.naming.named import GONE_PAYER
 from jobtree.world.plan import Segment
-from planner.state.derive import State
 from planner.state.replay import Said, Turn, said_of
+from planner.state.state import State
 from policies.funding.usage import Classes
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow
 

@@ -9,7 +9,8 @@ from jobtree.world.tables.after import after
 from planner.forecast.calendar import estimates, known_times
 from planner.forecast.later import Later
 from planner.planning import plan
-from planner.state.derive import State, state_of
+from planner.state.derive import state_of
+from planner.state.state import State
 from tests.forecast.busy import Script, scripts
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc

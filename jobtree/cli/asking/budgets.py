@@ -13,7 +13,7 @@ from jobtree.cli.common.args import Commands, Options, command, group
 if TYPE_CHECKING:
     from jobtree.api.kinds.budget import BudgetStatus
     from jobtree.world.reading.intake import Intake
-    from planner.state.derive import State
+    from planner.state.state import State
 
 _COLUMNS: Final = (
     ("OWNED", "ownedGPUs"),

@@ -1,0 +1,151 @@
+"""The state that is planned on: what a snapshot means at a time, and what may be asked of it."""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from jobtree.api.kinds.policy import PolicySpec
+from jobtree.world.plan import Closure
+from planner.effort import USUAL, Effort
+from planner.placement.room import Foreign, Room
+from planner.state.closing import ends_of
+from planner.state.lower import Waiting
+from planner.state.replay import Turn
+from policies.caps.cap import CapBook
+from policies.funding.classes import Funded
+from policies.funding.ledger import Spent
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
+from policies.inputs.fleet import Fleet
+from policies.inputs.money import Money
+from policies.inputs.runs import RunRow
+from policies.inputs.unread import Unread
+from policies.lifecycle import unweighed
+from policies.lifecycle.arrays import ArrayRow
+from policies.lifecycle.endings import Ending
+from policies.model import gangs, trees
+from policies.model.problem import Problem
+from policies.promises import funds
+from policies.promises.holds import NOTHING, Holds
+
+
+@dataclass
+class State:
+    """Everything derived from a snapshot before a model is built.
+
+    ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
+    with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
+    ``rooms``: what is free, once it has been counted. ``changed``: when a cycle last was given another world than the
+    one before left, or saw leases or runs end. ``standing``: runs whose Leases cannot be read, which stand as before.
+    ``holds``: what promises keep from all that is not promised. ``swaps``: of what is held, what this cycle opens in
+    place of spares.
+    """
+
+    at: int
+    policy: PolicySpec
+    fleet: Fleet
+    book: CapBook
+    runs: dict[RunKey, RunRow]
+    leases: list[LeaseRow]
+    held: dict[RunKey, list[LeaseRow]]
+    endings: dict[RunKey, Ending]
+    closures: list[Closure]
+    spent: Spent
+    taken: Spent
+    funded: Funded
+    foreign: dict[str, Foreign]
+    node_site: dict[str, int]
+    pending: list[RunRow]
+    standing: frozenset[RunKey]
+    unread: Unread
+    turns: dict[LeaseKey, list[Turn]]
+    changed: int
+    effort: Effort = USUAL
+    holds: Holds = NOTHING
+    swaps: frozenset[LeaseKey] = frozenset()
+    doubt: str = ""
+    lost: str = ""
+    arrays: list[ArrayRow] = field(default_factory=list)
+    blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
+    deadlines: dict[RunKey, int] = field(default_factory=dict)
+    rooms: list[Room] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def lent(self) -> Mapping[tuple[str, int], frozenset[LeaseKey]]:
+        """By slot that a standby and a tenant hold, their leases."""
+        found: dict[tuple[str, int], set[LeaseKey]] = {}
+        for lease in (lease for held in self.held.values() for lease in held):
+            for slot in lease.ordinals:
+                found.setdefault((lease.node, slot), set()).add(lease.key)
+        return {slot: frozenset(keys) for slot, keys in found.items() if len(keys) > 1}
+
+    @property
+    def money(self) -> Money:
+        """Budgets at the cycle's time."""
+        return self.book.money
+
+    @property
+    def ends(self) -> dict[LeaseKey, int]:
+        """(namespace, lease) → end of the leases that this cycle closes."""
+        return ends_of(self.closures)
+
+    def asking(self, pending: list[RunRow], runs: dict[RunKey, RunRow] | None = None) -> "State":
+        """The state in which only ``pending`` wait, and all that is held is the same; ``runs``: with these runs."""
+        return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked))
+
+    def room(self) -> Room:
+        """What is free before anything is started, to be filled."""
+        if not self.rooms:
+            room = Room(self.fleet)
+            room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
+            room.hold_back(self.holds.part)
+            self.rooms.append(room)
+        return self.rooms[0].copy()
+
+    def problem(self, *, many: bool = False) -> Problem:
+        """What waits and may start, lowered; with ``many`` as where many wait, however few do here."""
+        return self.lowered(self.waiting(many=many))
+
+    def waiting(self, *, many: bool = False) -> Waiting:
+        """What waits and may start, before it is lowered."""
+        there = self._started()
+        ready = [run for run in self.pending if run.key not in self.blocked and run.key not in there]
+        whole, waiting = gangs.gangs(ready, there.values(), partial(self._away, ready, there))
+        for key, why in waiting.items():
+            self.blocked[key] = (unweighed.GANG, why)
+        ready = [run for run in ready if run.key not in self.blocked and not run.is_cpu]
+        exact = self.effort.few(len(ready)) and not many
+        ties = trees.Ties(whole, self.quotas(), self.holds.promised)
+        left = funds.beside(self.holds.money, self.book, self.funded, self.taken)
+        return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact)
+
+    def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
+        """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""
+        at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
+        return waiting.lowered(dict.fromkeys(at_work, 0) | self.room().free_by_site(), rises=rises)
+
+    def _started(self) -> dict[RunKey, RunRow]:
+        """Members of gangs that run on or have completed, be it now."""
+        done = {key for key, ending in self.endings.items() if ending.outcome == "Completed"}
+        members = {key: run for key, run in self.runs.items() if run.gang and key not in self.endings.keys() - done}
+        there = self.held.keys() | self.standing | done
+        return {
+            key: run
+            for key, run in members.items()
+            if key in there or run.outcome == "Completed" or (run.is_cpu and run.started is not None)
+        }
+
+    def _away(self, ready: Iterable[RunRow], there: Container[RunKey]) -> dict[gangs.GangKey, dict[str, gangs.Away]]:
+        """Members of gangs that are neither ``ready`` nor ``there``, by gang and name."""
+        counted = {run.key for run in ready}
+        found: dict[gangs.GangKey, dict[str, gangs.Away]] = {}
+        for key, run in self.runs.items():
+            if run.gang and key not in counted and key not in there:
+                why = gangs.away(run, self.endings.get(key), self.blocked.get(key, ("",))[0])
+                found.setdefault((run.namespace, run.gang), {})[run.name] = why
+        return found
+
+    def quotas(self) -> list[trees.Tree]:
+        """Trees that have one."""
+        return trees.trees(self.runs, self.leases, self.ends, self.at, int(self.policy.accounting_period))

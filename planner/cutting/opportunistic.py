@@ -7,6 +7,7 @@ finds their pods gone; until then what they held counts as found, so nothing mor
 
 from typing import Final
 
+from planner.cutting.least import Weighing
 from planner.cutting.trial import Trial
 from planner.cutting.victims import victims_of
 from planner.state.state import State
@@ -33,8 +34,9 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         if members is None or trial.start(members) or tries >= TRIES or not trial.is_funded(members):
             continue
         tries += 1
-        victims = victims_of(trial.state, trial.owners(members), opportunistic=True)
-        weighing = trial.weighing(members, [each._replace(spares=()) for each in victims])
+        victims = victims_of(trial.state, trial.owners(members), opportunistic=True, cut=trial.cut)
+        victims = [each._replace(spares=()) for each in victims]  # what gave way once may do so again
+        weighing = Weighing.of(victims, trial.needs(members), trial.filler.room)
         harm = weighing.least()
         chosen = None if harm is None else weighing.chosen(harm)
         if chosen is None:

@@ -38,7 +38,7 @@ class Lost(NamedTuple):
 class Trial:
     """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
     candidates whose room and money is taken; ``pins``: nodes of starts that are to be there, in their order.
-    ``_begun``: runs of these starts; ``_touched``: runs of which something is cut.
+    ``_begun``: runs of these starts.
 
     What starts are *members*: candidates that start together or not at all, of a run alone just its own.
     """
@@ -51,7 +51,6 @@ class Trial:
     started: set[int] = field(default_factory=set)
     pins: dict[RunKey, tuple[str, ...]] = field(default_factory=dict)
     _begun: set[RunKey] = field(default_factory=set)
-    _touched: set[RunKey] = field(default_factory=set)
 
     @classmethod
     def of(cls, state: State) -> "Trial":
@@ -193,13 +192,10 @@ class Trial:
         return True
 
     def weighing(self, members: Members, victims: Iterable[Victim]) -> Weighing:
-        """What would have to go for them, of what is not cut yet."""
-        left = [victim for victim in victims if victim.run not in self.gone and not self._is_touched(victim)]
+        """What would have to go for them, of runs of which nothing is cut yet: no victim is drawn or told for two."""
+        touched = {lease.run_key for lease in self.leases_of(self.cut)}
+        left = [victim for victim in victims if victim.run not in touched]
         return Weighing.of(left, self.needs(members), self.filler.room)
-
-    def _is_touched(self, victim: Victim) -> bool:
-        """Has something of it been cut already? No victim counts for two."""
-        return victim.run in self._touched
 
     def take(
         self, weighing: Weighing, chosen: Iterable[Option], reservation: str, drawn: Mapping[RunKey, int]
@@ -211,6 +207,8 @@ class Trial:
             victim = weighing.victims[option.victim]
             cut = Cut(REASONS[weighing.kinds[option]], reservation, drawn.get(victim.run))
             for lease in self.state.held[victim.run]:
+                if lease.key in self.cut:
+                    continue  # by what was cut before
                 if option.what == "lost":
                     found.setdefault(lease.key, cut)
                     lost[victim.run] = cut
@@ -218,7 +216,6 @@ class Trial:
                     found[lease.key] = Cut(cut.reason, reservation)
         self._free(found)
         self.cut |= found
-        self._touched |= {lease.run_key for lease in self.leases_of(found)}
         self.gone |= lost
         return found
 
@@ -228,7 +225,6 @@ class Trial:
         for key in found:
             del self.cut[key]
         runs = {lease.run_key for lease in self.leases_of(found)}
-        self._touched -= runs
         self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}
 
     def cuts(self) -> Cuts:

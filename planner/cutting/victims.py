@@ -1,6 +1,6 @@
 """Victims: what may be cut of each running run, as plain values (spec §6)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from typing import NamedTuple
 
 from planner.state.state import State
@@ -69,10 +69,15 @@ class Victim(NamedTuple):
 
 
 def victims_of(
-    state: State, owners: Collection[str], *, at: int | None = None, opportunistic: bool = False
+    state: State,
+    owners: Collection[str],
+    *,
+    at: int | None = None,
+    opportunistic: bool = False,
+    cut: Container[LeaseKey] = (),
 ) -> list[Victim]:
     """All that may be cut for runs of ``owners``, by run; ``at``: a later time at which more may be drawn;
-    ``opportunistic``: only what is unfunded by its own choice.
+    ``opportunistic``: only what is unfunded by its own choice; ``cut``: leases that go already.
     """
     term = int(state.policy.lottery.term)
     when = state.at if at is None else at
@@ -80,7 +85,8 @@ def victims_of(
     for run, leases in cuttable(state):
         if opportunistic and not run.opportunistic:
             continue
-        victim = _victim(state, run, leases, drawable=is_drawable(run, leases, owners, term, when))
+        left = [lease for lease in leases if lease.key not in cut]
+        victim = _victim(state, run, left, drawable=is_drawable(run, leases, owners, term, when))
         if opportunistic and not victim.unfunded:
             continue
         frees = any(group.slots for group in victim.groups)

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_reading import status
+from tests.support.commands import wait_readable
 from tests.support.times import T0
 from tests.support.worlds import World
 
@@ -24,7 +24,7 @@ def read_until(terminal: int, text: str, seen: str = "") -> str:
     end = time.monotonic() + 120
     while text not in seen:
         left = max(0.0, end - time.monotonic())
-        assert select.select([terminal], [], [], left)[0], f"no {text!r} within 120 s: {seen}"
+        assert wait_readable(terminal, left), f"no {text!r} within 120 s: {seen}"
         try:
             seen += os.read(terminal, 4096).decode()
         except OSError:  # the other end is closed

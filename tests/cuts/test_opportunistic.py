@@ -38,6 +38,17 @@ def test_its_spares_go_with_it() -> None:
     assert [(lost.closure, lost.ended) for lost in cycle.leases("v")] == [("ReclaimUnfunded", moment("+1m"))] * 2
 
 
+def test_what_gives_one_group_way_gives_the_next_funded_start_one_too_in_the_same_cycle() -> None:
+    wide = {"minTotalGPUs": 4, "maxTotalGPUs": 12, "stepGPUs": 4}
+    world = World().node("n", 12).budget("org:w", 4).budget("org:x", 4)
+    world.run("v", 12, owner="org:v", malleable=wide, by=4, **FREE).cycle()
+    world.run("w", 4, owner="org:w", created="+1m").run("x", 4, owner="org:x", created="+1m")
+    cycle = world.cycle("+1m")
+
+    assert cycle.running == ["v", "w", "x"]
+    assert [lease.gpus for lease in cycle.leases("v", open=True)] == [4]
+
+
 def with_pods(world: World, run: str, *nodes: str, deleting: bool = False) -> World:
     """The run's pods of 4 GPUs on these nodes, as a live cluster has them."""
     gone = {"deletionTimestamp": moment("+1m"), "deletionGracePeriodSeconds": 600} if deleting else {}

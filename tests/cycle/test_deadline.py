@@ -1,7 +1,6 @@
 """The planner's process: whatever the search does, the cycle has the best plan in time, or says why it has none."""
 
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -25,6 +24,7 @@ from planner import Planning
 from tests.cycle.searches import plan
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
+from tests.support.commands import wait_readable
 from tests.support.times import T0, unix
 from tests.support.worlds import World
 
@@ -204,7 +204,7 @@ def test_a_process_whose_parent_is_gone_ends_without_a_word() -> None:
             [sys.executable, "-m", "tests.cycle.searches", "finishes", str(theirs.fileno())],
             pass_fds=[theirs.fileno()], stderr=subprocess.PIPE,
         )  # fmt: skip
-    assert select.select([ours], [], [], 60)[0]
+    assert wait_readable(ours, 60)
     ours.close()  # with what it said unread, so that it finds the connection reset
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, b"")

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import selectors
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +42,13 @@ def kubectl_runs(*args: str | Path, stdin: str = "") -> Output:
 def jobtree(*args: str | Path) -> Output:
     """``jobtree ARGS``."""
     return _call(operator_main, args, "")
+
+
+def wait_readable(file: int | socket.socket, seconds: float) -> bool:
+    """Does a real program's terminal, pipe or socket have something to read within ``seconds``?"""
+    with selectors.DefaultSelector() as selector:
+        selector.register(file, selectors.EVENT_READ)
+        return bool(selector.select(seconds))
 
 
 def _call(main: Callable[[Sequence[str]], int], args: Sequence[str | Path], stdin: str) -> Output:

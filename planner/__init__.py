@@ -2,7 +2,7 @@
 `effort` says how much it tries.
 
 The rooms, from below: `solver`, `placement`; `state`, `filling`, `large`; `search`, `reasons`, `cutting`; `plan`,
-`forecast`; `planning`; `advice`, `remedies`.
+`forecast`; `dates`; `planning`; `advice`, `remedies`.
 """
 
 from planner.effort import Effort

@@ -10,9 +10,9 @@ from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan, Prices
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.deciding import Decision, with_cuts
+from planner.dates.front import dated
+from planner.dates.holding import held_state
 from planner.effort import USUAL, Effort
-from planner.forecast.holding import held_state
-from planner.forecast.promises import dated
 from planner.plan.assemble import assemble
 from planner.plan.prices import prices_of
 from planner.search import stages

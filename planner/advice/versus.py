@@ -16,7 +16,7 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import idle, weighed
 from planner.advice.edits import suspended, unpromised
 from planner.advice.meeting import Meeting, meeting
-from planner.forecast.holding import held_state
+from planner.dates.holding import held_state
 from planner.planning import plan as plan_of
 from planner.search import stages
 from planner.search.certificates import Certified

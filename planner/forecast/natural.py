@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from jobtree.api.kinds.reservation import Conflict
 from planner.cutting.dating import CutDate, Kept, Lasting
 from planner.filling.filler import Settled
 from planner.forecast.calendar import Known
@@ -32,6 +33,11 @@ class Natural(NamedTuple):
     nodes: tuple[str, ...]
     payers: tuple[tuple[str, str], ...]
     cut: CutDate | None = None
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """Who may lose all for it."""
+        return self.cut.conflicts if self.cut else ()
 
 
 class Dated(NamedTuple):

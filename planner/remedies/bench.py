@@ -21,8 +21,8 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import contenders, weighed
 from planner.advice.edits import Cell, Edit, edited, unpromised
+from planner.dates.holding import held_state
 from planner.effort import USUAL, Effort
-from planner.forecast.holding import held_state
 from planner.remedies.near import names, near, without
 from planner.search import stages
 from planner.state.state import State

@@ -12,7 +12,7 @@ from jobtree.api.values.scalars import Time
 from jobtree.world.tables.after import after
 from planner.advice.contenders import idle
 from planner.advice.edits import suspended
-from planner.forecast.holding import held_state
+from planner.dates.holding import held_state
 from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who

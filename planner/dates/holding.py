@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
+from planner.dates.standing import Standing
 from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.natural import Timeline
-from planner.forecast.standing import Standing
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, RunKey

@@ -1,0 +1,244 @@
+"""Dates of what waits, run by run: by age, those with a promise first, each beside those before it (spec §5).
+
+The oldest demand holds Reservations, up to ``maxHeld``; the others are told an estimate.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from jobtree.api.kinds.run import Eta
+from jobtree.api.values.scalars import Time
+from jobtree.world.plan import Wait
+from jobtree.world.tables.snapshot import Snapshot
+from planner.cutting.dating import CutDate, CutDates, Kept
+from planner.dates.standing import Standing
+from planner.dates.writing import Written
+from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
+from planner.forecast.estimates import estimated, is_near, likely
+from planner.forecast.later import Later
+from planner.forecast.natural import Dated, Natural, Timeline
+from planner.state.state import State
+from policies.inputs.claims import RunKey
+from policies.promises.rules import Fate, Promise
+
+MOMENTS: Final = 64
+"""Most known times that are looked at where few runs wait."""
+FEWER_MOMENTS: Final = 12
+"""... and where many do."""
+DATED: Final = 300
+"""Most runs without a promise for which one is looked for where many wait: the oldest."""
+NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
+"""Why a run has no estimate."""
+SOONER: Final = 8
+"""Where many runs wait, how many promises, the oldest, an earlier time is looked for in a cycle."""
+
+
+@dataclass
+class Dating:
+    """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds; ``waits``: what it
+    leaves waiting; ``held``: promises that stand, by run; ``etas``: what was told of starts until now; ``written``:
+    what becomes of all that.
+
+    ``cuts``: dates that cuts make; ``later``: known times; ``standing``: what is known to come, with what is promised.
+    """
+
+    world: Snapshot
+    state: State
+    since: int | None
+    waits: Mapping[RunKey, Wait]
+    held: Mapping[RunKey, Promise]
+    etas: Mapping[RunKey, Eta]
+    written: Written
+    cuts: CutDates = field(init=False)
+    later: Later = field(init=False)
+    standing: Standing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cuts = CutDates(self.state, self._later, self._kept)
+        self.plan = self.written.plan
+
+    def _kept(self) -> list[Kept]:
+        return self.standing.timeline.kept()
+
+    def _later(self, at: int) -> State:
+        """The state at a known time (Unix seconds)."""
+        return self.later.at(at)
+
+    def date(self) -> None:
+        """Date what waits by age, what is promised first, where it stands: what has a reason to move alone moves."""
+        waits, held, written = self.waits, self.held, self.written
+        many = not self.state.effort.few(len(self.plan.waits))
+        promised, others = self._by_age(held), self._by_age(waits.keys() - held.keys())
+        left = self.state.policy.reservations.max_held - len(held)
+        if self._is_still:
+            others = [key for key in others if left > 0 or not self._stays_told(key)]
+        if many and self._is_still and not promised and left <= 0:
+            self.cuts.why_not |= {key: NOTHING_KNOWN for key in others if not waits[key].never}
+            return
+        exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
+        standing = self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, exact)
+        asks = any(not waits[key].never for key in others)
+        promised = [key for key in promised if not self._is_still or not self._stays(held[key], beside_others=asks)]
+        cut = {closure.made_room_for for closure in self.plan.closures}
+        asked: set[RunKey] = set()
+        for key in promised:
+            promise = held[key]
+            anew = f"{key[0]}/{promise.name}" in cut
+            if anew or promise.awaits_victims(self.plan.at):
+                written.wait(promise, anew=anew)
+                continue
+            found = self._natural(key, asked)
+            if self.cuts.is_spent and (promise.is_by_cuts or (promise.start <= self.plan.at and found is None)):
+                standing.by_cuts(key)
+                written.stay(promise)
+            elif found := self._unfunded(key, promise, found):
+                written.keep(promise, waits[key], found)
+            else:
+                written.end(promise, Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
+        rest: list[RunKey] = []
+        for key in others:
+            if key not in exact or (many and left <= 0):
+                rest += [] if waits[key].never else [key]
+            elif found := self._unfunded(key, None, self._natural(key, asked)):
+                if left > 0:
+                    left -= 1
+                    written.make(key, waits[key], found)
+                else:
+                    written.estimate(key, Eta(p50=Time(found.at), p90=Time(found.at)))
+        self._estimate(rest, standing.timeline.dated)
+
+    def estimate(self) -> None:
+        """Leave promises as they stand, and estimate all others."""
+        for promise in self.held.values():
+            self.written.stay(promise)
+        others = [key for key in self.waits.keys() - self.held.keys() if not self.waits[key].never]
+        self._estimate(self._by_age(others), ())
+
+    def _by_age(self, keys: Iterable[RunKey]) -> list[RunKey]:
+        return sorted(keys, key=lambda key: (self.state.runs[key].created, key))
+
+    def _estimate(self, keys: Sequence[RunKey], beside: Sequence[Dated]) -> None:
+        """Tell runs about when they start, anew where that moved by a ``bucket`` or is past."""
+        bucket = int(self.state.policy.reservations.bucket)
+        known = likely(self.world, self.state)
+        found = estimated(self.state, keys, beside, known) if keys else {}
+        for key in keys:
+            if key not in found:
+                self.cuts.why_not[key] = NOTHING_KNOWN
+                continue
+            before = self.etas.get(key)
+            near = before is not None and is_near(before, found[key], self.plan.at, bucket)
+            self.written.estimate(key, before if before is not None and near else found[key])
+
+    @cached_property
+    def _is_still(self) -> bool:
+        """Is the world as the last cycle left it, and does this one leave it so? Then nothing has a reason to move."""
+        plan, since = self.plan, self.since
+        if since is None or plan.changed == plan.at or plan.leases or plan.closures or plan.segments:
+            return False
+        return not is_any_wrong(self.world, self.state, since)
+
+    def _stays(self, promise: Promise, *, beside_others: bool) -> bool:
+        """Does a promise stand as it stood? Then that is told, and what is cut for it is nobody's ``beside_others``."""
+        if promise.start <= self.plan.at or promise.awaits_victims(self.plan.at):
+            return False
+        if beside_others and promise.is_by_cuts:
+            self._sooner(promise.run_key, promise, None)
+            self.cuts.why_not.pop(promise.run_key, None)
+        self.written.stay(promise)
+        return True
+
+    def _stays_told(self, key: RunKey) -> bool:
+        """Is its start still as it was estimated? Then that is told."""
+        eta = self.etas.get(key)
+        if eta is None or eta.p50 is None or int(eta.p50) <= self.plan.at:
+            return False
+        self.written.estimate(key, eta)
+        return True
+
+    def _natural(self, key: RunKey, asked: set[RunKey]) -> Natural | None:
+        """The start of a run that may ever start, by what ends or by cuts; ``asked``: whose natural start was asked."""
+        starts = self.standing.starts
+        if self.waits[key].never:
+            return starts.get(key)
+        if key not in asked:
+            mine = self.standing.mine(key)
+            asked |= mine.keys()
+            starts |= {} if key in starts else self.standing.timeline.date(mine)
+        return self._sooner(key, self.held.get(key), starts.get(key))
+
+    def _sooner(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
+        """The natural start, or one that cuts make: of opportunistic work alone after its own notice, else where
+        patience does not reach the natural start. A promise by cuts is not put off for a start that comes in reach.
+        """
+        policy, at, mine = self.state.policy, self.plan.at, self.standing.mine(key)
+        by_cuts = promise is not None and promise.is_by_cuts
+        notice = int(policy.opportunistic.notice)
+        soon = promise.start if promise is not None and by_cuts else at + notice
+        cut = None
+        if notice and (found is None or found.at > soon):
+            cut = self._held(key, self.cuts.opportunistic(key, soon, mine, held=promise is not None))
+        patience = soon if by_cuts else at + int(policy.reservations.patience)
+        if cut is None and (found is None or found.at > patience):
+            cut = self._cut(key, promise, found)
+        return found if cut is None else Natural(cut.at, "end", cut.nodes, cut.payers, cut)
+
+    def _cut(self, key: RunKey, promise: Promise | None, natural: Natural | None) -> CutDate | None:
+        """A start that cuts make before the natural one, and after who may be cut has been told for ``notice``."""
+        policy, at = self.state.policy.reservations, self.plan.at
+        earliest = at + int(policy.notice)
+        if promise is not None:
+            soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
+            told = promise.is_by_cuts and not soon
+            earliest = promise.start if told else max(promise.start, earliest)
+        if natural is not None and natural.at <= earliest:
+            return None
+        horizon = at + int(policy.horizon) if natural is None else natural.at - 1
+        found = self.cuts.date(key, earliest, horizon, self.standing.mine(key), held=promise is not None)
+        cut = self._held(key, found)
+        if natural is not None:
+            self.cuts.why_not.pop(key, None)
+        return cut
+
+    def _held(self, key: RunKey, cut: CutDate | None) -> CutDate | None:
+        """A start that cuts make, with its room held from then on like any other's; None where it has none."""
+        timeline = self.standing.timeline
+        if cut is None or timeline.is_cut_for(key):
+            return cut
+        gone = timeline.release(cut.starts.keys())
+        if timeline.cut(cut.at, cut.starts, self.standing.mine(key), cut.leases):
+            return cut
+        timeline.restore(gone)
+        self.cuts.drop(cut)
+        return None
+
+    def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
+        """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
+        earliest = self.plan.at + int(self.state.policy.reservations.notice) if promise is None else promise.start
+        if found is not None and found.at <= earliest:
+            return found
+        start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))
+        return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
+
+    def _standing(self, most: int, exact: Collection[RunKey]) -> Standing:
+        """What is known to come, with what is promised; ``exact``: what may be dated on it."""
+        at = self.plan.at
+        horizon = at + int(self.state.policy.reservations.horizon)
+        times = [
+            Known(at + int(self.state.policy.reservations.notice), "notice"),
+            *(Known(promise.start, "promise") for promise in self.held.values()),
+            *known_times(self.state, estimates(self.world, self.state)),
+        ]
+        known = [each for each in times if at < each.at <= horizon]
+        self.later = Later.of(self.world, self.state, exact)
+        timeline = Timeline.of(self.later, known, most)
+        standing = Standing(timeline, self.state, self.held, self.waits.keys(), expected(self.world))
+        order = self._by_age(self.held)
+        standing.hold(order)
+        if not self._is_still:
+            natural = [key for key in order if key in standing.starts]
+            for key in natural if self.state.effort.few(len(self.plan.waits)) else natural[:SOONER]:
+                standing.sooner(key, standing.starts[key].at)
+        return standing

@@ -1,0 +1,140 @@
+"""From a plan to its dates: which promises stand, move or end, and when every other run will start (spec §5)."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from jobtree.api.kinds.reservation import STANDING
+from jobtree.api.kinds.run import Eta, RunStatus
+from jobtree.api.values.scalars import dec_hook
+from jobtree.world.naming.arrays import is_new, whole
+from jobtree.world.plan import Plan, Pruned, RunUpdate
+from jobtree.world.tables import values as col
+from jobtree.world.tables.after import after
+from jobtree.world.tables.rows_arrays import indices_of
+from jobtree.world.tables.snapshot import Snapshot
+from planner.dates.dating import Dating
+from planner.dates.fitting import Date, Fitting
+from planner.dates.undated import without_date
+from planner.dates.writing import Written
+from planner.effort import USUAL, Effort
+from planner.state.derive import state_of
+from planner.state.state import State
+from policies.inputs.claims import RunKey
+from policies.inputs.runs import read_runs
+from policies.lifecycle import unweighed
+from policies.promises.rules import Fate, Promise, fate, read_promises
+
+LARGEST: Final = 5_000
+"""Most nodes on which runs are promised anything where many wait: each known time is a world to be derived."""
+
+_STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
+
+
+def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
+    """The plan with its promises and estimates; it decides nothing anew."""
+    stored = read_promises(snapshot.tables["reservations"])
+    waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
+    if not stored and not waits:
+        return plan
+    world = after(snapshot, plan)
+    state = state_of(world, plan.at, effort=effort)
+    written = Written(plan, state)
+    held = _settled(stored, waits, written)
+    dating = Dating(world, state, snapshot.since, waits, held, _etas(snapshot, waits), written)
+    if len(snapshot.tables["nodes"]) > LARGEST and not effort.few(len(waits)):
+        dating.estimate()
+    else:
+        dating.date()
+    _fit(Fitting(world, state), held, written)
+    written.warn()
+    return msgspec.structs.replace(
+        without_date(plan, dating.cuts.why_not),
+        runs=[*_updates(snapshot, plan, written.told)],
+        reservations=sorted(written.new, key=lambda each: (each.namespace, each.name)),
+        promises=sorted(written.moved, key=lambda each: (each.namespace, each.name)),
+        lapsed=_lapsed(stored, held, written),
+    )
+
+
+def _settled(stored: Iterable[Promise], waits: Container[RunKey], written: Written) -> dict[RunKey, Promise]:
+    """End what is over; returns the promises that stand, by run, the oldest where a run has several."""
+    starting, state = {lease.run_key for lease in written.plan.leases}, written.state
+    standing: dict[RunKey, Promise] = {}
+    for promise in stored:
+        if not promise.stands:
+            continue
+        key = promise.run_key
+        over = fate(
+            there=key in state.runs,
+            starts=key in starting,
+            runs=key in state.held,
+            why_not="" if key in waits and key not in standing else _why_not(key, standing, state),
+        )
+        if over is None:
+            standing[key] = promise
+        else:
+            written.end(promise, over)
+    return standing
+
+
+def _why_not(key: RunKey, standing: Mapping[RunKey, Promise], state: State) -> str:
+    if key in standing:
+        return f"{standing[key].name} is its promise"
+    run = state.runs.get(key)
+    if run is None or run.outcome:
+        return "it is over"
+    return state.blocked[key][1] if key in state.blocked else f"it is {run.state}"
+
+
+def _fit(fitting: Fitting, held: Mapping[RunKey, Promise], written: Written) -> None:
+    """End dates that hold no more beside the others, and say why."""
+    moved = {(each.namespace, each.name): each.status for each in written.moved}
+    told = {key: (each.name, moved.get((each.namespace, each.name), each.told)) for key, each in held.items()}
+    told |= {(each.namespace, each.spec.run_ref.run_name): (each.name, each.status) for each in written.new}
+    dates = [
+        Date(
+            key,
+            int(status.earliest_start),
+            status.intended_slice.nodes if status.intended_slice else held[key].nodes,
+            frozenset(each.run for each in status.forecast.conflict_set) if status.forecast else frozenset(),
+        )
+        for key, (_, status) in told.items()
+        if status.state in STANDING and status.earliest_start is not None
+    ]
+    for key, why in fitting.unfit(dates).items() if dates else ():
+        written.drop(key, told[key][0])
+        if key in held:
+            written.end(held[key], Fate("Failed", "NoRoom", f"Its date holds no more: {why}"))
+
+
+def _etas(snapshot: Snapshot, keys: Container[RunKey]) -> dict[RunKey, Eta]:
+    """The estimates that runs were told of so far."""
+    runs = read_runs(snapshot.tables["runs"], snapshot.tables["arrays"])
+    return {run.key: run.told.eta for run in runs if run.key in keys and run.told.eta is not None}
+
+
+def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, object]]) -> Iterator[RunUpdate]:
+    """Statuses of runs with what they are told of their start; those that say nothing new are left out."""
+    updates = {(each.namespace, each.name): each.status for each in plan.runs}
+    table, indices = snapshot.tables["runs"], indices_of(snapshot.tables["arrays"])
+    keys = zip(col.texts(table, "namespace"), col.texts(table, "name"), strict=True)
+    for key, text in zip(keys, col.texts(table, "status"), strict=True):
+        if key in updates or key in told:
+            before = _STATUS.decode(text) if text else RunStatus()
+            now = updates[key] if key in updates else whole(before) if key in indices else before
+            status = msgspec.structs.replace(now, **told.get(key, {}))
+            if is_new(status, before, is_index=key in indices):
+                yield RunUpdate(namespace=key[0], name=key[1], status=status)
+
+
+def _lapsed(stored: Iterable[Promise], held: Mapping[RunKey, Promise], written: Written) -> list[Pruned]:
+    """Promises that were over before this cycle, and whose run is over, gone, or has another one."""
+    again = {*held, *((each.namespace, each.spec.run_ref.run_name) for each in written.new)}
+    runs = written.state.runs
+    return [
+        Pruned(namespace=each.namespace, name=each.name)
+        for each in stored
+        if not each.stands and (each.run_key in again or each.run_key not in runs or bool(runs[each.run_key].outcome))
+    ]

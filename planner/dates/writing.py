@@ -1,0 +1,179 @@
+"""What is written of dates: Reservations made, moved and ended, and what runs are told of their start (spec §1, §5)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final
+
+import msgspec
+
+from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta
+from jobtree.api.kinds.reservation import (
+    Confidence,
+    Conflict,
+    Forecast,
+    IntendedSlice,
+    Move,
+    Reservation,
+    ReservationSpec,
+    ReservationStatus,
+)
+from jobtree.api.kinds.run import Eta
+from jobtree.api.values.counted import counted
+from jobtree.api.values.scalars import Time
+from jobtree.world.plan import Plan, PromiseUpdate, Wait
+from planner.forecast.natural import Natural
+from planner.state.state import State
+from policies.inputs.claims import RunKey
+from policies.promises.rules import AWAITS, Fate, Promise
+
+HISTORY: Final = 20
+"""Most moves that a promise remembers (spec §1)."""
+CONFIDENCE: Final[Mapping[str, Confidence]] = {
+    "end": "fixed",
+    "notice": "fixed",
+    "promise": "fixed",
+    "window": "window",
+    "estimate": "estimated",
+}
+"""By what makes a time known."""
+
+
+@dataclass
+class Written:
+    """``told``: what runs are told of their start, as fields of their status; ``named``: by run, promises that name it,
+    whose start they are of (a run's, or a gang's that starts together: one draw for all its promises), and its chance
+    to be cut; ``new``, ``moved``: Reservations to write. ``state``: of the world as the plan leaves it.
+    """
+
+    plan: Plan
+    state: State
+    told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
+    named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
+    new: list[Reservation] = field(default_factory=list)
+    moved: list[PromiseUpdate] = field(default_factory=list)
+
+    def end(self, promise: Promise, over: Fate) -> None:
+        """It is over."""
+        self._move(promise, msgspec.structs.replace(promise.told, forecast=None, **over._asdict()))
+
+    def stay(self, promise: Promise) -> None:
+        """It stands as it stood."""
+        forecast = promise.told.forecast
+        self._tell(promise.run_key, Time(promise.start), promise.name, forecast.conflict_set if forecast else ())
+
+    def wait(self, promise: Promise, *, anew: bool) -> None:
+        """Its victims are cut, and it starts when their pods are gone. ``anew``: they were cut by this very plan."""
+        start = Time(self.plan.at if anew else promise.start)
+        moves = []
+        if start != promise.start:
+            cause = "Its victims are cut, and their pods are ending."
+            moves = [Move(at=Time(self.plan.at), earliest_start=start, cause=cause)]
+        words = "What was cut for it is ending; it starts when the pods are gone."
+        status = _moved(promise, *moves)
+        self._move(promise, msgspec.structs.replace(status, reason=AWAITS, message=words, earliest_start=start))
+        self._tell(promise.run_key, start, promise.name, ())
+
+    def make(self, key: RunKey, wait: Wait, found: Natural) -> None:
+        """A new promise."""
+        name = f"{key[1]}-{self.plan.cycle.lower()}"
+        where = self._slice(found)
+        spec = ReservationSpec(
+            run_ref=self.state.runs[key].ref,
+            intended_slice=where,
+            earliest_start=Time(found.at),
+            paying_envelopes=tuple(EnvelopeRef(budget=budget, envelope=name) for budget, name in found.payers),
+        )
+        status = _status(ReservationStatus(), wait, found, where)
+        metadata = ObjectMeta(name=name, namespace=key[0], creation_timestamp=Time(self.plan.at))
+        self.new.append(Reservation(metadata=metadata, spec=spec, status=status))
+        self._tell(key, Time(found.at), name, found.conflicts)
+
+    def keep(self, promise: Promise, wait: Wait, found: Natural) -> None:
+        """A promise stands; where its time or place moves, it remembers when, to what and why."""
+        where, moves = self._slice(found), []
+        if found.at != promise.start or where.nodes != promise.nodes:
+            cause = "Room or money comes free earlier." if found.at < promise.start else "Its place was taken or lost."
+            if found.at > promise.start:
+                cause = "What it waits for ends later than was known, or room or money was lost."
+            place = where if where.nodes != promise.nodes else None
+            moves = [Move(at=Time(self.plan.at), earliest_start=Time(found.at), intended_slice=place, cause=cause)]
+        self._move(promise, _status(_moved(promise, *moves), wait, found, where))
+        self._tell(promise.run_key, Time(found.at), promise.name, found.conflicts)
+
+    def estimate(self, key: RunKey, eta: Eta) -> None:
+        """A run is promised nothing, and told about when it starts."""
+        self.told[key] = {"eta": eta}
+
+    def drop(self, key: RunKey, name: str) -> None:
+        """Nothing is written of a run's promise of this name, nor told of it."""
+        mine = key[0], name
+        self.told.pop(key, None)
+        self.new = [each for each in self.new if (each.namespace, each.name) != mine]
+        self.moved = [each for each in self.moved if (each.namespace, each.name) != mine]
+        for run, names in self.named.items():
+            self.named[run] = [each for each in names if each[0] != "/".join(mine)]
+
+    def warn(self) -> None:
+        """Tell runs of the promises that name them, and of their chance to lose all for any of these."""
+        for key, promises in self.named.items():
+            chances: dict[str, float] = {}
+            for _, start, chance in promises:
+                chances[start] = max(chance, chances.get(start, 0.0))
+            spared = prod(1 - chance for chance in chances.values())
+            names = tuple(sorted(name for name, *_ in promises))
+            self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
+
+    def _move(self, promise: Promise, status: ReservationStatus) -> None:
+        if status != promise.told:
+            self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
+
+    def _tell(self, key: RunKey, start: Time, promise: str, conflicts: Iterable[Conflict]) -> None:
+        """A run that has a promise of its start, and runs that may be cut for it, of it."""
+        self.told[key] = {"eta": Eta(p50=start, p90=start), "reservation": promise, "earliest_start": start}
+        whose = f"{key[0]}/{self.state.runs[key].gang or promise}"
+        for conflict in conflicts:
+            namespace, _, run = conflict.run.partition("/")
+            told = f"{key[0]}/{promise}", whose, float(conflict.kill_probability)
+            self.named.setdefault((namespace, run), []).append(told)
+
+    def _slice(self, found: Natural) -> IntendedSlice:
+        fleet, labels = self.state.fleet, self.state.policy.topology.labels
+        domains = {fleet.domains[int(fleet.domain[fleet.index[node]])] for node in found.nodes}
+        if len(domains) > 1:
+            return IntendedSlice(nodes=found.nodes)
+        (domain,) = domains
+        named = {labels.region: domain.region, labels.cluster: domain.cluster}
+        if not domain.alone:
+            named[labels.domain] = domain.label
+        return IntendedSlice(domain={key: value for key, value in named.items() if value}, nodes=found.nodes)
+
+
+def _moved(promise: Promise, *moves: Move) -> ReservationStatus:
+    """What is told of it, with these moves in its history."""
+    history = (*promise.told.history, *moves)[-HISTORY:]
+    return msgspec.structs.replace(promise.told, history=history)
+
+
+def _status(before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice) -> ReservationStatus:
+    start = Time(found.at)
+    confidence = CONFIDENCE[found.source]
+    if found.source == "promise" and before.forecast is not None:
+        confidence = before.forecast.confidence  # nothing but the promise itself makes its time known
+    return msgspec.structs.replace(
+        before,
+        state="Pending",
+        reason="Waiting",
+        message=f"{counted(wait.deficit_gpus, 'GPU')} missing now; it starts at {start}.",
+        earliest_start=start,
+        intended_slice=where,
+        forecast=Forecast(
+            deficit_gpus=wait.deficit_gpus,
+            scope=next((short.subject for short in wait.shorts if short.rule == "capacity"), ""),
+            confidence=confidence,
+            p50=start,
+            p90=start,
+            conflict_set=found.conflicts,
+            remedies=found.cut.remedies if found.cut else (),
+        ),
+    )

@@ -7,7 +7,8 @@
                    stays within its quota, then by priority and age; a workload within its quota preempts who borrows
 
 A family is a cohort: who has a common ancestor may use what the others leave. Ends are known as manifests tell them
-(`Job.told`, and when that has passed the time limit), to Jobtree as to these.
+(`Job.told`, and when that has passed the time limit), to Jobtree as to these. ``easy-limit`` and ``conservative-limit``
+know time limits alone, as Slurm does: what they let pass surely ends in time, as what passes a promise of Jobtree's.
 
 [1] D. Lifka, The ANL/IBM SP scheduling system, 1995. [2] A. Mu'alem, D. Feitelson, Utilization, predictability,
 workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling, 2001.
@@ -280,5 +281,8 @@ def _fewer(rival: Rival, job: Job, ahead: _Ahead, taken: list[Key]) -> list[Key]
 
 
 RIVALS: Final[dict[str, Callable[[Rival, int], None]]] = {
-    "fifo": fifo, "easy": easy, "conservative": conservative, "kueue": kueue,
+    "fifo": fifo, "easy": easy, "easy-limit": easy, "conservative": conservative, "conservative-limit": conservative,
+    "kueue": kueue,
 }  # fmt: skip
+BY_LIMIT: Final = frozenset({"easy-limit", "conservative-limit"})
+"""Those that plan by time limits, whatever a job expects."""

@@ -92,6 +92,14 @@ class Job(NamedTuple):
         expected = self.run.spec.runtime.expected
         return self.limit if expected is None else int(expected)
 
+    def by_limit(self) -> "Job":
+        """The same, told by its limit alone where it states one."""
+        if self.limit is None:
+            return self
+        spec = self.run.spec
+        runtime = msgspec.structs.replace(spec.runtime, expected=None)
+        return self._replace(run=msgspec.structs.replace(self.run, spec=msgspec.structs.replace(spec, runtime=runtime)))
+
 
 class Stream(NamedTuple):
     """A whole stream: ``base`` is the state file's bytes; ``jobs`` by key, ``lines`` in the order of time."""
@@ -102,6 +110,10 @@ class Stream(NamedTuple):
     base: bytes
     jobs: dict[Key, Job]
     lines: list[Line]
+
+    def by_limits(self) -> "Stream":
+        """The same to who plans by time limits: where a job states one, nothing is expected of it."""
+        return self._replace(jobs={key: job.by_limit() for key, job in self.jobs.items()})
 
 
 def load(path: Path, base: Path | None = None, policy: Path | None = None) -> Stream:

@@ -30,7 +30,7 @@ from simulator.jobtree import Jobtree, needed, with_policy
 from simulator.lives import Lives
 from simulator.loop import Loop, Progress
 from simulator.results import Outcome
-from simulator.rivals import RIVALS
+from simulator.rivals import BY_LIMIT, RIVALS
 from simulator.stream import Job, Key, Stream
 
 SAVED: Final = 100
@@ -79,6 +79,7 @@ def study(
         with _records(lake, cycles=cycles) as records:
             progress = _own(stream, base, lake, records, every, resume=resume, saved=saved, on_turn=on_turn)
     else:
+        stream = stream.by_limits() if scheduler in BY_LIMIT else stream
         facts = facts_of(intake, {job.run.spec.owner for job in stream.jobs.values()})
         rival = Rival(facts, RIVALS[scheduler])
         loop = Loop(stream, rival, every, facts.gpus)

@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         "--every", type=args.span, default=300, metavar="SPAN", help="a cycle at most so often (default 5m)"
     )
     parser.add_argument("--until", type=args.moment, metavar="TIME", help="stop there (default: the stream's end)")
-    parser.add_argument("--compare", action="store_true", help="the rivals too: fifo, easy, conservative, kueue, and two by limits")
+    parser.add_argument("--compare", action="store_true", help="the rivals too: FIFO, EASY, conservative, Kueue")
     parser.add_argument(
         "--scheduler", dest="schedulers", action="append", metavar="NAME", help="only this one; may be given again"
     )

@@ -1,6 +1,6 @@
 """The state that is planned on: as derived, with what standing promises hold in it (spec §5)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
@@ -8,7 +8,7 @@ from planner.dates.standing import Standing
 from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, known_times
 from planner.forecast.later import Later
-from planner.forecast.natural import Timeline
+from planner.forecast.natural import Timeline, together
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, RunKey
@@ -21,6 +21,8 @@ MOMENTS = 24
 """Most known times that are looked at to see what promises need, where few runs wait."""
 FEWER_MOMENTS = 12
 """... and where many do."""
+PASSING = 32
+"""Most runs that are promised nothing of which it is asked whether all that can start now do."""
 
 
 def held_state(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> State:
@@ -41,7 +43,10 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     What is due, or can start now beside those before it, has its turn before all that is not promised, and needs no
     hold; of the rest each node is held from the first time on at which some promise needs it.
     """
-    timeline = _dated(snapshot, state, promises)
+    spans = expected(snapshot)
+    new = _new(state, promises)
+    timeline = _dated(snapshot, state, promises, spans, new)
+    passing = _passing(timeline, state, new, spans)
     free = state.room().free
     whole: dict[str, Hold] = {}
     part: dict[str, int] = {}
@@ -59,19 +64,49 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
             else:
                 whole[name] = Hold(each.at, _by(timeline, node, each.at))
     now = {dated.key for dated in timeline.dated if dated.at == state.at}
-    turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now)
-    promised = Promised(frozenset(promise.run_key for promise in promises), turns)
+    turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
+    promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
     money = funds.held_money(_needs(timeline, state), _freed(snapshot, state), state.at)
     return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, promised, money)
 
 
-def _dated(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Timeline:
-    """Every promise as it stands, now where that can be, or anew."""
+def _new(state: State, promises: Iterable[Promise]) -> list[RunKey]:
+    """Runs that may start and are promised nothing, the oldest first; none where they are more than `PASSING`."""
+    promised = {promise.run_key for promise in promises}
+    runs = [run for run in state.pending if not run.is_cpu and run.key not in promised and run.key not in state.blocked]
+    return [run.key for run in sorted(runs, key=lambda run: (run.created, run.key))] if len(runs) <= PASSING else []
+
+
+def _passing(
+    timeline: Timeline, state: State, new: Sequence[RunKey], spans: Mapping[RunKey, int]
+) -> tuple[RunKey, ...]:
+    """Those of the ``new`` runs that can start now beside all that is promised, if each of them can beside the others.
+
+    They delay no promise and keep nothing from one another, so whatever a promise holds is no reason to let them wait.
+    Where they compete for room or money, or for width, it is for the stages to choose.
+    """
+    groups = {tuple(mine): mine for mine in (together(state, key, new, spans) for key in new)}
+    able = []
+    for mine in groups.values():
+        if timeline.date(mine, state.at + 1):
+            able.append(mine)
+            timeline.release(mine)
+    keys = tuple(key for mine in able for key in mine)
+    starts = all(timeline.date(mine, state.at + 1) for mine in able)
+    if starts and all(timeline.found(key).start.steps == state.runs[key].lowered().steps for key in keys):
+        return keys
+    timeline.release(keys)
+    return ()
+
+
+def _dated(
+    snapshot: Snapshot, state: State, promises: Sequence[Promise], spans: Mapping[RunKey, int], new: Iterable[RunKey]
+) -> Timeline:
+    """Every promise as it stands, now where that can be, or anew; ``new``: who else may be dated beside them."""
     known = list(_known(snapshot, state, promises))
     of = {promise.run_key: promise for promise in promises}
-    spans = expected(snapshot)
     most = MOMENTS if state.effort.few(len(state.pending)) else FEWER_MOMENTS
-    standing = Standing(Timeline.of(Later.of(snapshot, state, of), known, most, state), state, of, of, spans)
+    standing = Standing(Timeline.of(Later.of(snapshot, state, {*of, *new}), known, most, state), state, of, of, spans)
     timeline = standing.timeline
     standing.hold(sorted(of, key=lambda key: (state.runs[key].created, key)))
     for key in of:

@@ -32,16 +32,34 @@ KUEUE = {
     "j13": (105, 125), "j14": (75, 115), "j15": (180, 210), "j16": (300, 320), "j17": (100, 105), "j18": (110, 170),
     "j19": (120, 150), "j20": (210, 240),
 }  # fmt: skip
+BY_LIMIT = {
+    "j01": (0, 60), "j02": (0, 90), "j03": (60, 120), "j04": (6, 26), "j05": (7, 127), "j06": (90, 120),
+    "j07": (165, 195), "j08": (26, 36), "j09": (195, 240), "j10": (195, 255), "j11": (50, 65), "j12": (65, 165),
+    "j13": (240, 260), "j14": (195, 235), "j15": (255, 285), "j16": (290, 310), "j17": (235, 240), "j18": (240, 300),
+    "j19": (260, 290), "j20": (310, 340),
+}  # fmt: skip
+JOBTREE = BY_LIMIT | {"j18": (236, 296)}
 STREAM = streams.made([streams.submit(job) for job in streams.TWENTY])
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "expected"), [("fifo", FIFO), ("easy", EASY), ("conservative", CONSERVATIVE), ("kueue", KUEUE)]
-)
+    ("scheduler", "expected"),
+    [
+        ("fifo", FIFO), ("easy", EASY), ("easy-limit", BY_LIMIT), ("conservative", CONSERVATIVE),
+        ("conservative-limit", BY_LIMIT), ("kueue", KUEUE),
+    ],
+)  # fmt: skip
 def test_twenty_jobs_under_each_rival(scheduler: str, expected: dict[str, tuple[int, int]], tmp_path: Path) -> None:
     found = study.study(STREAM, scheduler, Lake(tmp_path, "hand"), 60)
 
     assert streams.times(found) == expected
+
+
+@pytest.mark.slow
+def test_twenty_jobs_under_jobtree_start_as_under_backfilling_by_limits(tmp_path: Path) -> None:
+    found = study.study(STREAM, "jobtree", Lake(tmp_path, "hand"), 60)
+
+    assert streams.times(found) == JOBTREE
 
 
 def test_kueue_preempts_who_borrows_for_who_stays_within_its_quota(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_the_same_stream_gives_the_same_bytes(tmp_path: Path) -> None:
     found = simulated(FEW, tmp_path / "one")
     simulated(FEW, tmp_path / "two")
 
-    assert streams.times(found) == {"j01": (0, 60), "j02": (0, 90), "j03": (60, 120), "j04": (7, 27)}
+    assert streams.times(found) == {"j01": (0, 60), "j02": (0, 90), "j03": (60, 120), "j04": (6, 26)}
     assert results.figures(found)["overdraft_gpu_hours"] == 0
     assert parquets(tmp_path / "one") == parquets(tmp_path / "two") != {}
 

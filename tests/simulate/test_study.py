@@ -151,7 +151,11 @@ def test_broken_streams_are_refused_with_their_line(lines: list[dict[str, object
     ("words", "code", "message"),
     [
         (("nowhere",), 1, "error: nowhere: there is no such stream"),
-        (("stream.jsonl", "--scheduler", "none"), 2, "allowed are jobtree, fifo, easy, conservative, kueue"),
+        (
+            ("stream.jsonl", "--scheduler", "none"),
+            2,
+            "allowed are jobtree, fifo, easy, easy-limit, conservative, conservative-limit, kueue",
+        ),
         (("stream.jsonl", "--policy", "base.json"), 1, "error: base.json: it is to hold one Policy and nothing else"),
     ],
 )

@@ -304,18 +304,18 @@ def refuse_stale(snapshot: Snapshot, plan: Plan, made_from: Prints | None) -> No
     )
 
 
-def refuse_violations(snapshot: Snapshot, plan: Plan, before: Before | None = None) -> None:
-    """Raises Refusal naming the first violation that the checker finds, and how many there are.
-
-    ``before``: what of the check needs no plan, where it has been done.
-    """
-    wrong = violation(snapshot, plan, before)
+def refuse_violations(snapshot: Snapshot, plan: Plan) -> None:
+    """Raises Refusal naming the first violation that the checker finds, and how many there are."""
+    wrong = violation(snapshot, plan)
     if wrong:
         raise _not_passed(wrong)
 
 
 def violation(snapshot: Snapshot, plan: Plan, before: Before | None = None) -> str:
-    """The first violation that the checker finds, and how many more there are; empty where it passes the plan."""
+    """The first violation that the checker finds, and how many more there are; empty where it passes the plan.
+
+    ``before``: what of the check needs no plan, where it has been done.
+    """
     violations = check(snapshot, plan, before)
     if not violations:
         return ""

@@ -153,7 +153,6 @@ class Planner:
             late = f"the planner had no plan {found.deadline + found.grace:g} s after it began"
             raise Refusal(found.trouble or late)
         found.on_news(news.LATE)
-        self._begin(msgspec.structs.replace(found.request, incumbent=found.incumbent), 0, found.grace, _nobody)
         return _truncated(self._finished(found, found.incumbent), found.trouble)
 
     def earlier(self, trouble: str) -> Iterator[Plan]:

@@ -100,7 +100,7 @@ def plan(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> Plan:
         return planning.finish(last)
 
 
-def master_of(snapshot: Snapshot, at: int, effort: Effort = USUAL, *, last: bool = True) -> Master:
+def master_of(snapshot: Snapshot, at: int, effort: Effort = USUAL, *, last: bool) -> Master:
     """The master as it is solved first, or with ``last`` as it is solved last; objective: stage ``starts``.
 
     The last one tells apart most, and no bound of the plan is below its optimum.

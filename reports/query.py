@@ -1,6 +1,6 @@
 """Reports: SQL files beside this module, run by DuckDB over a lake (spec §11).
 
-Whole reports, with their checks and troubles, are made by `make`; `query` gives the rows of one on one cycle, and
+Whole reports, with their checks and troubles, are made by `made`; `query` gives the rows of one on one cycle, and
 `connect` a database for queries by hand. What a query sees: `views.sql`.
 """
 
@@ -57,13 +57,6 @@ class Asked:
     settings: Mapping[str, str] = field(default_factory=dict)
     owner: str | None = None
     tell: bool = False
-
-
-def make(
-    root: Path | str, report: str, since: int | None = None, until: int | None = None, settings: Mapping[str, str] = {}
-) -> Report:
-    """The rows of a report over [since, until), Unix seconds; see `made`."""
-    return made(root, report, Asked(since, until, settings))
 
 
 def made(root: Path | str, report: str, asked: Asked) -> Report:

@@ -43,11 +43,8 @@ def fractional(model: Model, point: Floats) -> Bools:
     return np.asarray(model.integer, dtype=np.bool_) & (np.abs(point - np.round(point)) > NOISE)
 
 
-def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings, *, begin: bool = False) -> Solution:
-    """The best point that differs from ``point`` in the ``free`` columns only; its bound holds for such points.
-
-    ``begin``: the search begins at ``point``.
-    """
+def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings) -> Solution:
+    """The best point that differs from ``point`` in the ``free`` columns only; its bound holds for such points."""
     columns = np.flatnonzero(free)
     place = np.full(len(model.cost), -1)
     place[columns] = np.arange(len(columns))
@@ -70,8 +67,7 @@ def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings, *, 
         indices=place[column[inside]].tolist(),
         values=value[inside].tolist(),
     )
-    start = point[columns].tolist() if begin else None
-    found = solve(small, settings | LEAN | {"mip_max_nodes": NODES}, start=start)
+    found = solve(small, settings | LEAN | {"mip_max_nodes": NODES})
     if found.values is None:
         return Solution(None, -INF, found.bound, found.optimal)
     base[columns] = found.values

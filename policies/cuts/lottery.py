@@ -33,13 +33,10 @@ Pool = Mapping[str, tuple[Token, ...]]
 """Who may be drawn: tokens by owner. Their order here is no matter."""
 
 
-def secret_before(secret: str) -> str:
-    """Compute w_(i−1) = SHA-256(w_i) from w_i; both hex in lower case, hashed as 32 raw bytes."""
-    return sha256(bytes.fromhex(secret)).hexdigest()
-
-
 def secret_at(origin: str, position: int, length: int = LENGTH) -> str:
-    """Compute w_position from the chain's ``origin`` w_length; position 0 is the anchor.
+    """Compute w_position from the chain's ``origin`` w_length by w_(i−1) = SHA-256(w_i); position 0 is the anchor.
+
+    Both are hex in lower case, hashed as 32 raw bytes.
 
     Raises ValueError where the chain has no such position.
     """

@@ -114,6 +114,17 @@ def test_at_the_deadline_the_best_plan_so_far_is_used_and_the_process_killed() -
         assert not alive(pid)
 
 
+def test_at_the_deadline_one_more_process_is_started_and_writes_the_plan_down(tmp_path: Path) -> None:
+    log = tmp_path / "started"
+    begin = f'echo >> {log}; exec {sys.executable} -m tests.cycle.searches hangs-later "$0"'
+    hanging = Planner(("/bin/sh", "-c", begin))
+    try:
+        hanging.plan(EMPTY, 0, deadline=SOON)
+    finally:
+        hanging.close()
+    assert log.read_text() == 2 * "\n"
+
+
 def test_a_real_search_that_hangs_leaves_its_first_incumbent_with_its_own_gap() -> None:
     runs = [doc.merge(doc.run(name, gpus), {"metadata": {"uid": name}}) for name, gpus in (("a", 5), ("b", 8))]
     world = snapshot([doc.node("n1"), doc.budget("org:a", [doc.envelope(8)]), *runs])

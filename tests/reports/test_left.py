@@ -8,8 +8,8 @@ import pytest
 
 from exporters.lake.days import compact
 from exporters.lake.lake import Lake
-from reports.query import make
 from reports.read.definition import names
+from tests.reports.worlds import make
 from tests.support.times import unix
 from tests.support.worlds import World
 

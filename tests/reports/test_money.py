@@ -18,10 +18,10 @@ from exporters.lake.foldtables import FOLDS
 from jobtree.api import Refusal
 from jobtree.world.reading.intake import intake, key_of
 from jobtree.world.tables.snapshot import take
-from reports.query import Asked, build, make
+from reports.query import Asked, build
 from reports.read.definition import load
 from reports.read.source import Source
-from tests.reports.worlds import lease, record
+from tests.reports.worlds import lease, make, record
 from tests.support import documents as doc
 from tests.support.commands import jobtree
 from tests.support.documents import Document

@@ -11,8 +11,8 @@ from exporters.lake.lake import Lake, plan_path
 from jobtree.api import Refusal
 from jobtree.api.values.counted import counted
 from jobtree.world.plan import Wait
-from reports.query import Report, make
-from tests.reports.worlds import lease, record
+from reports.query import Report
+from tests.reports.worlds import lease, make, record
 from tests.support import documents as doc
 from tests.support.commands import jobtree
 from tests.support.documents import Document

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from reports.fleet.slots import fleet_slots
-from reports.query import make
 from tests.reports import worlds
+from tests.reports.worlds import make
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import moment

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reports.query import make
+from tests.reports.worlds import make
 from tests.support.commands import jobtree
 from tests.support.worlds import World
 

@@ -8,7 +8,8 @@ import pytest
 
 from exporters.lake.days import compact
 from exporters.lake.lake import Lake
-from reports.query import make, query
+from reports.query import query
+from tests.reports.worlds import make
 from tests.support.documents import FLAVOR
 from tests.support.times import unix
 from tests.support.worlds import World

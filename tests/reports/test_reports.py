@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from jobtree.world.plan import Price, Prices, Short, Wait
-from reports.query import make
-from tests.reports.worlds import lease, record
+from tests.reports.worlds import lease, make, record
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.times import moment, unix

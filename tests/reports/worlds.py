@@ -1,6 +1,6 @@
 """A small world with something of everything that reports show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,20 @@ from exporters.plans import planjson
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Prices, Solver, Wait
 from jobtree.world.tables.snapshot import Snapshot, take
+from reports.query import Asked, Report, made
 from tests.support import documents as doc
 from tests.support.documents import API, Document
 from tests.support.times import T0, moment, rfc3339, unix
 
 AT = unix(T0)
 RUNS = (("r", 4, "org:a"), ("gone", 4, "org:a"), ("poor", 2, "org:a:x"))
+
+
+def make(
+    root: Path | str, report: str, since: int | None = None, until: int | None = None, settings: Mapping[str, str] = {}
+) -> Report:
+    """A report over [since, until), Unix seconds."""
+    return made(root, report, Asked(since, until, settings))
 
 
 def lease(

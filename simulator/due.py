@@ -10,9 +10,9 @@ from typing import Any, Final
 from jobtree.api import Run
 from jobtree.api.kinds.policy import PolicySpec
 from jobtree.api.kinds.reservation import STANDING
+from jobtree.api.kinds.run import OVER
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
-from simulator.lives import TERMINAL
 from simulator.stream import Key
 
 REST: Final = 20
@@ -114,7 +114,7 @@ class Due:
         for lapsed in plan.lapsed:
             self._promised.pop((lapsed.namespace, lapsed.name), None)
         for run in plan.runs:
-            if run.status.phase in TERMINAL:
+            if run.status.phase in OVER:
                 self._limits.pop((run.namespace, run.name), None)
 
 

@@ -9,13 +9,15 @@ from cronjobs.cycle import run_cycle
 from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, LABEL_RUN, Policy, Refusal, Time
 from jobtree.api.kinds.policy import POLICY_NAME
+from jobtree.api.kinds.run import OVER
 from jobtree.cluster import edits
 from jobtree.cluster.memory import Memory
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.plan import Plan
+from jobtree.world.tables.rows import OUT_OF_SERVICE
 from jobtree.world.tables.snapshot import Snapshot
 from simulator.due import Due
-from simulator.lives import TERMINAL, Lives
+from simulator.lives import Lives
 from simulator.loop import Eta, Stop, Turn
 from simulator.stream import Job, Key, Mode
 
@@ -23,7 +25,6 @@ ORIGIN: Final = hashlib.sha256(b"jobtree simulate").hexdigest()
 """What the lottery's chain begins with: simulated draws are the same each time, and nobody's secret."""
 RETAINED: Final = "1h"
 """How long closed leases stay under a Policy of the simulator's own; the lake has them all."""
-_OUT: Final = "node.kubernetes.io/out-of-service"
 
 
 class Here:
@@ -93,7 +94,7 @@ class Jobtree:
             self._gone[node] = body
             self._change(at, Write("delete", ref))
         elif mode == "OutOfService":
-            taint = {"key": _OUT, "effect": "NoExecute", "timeAdded": str(Time(at))}
+            taint = {"key": OUT_OF_SERVICE, "effect": "NoExecute", "timeAdded": str(Time(at))}
             taints = [*(body.get("spec", {}).get("taints") or []), taint]
             self._change(at, Write("patch", ref, {"spec": {"taints": taints}}))
         else:
@@ -112,7 +113,7 @@ class Jobtree:
             return
         body = _ready(self.cluster.object("Node", node), "True", at)
         spec = body.get("spec") or {}
-        spec["taints"] = [each for each in spec.get("taints") or [] if each["key"] != _OUT]
+        spec["taints"] = [each for each in spec.get("taints") or [] if each["key"] != OUT_OF_SERVICE]
         self._change(at, Write("replace", ref, {**body, "spec": spec}))
 
     def finish(self, key: Key, at: int) -> None:
@@ -156,7 +157,7 @@ class Jobtree:
                     again.add(key)
             else:
                 phase = phases[key].phase if key in phases else ""
-                stopped.append(Stop(key, phase if phase in TERMINAL else "", reasons.get(key, "")))
+                stopped.append(Stop(key, phase if phase in OVER else "", reasons.get(key, "")))
                 self._due.stopped(key)
         etas = tuple(
             Eta(key, int(status.eta.p50), int(status.eta.p90))
@@ -170,7 +171,7 @@ class Jobtree:
 
     def _tidy(self, plan: Plan, at: int) -> None:
         """Pods go that were heard, and runs that have come to their end and are named by none."""
-        over = [(each.namespace, each.name) for each in plan.runs if each.status.phase in TERMINAL]
+        over = [(each.namespace, each.name) for each in plan.runs if each.status.phase in OVER]
         gone = [Write("delete", ref) for ref in self._pods]
         gone += [Write("delete", Ref("Run", *key)) for key in over if key not in self._needed]
         self._pods = []

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from jobtree.api import Lease, Refusal
+from jobtree.api.kinds.run import OVER
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
 from simulator.stream import Key
 
-TERMINAL = frozenset({"Completed", "Failed"})
-"""Phases of runs that have come to their end."""
 Payer = tuple[str, str]
 """Budget and envelope."""
 
@@ -118,7 +117,7 @@ class Lives:
         return life.run if life.active else None
 
     def _assert_over(self, plan: Plan) -> None:
-        over = {(each.namespace, each.name) for each in plan.runs if each.status.phase in TERMINAL}
+        over = {(each.namespace, each.name) for each in plan.runs if each.status.phase in OVER}
         for name, life in self.open.items() if over else ():
             if life.run in over:
                 raise Refusal(f"its run {'/'.join(life.run)} has come to its end", subject=_said(name))

@@ -20,6 +20,7 @@ import msgspec
 from exporters.lake import storage
 from exporters.lake.lake import Lake
 from jobtree.api import Refusal, Run, Time
+from jobtree.api.kinds.run import OVER
 from jobtree.api.values.counted import counted
 from jobtree.cluster.memory import Memory
 from jobtree.world.memory.cycles import moment_of
@@ -208,7 +209,7 @@ def _running(stream: Stream, intake: Intake) -> dict[Key, Job]:
     for key, run in runs.items():
         if key in stream.jobs:
             raise Refusal(f"{run.subject} is in the base, and submitted too")
-        if (key in held) != (key in left) or (key not in held and run.status.phase not in {"Completed", "Failed"}):
+        if (key in held) != (key in left) or (key not in held and run.status.phase not in OVER):
             what = "runs in the base, and no line says how long" if key in held else "does not run in the base"
             raise Refusal(f"{run.subject} {what}; a running run has a line 'running', and one that waits is submitted")
     found = {}

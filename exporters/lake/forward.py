@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from exporters.lake.manifest import LeftOut
 from jobtree.api import Lease, Run
 from jobtree.api.kinds.meta import name_of
+from jobtree.api.kinds.run import OVER
 from jobtree.api.values.counted import counted
 from jobtree.world.naming import arrays
 from jobtree.world.plan import Closure, Plan
@@ -210,7 +211,7 @@ def _over(run: Run, leases: Collection[Lease]) -> str:
         return "it is being deleted"
     if run.spec.state != "Active":
         return f"it is {run.spec.state}"
-    if run.status.phase in ("Completed", "Failed"):
+    if run.status.phase in OVER:
         return f"it is {run.status.phase}"
     return ""
 

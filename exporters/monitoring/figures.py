@@ -15,6 +15,7 @@ import msgspec
 from exporters.lake.manifest import Manifest
 from jobtree.api.kinds.budget import EnvelopeUsage
 from jobtree.api.kinds.reservation import STANDING
+from jobtree.api.kinds.run import OVER
 from jobtree.check import INVARIANTS, check
 from jobtree.world.naming.domains import domain_names
 from jobtree.world.plan import Plan
@@ -151,7 +152,7 @@ def _waiting(plan: Plan, runs: Mapping[RunKey, _Run]) -> dict[str, Samples]:
         deficits[run.owner, run.flavor, wait.reason] += wait.deficit_gpus
     for run in runs.values():
         phase = run.status.get("phase", "Pending")
-        if phase not in {"Completed", "Failed"}:
+        if phase not in OVER:
             phases[run.owner, run.flavor, phase] += 1
         if run.malleable:
             widths[run.owner, run.flavor] += run.status.get("width", {}).get("allocated", 0)

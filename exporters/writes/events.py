@@ -10,17 +10,13 @@ from typing import Any, Final
 
 from jobtree.api import API_VERSION, Time
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import IndexRun, Run, RunStatus
+from jobtree.api.kinds.run import SPEAKS, IndexRun, Run, RunStatus
 from jobtree.api.values.counted import counted, named
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.naming import arrays
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
 
-_SAYS: Final = {
-    "Failed": "Failed", "Completed": "Completed", "Running": "Admitted", "Waiting": "Blocked", "Pending": "Admitted",
-}  # fmt: skip
-"""The condition that gives the reason of a phase."""
 _LONGEST: Final = 1024
 """Most characters of an Event's message."""
 _GOOD: Final = frozenset({"Running", "Completed"})
@@ -69,7 +65,7 @@ def _told(before: RunStatus, after: RunStatus, lost: str) -> Iterator[tuple[str,
 
 
 def _condition(status: RunStatus, phase: str) -> Condition | None:
-    return next((each for each in status.conditions if each.type == _SAYS[phase]), None)
+    return next((each for each in status.conditions if each.type == SPEAKS[phase]), None)
 
 
 def _event(run: Run, plan: Plan, reason: str, message: str, *, good: bool) -> Write:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from exporters.plans.nodelist import natural
 from exporters.writes.podspec import ANNOTATION_NODE, LABEL_GROUP, LABEL_RANK, Member, manifest, service, service_name
@@ -25,10 +25,9 @@ from jobtree.world.naming import arrays
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables.rows import controller
+from policies.inputs.pods import ENDED
 
 RunKey = tuple[str, str]
-OVER: Final = frozenset({"Succeeded", "Failed"})
-"""Phases of pods that hold nothing any more."""
 
 
 @dataclass
@@ -82,7 +81,7 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
             services.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
             writes.made += [_create(run, member, total, policy) for member in members]
     writes.made[:0] = services
-    writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in OVER]
+    writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in ENDED]
     writes.before.sort(key=lambda each: each.verb == "delete")  # neighbours of one kind are written side by side
     return writes
 
@@ -143,7 +142,7 @@ def _matched(wanted: list[_Place], present: list[Pod]) -> tuple[list[tuple[_Plac
         places = left.get((group, cycle, node)) or left.get((group, cycle, ""))
         if places:
             kept.append((places.pop(0), pod))
-        elif pod.status.phase not in OVER or wanted:
+        elif pod.status.phase not in ENDED or wanted:
             gone.append(pod)
     return kept, [pod for pod in gone if pod.metadata.deletion_timestamp is None]
 

@@ -13,7 +13,7 @@ from jobtree.world.plan import RunUpdate, Wait
 from planner.plan import conditions
 from planner.plan.conditions import Saying
 from planner.state.state import State
-from policies.funding.usage import HOUR_MILLI, Classes, plain
+from policies.funding.usage import FIELD, HOUR_MILLI, Classes, plain
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays as lifecycle_arrays
@@ -38,12 +38,6 @@ _UNDECIDED: Final[dict[str, Any]] = dict.fromkeys(
     )
 ) | {"reservation": "", "conflict_sets": ()}
 """What a status does not say unless something is decided about it."""
-_FUNDING: Final = {
-    "owned": "owned_gpus",
-    "shared": "shared_gpus",
-    "borrowed": "borrowed_gpus",
-    UNFUNDED: "unfunded_gpus",
-}
 
 
 @dataclass(frozen=True)
@@ -259,5 +253,5 @@ class _Held:
 
     def funding(self) -> RunFunding:
         """The same as a status has it."""
-        gpus = {_FUNDING[name]: count for name, count in self.by_class.items()}
+        gpus = {FIELD[name]: count for name, count in self.by_class.items()}
         return RunFunding(**gpus, lenders=tuple(OwnerPath(owner) for owner in sorted(self.lenders)))

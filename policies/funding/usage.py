@@ -29,7 +29,8 @@ from policies.inputs.money import Aggregate, Envelope
 
 Classes = Mapping[tuple[str, str], FundingClass]
 HOUR_MILLI = 3_600_000
-_FIELD = {"owned": "owned_gpus", "shared": "shared_gpus", "borrowed": "borrowed_gpus", UNFUNDED: "unfunded_gpus"}
+FIELD = {"owned": "owned_gpus", "shared": "shared_gpus", "borrowed": "borrowed_gpus", UNFUNDED: "unfunded_gpus"}
+"""Where a status counts the GPUs of a class."""
 
 
 def plain(value: int, scale: int) -> int | float:
@@ -129,7 +130,7 @@ class _Usage:
         self._count(lease, name, lane, milli)
         if lease.envelope < 0:
             return
-        self.gpus[lease.envelope][_FIELD[name] if lease.active else "spare_gpus"] += lease.gpus
+        self.gpus[lease.envelope][FIELD[name] if lease.active else "spare_gpus"] += lease.gpus
         if name == UNFUNDED:
             self.beyond[lease.envelope] += lease.gpus if money.envelopes[lease.envelope].open_at(money.at) else 0
             return
@@ -142,7 +143,7 @@ class _Usage:
         money = self.book.money
         for number in uses.counting(money, lane.user, lease.flavor, lane.site):
             mine, use = self.of_use[number], money.uses[number]
-            mine.gpus[_FIELD[name] if lease.active else "spare_gpus"] += lease.gpus
+            mine.gpus[FIELD[name] if lease.active else "spare_gpus"] += lease.gpus
             if name == UNFUNDED:
                 pays = lease.envelope >= 0 and money.envelopes[lease.envelope].open_at(money.at)
                 mine.beyond += milli if pays else 0

@@ -37,6 +37,12 @@ Indices = Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_INDICES
 
 #: The conditions of a Run, each always present.
 RUN_CONDITIONS: Final = ("Admitted", "Scheduled", "Running", "Completed", "Failed", "Blocked")
+OVER: Final = frozenset({"Completed", "Failed"})
+"""Phases that a run does not leave."""
+SPEAKS: Final[Mapping[str, str]] = {
+    "Failed": "Failed", "Completed": "Completed", "Running": "Admitted", "Waiting": "Blocked", "Pending": "Admitted",
+}  # fmt: skip
+"""The condition that gives the reason of a phase."""
 
 
 def phase_of(true: Container[str]) -> Phase:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, get_args
 
-from jobtree.api.kinds.run import Phase
+from jobtree.api.kinds.run import OVER, Phase
 from jobtree.api.values.counted import counted, named
 from jobtree.api.values.errors import Refusal
 from jobtree.api.values.nearest import did_you_mean
@@ -105,7 +105,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
 
 def _is_long_over(run: Run, at: int) -> bool:
     ended = run.status.ended
-    return lookup.phase(run) in lookup.TERMINAL and ended is not None and at - ended > KEPT
+    return lookup.phase(run) in OVER and ended is not None and at - ended > KEPT
 
 
 def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:

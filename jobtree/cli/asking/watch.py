@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Self
 
+from jobtree.api.kinds.run import OVER
 from jobtree.api.values.counted import counted
 from jobtree.cli.common import lookup, show
 from jobtree.cli.common.args import Commands, Options, command
@@ -54,7 +55,7 @@ def _watch(options: Options, given: argparse.Namespace) -> int:
                 show.say(*([""] if before else []), *lines)
                 show.flush()
             before = lines
-            if lookup.phase(run) in {"Completed", "Failed"}:
+            if lookup.phase(run) in OVER:
                 return 0
             countdown.start = run.status.earliest_start if options.at is None else None
     return 0

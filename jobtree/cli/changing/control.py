@@ -177,5 +177,7 @@ def refuse_index(run: Run) -> None:
 
 def refuse_terminal(run: Run) -> None:
     """Raises Refusal where the run has come to its end."""
-    if lookup.phase(run) in lookup.TERMINAL:
+    from jobtree.api.kinds.run import OVER
+
+    if lookup.phase(run) in OVER:
         raise Refusal(f"{run.subject} is {lookup.phase(run)} already; submit it again under another name")

@@ -11,7 +11,7 @@ import msgspec
 
 from exporters.plans.nodelist import natural
 from jobtree.api.kinds.base import ANNOTATION_COMPLETED
-from jobtree.api.kinds.run import IndexRun
+from jobtree.api.kinds.run import OVER, IndexRun
 from jobtree.api.values.counted import named as spelled
 from jobtree.api.values.errors import Refusal
 from jobtree.api.values.nearest import nearest
@@ -27,7 +27,6 @@ RunKey = tuple[str, str]
 
 UNFUNDED: Final = "unfunded"
 """The class of what nobody pays for."""
-TERMINAL: Final = frozenset({"Completed", "Failed"})
 """Phases that a run does not leave."""
 
 #: The condition that speaks for each phase.
@@ -207,7 +206,7 @@ def underway(run: Run, leases: Sequence[Lease]) -> str:
     ``leases``: the open ones that it holds.
     """
     said = speaker(run)
-    if phase(run) in TERMINAL:
+    if phase(run) in OVER:
         asked = ""
     elif ANNOTATION_COMPLETED in run.metadata.annotations:
         asked = "completing"

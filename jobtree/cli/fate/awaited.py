@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobtree.api.kinds.run import OVER
 from jobtree.api.values.counted import named
 from jobtree.cli.common import lookup
 from jobtree.cli.fate import fate
@@ -41,7 +42,7 @@ def _completed(run: Run, intake: Intake, plan: Plan) -> list[Shown]:
     names = run.spec.follow.after if run.spec.follow else ()
     there = {each.name: each for each in intake.runs if each.namespace == run.namespace and each.name in names}
     phases = {name: lookup.phase(fate.after(there[name], plan)) if name in there else "not there" for name in names}
-    left = [name for name in names if phases[name] not in {"Completed", "Failed"}]
+    left = [name for name in names if phases[name] not in OVER]
     failed = [name for name in names if phases[name] == "Failed"]
     found = []
     if left:

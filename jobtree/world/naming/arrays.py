@@ -7,22 +7,15 @@ waits, and no cycle has looked at it yet.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final
 
 import msgspec
 
 from jobtree.api import ANNOTATION_COMPLETED, ANNOTATION_ETA, Run, Time
 from jobtree.api.kinds.base import ANNOTATION_CANCELLED_INDICES, ANNOTATION_COMPLETED_INDICES
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import RUN_CONDITIONS, IndexRun, IndexStatus, RunStatus
+from jobtree.api.kinds.run import OVER, RUN_CONDITIONS, SPEAKS, IndexRun, IndexStatus, RunStatus
 
 RunKey = tuple[str, str]
-OVER: Final = frozenset({"Completed", "Failed"})
-"""Phases that an index does not leave."""
-_SPEAKS: Final = {
-    "Failed": "Failed", "Completed": "Completed", "Running": "Admitted", "Waiting": "Blocked", "Pending": "Admitted",
-}  # fmt: skip
-"""The condition that gives the reason of a phase."""
 
 
 def ranges(indices: Iterable[int]) -> str:
@@ -156,7 +149,7 @@ def _or_nothing(run: Run) -> tuple[dict[int, Time], set[int]]:
 def brief(status: RunStatus) -> IndexStatus:
     """What an array's status keeps of an index's own."""
     phase = status.phase or "Pending"
-    said = next((each for each in status.conditions if each.type == _SPEAKS[phase]), None)
+    said = next((each for each in status.conditions if each.type == SPEAKS[phase]), None)
     reason = said.reason if said is not None else ""
     if phase in OVER:
         return IndexStatus(indices="", phase=phase, reason=reason)
@@ -177,7 +170,7 @@ def brief(status: RunStatus) -> IndexStatus:
 def full(said: IndexStatus) -> RunStatus:
     """The status of a run that says as much: ``brief(full(x)) == x``, but for the indices."""
     condition = Condition(
-        type=_SPEAKS[said.phase],
+        type=SPEAKS[said.phase],
         status="False" if said.phase == "Pending" else "True",
         reason=said.reason,
         message=said.message,

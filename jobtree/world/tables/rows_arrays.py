@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jobtree.api import Run
 from jobtree.api.kinds.policy import PolicySpec
-from jobtree.api.kinds.run import IndexRun
+from jobtree.api.kinds.run import OVER, IndexRun
 from jobtree.world.naming import arrays, needs
 from jobtree.world.naming.arrays import RunKey
 from jobtree.world.reading.intake import Intake
@@ -51,9 +51,9 @@ def _shown(run: Run, named: Iterable[int], gpus: int) -> list[int]:
     assert array is not None
     said = {index: each.phase for index, each in arrays.known(run).items()}
     busy = {index for index, phase in said.items() if phase == "Running"}.union(named)
-    if run.status.phase in arrays.OVER:
+    if run.status.phase in OVER:
         return sorted(busy)
-    waiting = (index for index in array.all if index not in busy and said.get(index) not in arrays.OVER)
+    waiting = (index for index in array.all if index not in busy and said.get(index) not in OVER)
     most = array.size if run.spec.resources.is_cpu else max(1, gpus // max(1, run.spec.min_gpus))
     return sorted([*busy, *islice(waiting, min(most, array.max_parallel or most))])
 

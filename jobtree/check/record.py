@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from jobtree.api.kinds.run import OVER
 from jobtree.check.case.caps import Caps
 from jobtree.check.case.case import Case
 from jobtree.check.case.claims import Claims
@@ -143,5 +144,5 @@ def _waits(case: Case) -> Iterator[Violation]:
     for key, run in case.runs.items():
         live = run.total and run.state == "Active" and not run.deleting and not run.array
         waiting = live and not case.after(key) and not case.stands(run)
-        if waiting and key not in told and case.phase_after(key) not in ("Completed", "Failed"):
+        if waiting and key not in told and case.phase_after(key) not in OVER:
             yield Violation.of_run("wait-or-start", key, "it neither starts nor is told why it waits")

@@ -5,11 +5,11 @@ from itertools import pairwise
 import pytest
 
 from jobtree.check import Before
+from jobtree.check.case.accounts import Budget
 from jobtree.check.case.caps import Caps
 from jobtree.check.case.case import Case
 from jobtree.check.case.claims import Claims
 from jobtree.check.case.kin import Kin
-from jobtree.check.case.rows import Budget
 from jobtree.check.money.classes import Present
 from jobtree.check.money.ledger import Ledger
 from tests.check.outcome import plan_of

@@ -1,8 +1,8 @@
 # ruff: noqa: N802 -- test names are case ids
 """A family in which there are a great many ways to one ancestor is read as fast as any other."""
 
+from jobtree.check.case.accounts import Budget
 from jobtree.check.case.kin import Kin
-from jobtree.check.case.rows import Budget
 from jobtree.world.naming.kinship import Family
 
 

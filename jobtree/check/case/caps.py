@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from jobtree.check.case.accounts import Account
+from jobtree.check.case.accounts import Account, Aggregate, Envelope, UseCap
 from jobtree.check.case.moment import Moment
 from jobtree.check.case.named import EnvelopeKey, label
-from jobtree.check.case.rows import Aggregate, Envelope, Held, UseCap
+from jobtree.check.case.rows import Held
 
 CREDIT = 3_600_000
 """One millicredit in milli-GPU-seconds × millicredits per GPU-hour."""

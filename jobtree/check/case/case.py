@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from jobtree.api.kinds.lease import Lease
-from jobtree.api.kinds.run import RunStatus
+from jobtree.api.kinds.run import OVER, RunStatus
 from jobtree.api.values.scalars import milli
 from jobtree.check.case.rows import Held, LeaseKey, Run, RunKey, by_run
 from jobtree.check.case.unplanned import Told, Unplanned, is_running
@@ -113,7 +113,7 @@ class Case(Unplanned):
     def ends(self, key: RunKey) -> bool:
         """Whether the plan ends a run for good, be it one without leases."""
         run = self.run_of(key)
-        return run is not None and run.outcome is None and self.phase_after(key) in ("Completed", "Failed")
+        return run is not None and run.outcome is None and self.phase_after(key) in OVER
 
     @cached_property
     def starting(self) -> frozenset[RunKey]:

@@ -6,7 +6,7 @@ Budget with an envelope. Relatives share an ancestor, each counting as its own.
 
 from collections.abc import Collection, Iterable
 
-from jobtree.check.case.rows import Budget
+from jobtree.check.case.accounts import Budget
 
 SPONSOR = 6
 """The rank of a payer that is no relative."""

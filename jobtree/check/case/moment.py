@@ -5,10 +5,10 @@ The present one is the `Case`; others lie between the last cycle and this one (`
 
 from collections.abc import Mapping
 
-from jobtree.check.case.accounts import Account
+from jobtree.check.case.accounts import Account, Aggregate, Budget, Envelope, UseCap
 from jobtree.check.case.kin import Kin
 from jobtree.check.case.named import EnvelopeKey
-from jobtree.check.case.rows import Aggregate, Budget, Envelope, Held, LeaseKey, Node, Run, RunKey, UseCap, has_labels
+from jobtree.check.case.rows import Held, LeaseKey, Node, Run, RunKey, has_labels
 from jobtree.check.case.tables import Rows
 from jobtree.world.plan import Closure, Segment
 

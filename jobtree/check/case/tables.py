@@ -9,12 +9,9 @@ import pyarrow as pa
 
 from jobtree.api.kinds.run import RunStatus
 from jobtree.api.values.scalars import dec_hook
-from jobtree.check.case.accounts import Account, Discount, Rate
+from jobtree.check.case.accounts import Account, Aggregate, Budget, Discount, Envelope, Rate, UseCap
 from jobtree.check.case.rows import (
-    Aggregate,
     Array,
-    Budget,
-    Envelope,
     Held,
     LeaseKey,
     Node,
@@ -24,7 +21,6 @@ from jobtree.check.case.rows import (
     Run,
     RunKey,
     Unread,
-    UseCap,
     by_run,
 )
 from jobtree.world.tables import values

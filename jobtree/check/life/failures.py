@@ -171,8 +171,7 @@ class Outliving:
 
     def was_unfunded(self, lease: Held) -> bool:
         """Did nobody pay for it until now?"""
-        told = [each.funding_class for each in self.case.appended.get(lease.key, ()) if each.since < self.case.at]
-        return lease.payer is None or (told[-1] if told else lease.recorded_class) == "unfunded"
+        return lease.payer is None or self.case.recorded(lease) == "unfunded"
 
     def is_declined(self, spare: Held) -> bool:
         """Is somebody's work on its slots that may not be reclaimed, and does not end for itself?"""

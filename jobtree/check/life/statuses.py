@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobtree.api.kinds.run import RUN_CONDITIONS, RunStatus
+from jobtree.api.kinds.run import OVER, RUN_CONDITIONS, RunStatus
 from jobtree.api.values.counted import counted
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import Held, Run, RunKey
@@ -82,7 +82,7 @@ def _conditions(key: RunKey, status: RunStatus, told: _Told) -> Iterator[Violati
 
 
 def _holding(key: RunKey, held: int, status: RunStatus, true: frozenset[str]) -> Iterator[Violation]:
-    if held and status.phase in ("Completed", "Failed"):
+    if held and status.phase in OVER:
         yield Violation.of_run(
             "terminal-holds-nothing", key, f"it is {status.phase} and holds {counted(held, 'lease')}"
         )

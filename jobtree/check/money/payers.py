@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from jobtree.api.values.counted import counted
+from jobtree.check.case.accounts import Envelope, UseCap
 from jobtree.check.case.caps import Caps
 from jobtree.check.case.case import Case
 from jobtree.check.case.named import EnvelopeKey, label
-from jobtree.check.case.rows import Envelope, Held, Run, RunKey, UseCap
+from jobtree.check.case.rows import Held, Run, RunKey
 from jobtree.check.case.violation import Violation
 from jobtree.check.time.cutting import may_start_unfunded
 

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 from jobtree.api.kinds.budget import BudgetStatus, EnvelopeUsage
 from jobtree.api.values.scalars import exact
+from jobtree.check.case.accounts import Aggregate
 from jobtree.check.case.caps import CREDIT, Caps, Touch
 from jobtree.check.case.case import Case
 from jobtree.check.case.named import EnvelopeKey
-from jobtree.check.case.rows import Aggregate, Held
+from jobtree.check.case.rows import Held
 from jobtree.check.case.violation import Violation
 from jobtree.check.money.ahead import reach, until_then
 from jobtree.check.money.classes import Present

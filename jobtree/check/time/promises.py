@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from jobtree.api.kinds.reservation import STANDING, ReservationStatus
+from jobtree.api.kinds.run import OVER
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import RunKey
 from jobtree.check.case.violation import Violation
@@ -133,7 +134,7 @@ def _state(case: Case, promise: Promise) -> str | None:
     """What its state should be and is not; None where it is right."""
     run = case.run_of(promise.run)
     state = promise.status.state
-    if run is None or run.outcome is not None or case.phase_after(promise.run) in ("Completed", "Failed"):
+    if run is None or run.outcome is not None or case.phase_after(promise.run) in OVER:
         return None if state == "Failed" else "its run is gone or over"
     if promise.run in case.starting:
         return None if state == "Activated" else "its run starts"

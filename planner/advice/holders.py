@@ -26,11 +26,9 @@ def holders(state: State, key: RunKey) -> list[Holder]:
     ``state``: in which it waits, with nothing beside it that does.
     """
     problem = state.problem()
-    ways = problem.ways.get(key, [])
-    if not ways:
+    candidate = problem.spoken_for(key)
+    if candidate is None:
         return []
-    unfunded = [c for c in ways if problem.types[problem.candidates[c].type].unfunded]
-    candidate = problem.candidates[(unfunded or ways)[0]]
     kind, room = problem.types[candidate.type], state.room()
     sight = Sight.of(state, room, loads_of(state, Draft(), room))
     spaces = sight.spaces

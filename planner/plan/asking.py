@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import Final
 
 from planner.filling.purses import Purses
 from planner.state.lower import Waiting
@@ -18,10 +19,14 @@ from policies.model.trees import Ties
 from policies.promises import funds
 from policies.promises.holds import NOBODY
 
+FEW: Final = 30
+"""Most rows that are solved to the end."""
+
 
 def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[int, int]) -> Problem:
-    """The problem of ``rows``, of runs that hold something: GPUs that they ask for beside it, their time limit what is
-    left of it. ``purses``: what everything else takes; ``free``: GPUs by site. Every GPU counts the same.
+    """The problem of ``rows``: GPUs that runs ask for beside what they hold, the time limit what is left of theirs.
+
+    ``purses``: what everything else takes; ``free``: GPUs by site. Every GPU counts the same.
     """
     before = purses.problem
     closed = funds.beside(state.holds.money, state.book, state.funded, state.taken).closed
@@ -47,10 +52,6 @@ def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[i
     problem = waiting.lowered(free)
     unit = int(state.policy.age.unit)
     return replace(problem, candidates=[replace(each, weight=unit) for each in problem.candidates])
-
-
-FEW = 30
-"""Most runs whose growth is solved to the end."""
 
 
 def _list(state: State, row: RunRow, left: PayerList, whole: PayerList, number: int) -> PayerList:

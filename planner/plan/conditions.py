@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from jobtree.api.kinds.meta import Condition
 from jobtree.api.kinds.run import RUN_CONDITIONS, Phase, phase_of
@@ -47,14 +47,14 @@ def conditions(saying: Saying, before: Sequence[Condition], at: int) -> tuple[Co
 
 
 def _condition(kind: str, said: Said, old: Condition | None, at: int) -> Condition:
-    status = "True" if said.holds else "False"
+    status: Literal["True", "False"] = "True" if said.holds else "False"
     same = old is not None and old.status == status
     since = old.last_transition_time if old is not None and same else None
     if old is not None and since is not None and old.reason == said.reason and old.message == said.message:
         return old
     return Condition(
         type=kind,
-        status="True" if said.holds else "False",
+        status=status,
         reason=said.reason,
         message=said.message,
         last_transition_time=Time(at) if since is None else since,

@@ -162,16 +162,17 @@ def carried_on(row: LeaseRow, ref: RunRef, name: FundingClass, money: Money, cyc
             cycle=cycle,
             paid_by=EnvelopeRef(budget=row.budget, envelope=row.envelope_name) if row.budget else None,
         ),
-        status=LeaseStatus(
-            closed=False, funding=(Segment(class_=name, from_=at, rate=plain(rate, 1000) if rate else None),)
-        ),
+        status=LeaseStatus(closed=False, funding=(_segment(name, row.start, rate),)),
     )
 
 
 def first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
     """The ledger's first entry: the class at the start, and the credit rate where the flavor has one."""
     if envelope < 0:
-        return Segment(class_=UNFUNDED, from_=Time(money.at))
+        return _segment(UNFUNDED, money.at, 0)
     name: FundingClass = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
-    rate = money.rate_milli(envelope)
-    return Segment(class_=name, from_=Time(money.at), rate=plain(rate, 1000) if rate else None)
+    return _segment(name, money.at, money.rate_milli(envelope))
+
+
+def _segment(name: FundingClass, at: int, rate_milli: int) -> Segment:
+    return Segment(class_=name, from_=Time(at), rate=plain(rate_milli, 1000) if rate_milli else None)

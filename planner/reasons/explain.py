@@ -58,15 +58,13 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
             reason, words = state.blocked[run.key]
             found.append(wait_of(run, reason, sentence(words)))
             continue
-        ways = problem.ways.get(run.key, [])
-        if not ways:
+        candidate = problem.spoken_for(run.key)
+        if candidate is None:
             refused = problem.refused.get(run.key, [])
             case: object = (id(refused), run.owner, run.sponsors, run.flavor, run.width_min)
             if case not in told:
                 told[case] = _unfundable(run, refused, state.money.quarantined)
         else:
-            unfunded = [c for c in ways if problem.types[problem.candidates[c].type].unfunded]
-            candidate = problem.candidates[(unfunded or ways)[0]]  # who needs no money lacks none
             quotas = tree_shortages(problem, purses, candidate)
             nowhere = not problem.types[candidate.type].sites
             asked = run.access(state.policy.maintenance, state.at) if nowhere else run.selector

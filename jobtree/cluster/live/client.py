@@ -43,7 +43,6 @@ class Status(msgspec.Struct):
 
     message: str = ""
     reason: str = ""
-    code: int = 0
 
 
 class ApiError(Exception):
@@ -113,6 +112,15 @@ class Api:
     def get(self, path: str, **query: str | int) -> bytes:
         """The answer's bytes. Raises ApiError, and Refusal where the server cannot be reached."""
         return bytes(self._send("GET", path, query, None, "", READING).data)
+
+    def find(self, path: str) -> bytes | None:
+        """The same of an object; None where it is not there."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
 
     def call(
         self,

@@ -97,11 +97,10 @@ class LiveCluster:
     def secret(self, name: str, key: str) -> str | None:
         """A text of a Secret in the planner's namespace; None where it is not there. Raises Refusal."""
         try:
-            return secret_text(self.api.get(path(Ref("Secret", seen.NAMESPACE, name))), key)
+            found = self.api.find(path(Ref("Secret", seen.NAMESPACE, name)))
         except ApiError as error:
-            if error.status == 404:
-                return None
             raise refusal_of(error, f"Secret {seen.NAMESPACE}/{name} cannot be read") from None
+        return None if found is None else secret_text(found, key)
 
     def logs(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
         """The lines that a pod has written, and with ``follow`` those that it writes. Raises Refusal."""

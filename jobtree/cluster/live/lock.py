@@ -104,13 +104,8 @@ class Lock:
         return None
 
     def _get(self) -> dict[str, Any] | None:
-        try:
-            lease: dict[str, Any] = msgspec.json.decode(self._api.get(f"{self._leases}/{NAME}"))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return lease
+        lease = self._api.find(f"{self._leases}/{NAME}")
+        return None if lease is None else msgspec.json.decode(lease, type=dict[str, Any])
 
     def _put(self, lease: dict[str, Any]) -> None:
         self._api.call("PUT", f"{self._leases}/{NAME}", lease, fenced=False)

@@ -176,13 +176,8 @@ class Writer:
         return {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": known.version}}
 
     def _get(self, ref: Ref) -> Object | None:
-        try:
-            found: Object = msgspec.json.decode(self._api.get(path(ref)))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return found
+        found = self._api.find(path(ref))
+        return None if found is None else msgspec.json.decode(found, type=Object)
 
     def _call(self, method: str, where: str, ref: Ref, body: Object) -> Object:
         kind = MERGE if method == "PATCH" else "application/json"

@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.console import ROOT
 
-PACKAGES: Final = ("cronjobs", "exporters", "jobtree", "planner", "policies", "reports")
+PACKAGES: Final = ("cronjobs", "exporters", "jobtree", "planner", "policies", "reports", "simulator")
 FOLDERS: Final = sorted(path.parent for package in PACKAGES for path in (ROOT / package).rglob("__init__.py"))
 MOST: Final = 12
+LONGEST: Final = 400
 
 
 def modules(folder: Path) -> list[str]:
@@ -23,6 +24,12 @@ def test_no_folder_has_more_files_than_one_keeps_in_mind() -> None:
     assert {
         str(folder.relative_to(ROOT)): len(modules(folder)) for folder in FOLDERS if len(modules(folder)) > MOST
     } == {}
+
+
+def test_no_module_is_longer_than_one_reads_at_once() -> None:
+    lines = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n")
+             for package in PACKAGES for path in (ROOT / package).rglob("*.py")}  # fmt: skip
+    assert {path: count for path, count in lines.items() if count > LONGEST} == {}
 
 
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if modules(folder)], ids=lambda path: path.name)

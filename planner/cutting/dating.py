@@ -35,8 +35,7 @@ WORK: Final = 40_000
 be weighed beyond it."""
 
 SOLVED_AMONG_MANY: Final = 3_000
-"""Columns of models that are solved for odds in one cycle where many runs wait: of what is dated last, chances are
-estimates."""
+"""Columns of models that are solved for exact odds in one cycle where many runs wait: beyond, chances are estimates."""
 
 UNPAID: Final = "its budgets can pay for it at no known time at which cuts could make room for it"
 
@@ -190,8 +189,9 @@ class CutDates:
         """Cut the least for a start, and take its room; None where it does not start all the same."""
         trial = self._trial
         pools = Pools(weighing, harm)
-        chances = odds(pools, max(0, self._odds)) if harm.lottery else {}
-        self._odds -= 0 if self.state.effort.few(len(self.state.pending)) else pools.solved * len(weighing.model.cost)
+        few = self.state.effort.few(len(self.state.pending))
+        chances = odds(pools, max(0, self._odds), simulated=few) if harm.lottery else {}
+        self._odds -= 0 if few else pools.solved * len(weighing.model.cost)
         lost = _completed(pools) if self._odds > 0 else _one_set(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
         self._work += weighing.work

@@ -62,7 +62,7 @@ class Cuts(NamedTuple):
 @dataclass
 class Weighing:
     """What a start needs against what is free and what may go. ``columns``: of each option; ``costs``: per kind of
-    harm; ``work``: columns of all models solved so far.
+    harm; ``going``: of each victim, once asked, columns of its groups; ``work``: columns of all models solved so far.
     """
 
     victims: Sequence[Victim]
@@ -75,6 +75,7 @@ class Weighing:
     freed: dict[int, dict[int, int]] = field(default_factory=dict)
     pods: dict[int, dict[int, tuple[int, PodLoad]]] = field(default_factory=dict)
     placed: dict[int, list[tuple[int, int, PodLoad]]] = field(default_factory=dict)
+    going: dict[int, set[int]] = field(default_factory=dict)
     work: int = 0
 
     @classmethod
@@ -152,29 +153,46 @@ class Weighing:
                     dropped[option.victim] = dropped.get(option.victim, 0) + self._group(option).gpus
         return self._read(self._solve(model))
 
-    def could_draw(self, harm: Harm, victim: int, group: int, lost: Iterable[int] = ()) -> bool:
-        """Does a group of a victim belong to some set of that harm that ``lost`` are in, and is its room used?"""
+    def could_draw(self, harm: Harm, victim: int, group: int, lost: Iterable[int] = ()) -> frozenset[tuple[int, int]]:
+        """Groups, as (victim, group), of some set of that harm that ``lost`` are in, whose room is used: this one first
+        of all. Empty where no such set has it.
+        """
         model = self._held(self._fixed(lost, spare_others=False), harm)
         model.lower[self.columns[Option(victim, "lost")]] = 1.0
         here = next(each for each in self.victims[victim].groups if each.number == group)
         used = []
-        mine = self._going(victim)  # of its other groups too: they go with it
-        for node, _ in here.slots:
-            if node not in self.placed:
-                continue
+        for node, asked, free in self._asked(victim, here):
             needs = model.column(("needs", node), upper=1.0, integer=True)
-            freed = self.freed.get(node, {})
-            others = [(column, float(-gpus)) for column, gpus in freed.items() if column not in mine]
-            terms = [(column, float(unit)) for column, unit, _ in self.placed[node]]
-            free = float(self.room.free[node])
-            most = free + sum(freed.values()) + 1
-            model.row(("needs", node), [*terms, *others, (needs, -most)], free + 1 - most, INF)
+            most = free + sum(self.freed.get(node, {}).values()) + 1
+            model.row(("needs", node), [*asked.items(), (needs, -most)], free + 1 - most, INF)
             used.append((needs, 1.0))
         if not used:
-            return False
+            return frozenset()
         model.row(("used",), used, 1.0, INF)
         model.maximise({})
-        return self._solve(model).values is not None
+        values = self._solve(model).values
+        if values is None:
+            return frozenset()
+        gone = [o.victim for o, column in self.columns.items() if o.what == "lost" and values[column] > HALF]
+        return frozenset(
+            (number, each.number)
+            for number in gone
+            for each in self.victims[number].groups
+            if any(
+                sum(weight * values[column] for column, weight in asked.items()) > free + HALF
+                for _, asked, free in self._asked(number, each)
+            )
+        )
+
+    def _asked(self, victim: int, group: Group) -> Iterator[tuple[int, dict[int, float], float]]:
+        """Of a group's nodes: what the start asks there less what others free, by column, and what is free."""
+        mine = self._going(victim)  # of its other groups too: they go with it
+        for node, _ in group.slots:
+            if node in self.placed:
+                asked = {column: float(unit) for column, unit, _ in self.placed[node]}
+                freed = self.freed.get(node, {})
+                asked |= {column: float(-gpus) for column, gpus in freed.items() if column not in mine}
+                yield node, asked, float(self.room.free[node])
 
     def _candidates(self) -> dict[int, int]:
         """Node → domain, of domains where some group would fit if all went; of many, where least would go."""
@@ -336,12 +354,11 @@ class Weighing:
 
     def _going(self, victim: int) -> set[int]:
         """Columns that free slots of a victim's groups."""
-        keys = {
-            key
-            for group in self.victims[victim].groups
-            for key in (("gone", victim, group.number), ("drop", victim, "drop", group.number))
-        }
-        return {column for column, key in enumerate(self.model.column_keys) if key in keys}
+        if not self.going:
+            for column, (what, number, *_) in enumerate(self.model.column_keys):
+                if what in ("gone", "drop"):
+                    self.going.setdefault(number, set()).add(column)
+        return self.going.get(victim, set())
 
     def _rank(self, option: Option, dropped: Mapping[int, int]) -> tuple[int, int, str, int]:
         """Place of an option among equals; of one run's groups the highest first."""

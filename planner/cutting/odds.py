@@ -29,10 +29,10 @@ class _TooManyError(Exception):
     """More pools than are computed."""
 
 
-def odds(pools: Pools, most: int = SOLVED) -> dict[RunKey, float]:
+def odds(pools: Pools, most: int = SOLVED, *, simulated: bool = True) -> dict[RunKey, float]:
     """Chance of each run that may be drawn, rounded to millionths; 1 for one that must.
 
-    ``most``: columns of models that may be solved for exact odds, and again for simulated ones; 0: neither.
+    ``most``: columns of models that may be solved for exact odds, and again for ``simulated`` ones; 0: neither.
     """
     limit = most // max(1, len(pools.weighing.model.cost))
     if len(pools.weighing.model.cost) > LARGE or not limit:
@@ -40,7 +40,7 @@ def odds(pools: Pools, most: int = SOLVED) -> dict[RunKey, float]:
     try:
         exact = _exact(pools, limit)
     except _TooManyError:
-        return _simulated(pools, limit)
+        return _simulated(pools, limit) if simulated else _estimated(pools)
     return {run: round(float(chance), 6) for run, chance in sorted(exact.items())}
 
 

@@ -69,7 +69,9 @@ class Pools:
                 key = (colour[number], group.number)
                 if key not in answers:
                     self.solved += 1
-                    answers[key] = self.weighing.could_draw(self.harm, number, group.number, gone)
+                    with_it = self.weighing.could_draw(self.harm, number, group.number, gone)
+                    answers |= {(colour[other], at): True for other, at in with_it if other not in gone}
+                    answers.setdefault(key, False)
                 if answers[key]:
                     yield victim.owner, Token(*victim.run, group.number)
 

@@ -5,14 +5,20 @@ apiserver, for what needs many objects and no pods. The commands are built once 
 (`tests.kube.bench.build`); where they are missing, the tests are skipped, and in CI fail.
 """
 
+import gc
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.kube.bench import build, processes
 from tests.kube.bench.kube import Kube
+
+FEW: Final = 8
+"""Descriptors that a test may leave open: the planner's process is kept, and connections of the bench's admin."""
 
 
 def skip_or_fail(missing: Iterable[str]) -> None:
@@ -33,6 +39,28 @@ def _bench(*, thin: bool) -> Iterator[Kube]:
             yield kube
         finally:
             kube.close()
+
+
+def descriptors() -> dict[int, str]:
+    """What this process has open, and what each is."""
+    found = {}
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            found[int(each.name)] = str(each.readlink())
+        except FileNotFoundError:  # the descriptor of this very look
+            continue
+    return found
+
+
+@pytest.fixture(autouse=True)
+def closes_what_it_opens() -> Iterator[None]:
+    """A process may have 1,024 descriptors open, and these tests are many: each closes its clients and proxies."""
+    before = descriptors()
+    yield
+    if len(descriptors()) > len(before) + FEW:
+        gc.collect()  # clients that nobody has any more, as those of commands
+    left = {number: what for number, what in descriptors().items() if before.get(number) != what}
+    assert len(left) <= FEW, left
 
 
 @pytest.fixture(scope="session")
@@ -62,12 +90,17 @@ def kube(kube_session: Kube) -> Iterator[Kube]:
     NotReady with ``bench/not-ready`` (see bench/stages.yaml). ``kube.processes.audit()`` are the calls that accounts of
     the namespace jobtree-system have made.
     """
-    yield kube_session
-    kube_session.reset()
+    yield from _emptied(kube_session)
 
 
 @pytest.fixture
 def thin_kube(thin_kube_session: Kube) -> Iterator[Kube]:
     """As `kube`, without controllers, scheduler and kubelets: nodes stay as they were written, pods are never bound."""
-    yield thin_kube_session
-    thin_kube_session.reset()
+    yield from _emptied(thin_kube_session)
+
+
+def _emptied(kube: Kube) -> Iterator[Kube]:
+    if not kube.is_empty:  # the test before could not
+        kube.reset()
+    yield kube
+    kube.reset()

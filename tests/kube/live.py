@@ -51,7 +51,7 @@ def api(kube: Kube, *, url: str = "", token: str = "admin") -> Api:
     configuration.ssl_ca_cert = str(kube.processes.ca)
     configuration.api_key = {"authorization": f"Bearer {token}"}
     made = Api(configuration)
-    kube.closing.append(made)
+    kube.closing.callback(made.close)
     return made
 
 

@@ -1,9 +1,10 @@
 """A running Kubernetes as tests see it: clients, accounts, nodes, and the way back to an empty cluster."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -33,17 +34,19 @@ _KEPT: Final = frozenset({"kube-root-ca.crt", "kubernetes", "extension-apiserver
 
 @dataclass
 class Kube:
-    """A running bench with all CRDs, or without ``crds``. ``admin``: a client that may do everything; ``closing``: what
-    `close` closes.
+    """A running bench with all CRDs, or without ``crds``. ``admin``: a client that may do everything; ``closing``: all
+    that a test opened, which ends with it.
     """
 
     processes: Processes
     crds: bool = True
-    closing: list[Any] = field(default_factory=list)
+    closing: ExitStack = field(default_factory=ExitStack)
+    is_empty: bool = True
     _made: list[Any] = field(default_factory=list)
+    _creates: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
-        self.admin = self.client("admin")
+        self.admin = self._client("admin")
         self.core = CoreV1Api(self.admin)
         self._dynamic: DynamicClient | None = None
         if self.crds:
@@ -55,16 +58,22 @@ class Kube:
         return self.processes.url
 
     def client(self, token: str) -> ApiClient:
-        """A client with this bearer token: of `processes.USERS` (`admin`, `alice`, `bob`), or from `account`."""
+        """A client with this bearer token: of `processes.USERS` (`admin`, `alice`, `bob`), or from `account`.
+
+        It is closed at the end of the test.
+        """
+        made = self._client(token)
+        self.closing.callback(made.close)
+        return made
+
+    def _client(self, token: str) -> ApiClient:
         configuration = client.Configuration()
         configuration.host, configuration.ssl_ca_cert = self.url, str(self.processes.ca)
         configuration.api_key = {"authorization": f"Bearer {token}"}
         configuration.retries = urllib3.Retry(
             total=8, backoff_factor=0.1, status_forcelist=(429, 503), allowed_methods=None, raise_on_status=False
         )  # a server that has just begun is busy for a while
-        made = ApiClient(configuration)
-        self.closing.append(made)
-        return made
+        return ApiClient(configuration)
 
     def kubeconfig(self, token: str = "admin", *, server: str = "", namespace: str = "default") -> Path:
         """A kubeconfig file for this bearer token; ``server``: a proxy before the API server."""
@@ -144,12 +153,18 @@ class Kube:
     def patch(
         self, api_version: str, kind: str, namespace: str, name: str, body: Object, *, subresource: str = ""
     ) -> Object:
-        """A merge patch, as admin."""
+        """A merge patch, as admin: repeated while others write the object at the same moment."""
         resource = self.kind(api_version, kind)
         resource = resource.subresources[subresource] if subresource else resource
         where = _where(kind, namespace)
-        done = resource.patch(name=name, body=body, content_type="application/merge-patch+json", **where)
-        return dict(done.to_dict())
+
+        def patched() -> Object:
+            with suppress_conflict():
+                done = resource.patch(name=name, body=body, content_type="application/merge-patch+json", **where)
+                return dict(done.to_dict())
+            return {}
+
+        return dict(self.until(patched))
 
     def delete(self, api_version: str, kind: str, namespace: str, name: str, *, grace: int | None = None) -> None:
         """Deletes one object; it is no error if it is gone."""
@@ -175,20 +190,26 @@ class Kube:
 
     def close(self) -> None:
         """Closes all clients that were made."""
-        for each in self.closing:
-            each.close()
-        self.closing.clear()
+        self.closing.callback(self.admin.close)
+        self.closing.close()
 
     def reset(self) -> None:
-        """Leaves an empty cluster: finalizers are taken off, pods killed without grace. Namespaces stay."""
+        """Leaves an empty cluster: finalizers are taken off, pods killed without grace. Namespaces stay.
+
+        ``is_empty`` says whether it came to its end. What controllers made of what went is swept in a further round.
+        """
+        self.is_empty = False
+        self.closing.close()
         for made in reversed(self._made):
             with suppress_missing():
                 made()
         self._made.clear()
-        for api_version, kind in _SWEPT:
-            self._sweep(api_version, kind)
+        while [kind for api_version, kind in _SWEPT if self._sweep(api_version, kind)]:
+            pass
+        self.is_empty = True
 
-    def _sweep(self, api_version: str, kind: str) -> None:
+    def _sweep(self, api_version: str, kind: str) -> bool:
+        """Takes all objects of a kind away; whether there were any."""
         items = [each for each in self.objects(api_version, kind) if _is_swept(kind, each)]
         for each in items:
             meta = each["metadata"]
@@ -199,12 +220,14 @@ class Kube:
             self.delete(api_version, kind, meta.get("namespace", ""), meta["name"], grace=0 if kind == "Pod" else None)
         if items:
             self.until(lambda: not [each for each in self.objects(api_version, kind) if _is_swept(kind, each)])
+        return bool(items)
 
     def _create(self, document: Object) -> Object:
         resource = self.kind(document["apiVersion"], document["kind"])
         where = _where(document["kind"], document["metadata"].get("namespace", "default"))
         name, status = document["metadata"]["name"], document.get("status")
-        made = resource.create(body=document, field_validation="Strict", **where).to_dict()
+        mark = f"bench-{next(self._creates)}"
+        made = self.until(lambda: _created(resource, document, where, mark))
         if status and document["apiVersion"] == API_VERSION:
             body = {"status": status}
             made = self.patch(API_VERSION, document["kind"], made["metadata"].get("namespace", ""), name, body,
@@ -212,6 +235,25 @@ class Kube:
         if (document["apiVersion"], document["kind"]) not in _SWEPT:
             self._made.append(lambda: resource.delete(name=name, **where))
         return dict(made)
+
+
+def _created(resource: Any, document: Object, where: Mapping[str, str], mark: str) -> Object:
+    """The object that was created, or is there already from a try whose answer was lost, as its field manager ``mark``
+    tells. Empty while another one of its name still goes away.
+    """
+    try:
+        made = resource.create(body=document, field_validation="Strict", field_manager=mark, **where)
+    except ApiException as error:
+        if error.status != 409:
+            raise
+        with suppress_missing():
+            there = dict(resource.get(name=document["metadata"]["name"], **where).to_dict())
+            if mark in {each["manager"] for each in there["metadata"].get("managedFields", ())}:
+                return there
+            if not there["metadata"].get("deletionTimestamp"):
+                raise
+        return {}
+    return dict(made.to_dict())
 
 
 def node(name: str, *, gpus: int = 8, domain: str = "d1", **labels: str) -> Object:

@@ -8,13 +8,14 @@ over is another.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from exporters.plans.nodelist import natural
 from exporters.writes.podspec import ANNOTATION_NODE, LABEL_GROUP, LABEL_RANK, Member, manifest, service, service_name
+from exporters.writes.ranks import ranks
 from jobtree.api import LABEL_CYCLE, LABEL_RUN, Lease
 from jobtree.api.kinds.core import Pod
 from jobtree.api.kinds.lease import FINALIZER
@@ -58,7 +59,7 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
             held[lease.run_key].append(lease)
     statuses = {(each.namespace, each.name): each.status for each in plan.runs}
     there = _own_pods(intake)
-    writes, services = PodWrites(), list[Write]()
+    writes, services, told = PodWrites(), list[Write](), list[Write]()
     known = arrays.Runs(intake.runs)
     names = {*held, *there, *statuses} - known.there.keys()
     indices = [each for name in sorted(names) if isinstance(each := known.get(name), IndexRun)]
@@ -76,11 +77,13 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
         kept, gone = _matched(wanted, present)
         writes.before += [_delete(pod) for pod in gone]
         members = _members(wanted, kept)
+        there_too = (Member(rank_of(pod), place.group, place.node, place.gpus, place.cycle) for place, pod in kept)
+        told += ranks(run, [*members, *there_too])
         if members:
             total = len(wanted)
             services.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
             writes.made += [_create(run, member, total, policy) for member in members]
-    writes.made[:0] = services
+    writes.made[:0] = [*services, *told]
     writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in ENDED]
     writes.before.sort(key=lambda each: each.verb == "delete")  # neighbours of one kind are written side by side
     return writes
@@ -153,21 +156,22 @@ def _pinned(pod: Pod) -> str:
 
 
 def _members(wanted: list[_Place], kept: list[tuple[_Place, Pod]]) -> list[Member]:
-    """The pods that are missing, each with the rank that its group has free: what is there keeps its own."""
+    """The pods that are missing, each with a rank that nobody has: what is there keeps its own.
+
+    Of its group's ranks where one is left. Where groups before it went, or a group came back in more pods than it had,
+    another's: the first that no pod has.
+    """
     first: dict[int, int] = {}
     for rank, place in enumerate(wanted):
         first.setdefault(place.group, rank)
     count = Counter(place.group for place in wanted)
     taken = {rank_of(pod) for _, pod in kept}
-    free = {g: iter([rank for rank in range(first[g], first[g] + count[g]) if rank not in taken]) for g in first}
-    there = Counter(place for place, _ in kept)
-    found = []
-    for place in wanted:
-        if there[place]:
-            there[place] -= 1
-        else:
-            found.append(Member(next(free[place.group]), place.group, place.node, place.gpus, place.cycle))
-    return found
+    free = {g: deque(r for r in range(first[g], first[g] + count[g]) if r not in taken) for g in first}
+    missing = list((Counter(wanted) - Counter(place for place, _ in kept)).elements())
+    own = [free[place.group].popleft() if free[place.group] else None for place in missing]
+    left = iter(sorted(set(range(len(wanted))) - taken - set(own)))
+    numbered = [(next(left) if rank is None else rank, place) for rank, place in zip(own, missing, strict=True)]
+    return [Member(rank, place.group, place.node, place.gpus, place.cycle) for rank, place in numbered]
 
 
 def _finalizer(run: Run, holds: bool, writes: PodWrites) -> None:

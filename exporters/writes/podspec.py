@@ -2,7 +2,7 @@
 
 The environment is what PyTorch's ``env://`` and torchrun read: MASTER_ADDR, MASTER_PORT, RANK, LOCAL_RANK, WORLD_SIZE,
 NNODES, NODE_RANK. Ranks count pods, from 0, by group and node. Pods find one another by name within the run's headless
-Service.
+Service. A run whose width or ranks may change has them in a ConfigMap too (`exporters.writes.ranks`), under `MOUNTED`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ LABEL_RANK: Final = f"{GROUP}/rank"
 ANNOTATION_NODE: Final = f"{GROUP}/node"
 """The node that it was made for, before it is bound."""
 MASTER_PORT: Final = 29500
+MOUNTED: Final = "/etc/jobtree"
+"""Where containers have the ConfigMap with the run's present width and ranks."""
+_VOLUME: Final = "jobtree-ranks"
 
 Object = dict[str, Any]
 
@@ -41,6 +44,16 @@ def service_name(run: str) -> str:
 def hostname(run: str, rank: int) -> str:
     """The name of the pod of that rank in the Service; it outlives the pod."""
     return f"{run}-{rank}"
+
+
+def host(run: Run, rank: int) -> str:
+    """The same with its domain, as pods of any namespace look it up."""
+    return f"{hostname(run.name, rank)}.{service_name(run.name)}.{run.namespace}.svc"
+
+
+def changes(run: Run) -> bool:
+    """Whether the width or the ranks of a run may change while it lives: it grows and shrinks, or has spares."""
+    return run.spec.malleable is not None or bool(run.spec.spares)
 
 
 def service(run: Run) -> Object:
@@ -80,6 +93,8 @@ def manifest(run: Run, member: Member, total: int, policy: PolicySpec) -> Object
         own = container.get("env") or []
         said = {each.get("name") for each in own}
         container["env"] = [*({"name": k, "value": v} for k, v in environment.items() if k not in said), *own]
+    if changes(run):
+        _mount(spec, run)
     return {
         "metadata": {
             "name": "-".join(filter(None, (run.name, member.cycle.lower(), str(member.rank)))),
@@ -117,6 +132,17 @@ def _pinned(affinity: Object, node: str) -> Object:
     return {**affinity, "nodeAffinity": at_node}
 
 
+def _mount(spec: Object, run: Run) -> None:
+    """The ConfigMap as files; a pod begins without it where it is not there."""
+    source = {"name": service_name(run.name), "optional": True}
+    spec["volumes"] = [*(spec.get("volumes") or []), {"name": _VOLUME, "configMap": source}]
+    mount = {"name": _VOLUME, "mountPath": MOUNTED, "readOnly": True}
+    for container in [*spec["containers"], *(spec.get("initContainers") or [])]:
+        own = container.get("volumeMounts") or []
+        if all(each.get("mountPath") != MOUNTED for each in own):  # what the template says wins
+            container["volumeMounts"] = [*own, mount]
+
+
 def _limit_gpus(spec: Object, gpus: int, names: tuple[str, ...]) -> None:
     """GPUs go to the container that asks for them, else to the first."""
     for container in spec["containers"]:
@@ -144,7 +170,7 @@ def _ask(spec: Object, run: Run) -> None:
 
 
 def _environment(run: Run, member: Member, total: int, *, slurm: bool) -> dict[str, str]:
-    master = f"{hostname(run.name, 0)}.{service_name(run.name)}.{run.namespace}.svc"
+    master = host(run, 0)
     found = {
         "MASTER_ADDR": master,
         "MASTER_PORT": str(MASTER_PORT),

@@ -95,7 +95,7 @@ def apply(text: StateText, writes: Sequence[Write], at: Time) -> None:
         if write.verb == "delete":
             if key in text.by_key:
                 text.remove(key)
-        elif write.verb == "create":
+        elif write.verb == "create" or (write.verb == "merge" and key not in text.by_key):
             _create(text, key, write, at)
         elif write.verb == "replace":
             _replace(text, key, write, at)

@@ -36,10 +36,11 @@ class Write(msgspec.Struct, frozen=True):
     ``replace``: ``body`` is the whole object without a status, in place of one that cannot be used; what can be read of
     that one's status, labels and annotations stays, as do its uid and creation time. Where none is, it is created. Of a
     Node ``body`` is all of it.
+    ``merge``: ``body`` is a merge patch without null, or where no such object is, the object; nothing is read for it.
     ``delete``: ``body`` is empty; it is no error if the object is gone.
     """
 
-    verb: Literal["create", "patch", "replace", "delete"]
+    verb: Literal["create", "patch", "replace", "merge", "delete"]
     ref: Ref
     body: Mapping[str, Any] = msgspec.field(default_factory=dict)
     subresource: Literal["", "status"] = ""

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from jobtree.api import API_VERSION, GROUP, LABEL_RUN
-from tests.kube.access import MERGE, SYSTEM, Guarded, gpu_pod, guarded
+from tests.kube.access import MERGE, SYSTEM, Guarded, Person, gpu_pod, guarded
 from tests.kube.bench.kube import Kube, Object
-from tests.kube.live import Live, budget, open_leases, run
+from tests.kube.live import Live, api, budget, open_leases, run
 from tests.support.commands import kubectl_runs
 
 RQ = f"/apis/{API_VERSION}"
@@ -179,6 +179,22 @@ def test_pods_that_get_round_the_budgets_are_refused(guard: Guarded, world: Live
     kube.until(lambda: world.pods("ra") == [])
     world.cycle()
     assert len(world.pods("ra")) == 1  # made again, by the planner
+
+
+def test_the_planner_writes_no_configmap_of_anybody_but_those_of_runs(guard: Guarded, world: Live) -> None:
+    admin, planner = guard.person("admin"), Person(api(world.kube, token=guard.planner))
+    where = "/api/v1/namespaces/team-a/configmaps"
+    mine = {**configmap("run-x"), "metadata": {"name": "run-x", "labels": {LABEL_RUN: "x"}}}
+    assert admin.tries("POST", where, configmap("theirs"))[0] == 200
+    said = [
+        planner.tries("POST", where, configmap("plain")),
+        planner.tries("PATCH", f"{where}/theirs", {"data": {"a": "b"}}, kind=MERGE),
+        planner.tries("PATCH", f"{where}/theirs", {"metadata": {"labels": {LABEL_RUN: "x"}}}, kind=MERGE),
+    ]
+    assert [(status, "ConfigMaps of Runs alone" in words) for status, words in said] == [(403, True)] * 3
+    assert planner.tries("GET", f"{where}/theirs")[0] == 403
+    assert planner.tries("POST", where, mine)[0] == 200
+    assert planner.tries("PATCH", f"{where}/run-x", {"data": {"width": "8"}}, kind=MERGE)[0] == 200
 
 
 def test_running_pods_get_no_more_gpus_even_by_an_admin(guard: Guarded, world: Live) -> None:

@@ -73,8 +73,8 @@ class Writer:
             self._refused(write, refusal)
 
     def _refused(self, write: Write, refusal: Refusal) -> None:
-        """One run's pods and Events are its own trouble: the rest of the plan is carried out."""
-        if write.ref.kind not in _ITS_OWN:
+        """One run's pods, ranks and Events are its own trouble: the rest of the plan is carried out."""
+        if write.ref.kind not in _ITS_OWN and write.verb != "merge":
             raise refusal
         self.left_out.append(Notice(write.ref.kind, write.ref.namespace, write.ref.name, refusal.problem))
 
@@ -88,11 +88,7 @@ class Writer:
             self._made(write, plain)  # the cluster's CRDs are of before that version
 
     def _made(self, write: Write, resource: Resource) -> None:
-        ref, body = write.ref, dict(write.body)
-        body |= {"apiVersion": resource.api_version, "kind": ref.kind}
-        body["metadata"] = {**body.get("metadata", {}), "name": ref.name}
-        if resource.namespaced:
-            body["metadata"]["namespace"] = actual(ref.kind, ref.namespace or "default")
+        ref, body = write.ref, _named(write.ref, write.body, resource)
         where = collection(ref.kind, ref.namespace or "default", resource)
         try:
             stored = self._call("POST", where, ref, body)
@@ -141,6 +137,19 @@ class Writer:
             raise Refusal("it was changed by somebody else in the meantime; run the command again", subject=str(ref))
         self._learn(ref, stored)  # only its status moved, and this patch says nothing of it
         self._call("PATCH", where, ref, self._guarded(ref, body))
+
+    def _merge(self, write: Write) -> None:
+        """Without a look at what is there, which the planner may not have the right to read."""
+        ref, resource = write.ref, RESOURCES_OF[write.ref.kind]
+        body, where = _named(ref, write.body, resource), collection(ref.kind, ref.namespace or "default")
+        for method, place, passed in (("PATCH", path(ref), 404), ("POST", where, 409), ("PATCH", path(ref), 0)):
+            try:
+                self._call(method, place, ref, body)
+            except ApiError as error:
+                if error.status != passed:
+                    raise
+            else:
+                return
 
     def _replace(self, write: Write) -> None:
         stored = self._get(write.ref)
@@ -199,6 +208,14 @@ def steps(writes: Iterable[Write]) -> Iterator[list[list[Write]]]:
         for write in together:
             of_each.setdefault(write.ref, []).append(write)
         yield list(of_each.values())
+
+
+def _named(ref: Ref, body: Mapping[str, Any], resource: Resource) -> Object:
+    """An object with what says which it is."""
+    metadata = {**body.get("metadata", {}), "name": ref.name}
+    if resource.namespaced:
+        metadata["namespace"] = actual(ref.kind, ref.namespace or "default")
+    return {**body, "apiVersion": resource.api_version, "kind": ref.kind, "metadata": metadata}
 
 
 def _key(ref: Ref) -> Key:

@@ -122,10 +122,11 @@ def test_a_run_grows_into_the_room_that_comes_and_shrinks_as_its_owner_says(
     assert (closed, live.phases()["r"]) == ({0: None, 1: "Shrink", 2: "Shrink"}, "Running")
 
 
-def indices(live: Live) -> dict[str, str]:
-    """Phases of an array's indices."""
+def indices(live: Live) -> dict[int, str]:
+    """Phases of an array's indices, of those whose turn has come."""
     listed = live.kube.get(API_VERSION, "Run", "default", "sweep")["status"].get("indices", [])
-    return {each["indices"]: each["phase"] for each in listed}
+    spans = [(span.partition("-"), each["phase"]) for each in listed for span in each["indices"].split(",")]
+    return {number: phase for (a, _, b), phase in spans for number in range(int(a), int(b or a) + 1)}
 
 
 def test_indices_of_an_array_are_admitted_and_end_by_themselves(live: Live) -> None:
@@ -135,19 +136,25 @@ def test_indices_of_an_array_are_admitted_and_end_by_themselves(live: Live) -> N
     for index in (0, 1):
         (pod,) = settled(live, f"sweep-{index}", 1)
         assert pod == (f"sweep-{index}-0", "0", "n1")
-    assert (live.pods("sweep-2"), indices(live)["0-1"]) == ([], "Running")
+    assert (live.pods("sweep-2"), indices(live)[0], indices(live)[1]) == ([], "Running", "Running")
 
     end(live, "sweep-0", "fail")
     live.cycle()
     settled(live, "sweep-2", 1)
-    assert (live.pods("sweep-3"), indices(live)["0"], indices(live)["1-2"]) == ([], "Failed", "Running")
+    assert (live.pods("sweep-3"), [indices(live)[index] for index in range(3)]) == (
+        [],
+        ["Failed", "Running", "Running"],
+    )
     end(live, "sweep-1", "succeed")
     end(live, "sweep-2", "succeed")
     live.cycle()
     settled(live, "sweep-3", 1)
     end(live, "sweep-3", "succeed")
     live.cycle()
-    assert (indices(live), live.phases()) == ({"0": "Failed", "1-3": "Completed"}, {"sweep": "Failed"})
+    assert (indices(live), live.phases()) == (
+        {0: "Failed"} | dict.fromkeys((1, 2, 3), "Completed"),
+        {"sweep": "Failed"},
+    )
     assert open_leases(live.kube) == []
 
 

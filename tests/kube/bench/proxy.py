@@ -6,7 +6,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -77,10 +77,15 @@ def proxy(upstream: str, ca: Path) -> Iterator[Proxy]:
     host = urlsplit(upstream).netloc
     local = threading.local()
     connections: list[http.client.HTTPSConnection] = []
+    accepted: set[socket.socket] = set()
     made: list[Proxy] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            accepted.add(self.request)
+            super().setup()
 
         def _pass(self) -> None:
             mine = made[0]
@@ -143,13 +148,15 @@ def proxy(upstream: str, ca: Path) -> Iterator[Proxy]:
             """Says nothing."""
 
         def finish(self) -> None:
+            accepted.discard(self.request)
             if not self.wfile.closed and self.connection.fileno() >= 0:
                 super().finish()
+            self.rfile.close()
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass  # noqa: N815
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server.daemon_threads = False  # each is waited for at the end
     made.append(Proxy(f"http://127.0.0.1:{server.server_address[1]}"))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -157,6 +164,9 @@ def proxy(upstream: str, ca: Path) -> Iterator[Proxy]:
         yield made[0]
     finally:
         server.shutdown()
+        for client in list(accepted):
+            with suppress(OSError):  # it has just gone
+                client.shutdown(socket.SHUT_RDWR)
         server.server_close()
         for each in connections:
             each.close()

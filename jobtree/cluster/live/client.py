@@ -100,7 +100,10 @@ class Api:
         self._clock = (0.0, 0.0)
 
     def close(self) -> None:
-        """Closes the connections that are kept for further calls."""
+        """Closes the connections that are kept for further calls, whoever still refers to them (an error in a log)."""
+        pools = self._client.rest_client.pool_manager.pools
+        for key in pools.keys():  # noqa: SIM118 no mapping: it cannot be iterated over
+            pools[key].close()
         self._client.close()  # type: ignore[no-untyped-call]
 
     @property

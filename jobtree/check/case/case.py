@@ -136,6 +136,11 @@ class Case(Unplanned):
         status = self.status_after(key)
         return None if status is None else status.phase
 
+    def begins(self, key: RunKey) -> bool:
+        """Whether it runs once the plan is carried out, and by its status did not before."""
+        before = self.stored(key)
+        return self.phase_after(key) == "Running" and (before is None or before.phase != "Running")
+
     def limit(self, key: RunKey) -> int | None:
         """The enforced time limit in seconds (spec §1 perRun.defaultTime): its own, or its payers' smallest default."""
         run = self.run_of(key)
@@ -164,8 +169,8 @@ class Case(Unplanned):
         Where a Run or Lease cannot be read, nobody knows whose life it is.
         """
         leased: dict[tuple[str, str, str], int] = defaultdict(int)
-        swapped = {slot for new in self.new if new.reason == "Swap" for slot in _slots(new)}
-        ending = (lease for lease in self.open if lease.key in self.closing and not swapped.isdisjoint(_slots(lease)))
+        swapped = {slot for new in self.new if new.reason == "Swap" for slot in new.slots}
+        ending = (lease for lease in self.open if lease.key in self.closing and not swapped.isdisjoint(lease.slots))
         for lease in (*self.held, *ending):
             if lease.active:
                 leased[lease.namespace, lease.run, lease.node] += lease.gpus
@@ -189,10 +194,6 @@ class Case(Unplanned):
         for key, gpus in ours.items():
             found[key[2]] += max(0, gpus - leased[key])
         return found
-
-
-def _slots(lease: Held) -> set[tuple[str, int]]:
-    return {(lease.node, ordinal) for ordinal in lease.ordinals}
 
 
 def split_slot(slot: str) -> tuple[str, int] | None:

@@ -144,6 +144,11 @@ class Run(NamedTuple):
         """Whether its width may change."""
         return self.min_total is not None
 
+    @property
+    def least(self) -> int:
+        """Active GPUs of its least width."""
+        return self.total if self.min_total is None else self.min_total
+
 
 class Array(NamedTuple):
     """A row of ``arrays``. ``completed``, ``failed``: how many indices its status says; ``shown``: rows of ``runs``."""
@@ -214,6 +219,11 @@ class Held:
         set_(self, "payer", payer)
         set_(self, "active", self.role == "Active")
         set_(self, "gpus", len(self.ordinals))
+
+    @property
+    def slots(self) -> list[tuple[str, int]]:
+        """(node, ordinal) of each of its GPUs."""
+        return [(self.node, ordinal) for ordinal in self.ordinals]
 
     @property
     def recorded_rate(self) -> int:

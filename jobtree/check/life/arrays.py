@@ -26,16 +26,10 @@ def _runs(case: Case, array: Array) -> list[tuple[str, str]]:
 
 def _parallel(case: Case, array: Array) -> Iterator[Violation]:
     most, running = array.max_parallel, len(_runs(case, array))
-    starts = [key for key in array.members if key in case.starting or _begins(case, key)]
+    starts = [key for key in array.members if key in case.starting or case.begins(key)]
     if most is not None and running > most and starts:
         sentence = f"{counted(running, 'index', 'indices')} of it would run, and its maxParallel is {most}"
         yield Violation.of_run("array-parallel", array.key, sentence)
-
-
-def _begins(case: Case, key: tuple[str, str]) -> bool:
-    """Does an index that holds no lease begin to run?"""
-    before = case.stored(key)
-    return case.phase_after(key) == "Running" and (before is None or before.phase != "Running")
 
 
 def _phase(case: Case, array: Array) -> Iterator[Violation]:

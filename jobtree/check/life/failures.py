@@ -175,7 +175,7 @@ class Outliving:
 
     def is_declined(self, spare: Held) -> bool:
         """Is somebody's work on its slots that may not be reclaimed, and does not end for itself?"""
-        there = (each for ordinal in spare.ordinals for each in self.tenants.get((spare.node, ordinal), ()))
+        there = (each for slot in spare.slots for each in self.tenants.get(slot, ()))
         return any(not self._may_go(each) and self._stays(each) for each in there)
 
     def _stays(self, lease: Held) -> bool:
@@ -184,7 +184,7 @@ class Outliving:
 
     def is_needless(self, lost: list[Held]) -> bool:
         """Could every swap onto slots of these tenants' leases have used free standbys of its own group instead?"""
-        there = {(each.node, ordinal) for each in lost if each.active for ordinal in each.ordinals}
+        there = {slot for each in lost if each.active for slot in each.slots}
         swaps = [new for new in self.case.new if new.reason == "Swap" and new.active]
         groups: dict[tuple[RunKey, int], Slots] = defaultdict(lambda: defaultdict(set))
         for new in swaps:

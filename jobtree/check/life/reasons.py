@@ -1,6 +1,6 @@
 """When a lease may close for which reason (spec §1 Lease ``closureReason``, §6, §7).
 
-Cuts for a held promise (Shrink, DropSpare, Lottery) are borne out by nothing that a plan shows without promises.
+Cuts for a promise are judged by what they are made for: `jobtree.check.time.cutting`.
 """
 
 from collections.abc import Callable, Mapping
@@ -132,8 +132,8 @@ def _reclaimed_by_spare(ending: Ending) -> bool:
     case, lease, outliving = ending.case, ending.lease, ending.outliving
     mine = case.open_by[lease.run_key]
     freed = [each for each in mine if each.key in case.closing and each.active]
-    swaps = {(new.node, ordinal) for new in case.new if new.reason == "Swap" and new.active for ordinal in new.ordinals}
-    taken = [each for each in freed if any((each.node, ordinal) in swaps for ordinal in each.ordinals)]
+    swaps = {slot for new in case.new if new.reason == "Swap" and new.active for slot in new.slots}
+    taken = [each for each in freed if not swaps.isdisjoint(each.slots)]
     lost = {each.group for each in taken}
     least = outliving.width_without(ending.run, mine, lost)
     goes = taken if not ending.run.malleable else [each for each in taken if each.group == lease.group]

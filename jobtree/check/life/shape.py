@@ -54,8 +54,7 @@ def lacks(case: Unplanned, key: RunKey) -> bool:
     for lease in case.open_by.get(key, ()):
         if case.is_of(lease, run):
             held[lease.group] += lease.gpus if lease.active else 0
-    least = run.total if run.min_total is None else run.min_total
-    less = sum(held.values()) < least or any(held[group] < group_size(run, group) for group in held)
+    less = sum(held.values()) < run.least or any(held[group] < group_size(run, group) for group in held)
     return bool(held) and less and not case.may_be_unread(run)
 
 

@@ -46,11 +46,11 @@ def _form(case: Case) -> Iterator[Violation]:
 
 def _exclusive(case: Case, present: Present) -> Iterator[Violation]:
     """One open Active and one open Spare lease per slot; together only where the Active one is unfunded."""
-    new_slots = [(slot, lease) for lease in case.new for slot in _slots(lease)]
+    new_slots = [(slot, lease) for lease in case.new for slot in lease.slots]
     wanted = {slot for slot, _ in new_slots}
     holders: dict[Slot, list[Held]] = defaultdict(list)
     for lease in case.held:
-        for slot in _slots(lease):
+        for slot in lease.slots:
             if slot in wanted:
                 holders[slot].append(lease)
     for slot, lease in new_slots:
@@ -68,7 +68,7 @@ def _unread(case: Case) -> Iterator[Violation]:
     """Slots of Leases that cannot be read are taken."""
     holders = {slot: each for each in case.rows.unread for slot in each.slots}
     for lease in case.new:
-        for slot in _slots(lease):
+        for slot in lease.slots:
             if slot in holders:
                 other = holders[slot]
                 sentence = f"slot {slot[0]}#{slot[1]} is held by {other.namespace}/{other.name}, which cannot be read"
@@ -81,10 +81,6 @@ def _share(case: Case, one: Held, other: Held, present: Present) -> bool:
     active = one if one.active else other
     runs_unfunded = active.key in case.leases and present.classes[active.key] == "unfunded"
     return active.payer is None or runs_unfunded
-
-
-def _slots(lease: Held) -> list[Slot]:
-    return [(lease.node, ordinal) for ordinal in lease.ordinals]
 
 
 def _room(case: Case) -> Iterator[Violation]:

@@ -106,7 +106,7 @@ def _width(key: RunKey, run: Run, held: int, status: RunStatus) -> Iterator[Viol
     given = (told.allocated, told.min, told.max, told.desired, told.pending)
     true = (
         held,
-        run.total if run.min_total is None else run.min_total,
+        run.least,
         run.total if run.max_total is None else run.max_total,
         desired,
         max(0, desired - held) if held else told.pending,

@@ -70,7 +70,7 @@ def _gangs(case: Case) -> Iterator[Violation]:
         if run.gang:
             members[run.namespace, run.gang].append(run)
     for (namespace, name), runs in members.items():
-        starting = [run for run in runs if run.key in case.starting or _cpu_starts(case, run)]
+        starting = [run for run in runs if run.key in case.starting or (run.total == 0 and case.begins(run.key))]
         done = {run.key for run in runs if "Completed" in (run.outcome, case.phase_after(run.key))}
         there = [run for run in runs if case.after(run.key) or run.key in done or _cpu_started(case, run)]
         for run in starting:
@@ -78,11 +78,6 @@ def _gangs(case: Case) -> Iterator[Violation]:
                 gang = f"{counted(run.gang_size, 'run')} of gang {name}"
                 sentence = f"it starts with {len(there)} of the {gang}: all start or none"
                 yield Violation.of_run("co-start", (namespace, run.name), sentence)
-
-
-def _cpu_starts(case: Case, run: Run) -> bool:
-    before = case.stored(run.key)
-    return run.total == 0 and case.phase_after(run.key) == "Running" and (before is None or before.phase != "Running")
 
 
 def _cpu_started(case: Case, run: Run) -> bool:

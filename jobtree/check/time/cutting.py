@@ -83,8 +83,8 @@ def _rule(case: Case, lease: Held, closure: Closure, promise: Reservation | None
         return "a part of its group stays"
     if closure.reason == "Shrink":
         rest = [each for each in case.open_by[key] if each.active and not _is_cut_as(case, each, "Shrink")]
-        least = run.total if run.min_total is None else run.min_total
-        return "" if sum(each.gpus for each in rest) >= least else f"its run falls below its least width of {least}"
+        left = sum(each.gpus for each in rest)
+        return "" if left >= run.least else f"its run falls below its least width of {run.least}"
     return _draw_rule(case, lease, closure, promise) if closure.reason == DRAWN else ""
 
 

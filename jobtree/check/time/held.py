@@ -43,7 +43,7 @@ def violations(case: Case) -> Iterator[Violation]:
                 if "/".join(lease.run_key) not in cut and ends.of(lease.run_key) > start
             )
             room = sum(max(0, case.nodes[node].gpus - others.get(node, 0)) for node in nodes) - taken
-            asked = sum(_least(case, each.run) for each in mine)
+            asked = sum(run.least for each in mine if (run := case.run_of(each.run)) is not None)
             if asked > room:
                 who = ", ".join(sorted("/".join(each.run) for each in mine))
                 sentence = (
@@ -70,12 +70,6 @@ def _sharing(promises: Sequence[Promise]) -> list[list[Promise]]:
                 nodes, mine = nodes | group[0], mine + group[1]
         found = [*apart, (nodes, mine)]
     return [mine for _, mine in found]
-
-
-def _least(case: Case, key: RunKey) -> int:
-    """Active GPUs of its least width."""
-    run = case.run_of(key)
-    return 0 if run is None else run.total if run.min_total is None else run.min_total
 
 
 class _Ends:

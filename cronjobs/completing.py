@@ -164,8 +164,7 @@ def _uids(lake: Lake, record: _Record) -> Mapping[Name, str] | None:
     except Refusal:
         return None
     names = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
-    uids = (str(uid or "") for uid in values.texts(table, "uid"))
-    return {(str(namespace), str(name)): uid for (namespace, name), uid in zip(names, uids, strict=True)}
+    return dict(zip(names, values.texts(table, "uid"), strict=True))
 
 
 def _money(lake: Lake, record: _Record) -> Mapping[str, str] | None:

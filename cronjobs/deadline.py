@@ -144,11 +144,12 @@ class Planner:
 
         Raises Refusal where there is no plan at all: the process failed, or had none even ``grace`` seconds later.
         """
-        from cronjobs import news, wire
+        from cronjobs import news
+        from exporters.plans import planjson
 
         found = self._answered = self._await()
         if found.plan:
-            return wire.unpack_plan(found.plan)
+            return planjson.decode(found.plan)
         if not found.incumbent:
             late = f"the planner had no plan {found.deadline + found.grace:g} s after it began"
             raise Refusal(found.trouble or late)
@@ -169,12 +170,12 @@ class Planner:
 
     def _finished(self, found: _Search, incumbent: bytes) -> Plan:
         """The plan of an incumbent, written down by a fresh process. Raises Refusal where it cannot be."""
-        from cronjobs import wire
+        from exporters.plans import planjson
 
         self._begin(msgspec.structs.replace(found.request, incumbent=incumbent), 0, found.grace, _nobody)
         finished = self._await()
         if finished.plan:
-            return wire.unpack_plan(finished.plan)
+            return planjson.decode(finished.plan)
         late = f"the planner did not write down its best plan within {found.grace:g} s, so nothing is written"
         late += "; run it again"
         raise Refusal(finished.trouble or late)

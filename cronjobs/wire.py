@@ -6,13 +6,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.ipc
 
-from exporters.plans import planjson
 from jobtree.api import Policy, dec_hook, enc_hook
 from jobtree.world.memory.lottery import Lot
 from jobtree.world.tables.snapshot import Snapshot
-
-pack_plan = planjson.encode
-unpack_plan = planjson.decode
 
 
 class Request(msgspec.Struct):

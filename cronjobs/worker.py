@@ -17,6 +17,7 @@ import msgspec
 
 from cronjobs import wire
 from cronjobs.frames import Frame
+from exporters.plans import planjson
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.tables.snapshot import Snapshot
@@ -67,7 +68,7 @@ def _answer(data: bytes, begin: Begin) -> Iterator[bytes]:
     except Exception as error:  # noqa: BLE001  whatever it is, the parent must hear of it
         yield Frame.ERROR + _where(error).encode()
     else:
-        yield Frame.PLAN + wire.pack_plan(plan) if plan else Frame.ERROR + b"it made no plan"
+        yield Frame.PLAN + planjson.encode(plan) if plan else Frame.ERROR + b"it made no plan"
 
 
 def _where(error: Exception) -> str:

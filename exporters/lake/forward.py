@@ -49,10 +49,10 @@ def possible(
     runs = arrays.Runs(intake.runs)
     out = dict(_runs_out(runs, plan, uids))
     out |= dict(_starts_out(_Cluster.of(intake, now, plan), leases, runs, plan, out))
-    out |= {name: why for name in {_run_of(each) for each in plan.leases} if (why := refused.get(_run(name)))}
+    out |= {name: why for name in {each.run_key for each in plan.leases} if (why := refused.get(_run(name)))}
     for lease in plan.leases:
         if why := refused.get(name_of("Lease", lease.namespace, lease.name)):
-            out.setdefault(_run_of(lease), why)
+            out.setdefault(lease.run_key, why)
     _gangs_out(runs, plan, out)
     ends = {(each.namespace, each.name): why for each in plan.closures if (why := _end_out(leases, each, refused))}
     goes_on = {
@@ -70,7 +70,7 @@ def possible(
         plan,
         closures=[each for each in plan.closures if (each.namespace, each.name) not in ends],
         segments=[each for each in plan.segments if (each.namespace, each.name) not in ledgers],
-        leases=[each for each in plan.leases if _run_of(each) not in out],
+        leases=[each for each in plan.leases if each.run_key not in out],
         runs=[each for each in plan.runs if (each.namespace, each.name) not in out],
         budgets=[each for each in plan.budgets if not left and each.name in budgets],  # the next cycle counts anew
         reservations=[each for each in plan.reservations if (each.namespace, each.name) not in promises],
@@ -88,7 +88,7 @@ def carried_out(plan: Plan, left_out: Collection[LeftOut]) -> Plan:
         plan,
         closures=[each for each in plan.closures if name_of("Lease", each.namespace, each.name) not in out],
         segments=[each for each in plan.segments if name_of("Lease", each.namespace, each.name) not in out],
-        leases=[each for each in plan.leases if _run(_run_of(each)) not in out],
+        leases=[each for each in plan.leases if _run(each.run_key) not in out],
         runs=[each for each in plan.runs if _run((each.namespace, each.name)) not in out],
     )
 
@@ -109,7 +109,7 @@ class _Cluster(NamedTuple):
         foreign = Counter[str]()
         alien = pods.filter(pc.and_(pc.is_null(pods["run"]), pc.is_valid(pods["node"])))
         for node, gpus in zip(values.texts(alien, "node"), values.ints(alien, "gpus").tolist(), strict=True):
-            foreign[str(node)] += gpus
+            foreign[node] += gpus
         passed = {(each.namespace, each.name) for each in plan.closures}
         passed |= {(each.namespace, each.name) for each in plan.leases}
         held: dict[tuple[str, str], Name] = {}
@@ -123,7 +123,7 @@ class _Cluster(NamedTuple):
                 active[slot.rpartition("#")[0]] += lease.spec.slice.role == "Active"
         gpus = dict(zip(values.texts(nodes, "name"), values.ints(nodes, "gpus").tolist(), strict=True))
         uids = {node.metadata.name: node.metadata.uid for node in intake.nodes}
-        return cls({str(name): count for name, count in gpus.items()}, uids, foreign, held, active)
+        return cls(gpus, uids, foreign, held, active)
 
     def lacks(self, lease: Lease) -> str:
         """Why a lease has no place any more; empty where it has."""
@@ -153,7 +153,7 @@ class _Cluster(NamedTuple):
 
 def _runs_out(runs: arrays.Runs, plan: Plan, uids: Mapping[Name, str] | None) -> Iterator[tuple[Name, str]]:
     """Runs that the plan speaks of and that are not there, or are others."""
-    for name in sorted({(each.namespace, each.name) for each in plan.runs} | {_run_of(each) for each in plan.leases}):
+    for name in sorted({(each.namespace, each.name) for each in plan.runs} | {each.run_key for each in plan.leases}):
         run = runs.get(name)
         if run is None:
             yield name, GONE
@@ -175,7 +175,7 @@ def _starts_out(
     wanted: dict[Name, list[Lease]] = defaultdict(list)
     for lease in plan.leases:
         if (lease.namespace, lease.name) not in leases:
-            wanted[_run_of(lease)].append(lease)
+            wanted[lease.run_key].append(lease)
     for name, mine in wanted.items():
         if name in out:
             continue
@@ -218,7 +218,7 @@ def _over(run: Run, leases: Collection[Lease]) -> str:
 
 def _gangs_out(runs: arrays.Runs, plan: Plan, out: dict[Name, str]) -> None:
     """Runs that start together or not at all: without one of them the others do not."""
-    starting = {_run_of(lease) for lease in plan.leases if lease.spec.reason == "Start"}
+    starting = {lease.run_key for lease in plan.leases if lease.spec.reason == "Start"}
     members: dict[Name, list[Name]] = defaultdict(list)
     for name in sorted(starting):
         run = runs.get(name)
@@ -242,10 +242,6 @@ def _end_out(leases: Mapping[Name, Lease], closure: Closure, refused: Mapping[st
     if lease.status.closed and (lease.status.ended, lease.status.closure_reason) != (closure.ended, closure.reason):
         return f"it has been closed as {lease.status.closure_reason} since"
     return refused.get(name_of("Lease", closure.namespace, closure.name), "")
-
-
-def _run_of(lease: Lease) -> Name:
-    return lease.run_key
 
 
 def _run(name: Name) -> str:

@@ -23,8 +23,8 @@ from simulator.stream import Job, Key, Mode
 
 ORIGIN: Final = hashlib.sha256(b"jobtree simulate").hexdigest()
 """What the lottery's chain begins with: simulated draws are the same each time, and nobody's secret."""
-RETAINED: Final = "1h"
-"""How long closed leases stay under a Policy of the simulator's own; the lake has them all."""
+RETAINED: Final = {"leases": "1h", "plans": 10}
+"""How long closed leases stay, and how many Plans, under a Policy of the simulator's own; the lake has them all."""
 
 
 class Here:
@@ -215,8 +215,8 @@ def needed(jobs: Iterable[Job]) -> frozenset[Key]:
 
 
 def with_policy(cluster: Memory) -> None:
-    """Where the base has no Policy: the built-in one, but closed leases stay for `RETAINED` alone."""
+    """Where the base has no Policy: the built-in one, but less stays: `RETAINED`."""
     if cluster.read().policy is None:
-        spec = {"retention": {"leases": RETAINED}}
+        spec = {"retention": RETAINED}
         body = {"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": POLICY_NAME}, "spec": spec}
         cluster.change([Write("create", Ref("Policy", "", POLICY_NAME), body)])

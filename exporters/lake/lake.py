@@ -53,12 +53,14 @@ class _Cluster(msgspec.Struct, frozen=True):
 class Lake:
     """A lake in a folder, which is made when first written to, or at an fsspec URL (see `storage.place`).
 
-    ``cluster``: the name of the cluster that is recorded or reported on, of a state file the file's; None: any.
+    ``cluster``: the name of the cluster that is recorded or reported on, of a state file the file's; None: any;
+    ``lasting``: whether what is written outlasts a power cut, as the record of decisions has to (spec §8).
     """
 
-    def __init__(self, root: Path | str, cluster: str | None = None) -> None:
+    def __init__(self, root: Path | str, cluster: str | None = None, *, lasting: bool = True) -> None:
         self.root = storage.place(root)
         self.cluster = cluster
+        self._lasting = lasting
         self._mark = self.root / "cluster.json"
         self._scratch = self.root / "writing"
 
@@ -91,7 +93,7 @@ class Lake:
 
     def put(self, path: Path, data: bytes) -> None:
         """Makes ``data`` the content of a file of the lake in one step. Raises Refusal naming it."""
-        storage.write(path, data, self._scratch)
+        storage.write(path, data, self._scratch, lasting=self._lasting)
 
     def write_seen(self, record: Mapping[str, str]) -> str:
         """Stores what a cycle saw of the money, where it is not there yet; returns its digest."""

@@ -60,10 +60,11 @@ def read(path: Path) -> bytes:
         return data
 
 
-def write(path: Path, data: bytes, scratch: Path) -> None:
+def write(path: Path, data: bytes, scratch: Path, *, lasting: bool = True) -> None:
     """Makes ``data`` the file's content in one step, and its folder where there is none. Raises Refusal.
 
-    ``scratch``: the folder on the same disk in which it becomes whole; a store has no need of one.
+    ``scratch``: the folder on the same disk in which it becomes whole; a store has no need of one. ``lasting``: see
+    `disk.replace`.
     """
     url = _url(path)
     if url is not None:
@@ -75,7 +76,7 @@ def write(path: Path, data: bytes, scratch: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch.mkdir(parents=True, exist_ok=True)
     with _told(path, "it cannot be written"):
-        disk.replace(path, data, scratch=scratch)
+        disk.replace(path, data, scratch=scratch, lasting=lasting)
 
 
 def sweep(scratch: Path) -> None:

@@ -60,7 +60,7 @@ def _simulate(_options: Options, given: argparse.Namespace) -> int:
     stream = load(given.stream, given.base, given.policy)
     if given.until is not None:
         stream = stream._replace(end=given.until if stream.end is None else min(given.until, stream.end))
-    lake = Lake(given.lake or f"{stream.name}.lake", stream.name)
+    lake = Lake(given.lake or f"{stream.name}.lake", stream.name, lasting=False)
     found = []
     for name in wanted:
         with _bar(stream, name) as on_turn:

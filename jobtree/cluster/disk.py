@@ -71,12 +71,13 @@ def _lock(directory: int, deadline: float, wait: float) -> None:
             return
 
 
-def replace(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
+def replace(path: Path, data: bytes, *, scratch: Path | None = None, lasting: bool = True) -> None:
     """Makes ``data`` the file's content in one step. Mode and owner of a file that is there stay as they were.
 
     A crash at any moment leaves the old content or the new one. The caller holds the lock, so what an earlier crash
     left behind is overwritten; with a ``scratch`` folder, on the same disk, several may write at once and the last one
-    stands: `sweep` takes away what a crash left there. Raises Refusal, with the old content in place, when the new one
+    stands: `sweep` takes away what a crash left there. What is not ``lasting`` outlasts a kill, and no power cut, at no
+    waiting for the disk. Raises Refusal, with the old content in place, when the new one
     cannot be written.
     """
     new = path.with_name(f".{path.name}.new") if scratch is None else scratch / secrets.token_hex(16)
@@ -85,13 +86,14 @@ def replace(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
         if before and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         new.unlink(missing_ok=True)
-        _write(new, data, before, lambda: os.replace(new, path))
+        _write(new, data, before, lambda: os.replace(new, path), lasting=lasting)
     except OSError as error:
         with contextlib.suppress(OSError):  # the reason why it could not be written is the one to tell
             new.unlink(missing_ok=True)
         state = "is as it was" if path.exists() else "is not there"
         raise Refusal(f"it cannot be written and {state}: {_reason(error)}") from None
-    _sync_directory(path.parent)
+    if lasting:
+        _sync_directory(path.parent)
 
 
 def sweep(scratch: Path) -> None:
@@ -117,8 +119,8 @@ def _own(new: Path) -> int:
         os.close(file)  # swept away before it was locked
 
 
-def _write(new: Path, data: bytes, before: os.stat_result | None, then: Callable[[], None]) -> None:
-    """Writes a new file for good, and calls ``then`` while it is still locked."""
+def _write(new: Path, data: bytes, before: os.stat_result | None, then: Callable[[], None], *, lasting: bool) -> None:
+    """Writes a new file, for good where it is to be ``lasting``, and calls ``then`` while it is still locked."""
     file = _own(new)
     try:
         if before:
@@ -130,7 +132,8 @@ def _write(new: Path, data: bytes, before: os.stat_result | None, then: Callable
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(file, rest) :]
-        os.fsync(file)
+        if lasting:
+            os.fsync(file)
         then()
     finally:
         os.close(file)

@@ -41,11 +41,10 @@ def given_of(
     tables = snapshot.tables
     if snapshot.policy.spec.mode == "observe":
         closing = opening = ()
-    runs = _written_by_people(snapshot)
     parts = {
         **{name: snapshot.table_digest(name) for name in WHOLE},
-        "runs": digest.of_table(runs.drop_columns(list(WRITTEN)), SCHEMA_VERSION),
-        "pods": digest.of_table(_others(tables["pods"], tables["runs"]), SCHEMA_VERSION),
+        "runs": snapshot.digest_of("runs by people", lambda: _written_by_people(snapshot).drop_columns(list(WRITTEN))),
+        "pods": snapshot.digest_of("pods of others", lambda: _others(tables["pods"], tables["runs"])),
         "policy": snapshot.policy_digest,
         "windows": hashlib.sha256(bytes(_passed(snapshot, at))).hexdigest(),
         "loans": hashlib.sha256(msgspec.json.encode(_old_loans(snapshot, at, closing))).hexdigest(),

@@ -1,7 +1,7 @@
 """Snapshot: what a cycle knows, as columns. With the time it is all that planner and checker see (spec §2, §4)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final
@@ -48,8 +48,12 @@ class Snapshot:
 
     def table_digest(self, name: str) -> str:
         """That of one table."""
+        return self.digest_of(name, lambda: self.tables[name])
+
+    def digest_of(self, name: str, table: Callable[[], pa.Table]) -> str:
+        """That of a table which follows from these; it is made and digested once under its name."""
         if name not in self._digests:
-            self._digests[name] = digest.of_table(self.tables[name], SCHEMA_VERSION)
+            self._digests[name] = digest.of_table(table(), SCHEMA_VERSION)
         return self._digests[name]
 
     @cached_property

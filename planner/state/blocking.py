@@ -1,12 +1,18 @@
 """Which waiting runs are not even weighed, and why: tenancy, Leases that cannot be read, upstreams, turns of arrays."""
 
+from collections.abc import Mapping
+
 from planner.state.state import State
+from policies.inputs.claims import RunKey
 from policies.lifecycle import arrays, follow, tenancy, unweighed
 
 
-def block(state: State) -> None:
-    """Say in ``state`` why a waiting run is not weighed, as (reason, sentence), and until when one may wait on."""
-    outcomes = follow.after(state.runs, state.endings)
+def block(state: State, gone: Mapping[RunKey, str]) -> None:
+    """Say in ``state`` why a waiting run is not weighed, as (reason, sentence), and until when one may wait on.
+
+    ``gone``: outcomes of upstreams that are there no more.
+    """
+    outcomes = follow.after(state.runs, state.endings, gone)
     refusals: dict[tuple[str, str], str] = {}
     for run in state.pending:
         whose = run.owner, run.namespace

@@ -17,7 +17,8 @@ from planner.state.closing import closures_of, ends_of, fates_of
 from planner.state.marking import marked, pinned
 from planner.state.past import past_of
 from planner.state.replay import Fates, Past, Turn, replay, turned
-from planner.state.running.mending import Failing, Mending, mended
+from planner.state.running.failing import Failing, Mending
+from planner.state.running.mending import mended
 from planner.state.running.paying import paid
 from planner.state.running.shrinking import shrunk
 from planner.state.state import State
@@ -79,7 +80,8 @@ def state_of(
     ended = {**mending.endings, **cuts.endings}
     found_arrays = arrays.read_arrays(tables["arrays"])
     ended |= arrays.endings(found_arrays, runs, ended, at)
-    ended |= follow.endings(runs, ended, held, at)
+    gone = follow.gone(tables["leases"], runs)
+    ended |= follow.endings(runs, ended, gone, held, at)
     closures = closures_of(leases, ended, lost, cuts, mending.closing | shrinking, at)
     ends = ends_of(closures)
     leases, turns = _replayed(past, leases, fates_of(closures, malleable), node_site, at)
@@ -128,7 +130,7 @@ def state_of(
         swaps=frozenset(swap.key for swap in swaps),
         arrays=found_arrays,
     )
-    block(state)
+    block(state, gone)
     return state
 
 

@@ -55,7 +55,7 @@ def due(
     free = [
         (lease.ended, lease.key, lease)
         for lease in old
-        if not _counts_in_tree(runs, lease.run_key) and (lease.run_key in runs or lease.run_key not in followed)
+        if not _counts_in_tree(runs, lease.run_key) and lease.run_key not in followed
     ]
     return [lease for _, _, lease in sorted(free, key=lambda each: each[:2])[:AT_ONCE]]
 

@@ -1,22 +1,45 @@
 """Runs that follow others (spec §7 Follow): a run waits, holding nothing, until all its upstreams are Completed.
 
-Where one has Failed, a run with ``onUpstreamFailure: fail`` has Failed with it, any other one when
-``upstreamFailureGrace`` has passed since a cycle first saw it; a good one in its place clears that.
+Where one has Failed, or was deleted before it completed, a run with ``onUpstreamFailure: fail`` has Failed with it, any
+other one when ``upstreamFailureGrace`` has passed since a cycle first saw it; a good one in its place clears that. Of a
+run that is not there its Leases tell how it ended; one that has none may be yet to come, and is waited for.
 """
 
 from collections.abc import Container, Mapping
 from typing import Final
 
+import pyarrow as pa
+
 from jobtree.api.values.counted import counted, named
+from jobtree.world.tables import values as col
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle.endings import Ending
 
 REASON: Final = "UpstreamFailed"
+_LAST: Final = 1 << 60
+"""After all times: of a Lease that is open."""
+
+
+def gone(leases: pa.Table, runs: Mapping[RunKey, RunRow]) -> dict[RunKey, str]:
+    """Outcomes of upstreams that are there no more, of those whose Leases are: how the last of these ended.
+
+    Completed, else Failed: nothing but its deletion, be it while it ran, keeps a run from its own end.
+    """
+    asked = {(run.namespace, name) for run in runs.values() if not run.outcome for name in run.follow} - runs.keys()
+    last: dict[RunKey, tuple[int, bool]] = {}
+    if asked:
+        keys = zip(col.texts(leases, "namespace"), col.texts(leases, "run"), strict=True)
+        ends = zip(keys, col.optional_ints(leases, "ended"), col.texts(leases, "closure_reason"), strict=True)
+        for key, ended, reason in ends:
+            if key in asked:
+                end = _LAST if ended is None else ended, reason == "Completed"
+                last[key] = max(end, last.get(key, end))
+    return {key: "Completed" if completed else "Failed" for key, (_, completed) in last.items()}
 
 
 def waiting(run: RunRow, outcomes: Mapping[RunKey, str]) -> str:
-    """What it still waits for; empty when nothing. ``outcomes``: of every run that is there, empty while it lives."""
+    """What it still waits for; empty when nothing. ``outcomes``: see `after`."""
     missing = [name for name in run.follow if outcomes.get((run.namespace, name)) != "Completed"]
     if not missing:
         return ""
@@ -24,7 +47,7 @@ def waiting(run: RunRow, outcomes: Mapping[RunKey, str]) -> str:
 
 
 def failed(run: RunRow, outcomes: Mapping[RunKey, str]) -> list[str]:
-    """Those of its upstreams that are there and have Failed."""
+    """Those of its upstreams that have Failed, or were deleted before they completed."""
     return [name for name in run.follow if outcomes.get((run.namespace, name)) == "Failed"]
 
 
@@ -36,20 +59,30 @@ def deadline(run: RunRow, at: int) -> int:
 
 
 def endings(
-    runs: Mapping[RunKey, RunRow], ended: Mapping[RunKey, Ending], held: Container[RunKey], at: int
+    runs: Mapping[RunKey, RunRow],
+    ended: Mapping[RunKey, Ending],
+    gone: Mapping[RunKey, str],
+    held: Container[RunKey],
+    at: int,
 ) -> dict[RunKey, Ending]:
     """Waiting runs that have Failed with an upstream, be it in this very cycle; indices of arrays wait on."""
-    outcomes = after(runs, ended)
+    outcomes = after(runs, ended, gone)
     found = {}
     for key, run in runs.items():
         live = run.state == "Active" and not run.outcome and not run.deleting and key not in held and key not in ended
         waits = live and not run.array and not run.array_of and run.started is None
-        if waits and (gone := failed(run, outcomes)) and deadline(run, at) <= at:
-            found[key] = Ending("Failed", REASON, at, f"{named(gone)}, which it follows, failed.")
+        if waits and (bad := failed(run, outcomes)) and deadline(run, at) <= at:
+            there = [name for name in bad if (run.namespace, name) in runs]
+            deleted = [name for name in bad if name not in there]
+            words = [f"{named(there)}, which it follows, failed."] if there else []
+            words += [f"{named(deleted)}, which it follows, was deleted before it completed."] if deleted else []
+            found[key] = Ending("Failed", REASON, at, " ".join(words))
     return found
 
 
-def after(runs: Mapping[RunKey, RunRow], ended: Mapping[RunKey, Ending]) -> dict[RunKey, str]:
-    """Outcomes of all runs that are there, with what ends now; empty while they live."""
+def after(
+    runs: Mapping[RunKey, RunRow], ended: Mapping[RunKey, Ending], gone: Mapping[RunKey, str]
+) -> dict[RunKey, str]:
+    """Outcomes of all runs that are there, with what ends now, empty while they live; and of upstreams `gone`."""
     told = {key: ending.outcome for key, ending in ended.items() if ending.outcome}
-    return {key: run.outcome for key, run in runs.items()} | told
+    return {**gone, **{key: run.outcome for key, run in runs.items()}, **told}

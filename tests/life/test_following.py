@@ -40,3 +40,44 @@ def test_L7_a_good_one_in_its_place_clears_that() -> None:
     assert (cycle.phases, cycle.status("b").get("followDeadline")) == ({"a": "Running", "b": "Waiting"}, None)
     world.runs("complete", "a", at="+20m").ok()
     assert world.cycle("+20m").phases == {"a": "Completed", "b": "Running"}
+
+
+def test_L7_a_run_whose_upstream_was_deleted_before_it_completed_fails_with_it() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("a", 8)
+    world.run("now", 8, follow={"after": ["a"], "onUpstreamFailure": "fail"})
+    world.run("later", 8, follow={"after": ["a"], "upstreamFailureGrace": "10m"})
+    world.cycle()
+    world.delete("Run", "a")
+    cycle = world.cycle("+1m")
+    assert cycle.phases == {"now": "Failed", "later": "Waiting"}
+    assert cycle.condition("now", "Failed")["message"] == "a, which it follows, was deleted before it completed."
+    assert cycle.status("later")["followDeadline"] == moment("+11m")
+    assert world.cycle("+11m").phases["later"] == "Failed"
+
+
+def test_L7_one_made_anew_clears_that() -> None:
+    world = after_a(upstreamFailureGrace="10m")
+    world.delete("Run", "a")
+    assert world.cycle("+2m").status("b")["followDeadline"] == moment("+12m")
+    cycle = world.run("a", 8, created="+3m").cycle("+3m")
+    assert (cycle.phases, cycle.status("b").get("followDeadline")) == ({"a": "Running", "b": "Waiting"}, None)
+
+
+def test_L7_a_completed_upstream_that_was_pruned_stays_completed() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).policy(retention={"leases": "1h"}).run("a", 8).run("c", 8)
+    world.run("b", 8, follow={"after": ["a", "c"]})
+    world.cycle()
+    world.runs("complete", "a", at="+10m").ok()
+    world.cycle("+10m")
+    world.cycle("+3h")
+    world.delete("Run", "a").cycle("+4h")
+    world.runs("complete", "c", at="+5h").ok()
+    assert world.cycle("+5h").phases == {"b": "Running", "c": "Completed"}
+
+
+def test_L7_an_upstream_that_was_never_there_is_waited_for() -> None:
+    world = World().domain("A", nodes=1).budget("org:a", 8).run("b", 8, follow={"after": ["a"]})
+    world.cycle()
+    cycle = world.cycle("+2h")
+    assert (cycle.phases, cycle.status("b").get("followDeadline")) == ({"b": "Waiting"}, None)
+    assert world.run("a", 8, created="+3h").cycle("+3h").phases == {"a": "Running", "b": "Waiting"}

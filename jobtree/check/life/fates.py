@@ -71,10 +71,13 @@ def _may_complete(case: Case, run: Run) -> bool:
 
 
 def _may_fail(case: Case, run: Run) -> bool:
-    """Whether a run that holds nothing was cancelled, or has an upstream that Failed and waits no longer."""
+    """Whether a run that holds nothing was cancelled, or an upstream Failed or was deleted, and it waits no longer."""
     if run.state == "Cancelled" or case.open_by.get(run.key):
         return True
-    phases = (case.phase_after((run.namespace, name)) for name in run.follow if (run.namespace, name) in case.runs)
+    upstreams = [(run.namespace, name) for name in run.follow]
+    held_once = {lease.run_key for lease in case.leases.values()}
+    phases = [case.phase_after(key) for key in upstreams if key in case.runs]
+    phases += ["Failed" for key in upstreams if key not in case.runs and key in held_once]
     before = case.stored(run.key)
     until = None if before is None else before.follow_deadline
     is_over = run.on_upstream_failure == "fail" or (until is not None and until <= case.at)

@@ -52,7 +52,7 @@ def _needed(case: Case, lease: Held) -> str:
     if any(above.quota_gpu_milliseconds is not None for above in line):
         return "counts in the quota of a tree of runs"
     followers = (run for run in case.runs.values() if run.namespace == lease.namespace and lease.run in run.follow)
-    if lease.run_key not in case.runs and any(run.outcome is None for run in followers):
+    if any(run.outcome is None for run in followers):
         return "tells a run that follows it how it ended"
     return ""
 

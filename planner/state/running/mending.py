@@ -15,45 +15,12 @@ from msgspec.structs import replace
 from jobtree.api.kinds.lease import ClosureReason
 from jobtree.api.values.counted import counted
 from planner.placement.room import Foreign, Room
+from planner.state.running.failing import Failing, Held, Mending, groups_dropped
 from planner.state.running.standbys import Standby, Tenant, Want, reclaimed, standbys_of, taken
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
-from policies.inputs.fleet import Fleet
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import PodLoad
 from policies.lifecycle.endings import Ending
-from policies.lifecycle.failures import Place
-
-Held = Mapping[RunKey, list[LeaseRow]]
-
-
-@dataclass(frozen=True)
-class Mending:
-    """``closing``: leases that end beside those of runs that end; ``swaps``: leases that open in their place, paid as
-    the spares were; ``endings``: of all runs that end, after it.
-    """
-
-    closing: dict[LeaseKey, ClosureReason]
-    swaps: list[LeaseRow]
-    endings: dict[RunKey, Ending]
-
-
-@dataclass(frozen=True)
-class Failing:
-    """A world in which nodes failed. ``held``: open leases by run; ``lost``: failed nodes; ``unsure``: runs that cannot
-    be read, or one of whose Leases cannot; ``is_well``: do the pods of a run on other nodes than these run on?
-    ``sites``: where a run may lie now.
-    """
-
-    runs: Mapping[RunKey, RunRow]
-    held: Held
-    endings: Mapping[RunKey, Ending]
-    lost: frozenset[Place]
-    unsure: frozenset[RunKey]
-    fleet: Fleet
-    is_well: Callable[[RunRow, set[str]], bool]
-    sites: Callable[[RunRow], frozenset[int]]
-    at: int
-    cycle: str
 
 
 def mended(world: Failing, foreign_of: Callable[[Held], Mapping[str, Foreign]]) -> Mending:
@@ -104,28 +71,13 @@ class _Mend:
                 missing[lease.group] = missing.get(lease.group, 0) + lease.gpus
         wants = [self._want(run, group, missing[group]) for group in sorted(missing)]
         lacking = [want for want in wants if not want.is_met]
-        dropped = self._dropped(run, leases, {want.group for want in lacking})
+        dropped = groups_dropped(run, leases, {want.group for want in lacking})
         if dropped is None:
             self.declined += [lease for want in lacking for lease in want.squatted]
             return
         self.dropped[key] = dropped
         self.declined += [lease for want in lacking for lease in want.squatted]
         self.wants += [want for want in wants if want.is_met and want.group not in dropped]
-
-    def _dropped(self, run: RunRow, leases: list[LeaseRow], lacking: set[int]) -> set[int] | None:
-        """The groups that go of a run that lives on without those ``lacking`` standbys; None where it does not."""
-        if not lacking or not run.malleable:
-            return set() if not lacking else None
-        sizes: dict[int, int] = {}
-        for lease in leases:
-            if lease.active:
-                sizes[lease.group] = sizes.get(lease.group, 0) + lease.gpus
-        left = sorted(group for group in sizes if group not in lacking)
-        while left and (sum(sizes[group] for group in left) - run.width_min) % (run.step or 1):
-            left.pop()
-        if sum(sizes[group] for group in left) < run.width_min or (not run.group and 0 not in left):
-            return None
-        return sizes.keys() - set(left)
 
     def _want(self, run: RunRow, group: int, gpus: int) -> Want:
         """What a group of a run lost, and has for it."""
@@ -237,7 +189,7 @@ class _Mend:
 
     def _falls(self, key: RunKey, groups: set[int]) -> bool:
         run = self.world.runs[key]
-        return -1 in groups or self._dropped(run, self.world.held[key], groups) is None
+        return -1 in groups or groups_dropped(run, self.world.held[key], groups) is None
 
     def _closing(self) -> dict[LeaseKey, ClosureReason]:
         """Leases that end of runs that live on, and spares that were declined."""
@@ -250,7 +202,7 @@ class _Mend:
             found.update((lease.key, "Swap") for standby in standbys for lease in standby.leases)
         for key, groups in self.fallen.items():
             if not self._falls(key, groups):
-                gone = self._dropped(self.world.runs[key], self.world.held[key], groups) or set()
+                gone = groups_dropped(self.world.runs[key], self.world.held[key], groups) or set()
                 found.update((each.key, "ReclaimedBySpare") for each in self.world.held[key] if each.group in gone)
         return found
 

@@ -6,7 +6,7 @@ Borrowed groups go first, then the highest index, each with its spares; never be
 from collections.abc import Mapping
 
 from jobtree.api.kinds.lease import ClosureReason
-from planner.state.running.mending import Mending
+from planner.state.running.failing import Mending
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.inputs.unread import Unread

@@ -21,7 +21,7 @@ from policies.caps.leeway import Touches
 from policies.model import recall
 from policies.model.linear import INF, Model
 from policies.model.payers import Source
-from policies.model.payments import Purse, Terms, cap_rows, limits_runs, per_region, use_rows
+from policies.model.payments import Purse, Terms, cap_rows, limits_runs, per_region, run_rows, use_rows
 from policies.model.problem import Problem
 from policies.model.recall import Term
 
@@ -109,10 +109,7 @@ def rows(model: Model, problem: Problem, purses: list[Purse]) -> Flows:
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
-    """What limits of the single run bound flows in columns of its own; other payers pay for the rest.
-
-    Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts;   Σ pay from e ≤ perRun.maxGPUs × starts
-    """
+    """What limits of the single run bound (`run_rows`) flows in columns of its own; other payers pay for the rest."""
     lent = [s for s in purse.sources if s.loan and purse.max_borrow is not None]
     use_rows(model, ports.problem, purse, demand)
     alone = [s for s in purse.sources if s.run_gpus is not None]
@@ -138,13 +135,7 @@ def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple
         if columns:
             model.row(("own", *name), [*columns, *((column, -gpus) for column, gpus in terms)], -INF, 0.0)
         ports.add(name, ports.reach(rest, active, region), [*terms, *((column, -1.0) for column, _ in columns)])
-    if purse.max_borrow is not None and borrowed:
-        starts = [(column, -float(purse.max_borrow)) for column in purse.starts]
-        model.row(("borrow", purse.index), [*borrowed, *starts], -INF, 0.0)
-    for source in alone:
-        if source.envelope in taken and source.run_gpus is not None:
-            starts = [(column, -float(source.run_gpus)) for column in purse.starts]
-            model.row(("per-run", purse.index, source.envelope), [*taken[source.envelope], *starts], -INF, 0.0)
+    run_rows(model, purse, borrowed or None, taken)
 
 
 def _network(model: Model, problem: Problem, ports: _Ports) -> Flows:

@@ -167,19 +167,31 @@ def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, 
         return
     mine = [(key, column) for key, column in pay.items() if key[0] == purse.index]
     loans = {source.envelope for source in purse.sources if source.loan}
-    if purse.max_borrow is not None and loans:
-        terms = [(column, 1.0) for key, column in mine if key[1] and key[3] in loans]
-        starts = [(column, -float(purse.max_borrow)) for column in purse.starts]
-        model.row(("borrow", purse.index), [*terms, *starts], -INF, 0.0)
-    for source in purse.sources:
-        if source.run_gpus is not None:
-            terms = [(column, problem.milli(key[1]) / 1000) for key, column in mine if key[3] == source.envelope]
-            starts = [(column, -float(source.run_gpus)) for column in purse.starts]
-            model.row(("per-run", purse.index, source.envelope), [*terms, *starts], -INF, 0.0)
+    borrowed = [(column, 1.0) for key, column in mine if key[1] and key[3] in loans]
+    taken = {
+        source.envelope: [(column, problem.milli(key[1]) / 1000) for key, column in mine if key[3] == source.envelope]
+        for source in purse.sources
+        if source.run_gpus is not None
+    }
+    run_rows(model, purse, borrowed if loans else None, taken)
     by_region: dict[tuple[bool, int], Terms] = {}
     for key, column in mine:
         by_region.setdefault(key[1:3], []).append((column, 1.0))
     use_rows(model, problem, purse, by_region.items())
+
+
+def run_rows(model: Model, purse: Purse, borrowed: Terms | None, taken: Mapping[int, Terms]) -> None:
+    """What limits of the single run bound. ``borrowed``: what sponsors pay, ``taken``: what each envelope pays.
+
+    Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts;   Σ pay from e ≤ perRun.maxGPUs × starts
+    """
+    if borrowed is not None and purse.max_borrow is not None:
+        starts = [(column, -float(purse.max_borrow)) for column in purse.starts]
+        model.row(("borrow", purse.index), [*borrowed, *starts], -INF, 0.0)
+    for source in purse.sources:
+        if source.run_gpus is not None and source.envelope in taken:
+            starts = [(column, -float(source.run_gpus)) for column in purse.starts]
+            model.row(("per-run", purse.index, source.envelope), [*taken[source.envelope], *starts], -INF, 0.0)
 
 
 def use_rows(model: Model, problem: Problem, purse: Purse, demand: Iterable[tuple[tuple[bool, int], Terms]]) -> None:

@@ -6,13 +6,13 @@ from typing import Final
 import msgspec
 
 from jobtree.api.kinds.reservation import STANDING
-from jobtree.api.kinds.run import Eta, RunStatus
-from jobtree.api.values.scalars import dec_hook
+from jobtree.api.kinds.run import Eta
 from jobtree.world.naming.arrays import is_new, whole
 from jobtree.world.plan import Plan, Pruned, RunUpdate
 from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
 from jobtree.world.tables.rows_arrays import indices_of
+from jobtree.world.tables.rows_runs import status_in
 from jobtree.world.tables.snapshot import Snapshot
 from planner.dates.dating import Dating
 from planner.dates.fitting import Date, Fitting
@@ -28,8 +28,6 @@ from policies.promises.rules import Fate, Promise, fate, read_promises
 
 LARGEST: Final = 5_000
 """Most nodes on which runs are promised anything where many wait: each known time is a world to be derived."""
-
-_STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
 def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
@@ -122,7 +120,7 @@ def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, obj
     keys = zip(col.texts(table, "namespace"), col.texts(table, "name"), strict=True)
     for key, text in zip(keys, col.texts(table, "status"), strict=True):
         if key in updates or key in told:
-            before = _STATUS.decode(text) if text else RunStatus()
+            before = status_in(text)
             now = updates[key] if key in updates else whole(before) if key in indices else before
             status = msgspec.structs.replace(now, **told.get(key, {}))
             if is_new(status, before, is_index=key in indices):

@@ -107,11 +107,7 @@ class Moment:
     def cut(self, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow]) -> Cut | None:
         """Hold starts where leases, those that are still open then, are cut for them; None where they have no room."""
         loads, freed = self._ending(leases)
-        needed: dict[int, int] = {}
-        for found in starts.values():
-            for piece in found.pieces:
-                for chunk in piece.chunks:
-                    needed[chunk.node] = needed.get(chunk.node, 0) + chunk.count
+        needed = _gpus(piece for found in starts.values() for piece in found.pieces)
         drawn = {node: min(freed.get(node, 0) + self.left.get(node, 0), gpus) for node, gpus in needed.items()}
         if any(self.filler.room.free[node] + drawn[node] < gpus for node, gpus in needed.items()):
             return None
@@ -185,11 +181,7 @@ class Moment:
         Who pays for it is looked up anew: envelopes may have other room now. ``anyway``: also where nobody would.
         """
         room, problem = self.filler.room, self.problem
-        needed: dict[int, int] = {}
-        for piece in found.pieces:
-            for chunk in piece.chunks:
-                needed[chunk.node] = needed.get(chunk.node, 0) + chunk.count
-        if any(room.free[node] < count for node, count in needed.items()):
+        if any(room.free[node] < count for node, count in _gpus(found.pieces).items()):
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
         start = Start(mine[0] if mine else -1, found.start.steps)
@@ -230,3 +222,11 @@ class Moment:
         for piece in pieces:
             self.filler.room.give_back(piece.chunks, piece.load)
             self.filler.vacancies.changed(piece.domain)
+
+
+def _gpus(pieces: Iterable[Piece]) -> dict[int, int]:
+    """GPUs of placed pieces by node."""
+    found: dict[int, int] = {}
+    for chunk in (chunk for piece in pieces for chunk in piece.chunks):
+        found[chunk.node] = found.get(chunk.node, 0) + chunk.count
+    return found

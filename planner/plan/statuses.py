@@ -7,9 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from jobtree.api.kinds.run import RunFunding, RunStatus, Width
-from jobtree.api.values.scalars import Duration, OwnerPath, Time, dec_hook
+from jobtree.api.values.scalars import Duration, OwnerPath, Time
 from jobtree.world.naming.arrays import is_new
 from jobtree.world.plan import RunUpdate, Wait
+from jobtree.world.tables.rows_runs import NO_STATUS, status_in
 from planner.plan import conditions
 from planner.plan.conditions import Saying
 from planner.state.state import State
@@ -20,8 +21,6 @@ from policies.lifecycle import arrays as lifecycle_arrays
 from policies.lifecycle.arrays import ArrayRow
 from policies.lifecycle.endings import Ending
 
-_DECODER: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
-_NEW: Final = RunStatus()
 _UNDECIDED: Final[dict[str, Any]] = dict.fromkeys(
     (
         "funding",
@@ -68,7 +67,7 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
             if _is_settled(run) or run.array_of:
                 continue
             ending = Ending(run.outcome, run.outcome_reason or run.outcome, state.at, "")
-        before = _DECODER.decode(run.status) if run.status else _NEW
+        before = status_in(run.status)
         now = statuses.of(run, before, ending)
         if is_new(now, before, is_index=bool(run.array_of)):
             found.append(RunUpdate(namespace=run.namespace, name=run.name, status=now))
@@ -101,7 +100,7 @@ class _Statuses:
     def of_array(self, array: ArrayRow) -> tuple[RunUpdate, RunStatus]:
         """That of an array, which counts what its indices do; and as it was before."""
         run = self.state.runs[array.key]
-        before = _DECODER.decode(run.status) if run.status else _NEW
+        before = status_in(run.status)
         count = lifecycle_arrays.counted(array, self.state.runs, self.state.endings, self._is_running)
         most = min(array.max_parallel or array.size, array.size - count.over)
         ending = self.state.endings.get(array.key)
@@ -181,7 +180,7 @@ class _Statuses:
         deficit = None if wait is None else wait.deficit_gpus
         saying, width = conditions.pending(run, wait, self.state.blocked), _width(run, 0)
         until = self.state.deadlines.get(run.key)
-        if before is not _NEW or until is not None:
+        if before is not NO_STATUS or until is not None:
             ends = None if until is None else Time(until)
             return self._status(before, saying, width, deficit_gpus=deficit, follow_deadline=ends)
         key = (saying, width, deficit)

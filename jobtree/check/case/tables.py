@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-import msgspec
 import pyarrow as pa
 
 from jobtree.api.kinds.run import RunStatus
-from jobtree.api.values.scalars import dec_hook
 from jobtree.check.case.accounts import Account, Aggregate, Budget, Discount, Envelope, Rate, UseCap
 from jobtree.check.case.rows import (
     Array,
@@ -25,6 +23,7 @@ from jobtree.check.case.rows import (
 )
 from jobtree.world.tables import values
 from jobtree.world.tables.records import read
+from jobtree.world.tables.rows_runs import status_in
 from jobtree.world.tables.snapshot import Snapshot
 
 
@@ -147,7 +146,6 @@ def _owners(bounds: pa.Table, budgets: pa.Table) -> list[str]:
 
 def _statuses(runs: Iterable[Run]) -> dict[RunKey, RunStatus]:
     """Of Runs that have one."""
-    decoder = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
     told = {run.key: run.status for run in runs if run.status is not None}
-    known = {text: decoder.decode(text) for text in set(told.values())}  # many runs wait with the very same words
+    known = {text: status_in(text) for text in set(told.values())}  # many runs wait with the very same words
     return {key: known[text] for key, text in told.items()}

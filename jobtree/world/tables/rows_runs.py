@@ -1,7 +1,7 @@
 """The rows of the `runs` table (spec §1 Run, §2; columns and units: `schema`)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -182,11 +182,18 @@ def _annotated(found: Sequence[Run], annotation: str) -> list[int | None]:
     return [None if run.spec.array else maybe(time_or_none, run.metadata.annotations.get(annotation)) for run in found]
 
 
-_NO_STATUS = RunStatus()
+NO_STATUS: Final = RunStatus()
+"""Of a run that no cycle has looked at yet."""
+_STATUS: Final = msgspec.json.Decoder(RunStatus, dec_hook=dec_hook)
 
 
 def status_json(status: RunStatus) -> str | None:
     """The status as canonical JSON; None where it says nothing."""
-    if status == _NO_STATUS:
+    if status == NO_STATUS:
         return None
     return msgspec.json.encode(status, enc_hook=enc_hook, order="sorted").decode()
+
+
+def status_in(text: str) -> RunStatus:
+    """What `status_json` made a text of; of an empty one `NO_STATUS`."""
+    return _STATUS.decode(text) if text else NO_STATUS

@@ -84,7 +84,7 @@ class Planning:
         """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
         with collector_paused():
             plan = msgspec.structs.replace(self.undated(incumbent), lottery=self.decision.lottery)
-            return dated(self.snapshot, plan, self.effort)
+            return dated(self.snapshot, plan, self.effort, self.decision.awaited)
 
     def undated(self, incumbent: Incumbent) -> Plan:
         """The same without promises and estimates."""

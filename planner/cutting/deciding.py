@@ -2,9 +2,11 @@
 
 Promises that are due are settled in their order, each beside those before it. One that fits starts; one that only money
 keeps waiting cuts nobody; else the set of victims with the least harm goes, by the lottery where several are equal. No
-failure of one blocks the next. What is funded and not promised makes opportunistic work alone give way.
+failure of one blocks the next. What is funded and not promised makes opportunistic work alone give way; where its pods
+are still there, what it was made for is promised the slots (`Decision.awaited`).
 """
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from jobtree.world.memory.lottery import Lot
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.opportunistic import give_way, is_called_for
 from planner.cutting.pools import Pools
-from planner.cutting.trial import Trial
+from planner.cutting.trial import Place, Trial
 from planner.cutting.victims import victims_of
 from planner.state.derive import state_of
 from planner.state.state import State
@@ -29,10 +31,14 @@ from policies.promises.rules import Promise, held
 
 
 class Decision(NamedTuple):
-    """The state to be planned on, and what was drawn for it."""
+    """The state to be planned on, and what was drawn for it.
+
+    ``awaited``: starts for which opportunistic work gave way whose pods are still there, and where they are to lie.
+    """
 
     state: State
     lottery: Lottery | None
+    awaited: Mapping[RunKey, Place] = {}
 
 
 @dataclass
@@ -59,7 +65,8 @@ class _Activation:
             return
         if promise.awaits_victims(trial.state.at) or not trial.is_funded(members):
             return  # its victims' pods are still ending, or money alone is short: nobody is cut for that
-        opportunistic = promise.takes_unfunded_alone and bool(trial.state.policy.opportunistic.notice)
+        opportunistic = promise.holds_unnoticed
+        opportunistic |= promise.takes_unfunded_alone and bool(trial.state.policy.opportunistic.notice)
         victims = victims_of(trial.state, trial.owners(members), opportunistic=opportunistic)
         weighing = trial.weighing(members, victims)
         harm = weighing.least()
@@ -118,16 +125,21 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     activation = _Activation(Trial.of(state), snapshot.lot, frozenset(promise.run_key for promise in due))
     for promise in due:
         activation.settle(promise)
-    activation.cut |= give_way(activation.trial)
+    given = give_way(activation.trial)
+    activation.cut |= given
     while activation.cut:
         cuts = activation.trial.cuts()
         before = state.holds.promised
         turns = (*cuts.pins, *(key for key in before.due if key not in cuts.pins))
         promised = Promised(before.all | cuts.pins.keys(), turns)
         after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts, state.effort)
-        failed = _not_started(state, after, activation)
+        there = _started(after, activation.trial)
+        failed = _not_started(state, after, activation, there)
         if failed is None:
-            return Decision(after, activation.drawn)
+            trial = activation.trial
+            late = [key for key in given if key in activation.cut and key not in there]
+            awaited = {each: trial.places[each] for key in late for each in trial.together(key) if each not in there}
+            return Decision(after, activation.drawn, awaited)
         activation.give_up(failed)
     return Decision(state, None)
 
@@ -141,20 +153,23 @@ def _unfunded_too(state: State, due: list[Promise]) -> State:
     return state.asking(pending)
 
 
-def _not_started(before: State, after: State, activation: _Activation) -> RunKey | None:
-    """A run for which something was cut and that does not start all the same, on the state without it.
-
-    Where victims' pods are still there, it starts when they are gone.
-    """
-    trial = Trial.of(after)
-    pins, there = activation.trial.pins, set[RunKey]()
+def _started(after: State, before: Trial) -> Set[RunKey]:
+    """Those of the starts for which room was made, and beside which it was, that there are on the state without it."""
+    trial, pins, there = Trial.of(after), before.pins, set[RunKey]()
     for key in pins:
         members = None if key in there else trial.members(key, pins)
         found = [] if members is None else trial.start(members)
         there |= {trial.key([each.start.candidate]) for each in found}
-        if key not in there and key in activation.cut and not _pods_stay(before, after, activation.cut[key]):
-            return key
-    return None
+    return there
+
+
+def _not_started(before: State, after: State, activation: _Activation, there: Set[RunKey]) -> RunKey | None:
+    """A run for which something was cut and that does not start all the same, on the state without it.
+
+    Where victims' pods are still there, it starts when they are gone.
+    """
+    late = (key for key in activation.trial.places if key in activation.cut and key not in there)
+    return next((key for key in late if not _pods_stay(before, after, activation.cut[key])), None)
 
 
 def _pods_stay(before: State, after: State, cut: dict[LeaseKey, Cut]) -> bool:

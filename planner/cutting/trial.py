@@ -26,6 +26,13 @@ Members = tuple[int, ...]
 """Candidates that start together, or not at all; the first is of the run that they start for."""
 
 
+class Place(NamedTuple):
+    """Where a start lies, by name, and who pays for it: (budget, envelope), nearest first."""
+
+    nodes: tuple[str, ...]
+    payers: tuple[tuple[str, str], ...]
+
+
 class Lost(NamedTuple):
     """Slots of a node that are left to somebody: GPUs that were ``free``, and others that are still held."""
 
@@ -37,7 +44,7 @@ class Lost(NamedTuple):
 @dataclass
 class Trial:
     """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
-    candidates whose room and money is taken; ``pins``: nodes of starts that are to be there, in their order.
+    candidates whose room and money is taken; ``places``: of starts that are to be there, in their order.
     ``_begun``: runs of these starts.
 
     What starts are *members*: candidates that start together or not at all, of a run alone just its own.
@@ -49,7 +56,7 @@ class Trial:
     cut: dict[LeaseKey, Cut] = field(default_factory=dict)
     gone: dict[RunKey, Cut] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
-    pins: dict[RunKey, tuple[str, ...]] = field(default_factory=dict)
+    places: dict[RunKey, Place] = field(default_factory=dict)
     _begun: set[RunKey] = field(default_factory=set)
 
     @classmethod
@@ -143,14 +150,29 @@ class Trial:
 
     def pin(self, found: Iterable[Settled]) -> None:
         """Keep starts where they were found."""
+        envelopes = self.state.money.envelopes
         for each in found:
-            self.pins[self.key([each.start.candidate])] = tuple(self.state.fleet.names[node] for node in each.nodes)
+            payers = dict.fromkeys(envelope for paid in each.paid.values() for envelope in paid)
+            self.places[self.key([each.start.candidate])] = Place(
+                tuple(self.state.fleet.names[node] for node in each.nodes),
+                tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
+            )
+
+    @property
+    def pins(self) -> dict[RunKey, tuple[str, ...]]:
+        """Nodes of starts that are to be there, in their order."""
+        return {key: place.nodes for key, place in self.places.items()}
+
+    def together(self, key: RunKey) -> tuple[RunKey, ...]:
+        """A run, or those of its gang whose starts are to be there."""
+        gang = self._gangs.get(key)
+        return (key,) if gang is None else tuple(each for each in gang if each in self.places)
 
     def unpin(self, key: RunKey) -> None:
         """Let a run, and its gang with it, start anywhere."""
         gang = self._gangs.get(key)
         for each in (key,) if gang is None else gang:
-            self.pins.pop(each, None)
+            self.places.pop(each, None)
 
     def is_funded(self, members: Members) -> bool:
         """Would they be paid for, were every GPU free but those of others than runs?"""

@@ -3,7 +3,7 @@
 The oldest demand holds Reservations, up to ``maxHeld``; the others are told an estimate.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -38,8 +38,8 @@ SOONER: Final = 8
 @dataclass
 class Dating:
     """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds; ``waits``: what it
-    leaves waiting; ``held``: promises that stand, by run; ``etas``: what was told of starts until now; ``written``:
-    what becomes of all that.
+    leaves waiting; ``held``: promises that stand, by run; ``anew``: those of them that wait for pods of what it cuts;
+    ``etas``: what was told of starts until now; ``written``: what becomes of all that.
 
     ``cuts``: dates that cuts make; ``later``: known times; ``standing``: what is known to come, with what is promised.
     """
@@ -49,6 +49,7 @@ class Dating:
     since: int | None
     waits: Mapping[RunKey, Wait]
     held: Mapping[RunKey, Promise]
+    anew: Set[RunKey]
     etas: Mapping[RunKey, Eta]
     written: Written
     cuts: CutDates = field(init=False)
@@ -81,13 +82,11 @@ class Dating:
         standing = self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, exact)
         asks = any(not waits[key].never for key in others)
         promised = [key for key in promised if not self._is_still or not self._stays(held[key], beside_others=asks)]
-        cut = {closure.made_room_for for closure in self.plan.closures}
         asked: set[RunKey] = set()
         for key in promised:
             promise = held[key]
-            anew = f"{key[0]}/{promise.name}" in cut
-            if anew or promise.awaits_victims(self.plan.at):
-                written.wait(promise, anew=anew)
+            if key in self.anew or promise.awaits_victims(self.plan.at):
+                written.wait(promise, anew=key in self.anew)
                 continue
             found = self._natural(key, asked)
             if self.cuts.is_spent and (promise.is_by_cuts or (promise.start <= self.plan.at and found is None)):
@@ -111,8 +110,11 @@ class Dating:
 
     def estimate(self) -> None:
         """Leave promises as they stand, and estimate all others."""
-        for promise in self.held.values():
-            self.written.stay(promise)
+        for key, promise in self.held.items():
+            if key in self.anew:
+                self.written.wait(promise, anew=True)
+            else:
+                self.written.stay(promise)
         others = [key for key in self.waits.keys() - self.held.keys() if not self.waits[key].never]
         self._estimate(self._by_age(others), ())
 

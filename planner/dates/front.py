@@ -1,6 +1,6 @@
 """From a plan to its dates: which promises stand, move or end, and when every other run will start (spec §5)."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from typing import Final
 
 import msgspec
@@ -8,17 +8,19 @@ import msgspec
 from jobtree.api.kinds.reservation import STANDING
 from jobtree.api.kinds.run import Eta
 from jobtree.world.naming.arrays import is_new, whole
-from jobtree.world.plan import Plan, Pruned, RunUpdate
+from jobtree.world.plan import Plan, Pruned, RunUpdate, Wait
 from jobtree.world.tables import values as col
 from jobtree.world.tables.after import after
 from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.rows_runs import status_in
 from jobtree.world.tables.snapshot import Snapshot
+from planner.cutting.trial import Place
 from planner.dates.dating import Dating
 from planner.dates.fitting import Date, Fitting
 from planner.dates.undated import without_date
 from planner.dates.writing import Written
 from planner.effort import USUAL, Effort
+from planner.forecast.natural import Natural
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.inputs.claims import RunKey
@@ -30,8 +32,13 @@ LARGEST: Final = 5_000
 """Most nodes on which runs are promised anything where many wait: each known time is a world to be derived."""
 
 
-def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
-    """The plan with its promises and estimates; it decides nothing anew."""
+def dated(
+    snapshot: Snapshot, plan: Plan, effort: Effort = USUAL, awaited: Mapping[RunKey, Place] | None = None
+) -> Plan:
+    """The plan with its promises and estimates; it decides nothing anew.
+
+    ``awaited``: starts for which work gave way in it whose pods are still there, and where they are to lie.
+    """
     stored = read_promises(snapshot.tables["reservations"])
     waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
     if not stored and not waits:
@@ -40,7 +47,8 @@ def dated(snapshot: Snapshot, plan: Plan, effort: Effort = USUAL) -> Plan:
     state = state_of(world, plan.at, effort=effort)
     written = Written(plan, state)
     held = _settled(stored, waits, written)
-    dating = Dating(world, state, snapshot.since, waits, held, _etas(snapshot, waits), written)
+    anew = _held_anew(awaited or {}, waits, held, written)
+    dating = Dating(world, state, snapshot.since, waits, held, anew, _etas(snapshot, waits), written)
     if len(snapshot.tables["nodes"]) > LARGEST and not effort.few(len(waits)):
         dating.estimate()
     else:
@@ -75,6 +83,23 @@ def _settled(stored: Iterable[Promise], waits: Container[RunKey], written: Writt
         else:
             written.end(promise, over)
     return standing
+
+
+def _held_anew(
+    awaited: Mapping[RunKey, Place], waits: Mapping[RunKey, Wait], held: dict[RunKey, Promise], written: Written
+) -> Set[RunKey]:
+    """Runs for which this very plan cuts whose victims' pods are still there: promised from now on, if they were not.
+
+    New promises are among ``held`` then, as they are kept like any other, as far as ``maxHeld`` lets them.
+    """
+    cut = {closure.made_room_for for closure in written.plan.closures}
+    found = {key for key, each in held.items() if f"{key[0]}/{each.name}" in cut}
+    for key, place in awaited.items():
+        if key in waits and (key in held or len(held) < written.state.policy.reservations.max_held):
+            found.add(key)
+            if key not in held:
+                held[key] = written.hold(key, waits[key], Natural(written.plan.at, "notice", *place))
+    return found
 
 
 def _why_not(key: RunKey, standing: Mapping[RunKey, Promise], state: State) -> str:

@@ -20,13 +20,15 @@ from jobtree.api.kinds.reservation import (
 )
 from jobtree.api.kinds.run import Eta
 from jobtree.api.values.counted import counted
-from jobtree.api.values.scalars import Time
+from jobtree.api.values.scalars import Time, enc_hook
 from jobtree.world.plan import Plan, PromiseUpdate, Wait
 from planner.forecast.natural import Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import AWAITS, Fate, Promise
 
+ENDING: Final = "What was cut for it is ending; it starts when the pods are gone."
+"""What a promise says whose victims are cut."""
 HISTORY: Final = 20
 """Most moves that a promise remembers (spec §1)."""
 CONFIDENCE: Final[Mapping[str, Confidence]] = {
@@ -69,9 +71,8 @@ class Written:
         if start != promise.start:
             cause = "Its victims are cut, and their pods are ending."
             moves = [Move(at=Time(self.plan.at), earliest_start=start, cause=cause)]
-        words = "What was cut for it is ending; it starts when the pods are gone."
         status = _moved(promise, *moves)
-        self._move(promise, msgspec.structs.replace(status, reason=AWAITS, message=words, earliest_start=start))
+        self._move(promise, msgspec.structs.replace(status, reason=AWAITS, message=ENDING, earliest_start=start))
         self._tell(promise.run_key, start, promise.name, ())
 
     def make(self, key: RunKey, wait: Wait, found: Natural) -> None:
@@ -88,6 +89,15 @@ class Written:
         metadata = ObjectMeta(name=name, namespace=key[0], creation_timestamp=Time(self.plan.at))
         self.new.append(Reservation(metadata=metadata, spec=spec, status=status))
         self._tell(key, Time(found.at), name, found.conflicts)
+
+    def hold(self, key: RunKey, wait: Wait, found: Natural) -> Promise:
+        """A new promise of slots whose pods are still ending, as it is once it is stored."""
+        self.make(key, wait, found)
+        made = self.new.pop()
+        status = msgspec.structs.replace(made.status, reason=AWAITS, message=ENDING)
+        self.new.append(msgspec.structs.replace(made, status=status))
+        text = msgspec.json.encode(status, enc_hook=enc_hook).decode()
+        return Promise(key[0], made.name, "", key[1], found.at, found.at, found.nodes, status.state, text)
 
     def keep(self, promise: Promise, wait: Wait, found: Natural) -> None:
         """A promise stands; where its time or place moves, it remembers when, to what and why."""

@@ -51,6 +51,11 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
         return self.told.reason == AWAITS and at < self.start + VICTIMS_END
 
     @property
+    def holds_unnoticed(self) -> bool:
+        """Does it hold slots for which opportunistic work alone gave way? Then nobody else was told of cuts for it."""
+        return self.told.reason == AWAITS and not self.is_by_cuts
+
+    @property
     def takes_unfunded_alone(self) -> bool:
         """Were only runs without funding told that they give way to it?"""
         forecast = self.told.forecast

@@ -29,14 +29,18 @@ def says(name: str = "w-1", **changes: Any) -> Callable[[Scene], Scene]:
     return lambda scene: scene.then(write)
 
 
-def promises(run: str, name: str | None = None, start: str = "+2h", nodes: IntendedSlice = NODES) -> Any:
+def promises(
+    run: str, name: str | None = None, start: str = "+2h", nodes: IntendedSlice = NODES, reason: str = ""
+) -> Any:
     """The plan makes a promise to a run."""
     made = Reservation(
         metadata=ObjectMeta(name=name or f"{run}-{Moment(T0).name.lower()}", namespace="default"),
         spec=ReservationSpec(
             run_ref=RunRef(name=run, namespace="default"), intended_slice=nodes, earliest_start=Time(unix(start))
         ),
-        status=ReservationStatus(state="Pending", earliest_start=Time(unix(start)), intended_slice=nodes),
+        status=ReservationStatus(
+            state="Pending", reason=reason, earliest_start=Time(unix(start)), intended_slice=nodes
+        ),
     )
     return lambda scene: scene.then(lambda plan: msgspec.structs.replace(plan, reservations=[made]))
 
@@ -69,6 +73,12 @@ SPOILS = [
         "promise-truthful unique-names promise-held promise-kept",
     ),
     Spoil("promised", "a start that is past", lambda s: promises("x", start="-1h")(fresh(s)), "promise-truthful"),
+    Spoil(
+        "promised",
+        "slots held for what nothing gave way to",
+        lambda s: promises("x", start="+0s", reason="WaitingForVictims")(fresh(s)),
+        "promise-truthful",
+    ),
     Spoil(
         "promised",
         "nodes that are not there",

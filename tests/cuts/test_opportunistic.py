@@ -86,3 +86,64 @@ def test_a_run_that_may_start_unfunded_and_is_funded_waits_for_the_pods_that_giv
 
     cycle = world.delete("Pod", "u-n1").cycle("+2m")
     assert (cycle.running, cycle.funding("w")) == (["w"], {"owned": 4})
+
+
+def made_way(world: World) -> World:
+    """v, opportunistic, runs on the only node that is free, as a pod; w, which is funded, makes it give way at +1m."""
+    world.budget("org:w", 8).budget("org:x", 8).run("v", 8, owner="org:v", **FREE).old()
+    (node,) = world.state().leases("v")[0].nodes
+    pod = doc.foreign_pod("pod-of-v", node, 8)
+    own = {"metadata": {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": "v"}}}
+    world.add(doc.merge(pod, {**own, "status": {"phase": "Running", "startTime": moment("-23h")}}))
+    world.run("w", 8, owner="org:w", created="+30s").cycle("+1m")
+    return world
+
+
+def test_what_work_gave_way_to_is_promised_its_slots_until_the_pods_are_gone() -> None:
+    world = made_way(World().node("n1"))
+    promise = world.state().get("Reservation", "w-20260101t000100z")
+    slots = promise["spec"]["intendedSlice"]["nodes"]
+    assert (slots, promise["spec"]["payingEnvelopes"]) == (["n1"], [{"budget": "org-w", "envelope": "gpus"}])
+    assert (promise["status"]["state"], promise["status"]["reason"]) == ("Pending", "WaitingForVictims")
+    assert [row.closure for row in world.state().leases("v")] == ["ReclaimUnfunded"]
+
+    world.run("x", 8, owner="org:x", created="-70h")
+    cycle = world.cycle("+2m")
+    assert (cycle.running, cycle.started) == ([], [])
+    assert cycle.get("Reservation", "w-20260101t000100z")["status"] == promise["status"]
+    assert cycle.status("w")["earliestStart"] == moment("+1m")
+
+    cycle = world.delete("Pod", "pod-of-v").cycle("+3m")
+    assert (cycle.running, cycle.funding("w")) == (["w"], {"owned": 8})
+    assert cycle.get("Reservation", "w-20260101t000100z")["status"]["state"] == "Activated"
+
+
+def test_a_gang_is_promised_them_whole() -> None:
+    world = World().node("n1").budget("org:w", 8).run("v", 8, owner="org:v", **FREE)
+    world.cycle()
+    pod = doc.foreign_pod("pod-of-v", "n1", 8)
+    own = {"metadata": {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": "v"}}}
+    world.add(doc.merge(pod, {**own, "status": {"phase": "Running", "startTime": moment("+0s")}}))
+    for name in ("one", "two"):
+        world.run(name, 4, owner="org:w", created="+30s", gang={"name": "g", "size": 2})
+    cycle = world.cycle("+1m")
+    reasons = {each["spec"]["runRef"]["name"]: each["status"]["reason"] for each in cycle.all("Reservation")}
+    assert (cycle.running, reasons) == ([], dict.fromkeys(("one", "two"), "WaitingForVictims"))
+    assert world.delete("Pod", "pod-of-v").cycle("+2m").running == ["one", "two"]
+
+
+def test_without_a_promise_to_spare_it_waits_as_any_other() -> None:
+    world = made_way(World().node("n1").policy(reservations={"maxHeld": 0}))
+    assert world.state().all("Reservation") == []
+    assert world.delete("Pod", "pod-of-v").cycle("+2m").running == ["w"]
+
+
+def test_pods_that_never_go_cost_nobody_else_anything() -> None:
+    """After ten minutes room is looked for anew, and then it takes a promise of ``notice`` to cut what is funded."""
+    world = made_way(World().domain("A", nodes=2).run("y", 8, owner="org:x"))
+    cycles = [world.cycle(f"+{minute}m") for minute in (2, 11, 12, 20)]
+    assert [(each.phases["y"], each.phases["w"]) for each in cycles] == [("Running", "Pending")] * 4
+    cycle = cycles[-1]
+    (promise,) = (each for each in cycle.all("Reservation") if each["status"]["state"] == "Pending")
+    assert promise["status"]["earliestStart"] == moment("+26m")
+    assert [each["run"] for each in promise["status"]["forecast"]["conflictSet"]] == ["default/y"]

@@ -139,15 +139,17 @@ def test_watch_counts_down_to_the_start_and_leaves_quietly(kube: Kube, tmp_path:
 
 def test_opportunistic_work_gives_way_at_once_and_is_awaited(kube: Kube, tmp_path: Path) -> None:
     kube.nodes(1)
-    kube.create(POLICY, budget("org:w", 8))
+    kube.create(POLICY, budget("org:w", 8), budget("org:x", 8))
     kube.create(owned("v", annotations={"bench/exit-after": "6s"}, funding={"opportunistic": True}))
     live = Live(kube, tmp_path / "lake")
     live.cycle()
     kube.until(lambda: [each["status"].get("phase") for each in live.pods("v")] == ["Running"])
-    kube.create(owned("w", annotations={}))
+    kube.create(owned("w", 6, annotations={}))
     live.cycle()
     assert closures(live) == [("v", "ReclaimUnfunded")]
     assert (open_leases(kube), live.pods("w")) == ([], [])
+    assert promise(live, "w")["status"]["reason"] == "WaitingForVictims"
+    kube.create(owned("x", 8, annotations={}))  # more GPUs than w: the slots would be its own
     kube.create(run("late", 8, owner="org:v", funding={"opportunistic": True}, annotations={}))
     live.cycle()
     assert [each["metadata"].get("deletionTimestamp", "") != "" for each in live.pods("v")] == [True]
@@ -156,6 +158,7 @@ def test_opportunistic_work_gives_way_at_once_and_is_awaited(kube: Kube, tmp_pat
     kube.until(lambda: live.pods("v") == [])
     live.cycle()
     assert {name: phase for name, phase in live.phases().items() if phase == "Running"} == {"w": "Running"}
+    assert promise(live, "w")["status"]["state"] == "Activated"
 
 
 def test_a_planner_killed_after_any_write_of_a_cut_is_completed_by_the_next(

@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from jobtree.api.kinds.reservation import STANDING, ReservationStatus
+from jobtree.api.kinds.reservation import STANDING, Reservation, ReservationStatus
 from jobtree.api.kinds.run import OVER
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import RunKey
 from jobtree.check.case.violation import Violation
 from jobtree.world.tables import rows
+
+AWAITS: Final = "WaitingForVictims"
+RECLAIMED: Final = "ReclaimUnfunded"
 
 
 class Promise(NamedTuple):
@@ -83,11 +86,20 @@ def _new(case: Case, before: Mapping[tuple[str, str], Promise]) -> Iterator[Viol
             yield Violation("unique-names", subject, "there is a promise of that name already")
         if run is None or case.after(run.key) or run.outcome is not None or run.state != "Active":
             yield Violation("promise-truthful", subject, "its run does not wait")
-        if int(each.spec.earliest_start) <= case.at:
+        awaits = int(each.spec.earliest_start) == case.at and _awaits_pods(case, each)
+        if int(each.spec.earliest_start) <= case.at and not awaits:
             yield Violation("promise-truthful", subject, f"{each.spec.earliest_start} is not to come")
         missing = [node for node in each.spec.intended_slice.nodes if node not in case.nodes]
         if missing or not each.spec.intended_slice.nodes:
             yield Violation("promise-truthful", subject, f"nodes {missing or 'none'} are not there")
+
+
+def _awaits_pods(case: Case, promise: Reservation) -> bool:
+    """Does the plan reclaim opportunistic work on its nodes whose pods are still there? Then its slots are held."""
+    pods = {(each.namespace, each.run, each.node) for each in case.pods if not each.ended}
+    gone = [case.leases[key] for key, each in case.closing.items() if each.reason == RECLAIMED and key in case.leases]
+    nodes = [each.node for each in gone if (each.namespace, each.run, each.node) in pods]
+    return promise.status.reason == AWAITS and not {*nodes}.isdisjoint(promise.spec.intended_slice.nodes)
 
 
 def _kept(case: Case, before: Mapping[tuple[str, str], Promise], after: list[Promise]) -> Iterator[Violation]:

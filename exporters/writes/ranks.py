@@ -38,7 +38,7 @@ def ranks(run: Run, members: Iterable[Member]) -> list[Write]:
     data = {
         "width": str(sum(each.gpus for each in ordered)),
         "pods": str(len(ordered)),
-        "hostfile": _within("".join(f"{each['host']} slots={each['gpus']}\n" for each in listed)),
+        "hostfile": _within("".join(" slots=".join((str(each["host"]), f"{each['gpus']}\n")) for each in listed)),
         "ranks.json": _within(msgspec.json.encode(listed).decode()),
     }
     metadata: Object = {"labels": {LABEL_RUN: run.name}, "ownerReferences": [owner(run)]}

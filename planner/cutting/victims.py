@@ -133,8 +133,7 @@ def _victim(state: State, run: RunRow, leases: list[LeaseRow], *, drawable: bool
     )
     start = started(run, leases) or 0
     losable = bool(groups) and (unfunded or drawable)
-    load = PodLoad(run.pod_cpu_milli, run.pod_memory)
-    return Victim(run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, losable, run.pod, load)
+    return Victim(run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, losable, run.pod, run.load)
 
 
 def _group(state: State, run: RunRow, index: int, leases: list[LeaseRow], surplus: int) -> Group:

@@ -147,8 +147,8 @@ class Moment:
             node, run = fleet.index.get(lease.node), self.state.runs.get(lease.run_key)
             if node is None or run is None or lease.key not in self._open or not fleet.takes_work[node]:
                 continue
-            pods = (-(-lease.gpus // run.pod) if run.pod else 1) if lease.active else 0
-            loads.append((Chunk(lease.group, node, 0, pods, lease.active), PodLoad(run.pod_cpu_milli, run.pod_memory)))
+            pods = run.pods_of(lease.gpus) if lease.active else 0
+            loads.append((Chunk(lease.group, node, 0, pods, lease.active), run.load))
             freed[node] = freed.get(node, 0) + lease.gpus
         return loads, freed
 

@@ -65,8 +65,7 @@ class Room:
         for (run_key, _, node), gpus in active.items():
             run = runs.get(run_key)
             if run is not None:
-                pods = -(-gpus // run.pod) if run.pod else 1
-                self._load(node, pods, PodLoad(run.pod_cpu_milli, run.pod_memory))
+                self._load(node, run.pods_of(gpus), run.load)
         for name, other in foreign.items():
             node = self.fleet.index.get(name)
             if node is not None and other.slots:

@@ -32,7 +32,6 @@ from planner.reasons.space import Space
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
-from policies.inputs.shapes import PodLoad
 from policies.model import gangs
 from policies.model.payers import Refused
 from policies.model.problem import Candidate, Problem
@@ -97,7 +96,7 @@ def loads_of(state: State, draft: Draft, room: Room) -> Loads:
     for (key, _, node), gpus in held.items():
         run = state.runs.get(key)
         if run is not None:
-            tenants += pods_of(node, gpus, run.pod, PodLoad(run.pod_cpu_milli, run.pod_memory))
+            tenants += pods_of(node, gpus, run.pod, run.load)
     for piece in draft.pieces:
         for chunk in piece.chunks:
             if chunk.active:

@@ -189,7 +189,7 @@ def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str, total:
     """
     kind = run.lowered()
     if space.missing > gpus_alone.missing:
-        load = load_words(PodLoad(run.pod_cpu_milli, run.pod_memory))
+        load = load_words(run.load)
         return f"{asks(run)}: too few nodes have what each pod asks for, {load}, so it can never fit."
     biggest = max(shape.size for shape in kind.pieces())
     if biggest > space.largest:

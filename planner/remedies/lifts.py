@@ -215,7 +215,7 @@ class Lifts:
                     amount = weight * lease.milli(state.policy) / book.caps[cap].measure.scale
                     yield from self._row(("cap", cap), amount)
         for (_, node), gpus in chunks.items():
-            pods = -(-gpus // run.pod) if run.pod else min(1, gpus)
+            pods = run.pods_of(gpus) if gpus else 0
             yield from self._row(("node", "pods", node), pods)
             yield from self._row(("node", "cpu", node), pods * run.pod_cpu_milli)
             yield from self._row(("node", "memory", node), pods * run.pod_memory / GIB)

@@ -15,7 +15,6 @@ from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Access, Fleet
 from policies.inputs.money import bits
 from policies.inputs.runs import RunRow
-from policies.inputs.shapes import PodLoad
 from policies.model.payers import Source
 from policies.model.payments import limits_runs
 from policies.model.problem import Candidate, Problem, RunType
@@ -121,7 +120,7 @@ class _Lowering:
         Where the model is exact, so are runs with limits of their own, which a type would only hold on average, and
         runs that grow in one domain, whose widths a type would not know by domain.
         """
-        load = PodLoad(run.pod_cpu_milli, run.pod_memory)
+        load = run.load
         (sources, pool, _), borrows = (_NOBODY, None) if unfunded else self.payers(run, purse)
         sites = self.fleet.sites_for(self.access(run))
         if not unfunded:

@@ -118,7 +118,7 @@ def life_of(run: RunRow, leases: Iterable[LeaseRow]) -> Life | None:
         return None
     pods: dict[str, int] = {}
     for (node, _), held in gpus.items():
-        pods[node] = pods.get(node, 0) + (-(-held // run.pod) if run.pod else 1)
+        pods[node] = pods.get(node, 0) + run.pods_of(held)
     return Life(min(since.values()), since, pods)
 
 

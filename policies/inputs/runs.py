@@ -13,7 +13,7 @@ from jobtree.world.tables.rows_arrays import indices_of
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Access, Selector, Toleration
 from policies.inputs.maintenance import in_the_way, is_own
-from policies.inputs.shapes import Lowered, lower
+from policies.inputs.shapes import Lowered, PodLoad, lower
 
 
 class ToldCondition(msgspec.Struct):
@@ -112,6 +112,15 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     def is_cpu(self) -> bool:
         """A CPU run: no lease, no payer; kube-scheduler places it."""
         return self.total == 0
+
+    @property
+    def load(self) -> PodLoad:
+        """What each of its pods takes beside GPUs."""
+        return PodLoad(self.pod_cpu_milli, self.pod_memory)
+
+    def pods_of(self, gpus: int) -> int:
+        """Pods of so many Active GPUs of one group on a node."""
+        return -(-gpus // self.pod) if self.pod else 1
 
     @property
     def told(self) -> Told:

@@ -19,7 +19,6 @@ from planner.state.running.failing import Failing, Held, Mending, groups_dropped
 from planner.state.running.standbys import Standby, Tenant, Want, reclaimed, standbys_of, taken
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
-from policies.inputs.shapes import PodLoad
 from policies.lifecycle.endings import Ending
 
 
@@ -168,7 +167,7 @@ class _Mend:
         found: set[tuple[RunKey, str]] = set()
         for (key, _), standbys in self.used.items():
             run = self.world.runs[key]
-            load = PodLoad(run.pod_cpu_milli, run.pod_memory)
+            load = run.load
             for name in sorted({each.node for each in standbys}):
                 node = self.world.fleet.index[name]
                 pods = sum(each.node == name for each in standbys) if run.pod else 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from jobtree.api.values.counted import counted
 from planner.state.state import State
-from policies.caps.cap import POOL_WORDS, Lane, amount
+from policies.caps.cap import POOL_WORDS, Lane, amounts
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.model.payers import payers
@@ -33,11 +33,11 @@ class Bound:
 
     def words(self, one: str, other: str) -> str:
         """``org-a/gpus: 4 of 8 GPUs taken, default/r would count 8``: those who have no room there alone."""
-        limit = counted(amount(self.limit, self.scale), self.unit)
-        taken = f"{self.name}: {amount(self.used, self.scale)} of {limit} taken"
-        asking = zip((one, other), self.needs, strict=True)
-        short = [(name, need) for name, need in asking if self.used + need > self.limit]
-        return ", ".join([taken, *(f"{name} would count {amount(need, self.scale)}" for name, need in short)])
+        used, limit, *needs = amounts((self.used, self.limit, *self.needs), self.scale)
+        taken = f"{self.name}: {used} of {counted(limit, self.unit)} taken"
+        asking = zip((one, other), self.needs, needs, strict=True)
+        short = [f"{name} would count {said}" for name, need, said in asking if self.used + need > self.limit]
+        return ", ".join([taken, *short])
 
 
 @dataclass(frozen=True)

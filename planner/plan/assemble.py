@@ -28,7 +28,7 @@ from planner.placement.room import Room
 from planner.plan import growing, lending
 from planner.plan import leases as lease_objects
 from planner.plan.statuses import After, run_updates
-from planner.reasons import promised
+from planner.reasons import otherwise
 from planner.search.beside import beside, drop
 from planner.search.incumbent import Incumbent
 from planner.search.reached import value_of
@@ -66,7 +66,7 @@ def assemble(
             draft, room, purses, started = grown.draft, grown.room, grown.purses, grown.leases
     lent = lending.lend(state, room, purses, draft.started(problem), started, cycle)
     started, stages = [*started, *lent.leases], lent.stages(stages)
-    waits = promised.waits(state, problem, draft, room, purses)
+    waits = otherwise.waits(state, problem, draft, room, purses)
     waits = [wait for wait in waits if (wait.namespace, wait.name) not in lent.runs]
     after = _after(state, problem, draft, started, waits, lent.runs)
     swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)

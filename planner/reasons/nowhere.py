@@ -1,13 +1,13 @@
 """Runs that have no place, or no paid one, whatever other runs do: why, and what nodes would have to have."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from jobtree.api.values.counted import counted, named
-from jobtree.api.values.scalars import Memory
+from jobtree.api.values.scalars import Memory, Time
 from jobtree.world.plan import Short, Wait
 from jobtree.world.tables.values import Ints
 from planner.placement.room import Room
@@ -20,6 +20,7 @@ from planner.state.state import State
 from policies.caps import uses
 from policies.caps.cap import amount
 from policies.inputs.fleet import Selector
+from policies.inputs.maintenance import is_hold
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import NO_LOAD, PodLoad
 from policies.model.problem import Candidate, Problem, RunType
@@ -66,30 +67,39 @@ def _movable(state: State) -> Ints:
 
 
 def nowhere(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight) -> Wait | None:
-    """Of a run for which there is no place, or no paid one, whatever other runs do; None for any other."""
-    run, kind = candidate.run, problem.types[candidate.type]
+    """Of a run for which there is no place, or no paid one, whatever other runs do; None for any other.
+
+    What the fleet could never hold is told from what maintenance and promises to others keep from it for a time.
+    """
+    run, kind, fleet = candidate.run, problem.types[candidate.type], state.fleet
     access = run.access(state.policy.maintenance, state.at)
-    if not state.fleet.sites_for(access):
-        later = bool(state.fleet.sites_for(replace(access, shuns=())))
-        return wait_of(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not later)
+    everywhere = fleet.sites_for(replace(access, shuns=()))
+    if not fleet.sites_for(replace(access, shuns=tuple(each for each in access.shuns if not is_hold(each)))):
+        return wait_of(run, "NoMatchingNodes", f"{_no_nodes(state, run)}.", never=not everywhere)
     later = any(refused.later for refused in problem.refused.get(run.key, []))
-    if not kind.sites:
+    paid = everywhere
+    if not kind.unfunded:
+        paid &= frozenset[int]().union(*map(problem.pays_on, candidate.payers))
+    if not paid:
         return wait_of(run, "NoFunding", f"{_no_paid_nodes(state, candidate)}.", never=not later)
     ever, spaces = sight.ever, sight.spaces
-    if not ever.fits(kind):
-        most = ever.of(kind)
-        everywhere = state.fleet.sites_for(access)
-        unpaid = None if kind.sites >= everywhere else ever.of(kind, everywhere)
+    if not ever.fits(kind) and ever.deficit(kind, paid) is None:
+        most = ever.of(kind, paid)
+        unpaid = None if paid >= everywhere else ever.of(kind, everywhere)
         if unpaid is not None and not unpaid.missing:
             words = _never_paid(state, candidate, most, unpaid)
-            return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=not later)
-        words = _never_fits(run, most, ever.of(kind, load=NO_LOAD), _those(state, run, everywhere), _sum(state, kind))
-        return wait_of(run, "NeverFits", words, room_short(run.flavor, most.missing), 0, never=True)
-    return None if spaces.fits(kind) else _held_up(state, run, kind, lack, sight)
+            return wait_of(run, "NeverFits", words, _too_wide(state, run, most), 0, never=not later)
+        alone = ever.of(kind, paid, load=NO_LOAD)
+        words = _never_fits(run, most, alone, _those(state, run, everywhere), _sum(state, paid))
+        return wait_of(run, "NeverFits", words, _too_wide(state, run, most), 0, never=True)
+    return None if spaces.fits(kind) else _held_up(state, run, kind, paid, lack, sight)
 
 
-def _held_up(state: State, run: RunRow, kind: RunType, lack: Lack, sight: Sight) -> Wait:
-    """Of a run for which there would be room on an empty fleet, but not were all of Jobtree's runs to end now."""
+def _held_up(state: State, run: RunRow, kind: RunType, paid: frozenset[int], lack: Lack, sight: Sight) -> Wait:
+    """Of a run for which there would be room on an empty fleet, but not were all of Jobtree's runs to end now.
+
+    ``paid``: where it might lie were nothing promised, nor in maintenance.
+    """
     shorts = [each.short for each in lack.missing]
     clauses = [each.words for each in lack.missing]
     reason = "BudgetShort" if lack.missing else "CapacityShort"
@@ -111,10 +121,32 @@ def _held_up(state: State, run: RunRow, kind: RunType, lack: Lack, sight: Sight)
         if any(state.foreign[n].gpus for n in names & state.foreign.keys())
         else "",
         "Leases that cannot be read hold them" if state.unread.leases else "",
+        *_shunned(state, run, paid - kind.sites),
     ]
     message = f"{asks(run)}: {counted(missing, 'GPU')} short, whoever else may end"
     said = ", or ".join(filter(None, why))
     return wait_of(run, "CapacityShort", f"{message}{': ' if said else ''}{said}.", room_short(run.flavor, missing))
+
+
+def _shunned(state: State, run: RunRow, sites: frozenset[int]) -> Iterator[str]:
+    """What is to come there, with which a run that starts now would meet."""
+    shuns = run.access(state.policy.maintenance, state.at).shuns
+    met = [each for each in shuns if not sites.isdisjoint(state.fleet.sites_matching(run.flavor, each))]
+    holds = [hold for hold in {*state.holds.whole.values()} if hold.selector in met]
+    if not all(map(is_hold, met)):
+        yield "nodes are in maintenance before it surely ends"
+    if holds:
+        names = named(sorted({"/".join(key) for hold in holds for key in hold.by}))
+        first = Time(min(hold.start for hold in holds))
+        only = "only runs whose timeLimit ends by then may use them"
+        yield f"nodes are promised to {names} from {first} on, and {only}"
+
+
+def _too_wide(state: State, run: RunRow, most: Space) -> list[Short]:
+    """What is short on an empty fleet: of the largest domain where a group is wider than that, else of the flavor."""
+    biggest = max(shape.size for shape in run.lowered().pieces())
+    where = f"domain={state.fleet.domain_name(most.largest_domain)}" if biggest > most.largest > 0 else run.flavor
+    return room_short(where, most.missing)
 
 
 def _no_nodes(state: State, run: RunRow) -> str:
@@ -163,7 +195,7 @@ def kept_off(state: State, candidate: Candidate) -> list[str]:
     for payer in candidate.payers:
         if payer.watch.shut:
             limit = run.limit if run.limit is not None else money.envelopes[payer.envelope].per_run_default_time
-            return [f"on other nodes {uses.too_long(money, payer.watch.shut, limit)}"]
+            return [f"on other nodes {uses.too_long(money, payer.watch.shut, limit, run.limit)}"]
     return []
 
 
@@ -178,9 +210,9 @@ def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:
     return ""
 
 
-def _sum(state: State, kind: RunType) -> int:
-    """GPUs of all domains where it may lie."""
-    return int(state.fleet.gpus[np.isin(state.fleet.site, sorted(kind.sites))].sum())
+def _sum(state: State, sites: frozenset[int]) -> int:
+    """GPUs of all domains there."""
+    return int(state.fleet.gpus[np.isin(state.fleet.site, sorted(sites))].sum())
 
 
 def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str, total: int) -> str:

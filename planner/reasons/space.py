@@ -34,7 +34,7 @@ class Space:
     """Room for one run.
 
     ``deficit``: GPUs to be freed for its cheapest placement; ``lots``: where that is; ``missing``: GPUs for which
-    there are no nodes at all, and how many ``pods`` those are; ``largest``: GPUs of the largest domain.
+    there are no nodes at all, and how many ``pods`` those are; ``largest``: GPUs of the largest domain, and its number.
     """
 
     deficit: int
@@ -42,6 +42,7 @@ class Space:
     missing: int
     pods: int
     largest: int
+    largest_domain: int
 
     @property
     def domains(self) -> tuple[int, ...]:
@@ -67,7 +68,7 @@ class Spaces:
         self._groups: dict[tuple[frozenset[int], Shape, PodLoad], _Groups] = {}
         self._fits: dict[int, bool] = {}
         self._homes: dict[frozenset[int], Ints] = {}
-        self._largest: dict[frozenset[int], int] = {}
+        self._largest: dict[frozenset[int], tuple[int, int]] = {}
         self._known: dict[tuple[frozenset[int], tuple[Shape, ...], PodLoad], Space] = {}
 
     def of(self, kind: RunType, sites: frozenset[int] | None = None, load: PodLoad | None = None) -> Space:
@@ -126,7 +127,7 @@ class Spaces:
 
     def _space(self, sites: frozenset[int], shapes: tuple[Shape, ...], load: PodLoad) -> Space:
         if not self._fleet.domains:
-            return Space(0, (), sum(s.size for s in shapes), sum(s.pods for s in shapes), 0)
+            return Space(0, (), sum(s.size for s in shapes), sum(s.pods for s in shapes), 0, -1)
         lots: list[Lot] = []
         deficit = missing = pods = 0
         taken = np.zeros(len(self._fleet.domains), dtype=np.int64)
@@ -156,16 +157,16 @@ class Spaces:
                 taken[domain] += units
                 deficit += int(cost[domain])
                 lots.append(Lot(domain, shape, 1))
-        return Space(deficit, tuple(lots), missing, pods, self._largest_on(sites))
+        return Space(deficit, tuple(lots), missing, pods, *self._largest_on(sites))
 
     def _on(self, sites: frozenset[int]) -> Bools:
         return np.isin(self._fleet.site, sorted(sites))
 
-    def _largest_on(self, sites: frozenset[int]) -> int:
-        """GPUs of the largest domain there."""
+    def _largest_on(self, sites: frozenset[int]) -> tuple[int, int]:
+        """GPUs of the largest domain there, and which it is: of equal ones the first."""
         if sites not in self._largest:
-            gpus = np.where(self._on(sites), self._movable, 0)
-            self._largest[sites] = int(np.bincount(self._fleet.domain, weights=gpus, minlength=1).max())
+            gpus = np.bincount(self._fleet.domain, weights=np.where(self._on(sites), self._movable, 0), minlength=1)
+            self._largest[sites] = int(gpus.max()), int(gpus.argmax())
         return self._largest[sites]
 
     def _price(self, sites: frozenset[int], shape: Shape, load: PodLoad) -> "_Prices":

@@ -11,6 +11,7 @@ The class pass, the greedy start, the rows of the MILP and the words of a refusa
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple, Protocol
 
 from jobtree.api.values.counted import counted
@@ -93,9 +94,10 @@ class Cap:
         if self.ahead:  # what is spent grows with the clock, and a condition must not
             rest = "overdrawn: more than its" if used > self.limit else "the rest of"
             return f"at {place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
-        taken = f"{amount(used, scale)} of {amount(self.limit, scale)} {self.measure.taken}"
+        said, limit, unpaid = amounts((used, self.limit, first), scale)
+        taken = f"{said} of {limit} {self.measure.taken}"
         if first:
-            taken += f"; {counted(amount(first, scale), unit)} that run unfunded would be paid first"
+            taken += f"; {counted(unpaid, unit)} that run unfunded would be paid first"
         if recalls:
             taken += "; this cycle recalls there, and the run may start in the next"
         return f"at {place} ({taken})"
@@ -204,8 +206,14 @@ POOL_WORDS = {
 """How people call a pool, by its rule."""
 
 
-def amount(value: int, scale: int) -> str:
-    """A weighed sum in people's unit: exact where six decimals say it, as a given limit; else three, rounded up."""
-    decimals = 3 if value * 10**6 % scale else 6
+def amount(value: int, scale: int, least: int = 3) -> str:
+    """A weighed sum in people's unit: exact where six decimals say it, as a given limit; else ``least``, rounded up."""
+    decimals = least if value * 10**6 % scale else 6
     whole, rest = divmod(-(-value * 10**decimals // scale), 10**decimals)
     return f"{whole}.{rest:0{decimals}d}".rstrip("0").removesuffix(".")
+
+
+def amounts(values: Sequence[int], scale: int) -> list[str]:
+    """`amount` of all that one sentence names: with as many more decimals as tell apart what differs."""
+    texts = ([amount(value, scale, least) for value in values] for least in count(3))
+    return next(each for each in texts if len(set(each)) == len(set(values)))

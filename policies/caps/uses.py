@@ -97,16 +97,27 @@ def times_runs(money: Money, flavor: str) -> bool:
     return any(use.per_run_time is not None and use.is_of(flavor) and use.open_at(money.at) for use in money.uses)
 
 
-def too_long(money: Money, shut: int, limit: int | None) -> str:
-    """Why use caps keep a run, which lasts so many seconds at most, from their nodes."""
+def too_long(money: Money, shut: int, limit: int | None, own: int | None) -> str:
+    """Why use caps keep a run, which lasts ``limit`` seconds at most and says ``own``, from their nodes."""
     bound = min((money.uses[i] for i in bits(shut)), key=lambda use: (use.per_run_time, use.label))
     allowed = f"runs of at most {Duration(bound.per_run_time or 0)} (perRun.maxTime)"
-    return f"the use cap {bound.label} admits {allowed}, this one {stated(limit)}"
+    return f"the use cap {bound.label} admits {allowed}, this one {stated(limit, own)}"
 
 
-def stated(limit: int | None) -> str:
-    """What a refusal says of how long a run lasts, in seconds at most."""
-    return "has no time limit" if limit is None else f"has a limit of {Duration(limit)}"
+def stated(limit: int | None, own: int | None) -> str:
+    """What a refusal says of how long a run lasts, in seconds at most, where it asks for ``own`` itself."""
+    if limit is None:
+        return "has no time limit: set runtime.timeLimit"
+    if own is None:
+        return f"has no limit of its own and gets {Duration(limit)} (perRun.defaultTime): set runtime.timeLimit"
+    return f"has a limit of {Duration(limit)}"
+
+
+def longest(money: Money, owner: str, flavor: str) -> int | None:
+    """Most seconds that a run of this flavor may last under all use caps that look at its owner; None: any time."""
+    looking = (money.uses[i] for i in bits(money.user_of(owner)))
+    times = (use.per_run_time for use in looking if use.open_at(money.at) and use.is_of(flavor))
+    return min((time for time in times if time is not None), default=None)
 
 
 def each_of(watches: Iterable[Watch]) -> int:

@@ -21,7 +21,7 @@ from jobtree.api.kinds.meta import Condition
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time
 from policies.caps import uses
-from policies.caps.cap import Cap, CapBook, Lane, amount, span
+from policies.caps.cap import Cap, CapBook, Lane, amount, amounts, span
 from policies.caps.scopes import GONE
 from policies.funding.ledger import Spent
 from policies.inputs.claims import UNFUNDED, LeaseRow, on_loan
@@ -243,10 +243,10 @@ class _Usage:
                     " what is beyond is unfunded until there is room."
                 )
             if use.max_gpu_milliseconds is not None and charged > use.max_gpu_milliseconds:
-                hours, gone = (amount(value, HOUR_MILLI) for value in (use.max_gpu_milliseconds, charged))
+                hours, gone = amounts((use.max_gpu_milliseconds, charged), HOUR_MILLI)
                 yield f"Use cap {use.name} has {counted(hours, 'GPU-hour')}, and {gone} are spent."
             if use.max_millicredits is not None and rated > HOUR_MILLI * use.max_millicredits:
-                rest, gone = (amount(value, 1000) for value in (use.max_millicredits, -(-rated // HOUR_MILLI)))
+                rest, gone = amounts((use.max_millicredits, -(-rated // HOUR_MILLI)), 1000)
                 yield f"Use cap {use.name} has {counted(rest, 'credit')}, and {gone} are spent."
 
     def _overspent(self, mine: Iterable[int], caps: Iterable[Aggregate]) -> Iterator[str]:
@@ -258,7 +258,7 @@ class _Usage:
                 cap = self.named.get((rule, label, measure))
                 spent = 0 if cap is None else self.spent.cap.get(self.place[id(cap)], 0)
                 if cap is not None and spent > cap.limit:
-                    limit, gone = (amount(value, cap.measure.scale) for value in (cap.limit, spent))
+                    limit, gone = amounts((cap.limit, spent), cap.measure.scale)
                     yield f"{kind} {name} has {counted(limit, cap.measure.unit)}, and {gone} are spent."
 
     def _of(self, index: int) -> Envelope:

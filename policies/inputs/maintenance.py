@@ -26,6 +26,11 @@ def in_the_way(windows: tuple[Maintenance, ...], at: int, limit: int | None) -> 
     return tuple(sorted({selector(window) for window in met}))
 
 
+def is_hold(selector: Selector) -> bool:
+    """Is this what a promise keeps, and no maintenance?"""
+    return any(label == HELD for label, _ in selector)
+
+
 def is_own(selector: Iterable[tuple[str, str]], key: RunKey) -> bool:
     """Is this a hold of the run's own promise?"""
     return any(label == HELD and "/".join(key) in value.split(" ")[1:] for label, value in selector)

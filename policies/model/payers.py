@@ -75,13 +75,17 @@ def _source(payer: Payer) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An envelope of the right flavor that does not pay, and why. ``later``: its window is still to open."""
+    """An envelope of the right flavor that does not pay, and why. ``later``: its window is still to open.
+
+    ``within``: of one that pays for shorter runs alone, how many seconds these may last.
+    """
 
     envelope: int
     rank: int
     why: str
     later: bool
     run_gpus: int | None
+    within: int | None = None
 
     def words(self, run: RunRow) -> str:
         """The reason, and the limit on a single run's GPUs where that binds too."""
@@ -168,18 +172,23 @@ class Payers:
             rank = SPONSOR if family is None or lends else family
             lasts = limit if limit is not None else envelope.per_run_default_time
             watch = uses.watch(money, run.owner, run.flavor, lasts)
-            why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, lasts)
+            why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, lasts, limit)
             shut = not why and bool(money.pays_on[index]) and not money.paid_on(index, watch.shut)
             if shut:
-                why = f"{envelope.label} may not pay: {uses.too_long(money, watch.shut, lasts)}"
+                why = f"{envelope.label} may not pay: {uses.too_long(money, watch.shut, lasts, limit)}"
             held = not why and self._is_held(index, run, lasts)
             if held:
                 when = Time(self._closed[index])
-                why = f"what {envelope.label} has left is promised from {when} on; this one {uses.stated(lasts)}"
+                why = f"what {envelope.label} has left is promised from {when} on; this one {uses.stated(lasts, limit)}"
             if why:
                 opens = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
+                bound = [
+                    t for t in (envelope.per_run_time, uses.longest(money, run.owner, run.flavor)) if t is not None
+                ]
+                long = shut or why == _too_long(envelope, lasts, limit)
+                within = min(bound) if long else None
                 later = held or opens or (shut and all(money.uses[i].end is not None for i in bits(watch.shut)))
-                answers.refused.append(Refused(index, rank, why, later, envelope.per_run_gpus))
+                answers.refused.append(Refused(index, rank, why, later, envelope.per_run_gpus, within))
                 continue
             order = run.sponsors.index(envelope.owner) if rank == SPONSOR else 0
             payer = Payer(index, rank, order, lasts, envelope.per_run_gpus, watch)
@@ -219,22 +228,28 @@ def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
     return ""
 
 
-def _time_refusal(money: Money, envelope: Envelope, limit: int | None) -> str:
-    """Of an envelope whose window or caps leave no time to a run that lasts so many seconds."""
+def _time_refusal(money: Money, envelope: Envelope, limit: int | None, own: int | None) -> str:
+    """Of an envelope whose window or caps leave no time to a run that lasts so many seconds; ``own``: as it says."""
     if not envelope.pays_at(money.at):
         return _not_open(envelope)
     if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
         return f"{envelope.label} has a cap of 0 GPU-hours or credits"
-    if envelope.per_run_time is not None and (limit is None or limit > envelope.per_run_time):
-        allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
-        return f"{envelope.label} pays for {allowed}, this one {uses.stated(limit)}"
+    if long := _too_long(envelope, limit, own):
+        return long
     if money.policy.funding.past_window == "refuse" and envelope.end is not None:
         inside = limit is not None and money.at + limit <= envelope.end
         if not inside:
-            return (
-                f"{envelope.label} pays only for runs whose limit ends inside its window; this one {uses.stated(limit)}"
-            )
+            only = "runs whose limit ends inside its window"
+            return f"{envelope.label} pays only for {only}; this one {uses.stated(limit, own)}"
     return ""
+
+
+def _too_long(envelope: Envelope, limit: int | None, own: int | None) -> str:
+    """Of an envelope that pays for shorter runs alone."""
+    if envelope.per_run_time is None or (limit is not None and limit <= envelope.per_run_time):
+        return ""
+    allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
+    return f"{envelope.label} pays for {allowed}, this one {uses.stated(limit, own)}"
 
 
 def _not_open(envelope: Envelope) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from jobtree.api.kinds.policy import Maintenance, PolicySpec
 from jobtree.api.values.scalars import Time
 from policies.inputs.claims import RunKey
+from policies.inputs.fleet import Selector
 from policies.inputs.maintenance import HELD
 
 if TYPE_CHECKING:  # a CapBook knows Runs
@@ -36,6 +37,11 @@ class Hold(NamedTuple):
     def value(self) -> str:
         """The label's value: promises that hold from the same time for the same runs are told alike."""
         return f"{self.start} {' '.join('/'.join(key) for key in self.by)}"
+
+    @property
+    def selector(self) -> Selector:
+        """The label as maintenance selects it."""
+        return ((HELD, self.value),)
 
 
 class Promised(NamedTuple):
@@ -61,7 +67,7 @@ class Holds(NamedTuple):
     def within(self, policy: PolicySpec) -> PolicySpec:
         """The Policy with every hold as a maintenance window of its nodes."""
         windows = tuple(
-            Maintenance(selector={HELD: hold.value}, start=Time(hold.start), end=FOR_GOOD)
+            Maintenance(selector=dict(hold.selector), start=Time(hold.start), end=FOR_GOOD)
             for hold in sorted(set(self.whole.values()))
         )
         return msgspec.structs.replace(policy, maintenance=(*policy.maintenance, *windows)) if windows else policy

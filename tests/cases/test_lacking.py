@@ -243,6 +243,7 @@ def test_a_run_as_wide_as_several_domains_is_told_of_groups() -> None:
     way = "; with groupGPUs of 16 or less it could lie in several"
     said = "a group of 24 GPUs can never fit, the largest domain has 16"
     assert waiting(world, 1, 24) == {("NeverFits", f"Asks for 24 GPUs: {said}{way}.")}
+    assert world.cycle("+2m").shorts("w000") == [("capacity", "domain=A", 8, "GPU")]
 
     world = World().domain("A", nodes=2).domain("B").budget("org:a", 99)
     said = "a group of 25 GPUs can never fit, the largest domain has 16"

@@ -185,7 +185,7 @@ def test_money_that_is_promised_is_not_given_to_what_would_keep_it() -> None:
     assert (cycle.running, promise(cycle, "whole")[0]) == (["late", "one"], moment("+1h"))
     assert cycle.waits["later"].message == (
         "No envelope may pay for its 8 GPUs: what org-a/gpus has left is promised from 2026-01-01T01:00:00Z on; "
-        "this one has no time limit."
+        "this one has no time limit: set runtime.timeLimit."
     )
     assert world.cycle("+1h").running == ["whole"]
 

@@ -193,7 +193,9 @@ def test_where_many_wait_one_run_takes_no_more_either() -> None:
     assert ("use-perRun", "org-p-use/use", 1, "GPU") in cycle.shorts("wide")
 
 
-@pytest.mark.parametrize(("limit", "stated"), [(None, "has no time limit"), ("2h", "has a limit of 2h")])
+@pytest.mark.parametrize(
+    ("limit", "stated"), [(None, "has no time limit: set runtime.timeLimit"), ("2h", "has a limit of 2h")]
+)
 def test_a_run_that_may_last_longer_waits_and_is_told(limit: str | None, stated: str) -> None:
     world = pool(maxConcurrency=None, perRun={"maxTime": "1h"}).run("long", 8, owner="org:p", limit=limit)
     cycle = world.run("short", 8, owner="org:p", limit="1h").cycle()
@@ -210,6 +212,27 @@ def test_the_limit_that_a_payer_gives_counts(default: str, starts: bool) -> None
     world = World().node("n").budget("org:p", 8, perRun={"defaultTime": default})
     cycle = world.add(capped(perRun={"maxTime": "90m"})).run("r", 8, owner="org:p").cycle()
     assert cycle.running == (["r"] if starts else [])
+    own = "has no limit of its own and gets 2h (perRun.defaultTime): set runtime.timeLimit"
+    admits = f"the use cap org-p-use/use admits runs of at most 1h30m (perRun.maxTime), this one {own}"
+    assert starts or says(cycle, "r") == (f"No envelope may pay for its 8 GPUs: org-p/gpus may not pay: {admits}.")
+
+
+@pytest.mark.parametrize("count", [1, 120])
+@pytest.mark.parametrize(
+    ("limit", "stated"), [(None, "has no time limit: set runtime.timeLimit"), ("2h", "has a limit of 2h")]
+)
+def test_all_that_binds_is_named_beside_the_time(count: int, limit: str | None, stated: str) -> None:
+    world = World().domain("A").domain("B").budget("org:p", 40)
+    world.add(capped(maxConcurrency=4, perRun={"maxTime": "1h"})).run("on", 2, owner="org:p", limit="1h")
+    world.cycle("-1m")
+    for number in range(count):
+        world.run(f"r{number:03}", 8, owner="org:p", limit=limit)
+    admits = f"the use cap org-p-use/use admits runs of at most 1h (perRun.maxTime), this one {stated}"
+    still = "with a runtime.timeLimit of 1h still: 6 GPUs short at the use cap org-p-use/use (2 of 4 in use)"
+
+    assert says(world.cycle(), "r000") == (
+        f"No envelope may pay for its 8 GPUs: org-p/gpus may not pay: {admits}; {still}."
+    )
 
 
 def test_running_work_keeps_its_payer_under_a_shorter_time() -> None:
@@ -228,7 +251,8 @@ def test_a_long_run_still_starts_where_the_cap_does_not_count() -> None:
     assert (cycle.running, cycle.waiting) == (["r"], ["s"])
     assert says(cycle, "s") == (
         "Asks for 8 GPUs: 8 GPUs would have to be freed in B; on other nodes the use cap org-p-use/use admits runs of"
-        " at most 1h (perRun.maxTime), this one has no time limit."
+        " at most 1h (perRun.maxTime), this one has no time limit: set"
+        " runtime.timeLimit."
     )
 
 
@@ -238,7 +262,8 @@ def test_nor_where_its_nodes_are_all_counted() -> None:
     cycle = world.run("r", 8, owner="org:p", locality={"selector": {"region": "us-west"}}).cycle()
     assert says(cycle, "r") == (
         "No node that it may use is matched by an envelope that pays for it: org-p/gpus (region=*); on other nodes the"
-        " use cap org-p-use/use admits runs of at most 1h (perRun.maxTime), this one has no time limit."
+        " use cap org-p-use/use admits runs of at most 1h (perRun.maxTime), this one has no time limit: set"
+        " runtime.timeLimit."
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api.values.scalars import HOUR
-from policies.caps.cap import amount
+from policies.caps.cap import amount, amounts
 from tests.support.effort import examples
 
 GPU_HOUR = HOUR * 1000
@@ -43,3 +43,11 @@ def test_an_amount_is_at_least_what_it_counts_by_less_than_a_thousandth(value: i
     words = amount(value, scale)
     assert words[-1].isdigit()
     assert 0 <= Fraction(words) - Fraction(value, scale) < Fraction(1, 1000)
+
+
+@examples(100)
+@given(st.lists(st.integers(0, 10**12) | st.integers(24 * GPU_HOUR - 9, 24 * GPU_HOUR), max_size=4))
+def test_amounts_in_one_sentence_are_the_same_only_where_they_are(values: list[int]) -> None:
+    texts = dict(zip(values, amounts(values, GPU_HOUR), strict=True))
+    assert sorted(texts) == sorted(texts, key=lambda value: Decimal(texts[value]))
+    assert len({*texts.values()}) == len(texts)

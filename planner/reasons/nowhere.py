@@ -143,10 +143,11 @@ def _shunned(state: State, run: RunRow, sites: frozenset[int]) -> Iterator[str]:
 
 
 def _too_wide(state: State, run: RunRow, most: Space) -> list[Short]:
-    """What is short on an empty fleet: of the largest domain where a group is wider than that, else of the flavor."""
-    biggest = max(shape.size for shape in run.lowered().pieces())
-    where = f"domain={state.fleet.domain_name(most.largest_domain)}" if biggest > most.largest > 0 else run.flavor
-    return room_short(where, most.missing)
+    """What is short on an empty fleet: of its largest domains where a group is wider than those, else of the flavor."""
+    if max(shape.size for shape in run.lowered().pieces()) <= most.largest:
+        return room_short(run.flavor, most.missing)
+    lacks = ((f"domain={state.fleet.domain_name(domain)}", gpus) for domain, gpus in most.lacks)
+    return in_order(short for where, gpus in lacks for short in room_short(where, gpus))
 
 
 def _no_nodes(state: State, run: RunRow) -> str:

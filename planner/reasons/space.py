@@ -34,15 +34,16 @@ class Space:
     """Room for one run.
 
     ``deficit``: GPUs to be freed for its cheapest placement; ``lots``: where that is; ``missing``: GPUs for which
-    there are no nodes at all, and how many ``pods`` those are; ``largest``: GPUs of the largest domain, and its number.
+    there are no nodes at all, and how many ``pods`` those are; ``lacks``: the same by domain, of each group
+    where that lacks least; ``largest``: GPUs of the largest domain.
     """
 
     deficit: int
     lots: tuple[Lot, ...]
     missing: int
     pods: int
+    lacks: tuple[tuple[int, int], ...]
     largest: int
-    largest_domain: int
 
     @property
     def domains(self) -> tuple[int, ...]:
@@ -68,7 +69,7 @@ class Spaces:
         self._groups: dict[tuple[frozenset[int], Shape, PodLoad], _Groups] = {}
         self._fits: dict[int, bool] = {}
         self._homes: dict[frozenset[int], Ints] = {}
-        self._largest: dict[frozenset[int], tuple[int, int]] = {}
+        self._largest: dict[frozenset[int], int] = {}
         self._known: dict[tuple[frozenset[int], tuple[Shape, ...], PodLoad], Space] = {}
 
     def of(self, kind: RunType, sites: frozenset[int] | None = None, load: PodLoad | None = None) -> Space:
@@ -127,8 +128,9 @@ class Spaces:
 
     def _space(self, sites: frozenset[int], shapes: tuple[Shape, ...], load: PodLoad) -> Space:
         if not self._fleet.domains:
-            return Space(0, (), sum(s.size for s in shapes), sum(s.pods for s in shapes), 0, -1)
+            return Space(0, (), sum(s.size for s in shapes), sum(s.pods for s in shapes), (), 0)
         lots: list[Lot] = []
+        lacks: dict[int, int] = {}
         deficit = missing = pods = 0
         taken = np.zeros(len(self._fleet.domains), dtype=np.int64)
         for shape, same in groupby(shapes):
@@ -152,21 +154,22 @@ class Spaces:
                     lacking = units - int(spare[domain])
                     taken[domain] += int(spare[domain])
                     missing += lacking * (shape.pod or 1)
+                    lacks[domain] = lacks.get(domain, 0) + lacking * (shape.pod or 1)
                     pods += lacking if shape.pod else 0
                     continue
                 taken[domain] += units
                 deficit += int(cost[domain])
                 lots.append(Lot(domain, shape, 1))
-        return Space(deficit, tuple(lots), missing, pods, *self._largest_on(sites))
+        return Space(deficit, tuple(lots), missing, pods, tuple(sorted(lacks.items())), self._largest_on(sites))
 
     def _on(self, sites: frozenset[int]) -> Bools:
         return np.isin(self._fleet.site, sorted(sites))
 
-    def _largest_on(self, sites: frozenset[int]) -> tuple[int, int]:
-        """GPUs of the largest domain there, and which it is: of equal ones the first."""
+    def _largest_on(self, sites: frozenset[int]) -> int:
+        """GPUs of the largest domain there."""
         if sites not in self._largest:
-            gpus = np.bincount(self._fleet.domain, weights=np.where(self._on(sites), self._movable, 0), minlength=1)
-            self._largest[sites] = int(gpus.max()), int(gpus.argmax())
+            gpus = np.where(self._on(sites), self._movable, 0)
+            self._largest[sites] = int(np.bincount(self._fleet.domain, weights=gpus, minlength=1).max())
         return self._largest[sites]
 
     def _price(self, sites: frozenset[int], shape: Shape, load: PodLoad) -> "_Prices":

@@ -244,6 +244,8 @@ def test_a_run_as_wide_as_several_domains_is_told_of_groups() -> None:
     said = "a group of 24 GPUs can never fit, the largest domain has 16"
     assert waiting(world, 1, 24) == {("NeverFits", f"Asks for 24 GPUs: {said}{way}.")}
     assert world.cycle("+2m").shorts("w000") == [("capacity", "domain=A", 8, "GPU")]
+    world.run("two", 40, by=20)
+    assert world.cycle("+3m").shorts("two") == [("capacity", "domain=B", 12, "GPU"), ("capacity", "domain=A", 4, "GPU")]
 
     world = World().domain("A", nodes=2).domain("B").budget("org:a", 99)
     said = "a group of 25 GPUs can never fit, the largest domain has 16"

@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 def _verify(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
-    found = [*_checked(intake, given.name, options.namespace)]
+    found = [*_checked(intake, given.name, options.namespace, options.time)]
     wrong = [each for each in found if not each.step.holds]
     if options.output in {"json", "yaml"}:
         show.data([_data(each) for each in found], options.output)
@@ -65,14 +65,16 @@ def _data(each: Checked) -> dict[str, object]:
     return {"plan": each.plan, "step": step.what, **said}
 
 
-def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Checked]:
+def _checked(intake: Intake, name: str, namespace: str | None, now: int) -> Iterator[Checked]:
     """Every step of a Plan's draws, or of those that took something of a run. Raises Refusal where none did."""
+    from jobtree.cli.asking.drawn import told
+
     plans = {plan.name: plan for plan in intake.plans}
     if (plan := plans.get(name.lower())) is not None:  # sentences print it as 20260101T000000Z
         if plan.status.lottery is None:
             raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
-        told = [step for lease in _drawn(intake) if _plan_of(lease) == plan.name for step in _told(plan, lease)]
-        yield from (Checked(plan.name, step) for step in (*_steps(intake, plan, set()), *told))
+        said = [step for lease in _drawn(intake) if _plan_of(lease) == plan.name for step in told(plan, lease, intake)]
+        yield from (Checked(plan.name, step) for step in (*_steps(intake, plan, set(), now), *said))
         return
     key = lookup.find_holder(intake, name, namespace)
     is_holder = lookup.holders(intake, key)
@@ -85,8 +87,8 @@ def _checked(intake: Intake, name: str, namespace: str | None) -> Iterator[Check
                 "it is pruned; the lake has its plan.json, with the same draws under `lottery`", subject=f"Plan {drew}"
             )
         wanted = {lease.status.proof.reservation for lease in drawn if lease.status.proof is not None}
-        told = [step for lease in drawn if _plan_of(lease) == drew for step in _told(plans[drew], lease)]
-        yield from (Checked(drew, step) for step in (*told, *_steps(intake, plans[drew], wanted)))
+        said = [step for lease in drawn if _plan_of(lease) == drew for step in told(plans[drew], lease, intake)]
+        yield from (Checked(drew, step) for step in (*said, *_steps(intake, plans[drew], wanted, now)))
 
 
 def _drawn(intake: Intake) -> Iterator[Lease]:
@@ -102,32 +104,12 @@ def _plan_of(lease: Lease) -> str:
     return "" if told is None else told.plan
 
 
-def _told(plan: Plan, lease: Lease) -> Iterator[Step]:
-    """Is what a lease drawn in the Plan says of the draw what the Plan says?"""
-    from jobtree.check.time.lottery import Step
-
-    lottery, proof, cause = plan.status.lottery, lease.status.proof, lease.status.cause
-    if lottery is None:
-        yield Step(f"Plan that drew Lease {lease.name}", plan.name, "one that drew nothing")
-        return
-    if proof is None:
-        yield Step(f"proof of Lease {lease.name}", "nothing", f"a pick of Plan {plan.name}")
-        return
-    if cause is not None:
-        yield Step(f"Plan in the cause of Lease {lease.name}", cause.plan, plan.name)
-    yield Step(f"position of Lease {lease.name}", str(proof.position), str(lottery.position))
-    yield Step(f"secret of Lease {lease.name}", proof.secret, lottery.secret)
-    picks = {draw.reservation: draw.picks for draw in lottery.draws}.get(proof.reservation, ())
-    run = picks[proof.draw].rpartition("#")[0] if 0 <= proof.draw < len(picks) else "no pick of the Plan"
-    what = f"run that pick {proof.draw} of {proof.reservation} took"
-    yield Step(what, "/".join(lease.run_key), run or f"no run: {picks[proof.draw]!r}")
-
-
-def _steps(intake: Intake, plan: Plan, reservations: set[str]) -> Iterator[Step]:
+def _steps(intake: Intake, plan: Plan, reservations: set[str], now: int) -> Iterator[Step]:
     """Chain, seeds and picks of a Plan; of these reservations alone, where any are given."""
     import msgspec
 
     from jobtree.check.time.lottery import misplaced, promised, recompute
+    from jobtree.cli.asking.drawn import pooled
     from jobtree.world.memory.lottery import NAME, Chain
 
     lottery = plan.status.lottery
@@ -156,4 +138,5 @@ def _steps(intake: Intake, plan: Plan, reservations: set[str]) -> Iterator[Step]
     there = {f"{each.namespace}/{each.metadata.name}": each for each in intake.reservations}
     for draw in draws:
         yield from promised(draw, there.get(draw.reservation))
+        yield from pooled(plan, draw, intake, now)
     yield from rest

@@ -72,7 +72,7 @@ def write(path: Path, data: bytes, scratch: Path, *, lasting: bool = True) -> No
             url.fs.makedirs(url.parent.path, exist_ok=True)
             url.fs.pipe_file(url.path, data)
         return
-    with _told(path, "its folder cannot be made"):
+    with _told(scratch.parent, "this lake cannot be written (--lake names another)"):
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch.mkdir(parents=True, exist_ok=True)
     with _told(path, "it cannot be written"):

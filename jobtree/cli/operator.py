@@ -210,9 +210,8 @@ def _replay(_options: Options, given: argparse.Namespace) -> int:
     from cronjobs.replay import replay
     from exporters.lake.lake import read_manifest
     from exporters.lake.manifest import UNDONE
-    from exporters.lake.storage import place
 
-    manifest = place(given.manifest)
+    manifest = _manifest(given.manifest)
     with progress.shown() as on_phase:
         on_phase("plan")
         plan = replay(manifest, planner, on_news=lambda words: on_phase(f"plan: {words}"))
@@ -221,6 +220,24 @@ def _replay(_options: Options, given: argparse.Namespace) -> int:
     if phase in UNDONE:
         show.say(f"The cycle is {phase}: {UNDONE[phase]}")
     return 0
+
+
+def _manifest(given: str) -> Path:
+    """The manifest of that name. Raises Refusal where it is another file, with what a replay takes."""
+    from exporters.lake.lake import Lake, beside, read_manifest
+    from exporters.lake.storage import glob, place
+
+    path = place(given)
+    try:
+        read_manifest(path)
+    except Refusal as refusal:
+        if "cycles" in path.parts:  # it is one, and broken
+            raise
+        near = (Lake(each).newest() for each in (path, beside(path)) if glob(each, "cycles/*"))
+        newest = next(near, None)
+        example = newest or "FILE.lake/cycles/date=2026-01-01/20260101T000000Z.json"
+        raise Refusal(f"{refusal}; a replay takes the manifest of a cycle in a lake, such as {example}") from None
+    return path
 
 
 def _crds(_options: Options, given: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from jobtree.cli import completion
-from jobtree.cli.asking import budgets, explain, fleet, pods, state, verify, watch
+from jobtree.cli.asking import budgets, events, explain, fleet, pods, state, verify, watch
 from jobtree.cli.changing import control, sponsors, submit, whatif
 from jobtree.cli.common import args
 
@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
     top, commands = args.program(
         "kubectl runs", "Submit runs to a GPU fleet and see what becomes of them.", takes=tuple(args.GLOBAL)
     )
-    for module in (submit, explain, whatif, watch, state, fleet, pods, budgets, control, sponsors, verify):
+    for module in (submit, explain, whatif, watch, events, state, fleet, pods, budgets, control, sponsors, verify):
         module.add(commands)
     completion.add(commands, top)
     return top

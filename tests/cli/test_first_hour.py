@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_u4_a_cycle_for_now_says_how_far_it_jumps_and_what_ends(ended: World) ->
     (warning,) = output.err.splitlines()
     assert warning.startswith("warning: no --at was given: this cycle is for now, ")
     assert warning.endswith(
-        " after 2026-01-01T00:00:00Z; 1 run ends: default/r (TimeLimit), 1 window closes: org-a/gpus"
+        " after 2026-01-01T00:00:00Z; 1 run ends: default/r (TimeLimit), 1 window closes: org-a/gpus, 1 lease closes"
+        " after 4 GPU-hours more; to go on from where the file is, say --at 2026-01-01T00:01:00Z"
     )
     assert ended.state().phases == {"r": "Failed", "w": "Running"}
 
@@ -91,8 +93,8 @@ def test_u5_two_state_files_in_a_folder_have_a_lake_each(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "No runs: none in default; 9 in 3 other namespaces: --all or -n\n"),
-        (["-n", "x"], "No runs: none in x; 9 in 3 other namespaces: --all or -n\n"),
+        ([], "No runs: none in default; 9 in 3 other namespaces: --all or -n (team-0, team-1, team-2)\n"),
+        (["-n", "x"], "No runs: none in x; 9 in 3 other namespaces: --all or -n (team-0, team-1, team-2)\n"),
         (["--phase", "Failed", "--all"], "No Failed runs found.\n"),
         (["--owner", "org:b"], "No runs of org:b.\n"),
     ],
@@ -105,7 +107,47 @@ def test_u7_an_empty_namespace_says_where_the_runs_are(args: list[str], said: st
 
 
 def test_u7_where_no_run_is_anywhere_that_is_all() -> None:
-    assert World().node("n").runs("state", at=T0).ok().out == "No runs found in namespace default.\n"
+    world = World().node("n")
+    submit = f"Submit one: `kubectl runs --state {world.path} submit -f FILE`"
+    assert world.runs("state", at=T0).ok().out == f"No runs found in namespace default. {submit}\n"
+
+
+def test_an_empty_file_names_the_next_step(tmp_path: Path) -> None:
+    file = tmp_path / "empty.yaml"
+    file.touch()
+    said = [kubectl_runs("--state", file, *args).ok().out for args in (("state",), ("budgets", "usage"), ("fleet",))]
+    submit = f"`kubectl runs --state {file} submit -f FILE`"
+    assert said == [
+        f"No runs found in namespace default. Submit one: {submit}\n",
+        f"No budgets found. Add one: {submit}\n",
+        f"No nodes found. Add some: {submit}\n",
+    ]
+
+
+@pytest.mark.parametrize("other", ["state file", "lake", "nothing"])
+def test_replay_says_what_it_takes(ended: World, other: str) -> None:
+    given = {"state file": ended.path, "lake": ended.lake, "nothing": ended.path.parent / "nothing"}[other]
+    ended.lake.rename(f"{ended.path}.lake")
+    given = ended.path.parent / f"{ended.path.name}.lake" if other == "lake" else given
+    newest = f"{ended.path}.lake/cycles/date=2026-01-01/20260101T000000Z.json"
+    example = "FILE.lake/cycles/date=2026-01-01/20260101T000000Z.json" if other == "nothing" else newest
+    takes = f"a replay takes the manifest of a cycle in a lake, such as {example}"
+    assert jobtree("replay", given).refused().endswith(takes)
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "hint"),
+    [
+        (kubectl_runs, ["subimt"], "invalid choice: 'subimt'; did you mean submit?"),
+        (kubectl_runs, ["budgets", "usgae"], "invalid choice: 'usgae'; did you mean usage?"),
+        (kubectl_runs, ["state", "-o", "jsn"], "invalid choice: 'jsn'; did you mean json?"),
+        (kubectl_runs, ["state", "--phase", "runing"], "invalid choice: 'runing'; did you mean Running?"),
+        (jobtree, ["cylce"], "invalid choice: 'cylce'; did you mean cycle?"),
+    ],
+)
+def test_a_misspelt_command_or_choice_is_asked_for(program: Any, words: list[str], hint: str) -> None:
+    output = program(*words)
+    assert (output.code, output.err.rstrip().endswith(hint)) == (2, True), output.err
 
 
 def test_u8_a_node_without_a_flavor_is_left_out_and_said_so() -> None:
@@ -212,7 +254,7 @@ def test_u12_the_environment_names_the_state_file(name: str, monkeypatch: pytest
     monkeypatch.setenv(name, str(world.save()))
     assert jobtree("cycle", "--at", T0, "--lake", world.lake).ok().out.startswith("Plan 20260101T000000Z")
     assert columns(kubectl_runs("state", "--at", T0), "NAME") == [("r",)]
-    assert kubectl_runs("--state", other.save(), "state").ok().out == "No runs found in namespace default.\n"
+    assert kubectl_runs("--state", other.save(), "state").ok().out.startswith("No runs found in namespace default.")
     assert jobtree("crds").code == 0
 
 

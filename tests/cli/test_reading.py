@@ -124,9 +124,9 @@ def test_state_as_json_and_yaml_are_the_objects_themselves(world: World) -> None
 
 def test_an_empty_namespace_is_said(world: World) -> None:
     assert world.runs("state", "-n", "nobody").ok().out == (
-        "No runs: none in nobody; 9 in 2 other namespaces: --all or -n\n"
+        "No runs: none in nobody; 9 in 2 other namespaces: --all or -n (default, team-b)\n"
     )
-    assert world.runs("leases", "-n", "nobody").ok().out == "No leases found.\n"
+    assert world.runs("leases", "-n", "nobody").ok().out.startswith("No leases: none in nobody; ")
 
 
 def test_leases_tell_group_role_slots_payer_and_time(world: World) -> None:

@@ -243,5 +243,5 @@ def test_a_lake_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     lake, snapshot = Lake(tmp_path / "lake"), snapshot_of([])
     with pytest.raises(Refusal) as refusal:
         lake.write_tables(snapshot)
-    path = lake.table_path("nodes", snapshot.table_digests["nodes"])
-    assert str(refusal.value) == f"{path}: its folder cannot be made: Not a directory"
+    said = "this lake cannot be written (--lake names another): Not a directory"
+    assert str(refusal.value) == f"{tmp_path / 'lake'}: {said}"

@@ -1,5 +1,5 @@
 """Asking: commands that change nothing.
 
-`state`, `budgets`, `fleet`, `pods`, `report` what there is; `explain`, `versus` why; `watch`, `verify`. Imports
-`jobtree.cli.fate` and `common`.
+`state`, `budgets`, `fleet`, `pods`, `report` what there is; `events` what happened; `explain`, `versus` why; `watch`;
+`verify` what was drawn, `drawn` by what others say of it. Imports `jobtree.cli.fate` and `common`.
 """

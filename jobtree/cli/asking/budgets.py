@@ -78,7 +78,7 @@ def _usage(options: Options, given: argparse.Namespace) -> int:
         return 0
     from exporters.plans.summary import table
 
-    show.say(*(_table(records, _caps(intake)) if records else ["No budgets found."]))
+    show.say(*(_table(records, _caps(intake)) if records else [_none(options, given, intake)]))
     if loans:
         header = ("BORROWER", "LENDER", "BUDGET/ENVELOPE", "GPUS", "SPARE")
         rows = [
@@ -88,6 +88,13 @@ def _usage(options: Options, given: argparse.Namespace) -> int:
         ]  # fmt: skip
         show.say("", f"Borrowed by {given.owner}", *table(header, rows))
     return 0
+
+
+def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
+    """What to say where no record is listed, and the next step where there is no Budget at all."""
+    if given.owner is not None or intake.budgets:
+        return "No budgets found."
+    return f"No budgets found. Add one: `kubectl runs {options.reach}submit -f FILE`"
 
 
 def _caps(intake: Intake) -> dict[tuple[str, str, str], tuple[Any, Any, Any]]:

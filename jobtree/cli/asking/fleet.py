@@ -97,7 +97,8 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
         records = [{key: value for key, value in record.items() if key != "leftOut"} for record in records]
     header = tuple(_TITLES.get(key, key.upper()) for key in records[0]) if records else ()
     lines = table(header, [[str(value) for value in record.values()] for record in records]) if records else []
-    show.say(*lines or ["No nodes found."])
+    there = "" if rows or options.state is None else f" Add some: `kubectl runs {options.reach}submit -f FILE`"
+    show.say(*lines or [f"No nodes found.{there if not intake.nodes else ''}"])
     if left_out := [row["node"] for row in rows if row["flavor"] == "-" and row["gpus"].total]:
         label = (intake.policy or Policy()).spec.topology.labels.flavor
         show.say("", f"left out: no {label} label: {compress(left_out)}")

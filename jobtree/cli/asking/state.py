@@ -114,11 +114,20 @@ def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
     if given.owner is not None:
         return f"No {kind} of {given.owner}."
     here = options.namespace or intake.namespace
-    elsewhere = Counter(run.namespace for run in intake.runs if run.namespace != here)
-    if given.all or not elsewhere:
-        return f"No {kind} found{'' if given.all else f' in namespace {here}'}."
-    others = counted(len(elsewhere), "other namespace")
-    return f"No {kind}: none in {here}; {elsewhere.total()} in {others}: --all or -n"
+    if not given.all and (others := _others(here, (run.namespace for run in intake.runs), "--all or -n")):
+        return f"No {kind}: {others}"
+    found = f"No {kind} found{'' if given.all else f' in namespace {here}'}."
+    return found if intake.runs else f"{found} Submit one: `kubectl runs {options.reach}submit -f FILE`"
+
+
+def _others(here: str, places: Iterable[str], ask: str) -> str:
+    """Where else there are some, and how to ask for them; empty where there are none."""
+    from exporters.plans.nodelist import natural
+
+    elsewhere = Counter(place for place in places if place != here)
+    spaces = counted(len(elsewhere), "other namespace")
+    names = named(sorted(elsewhere, key=natural))
+    return f"none in {here}; {elsewhere.total()} in {spaces}: {ask} ({names})" if elsewhere else ""
 
 
 def _width(run: Run, leases: list[Lease]) -> str:
@@ -185,7 +194,10 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     if options.output in {"json", "yaml"}:
         show.data(show.listing([document(lease) for lease in leases]), options.output)
         return 0
-    show.say(*(lease_table(leases) if leases else ["No leases found."]))
+    asks_for_all = given.run is None and given.owner is None and given.envelope is None
+    others = _others(options.namespace or "", (lease.namespace for lease in intake.leases), "-n")
+    none = f"No leases: {others}" if asks_for_all and options.namespace and others else "No leases found."
+    show.say(*(lease_table(leases) if leases else [none]))
     return 0
 
 

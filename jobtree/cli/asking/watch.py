@@ -41,8 +41,8 @@ def add(commands: Commands) -> None:
 def _watch(options: Options, given: argparse.Namespace) -> int:
     follows = not given.once and sys.stdout.isatty() and options.output not in {"json", "yaml"}
     before: list[str] = []
-    with _Countdown() as countdown:
-        for intake in _looks(options, countdown if follows else None):
+    with Countdown() as countdown:
+        for intake in looks(options, countdown if follows else None):
             run = lookup.find_run(intake, given.run, options.namespace)
             if options.output in {"json", "yaml"}:
                 from exporters.plans.plain import document
@@ -61,7 +61,7 @@ def _watch(options: Options, given: argparse.Namespace) -> int:
     return 0
 
 
-class _Countdown:
+class Countdown:
     """The last line of a terminal: how long it is until ``start``. It goes when anything else is to be said."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Countdown:
             self._is_shown = False
 
 
-def _looks(options: Options, countdown: _Countdown | None) -> Iterator[Intake]:
+def looks(options: Options, countdown: Countdown | None) -> Iterator[Intake]:
     """The cluster now, and, where a countdown is shown meanwhile, each time that it has changed."""
     revision = ""
     while True:

@@ -97,6 +97,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(escaped(message))
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse, but a command or a choice that is misspelt is asked for by its name."""
+        known = [*map(str, action.choices or ())]
+        if known and value not in known and (hint := did_you_mean(str(value), known, 0.6)):
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
+        super()._check_value(action, value)
+
 
 def _shared(takes: Sequence[str]) -> argparse.ArgumentParser:
     """Global options as a parent of other parsers; an option that is not given leaves no trace."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from jobtree.api import Time
 from jobtree.api.values.counted import counted
 from jobtree.api.values.errors import Refusal
-from jobtree.api.values.scalars import DAY
+from jobtree.api.values.scalars import DAY, HOUR
 from jobtree.cli.common import show
+from jobtree.cli.common.numbers import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,8 @@ def agree(intake: Intake, at: int, *, yes: bool) -> None:
     ends = _ends(intake, last, at)
     if not ends:
         return
-    show.warn([f"no --at was given: this cycle is for now, {Time(at)}, {show.age(at - last)} after {last}; {ends}"])
+    jump = f"this cycle is for now, {Time(at)}, {show.age(at - last)} after {last}"
+    show.warn([f"no --at was given: {jump}; {ends}; to go on from where the file is, say --at {Time(last + 60)}"])
     if yes or sys.stdin is None or not sys.stdin.isatty():
         return
     sys.stderr.write("Go on? [y/N] ")
@@ -62,8 +64,8 @@ def _ends(intake: Intake, last: int, at: int) -> str:
     from jobtree.world.tables.snapshot import take
     from planner.state.derive import state_of
 
-    ended = state_of(take(intake), at).endings
-    runs = [f"{'/'.join(key)} ({end.reason})" for key, end in ended.items() if end.reason not in _ASKED]
+    state = state_of(take(intake), at)
+    runs = [f"{'/'.join(key)} ({end.reason})" for key, end in state.endings.items() if end.reason not in _ASKED]
     windows = [
         f"{budget.name}/{name}"
         for budget in intake.budgets
@@ -75,6 +77,16 @@ def _ends(intake: Intake, last: int, at: int) -> str:
         for found, words in ((runs, ("run ends", "runs end")), (windows, ("window closes", "windows close")))
         if found
     ]
+    closed = {(each.namespace, each.name): each.ended for each in state.closures if each.reason not in _ASKED}
+    if closed:
+        leases = [lease for lease in intake.leases if (lease.namespace, lease.name) in closed]
+        used = sum(
+            len(each.spec.slice.nodes) * max(0, closed[each.namespace, each.name] - max(last, each.spec.interval.start))
+            for each in leases
+        )
+        parts.append(
+            f"{counted(len(leases), 'lease closes', 'leases close')} after {plain(used / HOUR)} GPU-hours more"
+        )
     return ", ".join(parts)
 
 

@@ -1,0 +1,160 @@
+"""`events`: what happened to runs, oldest first, as Runs, Leases and Reservations tell it themselves.
+
+A server forgets its Events after an hour, and a state file has none: these come from objects that stay, so that they go
+back as far as Policy `retention.leases` keeps closed Leases.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jobtree.api.kinds.run import OVER
+from jobtree.api.values.counted import counted, named
+from jobtree.cli.asking.watch import Countdown, looks
+from jobtree.cli.common import lookup, show
+from jobtree.cli.common.args import Commands, Options, UsageError, command
+
+if TYPE_CHECKING:
+    from jobtree.api import Lease, Run, Time
+    from jobtree.cli.common.lookup import RunKey
+    from jobtree.world.reading.intake import Intake
+
+_BEGAN: Final = {"Start": "Started", "Grow": "Grown", "Swap": "Swapped"}
+"""What a Lease's reason is as an event."""
+
+
+class Event(NamedTuple):
+    """One thing that happened to a run, at a time."""
+
+    at: Time
+    run: RunKey
+    what: str
+    message: str
+
+
+def add(commands: Commands) -> None:
+    """Declares the command."""
+    summary = "list what happened to runs: submitted, promised, started, grown, ended, and why they wait"
+    parser = command(commands, "events", _events, summary, example="kubectl runs --state cluster.yaml events train-32")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="only of this run (default: of all in the namespace)")
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what happens, until the run is over or Ctrl-C"
+    )
+
+
+def _events(options: Options, given: argparse.Namespace) -> int:
+    if given.follow and options.output in {"json", "yaml"}:
+        raise UsageError("--follow prints a table; leave -o out")
+    told = set[Event]()
+    with Countdown() as countdown:
+        for intake in looks(options, countdown if given.follow else None):
+            events = [each for each in _asked(options, given.run, intake) if each not in told]
+            told.update(events)
+            if options.output in {"json", "yaml"}:
+                show.data([_data(each) for each in events], options.output)
+                return 0
+            countdown.clear()
+            _say(events, is_first=len(told) == len(events), follows=given.follow)
+            if given.run is not None and _is_over(options, given.run, intake):
+                return 0
+    return 0
+
+
+def _say(events: list[Event], *, is_first: bool, follows: bool) -> None:
+    """A table, and what is new later on in its columns."""
+    from exporters.plans.summary import table
+
+    if not events:
+        show.say(*([] if follows else ["No events found."]))
+        return
+    rows = [(str(each.at), "/".join(each.run), each.what, each.message) for each in events]
+    lines = table(("TIME", "RUN", "EVENT", "MESSAGE"), rows)
+    show.say(*(lines if is_first else lines[1:]))
+    show.flush()
+
+
+def _is_over(options: Options, name: str, intake: Intake) -> bool:
+    key = lookup.find_holder(intake, name, options.namespace)
+    run = next((run for run in intake.runs if (run.namespace, run.name) == key), None)
+    return run is None or lookup.phase(run) in OVER
+
+
+def _asked(options: Options, name: str | None, intake: Intake) -> list[Event]:
+    """Of the run of that name, an array with its indices, or of every run of the namespace, oldest first."""
+    here = options.namespace or intake.namespace
+    is_meant = lookup.holders(intake, lookup.find_holder(intake, name, options.namespace)) if name else None
+    found = (each for each in of(intake) if (is_meant(each.run) if is_meant else each.run[0] == here))
+    return sorted(found, key=lambda each: each.at)  # of one time, in the order of `of`
+
+
+def of(intake: Intake) -> Iterator[Event]:
+    """All of them: of each moment ends first, then starts, promises, and what a run is told."""
+    for run in intake.runs:
+        if run.metadata.creation_timestamp is not None:
+            asks = run.spec.resources
+            width = (
+                counted(asks.total_gpus, f"GPU of {asks.gpu_type}", f"GPUs of {asks.gpu_type}")
+                if asks.total_gpus
+                else "CPUs"
+            )
+            key = run.namespace, run.name
+            yield Event(run.metadata.creation_timestamp, key, "Submitted", f"{width}, for {run.spec.owner}")
+    yield from _ends(intake.leases)
+    yield from _starts(intake.leases)
+    for promise in intake.reservations:
+        key = promise.namespace, promise.spec.run_ref.run_name
+        if promise.metadata.creation_timestamp is not None:
+            first = f"a start at {promise.spec.earliest_start} (reservation {promise.metadata.name})"
+            yield Event(promise.metadata.creation_timestamp, key, "Promised", first)
+        for move in promise.status.history:
+            yield Event(move.at, key, "PromiseMoved", f"to {move.earliest_start}: {move.cause}")
+    yield from filter(None, map(_told, intake.runs))
+
+
+def _starts(leases: Iterable[Lease]) -> Iterator[Event]:
+    from exporters.plans.summary import payer
+
+    groups: dict[tuple[Time, RunKey, str], list[Lease]] = defaultdict(list)
+    for lease in leases:
+        groups[lease.spec.interval.start, lease.run_key, _BEGAN[lease.spec.reason]].append(lease)
+    for (at, key, what), mine in groups.items():
+        payers = named(sorted({payer(lease) for lease in mine}))
+        yield Event(at, key, what, f"{_where(mine)}, paid by {payers}")
+
+
+def _ends(leases: Iterable[Lease]) -> Iterator[Event]:
+    groups: dict[tuple[Time, RunKey, str, str], list[Lease]] = defaultdict(list)
+    for lease in leases:
+        if lease.status.ended is not None:
+            cause = lease.status.cause.reservation if lease.status.cause else ""
+            groups[lease.status.ended, lease.run_key, lease.status.closure_reason or "Ended", cause].append(lease)
+    for (at, key, what, cause), mine in groups.items():
+        yield Event(at, key, what, f"{_where(mine)} closed{f', to make room for {cause}' if cause else ''}")
+
+
+def _where(leases: list[Lease]) -> str:
+    """``8 GPUs and 1 spare on a01-a02``."""
+    from exporters.plans.nodelist import compress
+
+    active = lookup.active_gpus(leases)
+    spare = sum(len(lease.spec.slice.nodes) for lease in leases) - active
+    gpus = [counted(active, "GPU")] * bool(active) + [counted(spare, "spare GPU")] * bool(spare)
+    return f"{' and '.join(gpus)} on {compress(lease.spec.node for lease in leases)}"
+
+
+def _told(run: Run) -> Event | None:
+    """Why it waits or is over; what runs is told by its leases."""
+    said = lookup.speaker(run)
+    if said is None or said.last_transition_time is None or lookup.phase(run) == "Running":
+        return None
+    return Event(said.last_transition_time, (run.namespace, run.name), said.reason, said.message)
+
+
+def _data(event: Event) -> dict[str, object]:
+    namespace, name = event.run
+    return {
+        "time": event.at, "namespace": namespace, "run": name, "event": event.what, "message": event.message,
+    }  # fmt: skip

@@ -1,0 +1,69 @@
+"""`events`: what happened to runs, as the objects that stay tell it, on a terminal as it happens."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.commands import kubectl_runs, wait_readable
+from tests.support.times import T0, moment
+from tests.support.worlds import World
+
+
+def world() -> World:
+    """One run ends by its limit, one waits for its room and then has it, one has too little money."""
+    made = World().domain("A").budget("org:a", 8).budget("org:b", 4)
+    made.run("first", 8, limit="1h").run("next", 8, limit="1h").run("poor", 8, owner="org:b")
+    made.cycle()
+    made.cycle("+1h")
+    return made
+
+
+def test_events_of_a_run_are_what_happened_to_it_in_its_order() -> None:
+    there = world()
+    assert there.runs("events", "next", at="+1h").ok().out == (
+        "TIME                   RUN            EVENT       MESSAGE\n"
+        "2025-12-31T23:59:58Z   default/next   Submitted   8 GPUs of H100-80GB, for org:a\n"
+        "2026-01-01T00:00:00Z   default/next   Promised    a start at 2026-01-01T01:00:00Z"
+        " (reservation next-20260101t000000z)\n"
+        "2026-01-01T01:00:00Z   default/next   Started     8 GPUs on a01, paid by org-a/gpus\n"
+    )
+    ended = there.runs("events", "first", at="+1h").ok().out.splitlines()[-1].split(maxsplit=3)
+    assert ended[:3] == [moment("+1h"), "default/first", "TimeLimit"]
+
+
+def test_events_of_a_namespace_are_those_of_all_its_runs() -> None:
+    there = world()
+    told = json.loads(there.runs("events", "-o", "json", at="+1h").ok().out)
+    assert [each["time"] for each in told] == sorted(each["time"] for each in told)
+    assert {(each["run"], each["event"]) for each in told} >= {
+        ("first", "Submitted"), ("first", "Started"), ("first", "TimeLimit"), ("next", "Promised"), ("next", "Started"),
+        ("poor", "BudgetShort"),
+    }  # fmt: skip
+    assert there.runs("events", "-n", "nobody").ok().out == "No events found.\n"
+    assert there.runs("events", "--follow", "-o", "json").code == 2
+
+
+def test_events_are_followed_until_the_run_is_over() -> None:
+    there = World().domain("A").budget("org:a", 8).run("r", 8)
+    there.cycle()
+    ours, theirs = pty.openpty()
+    program = Path(sys.executable).with_name("kubectl-runs")
+    command: list[str | Path] = [program, "--state", there.path, "events", "r", "--follow"]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, text=True) as following:
+        os.close(theirs)
+        seen = b""
+        while b"Started" not in seen:
+            assert wait_readable(ours, 60), seen
+            seen += os.read(ours, 4096)
+        kubectl_runs("--state", there.path, "complete", "r", "--at", moment("+1m")).ok()
+        there.cycle("+2m")
+        while b"Completed" not in seen:
+            assert wait_readable(ours, 60), seen
+            seen += os.read(ours, 4096)
+        assert following.wait(60) == 0
+    os.close(ours)
+    assert seen.count(b"Submitted") == 1
+    assert T0 in seen.decode()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from jobtree.api.values.counted import counted
 from jobtree.api.values.errors import Refusal
-from jobtree.cli import service, simulate
+from jobtree.cli import migrate, service, simulate
 from jobtree.cli.asking import report
 from jobtree.cli.common import args, files, jump, lakes, progress, show
 from jobtree.cli.common.args import Commands, Options, command, start_planner
@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
         _add_crds,
         report.add,
         simulate.add,
+        migrate.add,
         _add_compact,
         service.add,
     ):

@@ -65,7 +65,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
                 told[case] = _unfundable(run, refused, state.money.quarantined)
         else:
             quotas = tree_shortages(problem, purses, candidate)
-            told_apart = state.policy.maintenance or not problem.types[candidate.type].sites
+            told_apart = not sight.spaces.fits(problem.types[candidate.type])
             asked = run.access(state.policy.maintenance, state.at) if told_apart else run.selector
             case = (candidate.type, candidate.purse, run.max_borrow, run.group, asked, *quotas)
             if run.key in together:

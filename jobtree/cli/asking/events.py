@@ -98,7 +98,7 @@ def of(intake: Intake) -> Iterator[Event]:
             width = (
                 counted(asks.total_gpus, f"GPU of {asks.gpu_type}", f"GPUs of {asks.gpu_type}")
                 if asks.total_gpus
-                else "CPUs"
+                else counted(asks.pods or 0, "pod without GPUs", "pods without GPUs")
             )
             key = run.namespace, run.name
             yield Event(run.metadata.creation_timestamp, key, "Submitted", f"{width}, for {run.spec.owner}")

@@ -84,9 +84,8 @@ def _ends(intake: Intake, last: int, at: int) -> str:
             len(each.spec.slice.nodes) * max(0, closed[each.namespace, each.name] - max(last, each.spec.interval.start))
             for each in leases
         )
-        parts.append(
-            f"{counted(len(leases), 'lease closes', 'leases close')} after {plain(used / HOUR)} GPU-hours more"
-        )
+        hours = counted(plain(used / HOUR), "GPU-hour")
+        parts.append(f"{counted(len(leases), 'lease closes', 'leases close')} after {hours} more")
     return ", ".join(parts)
 
 

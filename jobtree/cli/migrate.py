@@ -1,0 +1,85 @@
+"""`jobtree migrate`: what Slurm's and Kueue's users have, as manifests for `submit`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobtree.api.values.errors import Refusal
+from jobtree.cli.common import files, show
+from jobtree.cli.common.args import Commands, Options, command, group
+
+if TYPE_CHECKING:
+    from jobtree.importers.made import Made
+
+
+def add(commands: Commands) -> None:
+    """Declares the commands."""
+    kinds = group(commands, "migrate", "turn what another scheduler's users have into manifests, printed as YAML")
+    slurm = command(
+        kinds, "slurm", _slurm, "turn batch scripts into Runs", takes=(),
+        example="jobtree migrate slurm train.sh --owner org:ai:rai --flavor H100-80GB > runs.yaml",
+    )  # fmt: skip
+    slurm.add_argument("--owner", metavar="OWNER", help="the Runs' owner (default: org:ACCOUNT of --account)")
+    slurm.add_argument("--flavor", metavar="FLAVOR", help="their GPUs' flavor (default: the type in --gres or --gpus)")
+    slurm.add_argument("--image", metavar="IMAGE", help="the image whose bash runs the scripts")
+    kueue = command(
+        kinds, "kueue", _kueue, "turn ClusterQueues into Budgets, and Jobs of LocalQueues into Runs", takes=(),
+        example="jobtree migrate kueue queues.yaml jobs.yaml > jobtree.yaml",
+    )  # fmt: skip
+    for parser in (slurm, kueue):
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+
+
+def _slurm(_options: Options, given: argparse.Namespace) -> int:
+    from jobtree.importers import slurm
+
+    defaults = slurm.Defaults(given.owner, given.flavor, given.image)
+    return _printed(given.files, lambda made, path, text: slurm.read(made, text, path.stem, defaults))
+
+
+def _kueue(_options: Options, given: argparse.Namespace) -> int:
+    from jobtree.importers import kueue
+
+    documents: list[dict[str, Any]] = []
+    for path in given.files:
+        documents += _documents(path)
+    return _printed([given.files[0]], lambda made, _path, _text: kueue.read(made, documents))
+
+
+def _documents(path: Path) -> list[dict[str, Any]]:
+    """The objects of a YAML file, Lists taken apart. Raises Refusal."""
+    import yaml
+
+    try:
+        found = [each for each in yaml.load_all(files.read_text(path), yaml.CSafeLoader) if each is not None]
+    except yaml.YAMLError as error:
+        raise Refusal(f"it is no YAML: {' '.join(str(error).split())}", subject=str(path)) from None
+    whole = [item for each in found for item in (each.get("items", [each]) if isinstance(each, dict) else [each])]
+    for each in whole:
+        if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict) or "name" not in each["metadata"]:
+            raise Refusal("it has a document that is no object with a name", subject=str(path))
+    return whole
+
+
+def _printed(paths: list[Path], read: Callable[[Made, Path, str], None]) -> int:
+    """The objects as YAML on stdout, what is left out on stderr."""
+    from jobtree.importers.made import Made
+
+    made = Made()
+    for path in paths:
+        try:
+            read(made, path, files.read_text(path))
+        except Refusal as refusal:
+            raise refusal.about(str(path)) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"{type(error).__name__} {error}"
+            raise Refusal(f"it has an object without what its kind must have: {said}", subject=str(path)) from None
+    import yaml
+
+    for note in made.notes:
+        show.complain(f"note: {note}")
+    show.write(yaml.dump_all(made.documents, Dumper=yaml.CSafeDumper, sort_keys=False, explicit_start=True))
+    return 0

@@ -249,12 +249,14 @@ def _emptiest(item: tuple[tuple[int, int, int], int]) -> tuple[int, int, int]:
 
 @dataclass
 class Foreign:
-    """What pods that no lease covers use of one node; ``slots``: those of Leases that cannot be read.
+    """What pods that no lease covers use of one node; ``slots``: those of Leases that cannot be read; ``own``: GPUs of
+    pods of runs whose leases have ended.
 
     ``ending``: GPUs and needs of those of runs that are being deleted: room that is free as soon as they are gone.
     """
 
     gpus: int = 0
+    own: int = 0
     cpu_milli: int = 0
     memory: int = 0
     pods: int = 0

@@ -115,11 +115,11 @@ def _held_up(state: State, run: RunRow, kind: RunType, paid: frozenset[int], lac
     missing = sight.spaces.of(kind).missing
     here = [node for node, site in enumerate(state.fleet.site.tolist()) if site in kind.sites]
     names = {state.fleet.names[node] for node in here}
+    others = [state.foreign[name] for name in sorted(names & state.foreign.keys())]
     why = [
         "nodes are cordoned or not Ready" if not state.fleet.takes_work[here].all() else "",
-        "pods that are not Jobtree's hold them"
-        if any(state.foreign[n].gpus for n in names & state.foreign.keys())
-        else "",
+        "pods that are not Jobtree's hold them" if any(each.gpus > each.own for each in others) else "",
+        "pods of runs that hold them no more are still there" if any(each.own for each in others) else "",
         "Leases that cannot be read hold them" if state.unread.leases else "",
         *_shunned(state, run, paid - kind.sites),
     ]

@@ -43,11 +43,14 @@ def foreign(
             left = covered.get(there, 0)
             covered[there] = max(0, left - pod.gpus)
             other.gpus += max(0, pod.gpus - left)
+            other.own += max(0, pod.gpus - left)
         else:
             other.gpus += pod.gpus
             other.cpu_milli += pod.cpu_milli
             other.memory += pod.memory
             other.pods += 1
+            if pod.run and (pod.deleting or not pod.controller):
+                other.own += pod.gpus
             if pod.deleting and pod.run:
                 other.ending.append((pod.gpus, PodLoad(pod.cpu_milli, pod.memory)))
     return used

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from jobtree.api import LABEL_RUN
 from tests.support import documents as doc
+from tests.support.times import moment
 from tests.support.worlds import World
 
 COUNTS = (1, 120)
@@ -192,6 +194,17 @@ def test_cordoned_and_held_by_others_are_said_only_where_it_is_so() -> None:
         "Asks for 16 GPUs: 12 GPUs short, whoever else may end: nodes are cordoned or not Ready, or pods that are not "
         "Jobtree's hold them."
     )
+
+
+def test_pods_of_a_run_whose_leases_were_reclaimed_are_not_called_somebody_else_s() -> None:
+    world = World().node("n").budget("org:a", 8).run("v", 8, owner="org:b", spec={"funding": {"opportunistic": True}})
+    world.cycle()
+    body = doc.foreign_pod("v-0", "n", 8)
+    metadata = {"name": "v-0", "namespace": "default", "labels": {LABEL_RUN: "v"}, "creationTimestamp": moment("+0s")}
+    world.add(body | {"metadata": metadata}).run("w", 8, created="+1m")
+    words = "Asks for 8 GPUs: 8 GPUs short, whoever else may end: pods of runs that hold them no more are still there."
+
+    assert [world.cycle(at).waits["w"].message for at in ("+1m", "+2m")] == [words, words]
 
 
 @pytest.mark.parametrize("count", COUNTS)

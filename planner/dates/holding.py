@@ -67,7 +67,7 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
     promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
     money = funds.held_money(_needs(timeline, state), _freed(snapshot, state), state.at)
-    return Holds(whole, {name: gpus for name, gpus in part.items() if name not in whole}, promised, money)
+    return Holds(whole, part, promised, money)
 
 
 def _new(state: State, promises: Iterable[Promise]) -> list[RunKey]:

@@ -5,13 +5,11 @@ import pytest
 from tests.support.times import moment
 from tests.support.worlds import Cycle, World
 
-HOUR = {"start": moment("+1h")}
-TWO_HOURS = {"start": moment("+2h")}
-
 
 def promised() -> World:
     """6 GPUs of the node are promised at +1h, its 2 others at +2h."""
-    world = World().node("n").budget("org:a", 8, **HOUR).budget("org:b", 8, **TWO_HOURS).budget("org:c", 8)
+    world = World().node("n").budget("org:a", 8, start=moment("+1h")).budget("org:b", 8, start=moment("+2h"))
+    world.budget("org:c", 8)
     world.run("first", 6, owner="org:a", limit="10h").run("second", 2, owner="org:b", limit="10h")
     assert world.cycle().phases == {"first": "Pending", "second": "Pending"}
     return world

@@ -73,7 +73,7 @@ def published(cluster: Cluster, intake: Intake, plan: Plan, origin: str | None =
 
 def _is_due(intake: Intake, at: int) -> bool:
     return any(
-        each.status.state == "Pending" and (each.status.earliest_start or each.spec.earliest_start) <= at
+        each.status.stands and (each.status.earliest_start or each.spec.earliest_start) <= at
         for each in intake.reservations
     )
 
@@ -82,7 +82,7 @@ def _may_draw(intake: Intake, plan: Plan) -> bool:
     """Does a promise that stands, or that the plan makes, name runs that the lottery may take?"""
     statuses = [each.status for each in (*intake.reservations, *plan.reservations)]
     statuses += [each.status for each in plan.promises]
-    forecasts = [each.forecast for each in statuses if each.state == "Pending" and each.forecast is not None]
+    forecasts = [each.forecast for each in statuses if each.stands and each.forecast is not None]
     return any(remedy.action == "Lottery" for forecast in forecasts for remedy in forecast.remedies)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from jobtree.api import Run
 from jobtree.api.kinds.policy import PolicySpec
-from jobtree.api.kinds.reservation import STANDING
 from jobtree.api.kinds.run import OVER
 from jobtree.world.plan import Plan
 from jobtree.world.reading.intake import Intake
@@ -32,7 +31,7 @@ class Due:
             self.limit(run)
         self._promised: dict[Key, int] = {
             (made.namespace, made.name): int(made.status.earliest_start or made.spec.earliest_start)
-            for made in intake.reservations if made.status.state in STANDING
+            for made in intake.reservations if made.status.stands
         }  # fmt: skip
         self._started: dict[Key, int] = {}
         for lease in intake.leases:

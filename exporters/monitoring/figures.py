@@ -14,7 +14,7 @@ import msgspec
 
 from exporters.lake.manifest import Manifest
 from jobtree.api.kinds.budget import EnvelopeUsage
-from jobtree.api.kinds.reservation import STANDING
+from jobtree.api.kinds.reservation import is_standing
 from jobtree.api.kinds.run import OVER
 from jobtree.check import INVARIANTS, check
 from jobtree.world.naming.domains import domain_names
@@ -24,7 +24,6 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.state.derive import state_of
 from planner.state.state import State
-from policies.promises.rules import AWAITS
 
 Labels = tuple[str, ...]
 Samples = dict[Labels, float]
@@ -178,7 +177,7 @@ def _promises(left: Snapshot, at: int, runs: Mapping[RunKey, _Run]) -> dict[str,
     for namespace, name, of, start, state, status in columns:
         run = runs.get((namespace, of))
         told = msgspec.json.decode(status or "{}")
-        if run is None or not (state in STANDING or told.get("reason") == AWAITS):
+        if run is None or not is_standing(state, told.get("reason", "")):
             continue
         labels = (f"{namespace}/{name}", run.flavor)
         waited[labels] = float(at - run.created)

@@ -18,7 +18,7 @@ from jobtree.check.money import ahead, between, funded, ledger, payers, pruning,
 from jobtree.check.money.classes import Present
 from jobtree.check.money.ledger import Ledger
 from jobtree.check.money.recall import Recall
-from jobtree.check.time import cutting, held, promises
+from jobtree.check.time import cutting, dates, held, promises
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan
 from jobtree.world.tables.snapshot import Snapshot
@@ -97,7 +97,9 @@ INVARIANTS: Final[dict[str, str]] = {
     "terminal-holds-nothing": "Every lease left open has a live run that may hold it.",
     "outcome-follows": "Completed and Failed are final, and follow from how the run's leases ended.",
     # promises
-    "promise-truthful": "A new promise is of a run that waits, for a time to come, on nodes that are there.",
+    "promise-truthful": "A new promise is of a run that waits, for a time to come, on nodes that are there; and who may"
+    " be cut for one still runs then.",
+    "promise-payable": "At the time of a promise that is made or moved, some envelope that may pay for it pays.",
     "promise-kept": "A promised time moves later only with a recorded cause, and what was recorded stays.",
     "promise-held": "At a promised start the intended nodes have room for all that is promised there.",
     "promise-state": "A promise's state follows from its run, final ones stay, and no run has two that stand.",
@@ -156,6 +158,7 @@ def _violations(case: Case, before: Before) -> set[Violation]:
         *statuses.violations(case, present),
         *promises.violations(case),
         *held.violations(case),
+        *dates.violations(case),
         *pruning.violations(case),
         *usage.violations(case, caps, entered, present),
         *recalls.violations(),

@@ -5,7 +5,7 @@
 Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ from planner.cutting.least import Option, Weighing
 from planner.cutting.odds import SOLVED, odds
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Lost, Members, Trial
-from planner.cutting.victims import protected_until, victims_of
+from planner.cutting.victims import Victim, protected_until, victims_of
 from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
@@ -27,6 +27,7 @@ from planner.state.state import State
 from policies.cuts.lottery import Token
 from policies.cuts.order import LOTTERY, REASONS, Harm
 from policies.inputs.claims import LeaseRow, RunKey
+from policies.lifecycle.endings import limit_ends
 
 DATED: Final = 64
 """Most runs without a promise for which one cycle looks for cuts: those first in order."""
@@ -88,7 +89,7 @@ class CutDates:
     kept: Callable[[], Iterable[Kept]]
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
-    _keeping: dict[tuple[RunKey, int], list[Lost]] = field(default_factory=dict)
+    _keeping: dict[tuple[RunKey, int], tuple[Kept, list[Lost]]] = field(default_factory=dict)
     _then: dict[int, Trial] = field(default_factory=dict)
     _freed: list["_Freed"] = field(default_factory=list)
     _tried: int = 0
@@ -137,6 +138,7 @@ class CutDates:
                 owner = self.state.runs[key].owner
                 self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
             return None
+        self._victims(owners, found[0])  # the room of that time
         return self._settled(members, *found)
 
     def drop(self, date: CutDate) -> None:
@@ -159,10 +161,28 @@ class CutDates:
             if each.key not in together and (end is None or each.at < end) and (each.end is None or each.end > first)
         }
         for number in self._keeping.keys() - wanted.keys():
-            self._trial.let_go(self._keeping.pop(number))
+            self._trial.let_go(self._keeping.pop(number)[1])
         for number, each in wanted.items():
             if number not in self._keeping:
-                self._keeping[number] = self._trial.keep(each.chunks)
+                self._keeping[number] = each, self._trial.keep(each.chunks)
+
+    def _victims(self, owners: Collection[str], at: int, *, opportunistic: bool = False) -> list[Victim]:
+        """Who may be cut at a time; what ends by its limit until then is no victim: its slots are free."""
+        trial, over = self._trial, {key for key, end in self._limits.items() if end <= at}
+        leases = frozenset(lease.key for key in over for lease in self.state.held[key] if lease.key not in trial.cut)
+        if leases != trial.over:
+            for _, lost in self._keeping.values():
+                trial.let_go(lost)
+            trial.let_end(leases)
+            self._keeping = {number: (each, trial.keep(each.chunks)) for number, (each, _) in self._keeping.items()}
+        victims = victims_of(self.state, owners, at=at, opportunistic=opportunistic)
+        return [victim for victim in victims if victim.run not in over]
+
+    @cached_property
+    def _limits(self) -> dict[RunKey, int]:
+        """When time limits end runs, Unix seconds."""
+        limits = limit_ends(self.state.runs, self.state.held)
+        return {key: end for key, end in limits.items() if end is not None}
 
     def opportunistic(self, key: RunKey, at: int, together: Lasting, *, held: bool = False) -> CutDate | None:
         """A start for which opportunistic work gives way at ``at`` (Unix seconds); None where that is not enough."""
@@ -170,10 +190,12 @@ class CutDates:
         if members is None:
             return self._known.get(key)
         self._keep(together, at, at)
-        weighing = self._trial.weighing(members, victims_of(self.state, (), opportunistic=True))
+        weighing = self._trial.weighing(members, self._victims((), at, opportunistic=True))
         harm = weighing.least()
         self._work += len(self.state.fleet.names) + weighing.work
-        return None if harm is None or not harm.gpus else self._settled(members, at, weighing, harm)
+        if harm is None or not harm.gpus or not self._is_paid(key, at):
+            return None
+        return self._settled(members, at, weighing, harm)
 
     def _asked(self, key: RunKey, *, held: bool) -> Members | None:
         """What would start for a run; None where nothing is cut for it, or its gang's date is known."""
@@ -209,13 +231,20 @@ class CutDates:
         conflicts = {each.run: each for each in _conflicts(weighing, chosen, chances)}
         counted_on = {run for other in others for run in other.runs} - conflicts.keys()
         conflicts |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
-        leases = tuple(trial.leases_of(cut))
+        over = {"/".join(run) for run, end in self._limits.items() if end <= at}
+        leases = tuple(lease for lease in trial.leases_of(cut) if "/".join(lease.run_key) not in over)
         self._freed.append(_Freed.of(at, leases))
-        told = tuple(conflicts[run] for run in sorted(conflicts)), tuple(_remedies(weighing, chosen, chances))
-        together = {trial.key([settled.start.candidate]): settled for settled in starts}
+        remedies = _remedies(weighing, chosen, chances)
+        told = (
+            tuple(conflicts[run] for run in sorted(conflicts.keys() - over)),
+            tuple(each for each in remedies if each.run not in over),
+        )
+        together, then = {trial.key([settled.start.candidate]): settled for settled in starts}, self._then.get(at)
         for settled in starts:
-            payers = dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)
-            self._known[trial.key([settled.start.candidate])] = CutDate(
+            run = trial.key([settled.start.candidate])
+            payers = [] if then is None else then.payers(run, settled.pieces)
+            payers = payers or [*dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)]
+            self._known[run] = CutDate(
                 at,
                 tuple(fleet.names[node] for node in settled.nodes),
                 tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
@@ -229,6 +258,7 @@ class CutDates:
         """A start without money at ``earliest``, where the room is there now and the Policy lets it."""
         if self.state.policy.reservations.on_budget_shortfall != "startUnfunded":
             return None
+        self._victims((), self.state.at)  # the room of now
         self._keep(together, earliest, earliest)
         row = msgspec.structs.replace(self.state.runs[key].waiting(), opportunistic=True)
         problem = self.state.asking([row]).problem()
@@ -246,7 +276,7 @@ class CutDates:
         low, high, best = 0, len(times) - 1, None
         while low <= high:
             middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
-            weighing = self._trial.weighing(members, victims_of(self.state, owners, at=times[middle]))
+            weighing = self._trial.weighing(members, self._victims(owners, times[middle]))
             harm = weighing.least()
             self._work += len(self.state.fleet.names) + weighing.work
             if harm is None:

@@ -1,18 +1,18 @@
 """A trial of cuts: what starts where room is made, one start after another, on the planner's own room and money."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Need, Option, Weighing
 from planner.cutting.victims import Victim
-from planner.filling.filler import Filler, Learnt, Settled
-from planner.filling.purses import Purses
+from planner.filling.filler import Filler, Learnt, Settled, demand
+from planner.filling.purses import Demand, Paid, Purses
 from planner.filling.together import Together
 from planner.placement.draft import Draft
-from planner.placement.place import Start
+from planner.placement.place import Piece, Start
 from planner.placement.room import Chunk, Room
 from planner.state.state import State
 from policies.cuts.order import REASONS, Cut, Cuts
@@ -44,8 +44,9 @@ class Lost(NamedTuple):
 @dataclass
 class Trial:
     """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
-    candidates whose room and money is taken; ``places``: of starts that are to be there, in their order.
-    ``_begun``: runs of these starts.
+    candidates whose room and money is taken; ``places``: of starts that are to be there, in their order;
+    ``over``: leases that end by themselves before a time to come, whose slots (``_ended``) count as free.
+    ``_begun``: runs of these starts; ``_short``: by node, GPUs that starts take of what runs on until they begin.
 
     What starts are *members*: candidates that start together or not at all, of a run alone just its own.
     """
@@ -57,6 +58,9 @@ class Trial:
     gone: dict[RunKey, Cut] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
     places: dict[RunKey, Place] = field(default_factory=dict)
+    over: frozenset[LeaseKey] = frozenset()
+    _ended: list[tuple[Chunk, PodLoad]] = field(default_factory=list)
+    _short: dict[int, int] = field(default_factory=dict)
     _begun: set[RunKey] = field(default_factory=set)
 
     @classmethod
@@ -138,6 +142,25 @@ class Trial:
         )
         return [found for found in (next((found for found in tries if found is not None), None),) if found is not None]
 
+    def let_end(self, leases: frozenset[LeaseKey]) -> None:
+        """Count as free what these leases hold; what begins at a later time on others waits for their end."""
+        room = self.filler.room
+        room.lost = [*room.lost]  # copies of a room share it
+        self._miss(-1)
+        for chunk, load in self._ended:
+            self._give_back([replace(chunk, count=-chunk.count, pods=-chunk.pods)], load)
+        self.over, self._ended = leases, [*self._chunks(leases)]
+        for chunk, load in self._ended:
+            self._give_back([chunk], load)
+        self._short = {node: -gpus for node, gpus in enumerate(room.free) if gpus < 0}
+        self._miss(1)
+        self.filler.learnt = Learnt()
+
+    def _miss(self, sign: int) -> None:
+        for node, gpus in self._short.items():
+            self.filler.room.free[node] += sign * gpus
+            self.filler.room.lost[node] += sign * gpus
+
     def await_pods(self) -> None:
         """Count as free what runs' pods that are being deleted still hold: nobody is cut for want of that."""
         fleet = self.state.fleet
@@ -183,6 +206,13 @@ class Trial:
         filler.take_back(found)
         return bool(found)
 
+    def payers(self, key: RunKey, pieces: Iterable[Piece]) -> list[int]:
+        """Envelopes that would pay for a run on these slots, nearest first; none where nobody would."""
+        candidate = self.funded(key)
+        needed = demand(self.problem, self.filler.room, pieces)
+        paid = None if candidate is None else self._paid(Start(candidate, 0), needed)
+        return [*dict.fromkeys(envelope for payments in (paid or {}).values() for envelope in payments)]
+
     def needs(self, members: Members) -> list[Need]:
         """What they ask for at their least width, each on those sites where one region's money pays for all of it.
 
@@ -203,15 +233,18 @@ class Trial:
         if not purses.trees_allow(start):
             return False
         needed = {(True, region): kind.base_gpus} | ({(False, region): s} if (s := kind.lowered.spare_gpus) else {})
-        each = self.problem.candidates[candidate]
+        return self._paid(start, needed) is not None
+
+    def _paid(self, start: Start, needed: Demand) -> Paid | None:
+        """Who would pay for it, if need be by what it may recall; nothing is taken."""
+        each, purses = self.problem.candidates[start.candidate], self.filler.purses
         paid = purses.pay(each, needed)
         if paid is None and each.recalls:
             paid = purses.pay(each, needed, recalls=True)
-        if paid is None:
-            return False
-        purses.count_trees(start)
-        purses.take_back([(start, paid)])
-        return True
+        if paid is not None:
+            purses.count_trees(start)
+            purses.take_back([(start, paid)])
+        return paid
 
     def weighing(self, members: Members, victims: Iterable[Victim]) -> Weighing:
         """What would have to go for them, of runs of which nothing is cut yet: no victim is drawn or told for two."""
@@ -293,16 +326,19 @@ class Trial:
         return {lease.key: lease for mine in self.state.held.values() for lease in mine}
 
     def _free(self, found: Collection[LeaseKey], *, sign: int = 1) -> None:
+        for chunk, load in self._chunks(found):
+            self._give_back([replace(chunk, count=sign * chunk.count, pods=sign * chunk.pods)], load)
+        self.filler.learnt = Learnt()
+
+    def _chunks(self, found: Collection[LeaseKey]) -> Iterator[tuple[Chunk, PodLoad]]:
+        """What is free once these leases go, and their pods' needs."""
         fleet = self.state.fleet
         for lease in self.leases_of(found):
             node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]
-            if node is None or not fleet.takes_work[node]:
-                continue
-            pods = (-(-lease.gpus // run.pod) if run.pod else 1) if lease.active else 0
-            gpus = sum(self._is_freed(lease, slot, found) for slot in lease.ordinals)
-            chunk = Chunk(lease.group, node, sign * gpus, sign * pods, lease.active)
-            self._give_back([chunk], PodLoad(run.pod_cpu_milli, run.pod_memory))
-        self.filler.learnt = Learnt()
+            if node is not None and fleet.takes_work[node]:
+                pods = run.pods_of(lease.gpus) if lease.active else 0
+                gpus = sum(self._is_freed(lease, slot, found) for slot in lease.ordinals)
+                yield Chunk(lease.group, node, gpus, pods, lease.active), run.load
 
     def _is_freed(self, lease: LeaseRow, slot: int, found: Collection[LeaseKey]) -> bool:
         """Is a slot free once ``found`` go? A standby and a tenant share it; it counts with one of the two."""

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from jobtree.api.kinds.reservation import STANDING
 from jobtree.api.kinds.run import Eta
 from jobtree.world.naming.arrays import is_new, whole
 from jobtree.world.plan import Plan, Pruned, RunUpdate, Wait
@@ -124,7 +123,7 @@ def _fit(fitting: Fitting, held: Mapping[RunKey, Promise], written: Written) -> 
             frozenset(each.run for each in status.forecast.conflict_set) if status.forecast else frozenset(),
         )
         for key, (_, status) in told.items()
-        if status.state in STANDING and status.earliest_start is not None
+        if status.stands and status.earliest_start is not None
     ]
     for key, why in fitting.unfit(dates).items() if dates else ():
         written.drop(key, told[key][0])

@@ -2,11 +2,13 @@
 
 First all of them are held where they stand; then those that have lost their slice, on another one at the same time.
 What finds neither, or is due and has not started, is dated anew, the oldest first; and no younger promise puts it off:
-where it would have an earlier time without these, it has that, and they are held after it in the same way. So nothing
-moves because something else did, but for an older promise.
+where it would have an earlier time without these, it has that, and as few of the youngest as make that room are held
+after it in the same way. So nothing moves because something else did, but for an older promise; and that moves the
+youngest.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cutting.dating import Lasting
@@ -43,27 +45,42 @@ class Standing:
         for place, mine in enumerate(order):
             if mine in lost:
                 self.starts |= self.timeline.date(mine)
-                if self._overtake(mine, order[place + 1 :]):
-                    lost = self._keep(order[place + 1 :])
+                gone = self._overtake(mine, order[place + 1 :])
+                lost = [*(each for each in lost if each not in gone), *self._keep(gone)]
 
     def _keep(self, order: Iterable[Lasting]) -> list[Lasting]:
         """Hold what stands; returns the rest."""
         lost = [mine for mine in order if self._is_due(mine) or not self._stand(mine, self._where(mine))]
         return [mine for mine in lost if self._is_due(mine) or not self._stand(mine, None)]
 
-    def _overtake(self, mine: Lasting, younger: Iterable[Lasting]) -> bool:
-        """Give a promise the earlier time that it has without the younger ones, which are held no longer then."""
+    def _overtake(self, mine: Lasting, younger: Sequence[Lasting]) -> Sequence[Lasting]:
+        """Give a promise the earliest time that it has without the younger ones, where that is before its own.
+
+        Returns as many of the youngest as that takes: they are held no longer then. None where it stays.
+        """
         before = min((self.starts[key].at for key in mine if key in self.starts), default=LAST)
-        others = [key for each in younger for key in each if key in self.starts]
-        if not others:
-            return False
-        gone = self.timeline.release({*mine, *others})
-        found = self.timeline.date(mine, before)
-        if not found:
+        stood = self.timeline.release(mine.keys())
+        first = self._without(younger, mine, before, keep=False)
+        if not first:
+            self.timeline.restore(stood)
+            return ()
+        until = min(each.at for each in first.values()) + 1
+        stay = bisect_left(
+            range(1, len(younger)), 1, key=lambda n: not self._without(younger[n:], mine, until, keep=False)
+        )
+        found = self._without(younger[stay:], mine, until, keep=True)
+        gone = {key for each in younger[stay:] for key in each}
+        self.starts = {key: each for key, each in self.starts.items() if key not in gone} | found
+        return younger[stay:]
+
+    def _without(self, others: Iterable[Lasting], mine: Lasting, before: int, *, keep: bool) -> dict[RunKey, Natural]:
+        """The first start before a time that runs have without others, and with ``keep`` hold it in their place."""
+        gone = self.timeline.release({key for each in others for key in each})
+        found = self.timeline.date(mine, before) if gone else {}
+        if not (found and keep):
+            self.timeline.release(mine.keys())
             self.timeline.restore(gone)
-            return False
-        self.starts = {key: each for key, each in self.starts.items() if key not in others} | found
-        return True
+        return found
 
     def by_cuts(self, key: RunKey) -> bool:
         """Hold what cuts are to start, and its gang, where they stand, in the room of all that may be cut for them.

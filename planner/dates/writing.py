@@ -9,6 +9,7 @@ import msgspec
 
 from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta
 from jobtree.api.kinds.reservation import (
+    AWAITS,
     Confidence,
     Conflict,
     Forecast,
@@ -25,7 +26,7 @@ from jobtree.world.plan import Plan, PromiseUpdate, Wait
 from planner.forecast.natural import Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
-from policies.promises.rules import AWAITS, Fate, Promise
+from policies.promises.rules import Fate, Promise
 
 ENDING: Final = "What was cut for it is ending; it starts when the pods are gone."
 """What a promise says whose victims are cut."""
@@ -72,7 +73,8 @@ class Written:
             cause = "Its victims are cut, and their pods are ending."
             moves = [Move(at=Time(self.plan.at), earliest_start=start, cause=cause)]
         status = _moved(promise, *moves)
-        self._move(promise, msgspec.structs.replace(status, reason=AWAITS, message=ENDING, earliest_start=start))
+        told = {"state": "Activated", "reason": AWAITS, "message": ENDING, "earliest_start": start}
+        self._move(promise, msgspec.structs.replace(status, **told))
         self._tell(promise.run_key, start, promise.name, ())
 
     def make(self, key: RunKey, wait: Wait, found: Natural) -> None:
@@ -94,7 +96,7 @@ class Written:
         """A new promise of slots whose pods are still ending, as it is once it is stored."""
         self.make(key, wait, found)
         made = self.new.pop()
-        status = msgspec.structs.replace(made.status, reason=AWAITS, message=ENDING)
+        status = msgspec.structs.replace(made.status, state="Activated", reason=AWAITS, message=ENDING)
         self.new.append(msgspec.structs.replace(made, status=status))
         text = msgspec.json.encode(status, enc_hook=enc_hook).decode()
         return Promise(key[0], made.name, "", key[1], found.at, found.at, found.nodes, status.state, text)

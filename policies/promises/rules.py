@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from jobtree.api.kinds.reservation import STANDING, ReservationState, ReservationStatus
+from jobtree.api.kinds.reservation import AWAITS, ReservationState, ReservationStatus
 from jobtree.api.values.scalars import dec_hook
 from jobtree.world.tables.records import read
 from policies.inputs.claims import RunKey
@@ -17,10 +17,8 @@ from policies.inputs.claims import RunKey
 _STATUS = msgspec.json.Decoder(ReservationStatus, dec_hook=dec_hook)
 
 
-AWAITS = "WaitingForVictims"
-"""Reason of a promise for which something was cut whose pods are not gone yet."""
 VICTIMS_END = 600
-"""Seconds in which they should be; after that it is looked for room anew."""
+"""Seconds in which the pods of what was cut for a promise should be gone; then it is looked for room anew."""
 
 
 class Promise(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +42,7 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
     @property
     def stands(self) -> bool:
         """Is it still to be kept?"""
-        return self.state in STANDING
+        return self.told.stands
 
     def awaits_victims(self, at: int) -> bool:
         """Has been cut for it, and may the victims' pods still be ending at ``at`` (Unix seconds)?"""

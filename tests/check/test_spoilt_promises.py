@@ -8,12 +8,21 @@ import pytest
 
 from jobtree.api import Time
 from jobtree.api.kinds.meta import ObjectMeta, RunRef
-from jobtree.api.kinds.reservation import IntendedSlice, Move, Reservation, ReservationSpec, ReservationStatus
+from jobtree.api.kinds.reservation import (
+    Conflict,
+    Forecast,
+    IntendedSlice,
+    Move,
+    Reservation,
+    ReservationSpec,
+    ReservationStatus,
+)
 from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Plan, PromiseUpdate, Pruned
 from tests.check.scene import T0, Scene
 from tests.check.spoils import Spoil
-from tests.support.times import unix
+from tests.support.documents import envelope
+from tests.support.times import moment, unix
 
 NODES = IntendedSlice(nodes=("a01", "a02"))
 STANDS = ReservationStatus(state="Pending", reason="Waiting", earliest_start=Time(unix("+1h")), intended_slice=NODES)
@@ -98,6 +107,20 @@ SPOILS = [
         "a cause for another time",
         says(**LATER, history=(msgspec.structs.replace(MOVE, earliest_start=Time(unix("+3h"))),)),
         "promise-kept",
+    ),
+    Spoil(
+        "promised",
+        "a start at which nobody pays",
+        lambda s: says(**LATER, history=(MOVE,))(
+            s.edit("Budget", "org-a", {"spec": {"envelopes": [envelope(16, end=moment("+2h"))]}})
+        ),
+        "promise-payable",
+    ),
+    Spoil(
+        "promised",
+        "a victim that ends before",
+        says(forecast=Forecast(conflict_set=(Conflict(run="default/r", kill_probability=1.0),))),
+        "promise-truthful",
     ),
     Spoil("promised", "a promise that is not there", says("w-2"), "promise-state"),
     Spoil("promised", "kept for a run that waits", says(state="Activated"), "promise-state"),

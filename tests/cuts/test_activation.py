@@ -221,7 +221,7 @@ def test_a_start_waits_for_the_pods_of_its_victims() -> None:
     world.add(doc.merge(pod, {**own, "status": {"phase": "Running", "startTime": moment("-24h")}}))
     cycle = world.cycle("+15m")
     assert (cycle.phases, closed(cycle)) == ({"v": "Failed", "w": "Pending"}, [("v", 0, "Lottery")])
-    assert (promises(cycle)["w"]["state"], promises(cycle)["w"]["reason"]) == ("Pending", "WaitingForVictims")
+    assert (promises(cycle)["w"]["state"], promises(cycle)["w"]["reason"]) == ("Activated", "WaitingForVictims")
     cycle = world.cycle("+16m")
     assert (cycle.running, promises(cycle)["w"]["reason"]) == ([], "WaitingForVictims")
     cycle = world.delete("Pod", "v-0").cycle("+17m")

@@ -104,7 +104,7 @@ def test_what_work_gave_way_to_is_promised_its_slots_until_the_pods_are_gone() -
     promise = world.state().get("Reservation", "w-20260101t000100z")
     slots = promise["spec"]["intendedSlice"]["nodes"]
     assert (slots, promise["spec"]["payingEnvelopes"]) == (["n1"], [{"budget": "org-w", "envelope": "gpus"}])
-    assert (promise["status"]["state"], promise["status"]["reason"]) == ("Pending", "WaitingForVictims")
+    assert (promise["status"]["state"], promise["status"]["reason"]) == ("Activated", "WaitingForVictims")
     assert [row.closure for row in world.state().leases("v")] == ["ReclaimUnfunded"]
 
     world.run("x", 8, owner="org:x", created="-70h")

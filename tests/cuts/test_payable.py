@@ -48,7 +48,34 @@ def test_nobody_is_warned_of_a_cut_for_a_run_whose_money_ends_before(limit: str 
 )
 def test_a_date_by_cuts_is_the_first_one_with_money(since: str, windows: list[str], date: str | None) -> None:
     world = waiting(since, *until(*windows))
-    found = {name: each["earliestStart"] for name, each in promises(world.cycle()).items()}
+    cycle = world.cycle()
+    found = {name: each["earliestStart"] for name, each in promises(cycle).items()}
     assert found == ({} if date is None else {"s": moment(date)})
+    paying = [each.envelope for made in cycle.plan.reservations for each in made.spec.paying_envelopes]
+    assert paying == ([] if date is None else [f"e{len(windows) - 1}"])
     if date is not None:
         assert world.cycle(date).phases == {"r": "Failed", "s": "Running"}
+
+
+def test_opportunistic_work_gives_way_to_no_run_whose_money_ends_before() -> None:
+    def dated(*ends: str) -> dict[str, str]:
+        world = World().node("n").policy(opportunistic={"notice": "5m"})
+        world.run("r", 8, owner="org:a", funding={"opportunistic": True}).cycle("-24h")
+        world.budget("org:b", envelopes=[doc.envelope(8, **each) for each in until(*ends)])
+        return {
+            name: each["earliestStart"] for name, each in promises(world.run("s", 8, owner="org:b").cycle()).items()
+        }
+
+    assert (dated("+5m"), dated("+6m")) == ({}, {"s": moment("+5m")})
+
+
+def test_what_ends_by_its_limit_before_a_date_is_no_victim_of_it() -> None:
+    """2 × 8: R ends before A and B may be cut, S asks for both nodes: its room is that of R and of one other."""
+    world = World().node("m").node("n").budget("org:a", 16).budget("org:b", 16)
+    world.run("r", 8, owner="org:a", limit="25h").cycle("-24h")
+    world.run("v", 8, owner="org:a").cycle("-24h")
+    (told,) = promises(world.run("s", 16, owner="org:b").cycle("+50m")).values()
+    assert (told["earliestStart"], told["forecast"]["conflictSet"]) == (
+        moment("+65m"),
+        [{"run": "default/v", "killProbability": 1.0}],
+    )

@@ -16,6 +16,7 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.columns import canonical
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.edits import Cell, edited
+from planner.effort import USUAL, Effort
 from planner.planning import plan
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
@@ -75,7 +76,7 @@ def scripts(draw: Draw, minutes: int = 20, *, estimates: bool = True) -> Script:
     return Script(fleet, runs, ends)
 
 
-def played(script: Script, minutes: int = 20) -> Iterator[Played]:
+def played(script: Script, minutes: int = 20, effort: Effort = USUAL) -> Iterator[Played]:
     """A cycle a minute."""
     whole = snapshot([*script.fleet, *(run for _, run in script.runs)])
     first = {run["metadata"]["name"]: minute for minute, run in script.runs}
@@ -88,7 +89,7 @@ def played(script: Script, minutes: int = 20) -> Iterator[Played]:
         ending = script.ends.get(minute)
         if ending is not None and first[ending] <= minute:
             now, happened = edited(now, [Cell("runs", ("default", ending), "completed_at", AT + 60 * minute)]), True
-        found = plan(now, AT + 60 * minute)
+        found = plan(now, AT + 60 * minute, effort)
         cycle = Played(now, found, happened)
         yield cycle
         now = cycle.after

@@ -46,3 +46,20 @@ def test_a_due_promise_that_cannot_start_is_dated_before_younger_ones() -> None:
 
     assert {name: at for name, (at, _) in before.items()} == {"old": 10, "young": 30}
     assert {name: at for name, (at, _) in after.items()} == {"old": 30, "young": 600}
+
+
+def test_a_lost_place_moves_the_youngest_promise_alone() -> None:
+    """Whoever is between the one that lost its place and the youngest keeps time and node."""
+    world = World().domain("d", 4).budget("org:a", 64)
+    world.run("late", 8, limit="10h", runtime={"expected": "10m"})
+    for name in ("two", "three", "four"):
+        world.run(name, 8, limit="30m")
+    world.cycle("+0s")
+    for minute, name in enumerate(("old", "second", "third", "young"), 1):
+        world.run(name, 8, limit="10h", created=f"+{minute}m")
+
+    before, after = told(world, "+4m"), told(world, "+11m")
+
+    assert {name: at for name, (at, _) in before.items()} == {"old": 10, "second": 30, "third": 30, "young": 30}
+    kept = {name: before[name] for name in ("second", "third")}
+    assert after == {"old": before["young"], **kept, "young": (600, before["old"][1])}

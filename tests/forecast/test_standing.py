@@ -3,11 +3,16 @@
 from itertools import pairwise
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from jobtree.check import check
+from planner.effort import USUAL, Effort
 from tests.forecast.busy import Played, Script, played, scripts
 from tests.support.effort import examples
 from tests.support.worlds import World
+
+MANY = Effort(exact=1)
+"""As where many runs wait: equal ones are of one type, and all dates are of two tiers."""
 
 
 def is_quiet(cycle: Played) -> bool:
@@ -24,9 +29,9 @@ def test_promises_are_kept_or_their_moves_have_a_cause_over_twenty_cycles(script
 
 
 @examples(25)
-@given(script=scripts(estimates=False))
-def test_what_nothing_happened_to_does_not_move(script: Script) -> None:
-    for before, cycle in pairwise(played(script)):
+@given(script=scripts(estimates=False), effort=st.sampled_from([USUAL, MANY]))
+def test_what_nothing_happened_to_does_not_move(script: Script, effort: Effort) -> None:
+    for before, cycle in pairwise(played(script, effort=effort)):
         if is_quiet(before) and is_quiet(cycle):
             assert (cycle.plan.promises, cycle.plan.reservations, cycle.plan.lapsed) == ([], [], [])
 

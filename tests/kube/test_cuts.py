@@ -99,7 +99,8 @@ def test_a_promise_is_written_kept_and_paid_with_a_cut_that_anybody_can_check(
     assert victim["metadata"].get("deletionTimestamp")
     assert closures(live) == [("v", "Lottery")]
     assert live.phases() == {"v": "Failed", "w": "Pending", "x": "Pending"}
-    assert promise(live, "w")["status"]["reason"] == "WaitingForVictims"
+    waits = promise(live, "w")["status"]
+    assert (waits["state"], waits["reason"]) == ("Activated", "WaitingForVictims")
     assert events(live, "v")[-1][0] == "Lottery"
 
     live.cycle()  # the victim's pod still ends: its slots are nobody's

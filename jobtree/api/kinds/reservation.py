@@ -11,8 +11,15 @@ from jobtree.api.kinds.meta import EnvelopeRef, Object, RunRef
 from jobtree.api.values.scalars import Time
 
 ReservationState = Literal["Pending", "Activated", "Released", "Failed", "BlockedFunding"]
-STANDING: Final = frozenset({"Pending", "BlockedFunding"})
-"""States of a promise that is still to be kept; all others are final."""
+AWAITS: Final = "WaitingForVictims"
+"""Reason of a promise that is Activated and starts once the pods of what was cut for it are gone (spec §8)."""
+
+
+def is_standing(state: str, reason: str) -> bool:
+    """Is a promise still to be kept? Its state is final else."""
+    return state in ("Pending", "BlockedFunding") or (state == "Activated" and reason == AWAITS)
+
+
 Confidence = Literal["fixed", "window", "estimated"]
 RemedyAction = Literal["ReclaimUnfunded", "DropSpare", "Shrink", "Lottery"]
 
@@ -88,6 +95,11 @@ class ReservationStatus(Tolerant, frozen=True, kw_only=True):
     intended_slice: Annotated[IntendedSlice | None, Meta(description="The place as it stands now.")] = None
     forecast: Annotated[Forecast | None, Meta(description="What is missing.")] = None
     history: Annotated[tuple[Move, ...], Meta(description="The last 20 moves of time or place, oldest first.")] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Is it still to be kept?"""
+        return is_standing(self.state, self.reason)
 
 
 class Reservation(Object, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jobtree.api.kinds.reservation import STANDING
 from jobtree.check.case.named import EnvelopeKey
+from jobtree.world.tables.rows import reservation_status
 
 RunKey = tuple[str, str]
 """(namespace, name) of a Run; the name of an array's index is ``NAME-INDEX``."""
@@ -259,7 +259,7 @@ class Reservation(NamedTuple):
     @property
     def stands(self) -> bool:
         """Whether it is still to be kept."""
-        return self.state in STANDING
+        return reservation_status(self.status).stands
 
 
 class Quarantined(NamedTuple):

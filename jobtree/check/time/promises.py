@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from jobtree.api.kinds.reservation import STANDING, Reservation, ReservationStatus
+from jobtree.api.kinds.reservation import AWAITS, Reservation, ReservationStatus
 from jobtree.api.kinds.run import OVER
 from jobtree.check.case.case import Case
 from jobtree.check.case.rows import RunKey
 from jobtree.check.case.violation import Violation
 from jobtree.world.tables import rows
 
-AWAITS: Final = "WaitingForVictims"
 RECLAIMED: Final = "ReclaimUnfunded"
 
 
@@ -27,7 +26,7 @@ class Promise(NamedTuple):
     @property
     def stands(self) -> bool:
         """Whether it is still to be kept."""
-        return self.status.state in STANDING
+        return self.status.stands
 
     @property
     def subject(self) -> str:
@@ -152,4 +151,4 @@ def _state(case: Case, promise: Promise) -> str | None:
         return None if state == "Activated" else "its run starts"
     if case.after(promise.run):
         return None if state in ("Released", "Failed") else "its run runs already"
-    return "its run waits" if state in ("Activated", "Released") else None
+    return "its run waits" if state in ("Activated", "Released") and not promise.stands else None

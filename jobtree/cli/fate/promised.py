@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobtree.api import Time
-from jobtree.api.kinds.reservation import STANDING
 
 if TYPE_CHECKING:
     from jobtree.api.kinds.reservation import Forecast, Remedy, ReservationStatus
@@ -43,7 +42,7 @@ def of(key: tuple[str, str], status: RunStatus, intake: Intake, plan: Plan | Non
     moved = {(each.namespace, each.name): each.status for each in plan.promises} if plan else {}
     for each in (*(plan.reservations if plan else ()), *intake.reservations):
         told = moved.get((each.namespace, each.name), each.status)
-        if (each.namespace, each.spec.run_ref.run_name) == key and told.state in STANDING:
+        if (each.namespace, each.spec.run_ref.run_name) == key and told.stands:
             where = told.intended_slice or each.spec.intended_slice
             start = told.earliest_start or each.spec.earliest_start
             history = tuple(_moves(each.spec.earliest_start, each.metadata.creation_timestamp, told))

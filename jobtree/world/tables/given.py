@@ -14,7 +14,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobtree.api.kinds.reservation import STANDING
+from jobtree.api.kinds.reservation import ReservationStatus
+from jobtree.api.values.scalars import dec_hook
 from jobtree.world.tables import digest, values
 from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.schema import SCHEMA_VERSION
@@ -68,9 +69,9 @@ def any_due(snapshot: Snapshot, at: int) -> bool:
     promises = snapshot.tables["reservations"]
     if not len(promises):
         return False
-    states = values.texts(promises, "state")
     starts = values.ints(promises, "start").tolist()
-    return any(state in STANDING and start <= at for state, start in zip(states, starts, strict=True))
+    due = [told for told, start in zip(values.texts(promises, "status"), starts, strict=True) if start <= at]
+    return any(msgspec.json.decode(told, type=ReservationStatus, dec_hook=dec_hook).stands for told in due)
 
 
 def is_own(controller: str, uid: str) -> bool:

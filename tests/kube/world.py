@@ -6,17 +6,19 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import planner
 from exporters.lake.lake import Lake
 from exporters.plans import planjson
-from jobtree.api import API_VERSION, KINDS
+from jobtree.api import API_VERSION, KINDS, LABEL_RUN
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.world.memory import seen
 from tests.kube.bench.kube import Kube
 from tests.kube.live import api
 from tests.support import invariants
-from tests.support.commands import Output
+from tests.support.commands import Output, kubectl_runs
 from tests.support.documents import Document
 from tests.support.times import T0, unix
 from tests.support.worlds import Cycle, State, World
@@ -56,6 +58,23 @@ class LiveWorld(World):
         self._create()
         self.kube.delete(*_place(kind), name, grace=0)
         return self
+
+    def runs(self, *args: str | Path, at: str | None = None, stdin: str = "") -> Output:
+        """A command that changes a Run, as admin; the cluster's time is its own, whatever ``at`` says.
+
+        ``complete``, which is a file's alone: the pods of these runs succeed.
+        """
+        self._create()
+        command, *names = map(str, args)
+        if command == "complete":
+            for pod in self.kube.objects("v1", "Pod", label_selector=f"{LABEL_RUN} in ({','.join(names)})"):
+                where = pod["metadata"]["namespace"], pod["metadata"]["name"]
+                self.kube.patch("v1", "Pod", *where, {"status": {"phase": "Succeeded"}}, subresource="status")
+            return Output(0, "", "")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KUBECONFIG", str(self.kube.kubeconfig()))
+            patch.delenv("KUBECTL_RUNS_STATE", raising=False)
+            return kubectl_runs(*args, stdin=stdin)
 
     def cycle(self, at: str = T0, *, truncated: bool = False) -> Cycle:
         """One planning cycle, which must succeed; the invariants are asserted on what it leaves."""

@@ -13,7 +13,8 @@ from tests.support.times import T0
 from tests.support.worlds import World
 
 CALLS = [
-    ["plan", "RUN"], ["explain", "RUN"], ["explain", "x/one", "--versus", "RUN"], ["watch", "RUN"], ["leases", "RUN"],
+    ["plan", "RUN"], ["explain", "RUN"], ["explain", "x/one", "--versus", "RUN"], ["watch", "RUN"], ["events", "RUN"],
+    ["leases", "RUN"],
     ["pods", "RUN"], ["cancel", "x/one", "RUN"], ["suspend", "RUN"], ["resume", "RUN"], ["shrink", "RUN", "--by", "1"],
     ["complete", "RUN"], ["sponsors", "list", "RUN"], ["sponsors", "add", "RUN", "org:b"],
     ["sponsors", "remove", "RUN", "org:b"], ["verify", "RUN"],

@@ -181,12 +181,14 @@ def test_money_that_is_promised_is_not_given_to_what_would_keep_it() -> None:
     world.cycle("-1h")
     cycle = world.run("whole", 16, limit="2h").cycle()
     assert (cycle.running, promise(cycle, "whole")[:2]) == (["one"], (moment("+1h"), "fixed"))
-    cycle = world.run("late", 8, limit="30m", created="+1m").run("later", 8, created="+1m").cycle("+1m")
-    assert (cycle.running, promise(cycle, "whole")[0]) == (["late", "one"], moment("+1h"))
+    cycle = world.run("later", 8, created="+1m").cycle("+1m")
     assert cycle.waits["later"].message == (
         "No envelope may pay for its 8 GPUs: what org-a/gpus has left is promised from 2026-01-01T01:00:00Z on; "
         "this one has no time limit: set runtime.timeLimit."
     )
+    cycle = world.run("late", 8, limit="30m", created="+2m").cycle("+2m")
+    assert (cycle.running, promise(cycle, "whole")[0]) == (["late", "one"], moment("+1h"))
+    assert cycle.waits["later"].message == "Asks for 8 GPUs: 8 GPUs short at org-a/gpus (16 of 16 in use)."
     assert world.cycle("+1h").running == ["whole"]
 
 

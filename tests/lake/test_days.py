@@ -266,4 +266,7 @@ def test_plans_that_say_almost_the_same_pack_small() -> None:
 def test_a_manifest_that_is_nowhere_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    assert jobtree("replay", "none.json").refused() == "error: none.json: there is no such file"
+    assert jobtree("replay", "none.json").refused() == (
+        "error: none.json: there is no such file; a replay takes the manifest of a cycle in a lake, such as "
+        "FILE.lake/cycles/date=2026-01-01/20260101T000000Z.json"
+    )

@@ -33,7 +33,7 @@ def test_no_cut_is_for_nothing() -> None:
     for owner in OWNERS:
         world.budget(owner, 40)
     cut = 0
-    for minute in range(share(300)):
+    for minute in range(share(150)):
         if chance.random() < 0.5:
             fields: dict[str, Any] = {}
             if chance.random() < 0.3:

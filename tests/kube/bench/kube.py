@@ -209,7 +209,14 @@ class Kube:
         self.is_empty = True
 
     def _sweep(self, api_version: str, kind: str) -> bool:
-        """Takes all objects of a kind away; whether there were any."""
+        """Takes all objects of a kind away, and those that others make meanwhile, as Events; whether there were any."""
+        if not self._delete_all(api_version, kind):
+            return False
+        self.until(lambda: not self._delete_all(api_version, kind))
+        return True
+
+    def _delete_all(self, api_version: str, kind: str) -> bool:
+        """Deletes what there is of a kind; whether there was any."""
         items = [each for each in self.objects(api_version, kind) if _is_swept(kind, each)]
         for each in items:
             meta = each["metadata"]
@@ -218,8 +225,6 @@ class Kube:
                     off = {"metadata": {"finalizers": None}}
                     self.patch(api_version, kind, meta.get("namespace", ""), meta["name"], off)
             self.delete(api_version, kind, meta.get("namespace", ""), meta["name"], grace=0 if kind == "Pod" else None)
-        if items:
-            self.until(lambda: not [each for each in self.objects(api_version, kind) if _is_swept(kind, each)])
         return bool(items)
 
     def _create(self, document: Object) -> Object:

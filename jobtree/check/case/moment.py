@@ -83,6 +83,19 @@ class Moment:
         """The Run that a lease names, an index of an array included."""
         return self.runs.get(key)
 
+    def has_payer(self, run: Run, at: int) -> bool:
+        """Does an envelope of its flavor pay at ``at``, of its owner, of a relative that shares, or of a sponsor?"""
+        return any(
+            each.flavor == run.flavor
+            and each.pays(at)
+            and (
+                each.owner == run.owner
+                or (each.sharing != "none" and self.kin.rank(run.owner, each.owner) is not None)
+                or (run.allow_borrow and each.owner in run.sponsors and each.lending_allow)
+            )
+            for each in self.envelopes.values()
+        )
+
     def looks_at(self, cap: UseCap, owner: str) -> bool:
         """Whether a use cap looks at runs of an owner: its own, or with ``scope: subtree`` those of whoever is below.
 

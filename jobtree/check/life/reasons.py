@@ -170,26 +170,12 @@ def _is_wanted(case: Case, wait: Wait, nodes: set[str]) -> bool:
     """Does a run wait for room that may lie on one of these nodes, with a payer, and following nobody?"""
     key = wait.namespace, wait.name
     run = case.run_of(key)
-    if run is None or wait.never or case.phase_after(key) not in (None, "Pending") or not _has_payer(case, run):
+    if run is None or wait.never or case.phase_after(key) not in (None, "Pending") or not case.has_payer(run, case.at):
         return False
     if any(True for _ in upstream(case, key, run)):
         return False
     there = (case.nodes[name] for name in nodes if name in case.nodes)
     return any(not any(True for _ in refusals(case, key, run, node)) for node in there)
-
-
-def _has_payer(case: Case, run: Run) -> bool:
-    """Is there an envelope of its flavor of its owner, of a relative that shares, or of a sponsor?"""
-    return any(
-        each.flavor == run.flavor
-        and each.pays(case.at)
-        and (
-            each.owner == run.owner
-            or (each.sharing != "none" and case.kin.rank(run.owner, each.owner) is not None)
-            or (run.allow_borrow and each.owner in run.sponsors and each.lending_allow)
-        )
-        for each in case.envelopes.values()
-    )
 
 
 def own_shrink(case: Case, lease: Held) -> bool:

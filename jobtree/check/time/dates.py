@@ -6,9 +6,7 @@ sponsor that lends, pays then; and no run is told that it may be cut whose time 
 
 from collections.abc import Iterator
 
-from jobtree.check.case.accounts import Envelope
 from jobtree.check.case.case import Case
-from jobtree.check.case.rows import Run
 from jobtree.check.case.violation import Violation
 from jobtree.check.time.promises import Promise, after
 
@@ -27,18 +25,8 @@ def _unpaid(case: Case, promise: Promise) -> Iterator[Violation]:
     run = case.run_of(promise.run)
     if run is None or case.policy.reservations.on_budget_shortfall == "startUnfunded":
         return
-    if not any(_may_pay(case, each, run) and each.pays(promise.start) for each in case.envelopes.values()):
+    if not case.has_payer(run, promise.start):
         yield Violation("promise-payable", promise.subject, f"no envelope that may pay for it pays at {promise.start}")
-
-
-def _may_pay(case: Case, envelope: Envelope, run: Run) -> bool:
-    """Is it of the run's flavor, and of its owner, of a relative that shares, or of a sponsor?"""
-    if envelope.flavor != run.flavor:
-        return False
-    if envelope.owner in run.sponsors and run.allow_borrow and envelope.lending_allow:
-        return True
-    shares = envelope.owner == run.owner or envelope.sharing != "none"
-    return shares and case.kin.rank(run.owner, envelope.owner) is not None
 
 
 def _over(case: Case, promise: Promise) -> Iterator[Violation]:

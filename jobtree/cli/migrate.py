@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,16 +38,17 @@ def _slurm(_options: Options, given: argparse.Namespace) -> int:
     from jobtree.importers import slurm
 
     defaults = slurm.Defaults(given.owner, given.flavor, given.image)
-    return _printed(given.files, lambda made, path, text: slurm.read(made, text, path.stem, defaults))
+    return _printed(
+        (path, partial(slurm.read, script=files.read_text(path), name=path.stem, defaults=defaults))
+        for path in given.files
+    )
 
 
 def _kueue(_options: Options, given: argparse.Namespace) -> int:
     from jobtree.importers import kueue
 
-    documents: list[dict[str, Any]] = []
-    for path in given.files:
-        documents += _documents(path)
-    return _printed([given.files[0]], lambda made, _path, _text: kueue.read(made, documents))
+    documents = [each for path in given.files for each in _documents(path)]
+    return _printed([(given.files[0], partial(kueue.read, documents=documents))])
 
 
 def _documents(path: Path) -> list[dict[str, Any]]:
@@ -64,14 +66,14 @@ def _documents(path: Path) -> list[dict[str, Any]]:
     return whole
 
 
-def _printed(paths: list[Path], read: Callable[[Made, Path, str], None]) -> int:
-    """The objects as YAML on stdout, what is left out on stderr."""
+def _printed(reads: Iterable[tuple[Path, Callable[[Made], None]]]) -> int:
+    """The objects that these give, each by its file, as YAML on stdout, what is left out on stderr."""
     from jobtree.importers.made import Made
 
     made = Made()
-    for path in paths:
+    for path, read in reads:
         try:
-            read(made, path, files.read_text(path))
+            read(made)
         except Refusal as refusal:
             raise refusal.about(str(path)) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:

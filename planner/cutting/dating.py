@@ -16,10 +16,10 @@ from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
 from planner.cutting.odds import SOLVED, odds
 from planner.cutting.pools import Pools
-from planner.cutting.trial import Lost, Members, Trial
+from planner.cutting.trial import Lost, Members, Place, Trial
 from planner.cutting.victims import Victim, protected_until, victims_of
 from planner.filling.filler import Filler, Settled
-from planner.filling.purses import Purses
+from planner.filling.purses import Purses, payers_of
 from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Chunk
@@ -224,8 +224,7 @@ class CutDates:
         if not starts:
             trial.undo(cut)
             return None
-        fleet, envelopes = self.state.fleet, self.state.money.envelopes
-        nodes = {fleet.names[node] for settled in starts for node in settled.nodes}
+        nodes = {self.state.fleet.names[node] for settled in starts for node in settled.nodes}
         others = [other for other in self._freed if not other.nodes.isdisjoint(nodes)]
         at = max([at, *(other.at for other in others)])
         conflicts = {each.run: each for each in _conflicts(weighing, chosen, chances)}
@@ -243,15 +242,8 @@ class CutDates:
         for settled in starts:
             run = trial.key([settled.start.candidate])
             payers = [] if then is None else then.payers(run, settled.pieces)
-            payers = payers or [*dict.fromkeys(envelope for paid in settled.paid.values() for envelope in paid)]
-            self._known[run] = CutDate(
-                at,
-                tuple(fleet.names[node] for node in settled.nodes),
-                tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
-                *told,
-                together,
-                leases,
-            )
+            place = Place.of(self.state, settled.nodes, payers or payers_of(settled.paid))
+            self._known[run] = CutDate(at, *place, *told, together, leases)
         return self._known.get(trial.key(members))
 
     def unfunded(self, key: RunKey, earliest: int, together: Lasting) -> CutDate | None:

@@ -57,7 +57,7 @@ class _Activation:
         """Start what is promised, where need be in the room of victims."""
         trial, key = self.trial, promise.run_key
         members = trial.members(key, self.promised)
-        if members is None or key in trial.pins:
+        if members is None or key in trial.places:
             return  # nobody pays, or its gang has started it already
         found = trial.start(members)
         if found:
@@ -155,9 +155,9 @@ def _unfunded_too(state: State, due: list[Promise]) -> State:
 
 def _started(after: State, before: Trial) -> Set[RunKey]:
     """Those of the starts for which room was made, and beside which it was, that there are on the state without it."""
-    trial, pins, there = Trial.of(after), before.pins, set[RunKey]()
-    for key in pins:
-        members = None if key in there else trial.members(key, pins)
+    trial, there = Trial.of(after), set[RunKey]()
+    for key in before.places:
+        members = None if key in there else trial.members(key, before.places)
         found = [] if members is None else trial.start(members)
         there |= {trial.key([each.start.candidate]) for each in found}
     return there

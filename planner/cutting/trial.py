@@ -9,7 +9,7 @@ from jobtree.api.values.counted import counted
 from planner.cutting.least import Need, Option, Weighing
 from planner.cutting.victims import Victim
 from planner.filling.filler import Filler, Learnt, Settled, demand
-from planner.filling.purses import Demand, Paid, Purses
+from planner.filling.purses import Demand, Paid, Purses, payers_of
 from planner.filling.together import Together
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start
@@ -31,6 +31,13 @@ class Place(NamedTuple):
 
     nodes: tuple[str, ...]
     payers: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, state: State, nodes: Iterable[int], payers: Iterable[int]) -> "Place":
+        """Of nodes and envelopes by their numbers in a state."""
+        names, envelopes = state.fleet.names, state.money.envelopes
+        paying = (envelopes[payer] for payer in payers)
+        return cls(tuple(names[node] for node in nodes), tuple((each.budget, each.name) for each in paying))
 
 
 class Lost(NamedTuple):
@@ -173,18 +180,9 @@ class Trial:
 
     def pin(self, found: Iterable[Settled]) -> None:
         """Keep starts where they were found."""
-        envelopes = self.state.money.envelopes
         for each in found:
-            payers = dict.fromkeys(envelope for paid in each.paid.values() for envelope in paid)
-            self.places[self.key([each.start.candidate])] = Place(
-                tuple(self.state.fleet.names[node] for node in each.nodes),
-                tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
-            )
-
-    @property
-    def pins(self) -> dict[RunKey, tuple[str, ...]]:
-        """Nodes of starts that are to be there, in their order."""
-        return {key: place.nodes for key, place in self.places.items()}
+            place = Place.of(self.state, each.nodes, payers_of(each.paid))
+            self.places[self.key([each.start.candidate])] = place
 
     def together(self, key: RunKey) -> tuple[RunKey, ...]:
         """A run, or those of its gang whose starts are to be there."""
@@ -211,7 +209,7 @@ class Trial:
         candidate = self.funded(key)
         needed = demand(self.problem, self.filler.room, pieces)
         paid = None if candidate is None else self._paid(Start(candidate, 0), needed)
-        return [*dict.fromkeys(envelope for payments in (paid or {}).values() for envelope in payments)]
+        return payers_of(paid or {})
 
     def needs(self, members: Members) -> list[Need]:
         """What they ask for at their least width, each on those sites where one region's money pays for all of it.
@@ -284,7 +282,8 @@ class Trial:
 
     def cuts(self) -> Cuts:
         """All of them, and what becomes of the runs that fall below their least width."""
-        return Cuts(self.cut, {key: self._ending(key, cut) for key, cut in sorted(self.gone.items())}, self.pins)
+        pins = {key: place.nodes for key, place in self.places.items()}
+        return Cuts(self.cut, {key: self._ending(key, cut) for key, cut in sorted(self.gone.items())}, pins)
 
     def _ending(self, key: RunKey, cut: Cut) -> Ending:
         run = self.state.runs[key]

@@ -22,6 +22,12 @@ MANY: Final = 1 << 60
 Demand = dict[tuple[bool, int], int]
 """(active, region) → GPUs to be paid."""
 Paid = dict[tuple[bool, int], Payments]
+"""(active, region) → envelope → GPUs that it pays."""
+
+
+def payers_of(paid: Paid) -> list[int]:
+    """Envelopes that pay, each once, nearest first."""
+    return [*dict.fromkeys(envelope for payments in paid.values() for envelope in payments)]
 
 
 @dataclass

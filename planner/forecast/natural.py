@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 
 from jobtree.api.kinds.reservation import Conflict
 from planner.cutting.dating import CutDate, Kept, Lasting
+from planner.cutting.trial import Place
 from planner.filling.filler import Settled
+from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment
@@ -248,14 +250,7 @@ class Timeline:
         insort(self.moments, moment, key=attrgetter("at"))
 
     def _natural(self, moment: Moment, found: Settled) -> Natural:
-        fleet, envelopes = moment.state.fleet, moment.state.money.envelopes
-        payers = dict.fromkeys(envelope for paid in found.paid.values() for envelope in paid)
-        return Natural(
-            moment.at,
-            moment.source,
-            tuple(fleet.names[node] for node in found.nodes),
-            tuple((envelopes[payer].budget, envelopes[payer].name) for payer in payers),
-        )
+        return Natural(moment.at, moment.source, *Place.of(moment.state, found.nodes, payers_of(found.paid)))
 
 
 def together(

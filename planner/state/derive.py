@@ -80,7 +80,7 @@ def state_of(
     ended = {**mending.endings, **cuts.endings}
     found_arrays = arrays.read_arrays(tables["arrays"])
     ended |= arrays.endings(found_arrays, runs, ended, at)
-    gone = follow.gone(tables["leases"], runs)
+    gone = follow.gone(tables["leases"], runs, unread.runs)
     ended |= follow.endings(runs, ended, gone, held, at)
     closures = closures_of(leases, ended, lost, cuts, mending.closing | shrinking, at)
     ends = ends_of(closures)

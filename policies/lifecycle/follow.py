@@ -2,10 +2,11 @@
 
 Where one has Failed, or was deleted before it completed, a run with ``onUpstreamFailure: fail`` has Failed with it, any
 other one when ``upstreamFailureGrace`` has passed since a cycle first saw it; a good one in its place clears that. Of a
-run that is not there its Leases tell how it ended; one that has none may be yet to come, and is waited for.
+run that is not there, or is being deleted, its Leases tell how it ended; one that has none may be yet to come, and is
+waited for, as is one that cannot be read.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from typing import Final
 
 import pyarrow as pa
@@ -21,12 +22,14 @@ _LAST: Final = 1 << 60
 """After all times: of a Lease that is open."""
 
 
-def gone(leases: pa.Table, runs: Mapping[RunKey, RunRow]) -> dict[RunKey, str]:
+def gone(leases: pa.Table, runs: Mapping[RunKey, RunRow], unread: Set[RunKey]) -> dict[RunKey, str]:
     """Outcomes of upstreams that are there no more, of those whose Leases are: how the last of these ended.
 
-    Completed, else Failed: nothing but its deletion, be it while it ran, keeps a run from its own end.
+    Completed, else Failed: nothing but its deletion, be it while it ran, keeps a run from its own end. One that is
+    being deleted stays until its Leases are closed, and is gone already. ``unread``: Runs that cannot be read.
     """
-    asked = {(run.namespace, name) for run in runs.values() if not run.outcome for name in run.follow} - runs.keys()
+    followed = {(run.namespace, name) for run in runs.values() if not run.outcome for name in run.follow}
+    asked = {key for key in followed - unread if (run := runs.get(key)) is None or (run.deleting and not run.outcome)}
     last: dict[RunKey, tuple[int, bool]] = {}
     if asked:
         keys = zip(col.texts(leases, "namespace"), col.texts(leases, "run"), strict=True)
@@ -72,8 +75,8 @@ def endings(
         live = run.state == "Active" and not run.outcome and not run.deleting and key not in held and key not in ended
         waits = live and not run.array and not run.array_of and run.started is None
         if waits and (bad := failed(run, outcomes)) and deadline(run, at) <= at:
-            there = [name for name in bad if (run.namespace, name) in runs]
-            deleted = [name for name in bad if name not in there]
+            deleted = [name for name in bad if (run.namespace, name) in gone]
+            there = [name for name in bad if name not in deleted]
             words = [f"{named(there)}, which it follows, failed."] if there else []
             words += [f"{named(deleted)}, which it follows, was deleted before it completed."] if deleted else []
             found[key] = Ending("Failed", REASON, at, " ".join(words))
@@ -85,4 +88,4 @@ def after(
 ) -> dict[RunKey, str]:
     """Outcomes of all runs that are there, with what ends now, empty while they live; and of upstreams `gone`."""
     told = {key: ending.outcome for key, ending in ended.items() if ending.outcome}
-    return {**gone, **{key: run.outcome for key, run in runs.items()}, **told}
+    return {**{key: run.outcome for key, run in runs.items()}, **gone, **told}

@@ -274,6 +274,23 @@ def below(parent: str) -> Document:
     return {"spec": {"parent": parent}}
 
 
+def follows(scene: Scene, upstream: str, **follow: Any) -> Scene:
+    """x follows a run."""
+    return scene.run("x", 1, follow={"after": [upstream], **follow})
+
+
+def going(scene: Scene) -> Scene:
+    """What is suspended is being deleted."""
+    scene.edit("Run", "suspended", {"metadata": {"deletionTimestamp": moment("-1m")}})
+    return reclosed(scene, "suspended-0", "RunDeleted")
+
+
+def failing(scene: Scene) -> Scene:
+    """x fails."""
+    scene.then(conditions("x", "Failed")).then(status("x", phase="Failed")).then(without("waits", "x"))
+    return scene
+
+
 def pruned(scene: Scene, *names: str, retention: str = "20m", **changes: Any) -> Scene:
     """Leases go, kept for ``retention``, and balances grow by what done-0 was charged, changed."""
     settled = [msgspec.structs.replace(DONE, **changes)] if changes.get("spans", DONE.spans) else []

@@ -6,6 +6,9 @@ from tests.check.scene import Scene, ago
 from tests.check.spoils import (
     Spoil,
     capped,
+    failing,
+    follows,
+    going,
     limit,
     own_pod,
     pruned,
@@ -243,6 +246,37 @@ TWISTS = [
         lambda s: s.edit("Budget", "org-a", {"spec": {"namespaces": ["default"]}}).policy(
             tenancy={"requireBinding": True}
         ),
+        "",
+    ),
+    Spoil(
+        "endings",
+        "a run that fails with its upstream",
+        lambda s: failing(follows(s, "limited", onUpstreamFailure="fail")),
+        "",
+    ),
+    Spoil(
+        "endings",
+        "a run that fails with an upstream that is gone",
+        lambda s: failing(follows(s, "gone", onUpstreamFailure="fail")),
+        "",
+    ),
+    Spoil(
+        "endings",
+        "a run that fails with an upstream that is going",
+        lambda s: failing(follows(going(s), "suspended", onUpstreamFailure="fail")),
+        "",
+    ),
+    Spoil(
+        "endings",
+        "a run that fails with its upstream, without any grace",
+        lambda s: failing(follows(s, "limited", upstreamFailureGrace="0s")),
+        "",
+    ),
+    Spoil("endings", "a run that waits for one in its upstream's place", lambda s: follows(s, "limited"), ""),
+    Spoil(
+        "endings",
+        "a run that waits on while it is suspended",
+        lambda s: follows(s, "limited", onUpstreamFailure="fail").edit("Run", "x", {"spec": {"state": "Suspended"}}),
         "",
     ),
     Spoil(

@@ -42,9 +42,6 @@ BY_NAME: Final = {
     "test_F26_a_broken_budget_pays_on_as_it_did": "an API server drops a field that the kind does not have",
     "test_T9_an_unchanged_world_writes_plans_and_seldom_usage": "live, a world at rest gets no Plan a cycle",
     "test_F9_an_end_that_nobody_foresaw_frees_quota_at_the_cycle_that_sees_it": "live, pods end when a cycle sees it",
-    "test_L7_a_run_whose_upstream_was_deleted_before_it_completed_fails_with_it": (
-        "live, a deleted Run goes at the end of the cycle that closes its leases, and who follows it fails in the next"
-    ),
     "test_an_array_that_cannot_be_used_keeps_what_runs": "an API server refuses what is broken",
     "test_a_run_that_cannot_be_read_keeps_what_lies_on_a_failed_node_and_stops_no_cycle": "as it refuses this",
     "test_an_index_that_loses_its_node_waits_again_or_fails": "plays two worlds, one after the other",

@@ -32,6 +32,10 @@ def test_L7_with_wait_it_fails_after_the_grace() -> None:
     assert world.cycle("+12m").phases["b"] == "Failed"
 
 
+def test_L7_with_a_grace_of_nothing_it_fails_in_the_cycle_that_sees_it() -> None:
+    assert after_a(upstreamFailureGrace="0s").cycle("+2m").phases == {"a": "Failed", "b": "Failed"}
+
+
 def test_L7_a_good_one_in_its_place_clears_that() -> None:
     world = after_a(upstreamFailureGrace="10m")
     world.cycle("+2m")
@@ -53,6 +57,36 @@ def test_L7_a_run_whose_upstream_was_deleted_before_it_completed_fails_with_it()
     assert cycle.condition("now", "Failed")["message"] == "a, which it follows, was deleted before it completed."
     assert cycle.status("later")["followDeadline"] == moment("+11m")
     assert world.cycle("+11m").phases["later"] == "Failed"
+
+
+def test_L7_an_upstream_that_is_being_deleted_is_gone() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("a", 8)
+    world.run("now", 8, follow={"after": ["a"], "onUpstreamFailure": "fail"})
+    world.run("later", 8, follow={"after": ["a"], "upstreamFailureGrace": "10m"})
+    world.cycle()
+    world.edit("Run", "a", metadata={"deletionTimestamp": moment("+30s"), "finalizers": ["example.org/kept"]})
+    cycle = world.cycle("+1m")
+    assert [lease.closure for lease in cycle.leases("a")] == ["RunDeleted"]
+    assert (cycle.phases["now"], cycle.phases["later"]) == ("Failed", "Waiting")
+    assert cycle.condition("now", "Failed")["message"] == "a, which it follows, was deleted before it completed."
+    assert cycle.status("later")["followDeadline"] == moment("+11m")
+    assert world.cycle("+11m").phases["later"] == "Failed"
+
+
+def test_L7_an_upstream_that_ends_while_it_is_being_deleted_is_told_by_its_end() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("a", 8).run("b", 8, follow={"after": ["a"]})
+    world.cycle()
+    world.edit("Run", "a", metadata={"deletionTimestamp": moment("+30s"), "finalizers": ["example.org/kept"]})
+    world.runs("complete", "a", at="+20s").ok()
+    assert world.cycle("+1m").phases == {"a": "Completed", "b": "Running"}
+
+
+def test_L7_an_upstream_that_cannot_be_read_is_waited_for() -> None:
+    world = World().domain("A", nodes=2).budget("org:a", 16).run("a", 8)
+    world.run("b", 8, follow={"after": ["a"], "onUpstreamFailure": "fail"})
+    world.cycle()
+    cycle = world.edit("Run", "a", spec={"locality": {"groupGPUs": "eight"}}).cycle("+1m")
+    assert ([lease.closure for lease in cycle.leases("a")], cycle.phases["b"]) == ([None], "Waiting")
 
 
 def test_L7_one_made_anew_clears_that() -> None:

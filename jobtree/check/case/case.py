@@ -73,6 +73,11 @@ class Case(Unplanned):
         return by_run(self.new)
 
     @cached_property
+    def held_once(self) -> set[RunKey]:
+        """Runs with leases, open or closed, which outlive their run."""
+        return {lease.run_key for lease in self.leases.values()}
+
+    @cached_property
     def completed_once(self) -> set[RunKey]:
         """Runs with leases closed as Completed, which outlive their run."""
         return {lease.run_key for lease in self.leases.values() if lease.closure_reason == "Completed"}

@@ -122,6 +122,7 @@ class Run(NamedTuple):
     opportunistic: bool
     follow: tuple[str, ...]
     on_upstream_failure: str | None
+    upstream_grace: int | None
     parent: str | None
     quota_gpus: int | None
     quota_gpu_milliseconds: int | None

@@ -31,6 +31,8 @@ def violations(case: Case) -> Iterator[Violation]:
             yield _of(key, "it would be Completed, and nothing says that it is")
         elif run.outcome is None and phase == "Failed" and not run.array and not _may_fail(case, run):
             yield _of(key, "it would be Failed, and nothing says that it is")
+        elif run.follow and phase not in FINAL.values() and _must_fail(case, run):
+            yield _of(key, f"a run that it follows failed, or was deleted, and it would be {phase}")
 
 
 def _fate(case: Case, key: RunKey, run: Run, reasons: set[str], phase: str | None) -> Iterator[Violation]:
@@ -71,17 +73,34 @@ def _may_complete(case: Case, run: Run) -> bool:
 
 
 def _may_fail(case: Case, run: Run) -> bool:
-    """Whether a run that holds nothing was cancelled, or an upstream Failed or was deleted, and it waits no longer."""
-    if run.state == "Cancelled" or case.open_by.get(run.key):
-        return True
-    upstreams = [(run.namespace, name) for name in run.follow]
-    held_once = {lease.run_key for lease in case.leases.values()}
-    phases = [case.phase_after(key) for key in upstreams if key in case.runs]
-    phases += ["Failed" for key in upstreams if key not in case.runs and key in held_once]
+    """Whether a run that holds nothing was cancelled, or goes with an upstream."""
+    return run.state == "Cancelled" or bool(case.open_by.get(run.key)) or _goes_with_upstream(case, run)
+
+
+def _must_fail(case: Case, run: Run) -> bool:
+    """Whether nothing keeps a run that never started from going with an upstream; indices of arrays wait on."""
     before = case.stored(run.key)
-    until = None if before is None else before.follow_deadline
-    is_over = run.on_upstream_failure == "fail" or (until is not None and until <= case.at)
-    return "Failed" in phases and is_over
+    never = (before is None or before.started is None) and not case.after(run.key) and not case.may_be_unread(run)
+    live = run.state == "Active" and not run.deleting and not run.array and run.key not in case.rows.indices
+    return never and live and _goes_with_upstream(case, run)
+
+
+def _goes_with_upstream(case: Case, run: Run) -> bool:
+    """Whether an upstream Failed, or was deleted, and the run waits no longer for a good one in its place."""
+    if not any(_has_failed(case, (run.namespace, name)) for name in run.follow):
+        return False
+    before = case.stored(run.key)
+    told = None if before is None else before.follow_deadline
+    until = case.at + (run.upstream_grace or 0) if told is None else told
+    return run.on_upstream_failure == "fail" or until <= case.at
+
+
+def _has_failed(case: Case, key: RunKey) -> bool:
+    """Whether an upstream Failed, or was deleted after it held something and before it Completed."""
+    upstream, phase = case.runs.get(key), case.phase_after(key)
+    if upstream is not None and (not upstream.deleting or phase in FINAL.values()):
+        return phase == "Failed"
+    return ("Run", *key) not in case.quarantined and key in case.held_once
 
 
 def _of(key: RunKey, message: str) -> Violation:

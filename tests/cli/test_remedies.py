@@ -130,7 +130,7 @@ def test_a_run_that_follows_others_is_told_which_have_to_complete() -> None:
     world.run("pods", 1, follow={"after": ["data"]}, resources=CPU)
 
     assert first(world, "follows") == ["starts (Running) completes"]
-    assert first(world, "both") == ["starts (Running), nowhere (not there), data (Running) complete"]
+    assert first(world, "both") == ["starts (Running), nowhere (to be submitted), data (Running) complete"]
     assert first(world, "pods") == ["data (Running) completes"]
     assert "Remedies" not in explained(world, "both")
     world.cycle(T0)
@@ -139,12 +139,36 @@ def test_a_run_that_follows_others_is_told_which_have_to_complete() -> None:
     world.cycle("+1m")
     again = "submit it under another name with"
     assert first(world, "both", "+2m") == [
-        "nowhere (not there) completes",
+        "nowhere (to be submitted) completes",
         f"starts failed and never completes: cancel Run default/both, and {again} spec.follow.after: [nowhere, data]",
     ]
     assert first(world, "follows", "+2m") == [
         f"starts failed and never completes: cancel Run default/follows, and {again} spec.follow: (left out)"
     ]
+
+
+def test_upstreams_that_were_deleted_never_complete_unless_they_had_or_come_again() -> None:
+    world = World().node("n", 8).budget("org:a", 8)
+    for name in ("bad", "done", "lost", "old"):
+        world.run(name, 1)
+    world.run("all", 1, follow={"after": ["done", "lost", "bad", "old"]}).run("one", 1, follow={"after": ["lost"]})
+    world.cycle(T0)
+    for name in ("done", "old"):
+        world.runs("complete", name, at="+1m").ok()
+    world.runs("cancel", "bad", at="+1m").ok()
+    world.cycle("+1m")
+    for name in ("done", "lost"):
+        world.delete("Run", name)
+    again = "and submit it under another name with"
+    assert first(world, "one", "+2m") == [
+        f"lost was deleted and never completes: cancel Run default/one, {again} spec.follow: (left out)"
+    ]
+    dropped = f"{again} spec.follow.after: [done, old]"
+    assert first(world, "all", "+2m") == [
+        f"bad failed and lost was deleted, and they never complete: cancel Run default/all, {dropped}"
+    ]
+    world.run("lost", 1, created="+2m")
+    assert first(world, "one", "+2m") == ["lost (Running) completes"]
 
 
 def test_a_suspended_run_is_told_how_to_resume() -> None:

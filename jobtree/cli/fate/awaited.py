@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jobtree.api.kinds.run import OVER
 from jobtree.api.values.counted import named
@@ -11,9 +11,14 @@ from jobtree.cli.fate import fate
 from jobtree.cli.fate.remedies import Answer, Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jobtree.api import Run
     from jobtree.world.plan import Plan
     from jobtree.world.reading.intake import Intake
+
+_DELETED: Final = "deleted"
+"""Of an upstream that is gone and had not completed."""
 
 
 def of(run: Run, intake: Intake, plan: Plan, reach: str) -> Answer | None:
@@ -36,21 +41,40 @@ def _resumed(run: Run, reach: str) -> list[Shown]:
 
 
 def _completed(run: Run, intake: Intake, plan: Plan) -> list[Shown]:
-    """The upstream runs that are outstanding, with their phases; those that failed never complete."""
+    """The upstream runs that are outstanding, with their phases; those that failed or were deleted never complete."""
     from planner.remedies import Change, Who, written
 
     names = run.spec.follow.after if run.spec.follow else ()
-    there = {each.name: each for each in intake.runs if each.namespace == run.namespace and each.name in names}
-    phases = {name: lookup.phase(fate.after(there[name], plan)) if name in there else "not there" for name in names}
-    left = [name for name in names if phases[name] not in OVER]
+    phases = _phases(run, names, intake, plan)
+    left = [name for name in names if phases[name] not in {*OVER, _DELETED}]
     failed = [name for name in names if phases[name] == "Failed"]
+    deleted = [name for name in names if phases[name] == _DELETED]
     found = []
     if left:
         words = f"{named([f'{name} ({phases[name]})' for name in left])} {'complete' if left[1:] else 'completes'}"
         found.append(Shown(kind="upstream", who=Who.OTHERS.words, words=words))
-    if failed:
-        rest = [name for name in names if name not in failed]
+    if lost := [*failed, *deleted]:
+        rest = [name for name in names if name not in lost]
         change = Change(f"Run {run.namespace}/{run.name}", "spec.follow.after" if rest else "spec.follow", rest or None)
-        words = f"{named(failed)} failed and never {'complete' if failed[1:] else 'completes'}"
-        found.append(Shown(kind="follow", who=Who.AGAIN.words, words=words, how=written([change])))
+        words = [f"{named(failed)} failed"] if failed else []
+        words += [f"{named(deleted)} {'were' if deleted[1:] else 'was'} deleted"] if deleted else []
+        never = " and ".join(words) + (", and they never complete" if lost[1:] else " and never completes")
+        found.append(Shown(kind="follow", who=Who.AGAIN.words, words=never, how=written([change])))
     return found
+
+
+def _phases(run: Run, names: Iterable[str], intake: Intake, plan: Plan) -> dict[str, str]:
+    """Of upstream runs by name; of those that are there no more as their Leases tell, if they had any."""
+    from jobtree.world.tables.snapshot import take
+    from policies.inputs.runs import read_runs
+    from policies.lifecycle import follow
+
+    there = {each.name: each for each in intake.runs if each.namespace == run.namespace and each.name in names}
+    phases = {name: lookup.phase(fate.after(each, plan)) for name, each in there.items()}
+    if len(there) < len({*names}):
+        tables = take(intake).tables
+        gone = follow.gone(tables["leases"], {row.key: row for row in read_runs(tables["runs"], tables["arrays"])})
+        ends = {"Completed": "Completed", "Failed": _DELETED}
+        away = {name: gone.get((run.namespace, name), "") for name in names if name not in there}
+        phases |= {name: ends.get(outcome, "to be submitted") for name, outcome in away.items()}
+    return phases

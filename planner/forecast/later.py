@@ -1,7 +1,8 @@
 """The state at a time to come, told from that of now by what ends in between (spec §5).
 
 A known time's world differs from today's by runs that ended and by the clock alone. So nodes, runs and Budgets are not
-read again: claims that ended go, hours are charged on, and the pass is asked anew.
+read again: claims that ended go, hours are charged on, and the pass is asked anew. Where no cap and no window knows the
+clock, what runs on weighs what it weighs now, and runs have the payers that they have now.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,17 +14,21 @@ from jobtree.api.kinds.lease import ClosureReason
 from jobtree.world.plan import Closure
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, foreseen
+from planner.state.blocking import block
 from planner.state.closing import ends_of
 from planner.state.derive import state_of
+from planner.state.lower import Asked
 from planner.state.replay import Fates, Past, Turn, replay, turned
 from planner.state.state import State
-from policies.caps.book import book_of
-from policies.funding.classes import derive
+from policies.caps.book import book_of, is_timeless
+from policies.caps.cap import CapBook
+from policies.funding.classes import Funded, derive, still_funded
 from policies.funding.frozen import is_frozen, kept
-from policies.funding.ledger import spent
-from policies.inputs.claims import LeaseKey, RunKey, open_claims
+from policies.funding.ledger import Spent, spent
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey, open_claims
 from policies.inputs.runs import RunRow
-from policies.lifecycle.endings import limit_ends
+from policies.lifecycle import arrays, follow
+from policies.lifecycle.endings import Ending, limit_ends
 
 
 class _Ends(NamedTuple):
@@ -32,39 +37,88 @@ class _Ends(NamedTuple):
     ended: int
     reason: ClosureReason
 
+    @property
+    def ending(self) -> Ending:
+        """As the cycle that sees it has it."""
+        return Ending("Completed" if self.reason == "Completed" else "Failed", self.reason, self.ended, "")
+
+
+class _Money(NamedTuple):
+    """The money at a time to come: caps, ledgers, what is charged, what is taken beside it, and who is funded."""
+
+    book: CapBook
+    leases: list[LeaseRow]
+    spent: Spent
+    taken: Spent
+    funded: Funded
+
 
 @dataclass(frozen=True)
 class Later:
-    """``world``: as it is foreseen, for what this does not tell; ``now``: its state; ``estimated``: ends, Unix seconds.
+    """``world``: the snapshot, ``now``: its state; ``estimated``: ends, Unix seconds.
 
-    ``waiting``: who may start; None where every time is to be derived from the world anew; ``replayed``: how leases
-    turn until a time, once it has been asked.
+    ``waiting``: who may start; ``replayed``: how leases turn until a time, once it has been asked; ``asked``: who pays
+    for whom at all times that are like now.
     """
 
     world: Snapshot
     now: State
     estimated: Mapping[RunKey, int]
-    waiting: Sequence[RunRow] | None = None
+    waiting: Sequence[RunRow]
     replayed: list[tuple[int, dict[LeaseKey, list[Turn]]]] = field(default_factory=list, repr=False, compare=False)
+    asked: Asked = field(default_factory=Asked, repr=False, compare=False)
 
     @classmethod
     def of(cls, world: Snapshot, state: State, dated: Collection[RunKey]) -> "Later":
         """Of a world that has this state now; where many wait, with those to be ``dated`` and their gangs alone."""
-        gangs = {(key[0], state.runs[key].gang) for key in dated if state.runs[key].gang}
-        waiting = [run for run in state.pending if run.key in dated or (run.namespace, run.gang) in gangs]
-        few = state.effort.few(len(state.pending))
-        return cls(foreseen(world, state), state, estimates(world, state), None if few else waiting)
+        waiting = state.pending
+        if not state.effort.few(len(state.pending)):
+            gangs = {(key[0], state.runs[key].gang) for key in dated if state.runs[key].gang}
+            waiting = [run for run in state.pending if run.key in dated or (run.namespace, run.gang) in gangs]
+        return cls(world, state, estimates(world, state), waiting)
 
     def at(self, at: int) -> State:
         """The state at ``at``; what makes the time known changes the world, so all that is there may be recalled."""
-        if self.waiting is None or self.now.policy.maintenance:
-            return replace(state_of(self.world, at), changed=at)
         now = self.now
-        money = replace(now.money, at=at)
-        book = book_of(money)
+        if now.policy.maintenance:
+            return replace(state_of(self._foreseen, at), changed=at)
         ending = {key: each for key, each in self._endings.items() if each.ended <= at}
-        closures = self._closures(ending)
-        over = ends_of([*now.closures, *closures])
+        closures = [*now.closures, *self._closures(ending)]
+        like_now = is_timeless(now.book, at)
+        money = self._like_now(at, ending) if like_now else None
+        money = money or self._anew(at, ending, closures)
+        rows = {} if money.leases is now.leases else {lease.key: lease for lease in money.leases}
+        held = {
+            key: [rows[each.key] for each in mine] if rows else mine
+            for key, mine in now.held.items()
+            if key not in ending
+        }
+        over = now.endings | {key: each.ending for key, each in ending.items()}
+        over |= arrays.endings(now.arrays, now.runs, over, at)
+        over |= follow.endings(now.runs, over, self._gone, now.held, at)
+        state = replace(
+            now, at=at, book=money.book, leases=money.leases, held=held, closures=closures, spent=money.spent,
+            taken=money.taken, funded=money.funded, turns={}, changed=at, endings=over, blocked={}, deadlines={},
+            pending=[run for run in self.waiting if run.key not in over], rooms=[],
+            asked=self.asked if like_now else Asked(),
+        )  # fmt: skip
+        if now.blocked:
+            block(state, self._gone)
+        return state
+
+    def _like_now(self, at: int, ending: Mapping[RunKey, _Ends]) -> _Money | None:
+        """Where the clock changes nothing but what ends; None where a loan ages by then, or a payer is gone."""
+        now = self.now
+        held = [lease for key, mine in now.held.items() if key not in ending for lease in mine]
+        book = replace(now.book, money=replace(now.money, at=at))
+        none = Spent()
+        funded = None if any(is_frozen(lease) for lease in held) else still_funded(now.funded, book, none, held, ending)
+        return None if funded is None else _Money(book, now.leases, none, none, funded)
+
+    def _anew(self, at: int, ending: Mapping[RunKey, _Ends], closures: list[Closure]) -> _Money:
+        now, money = self.now, replace(self.now.money, at=at)
+        book = book_of(money)
+        over = ends_of(closures)
         turns = self._turns(at)
         leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in now.leases]
         charged = spent(book, leases, money.balances, now.node_site, over)
@@ -74,13 +128,8 @@ class Later:
         frozen = [x for x in still.values() if is_frozen(x) and x.budget in money.quarantined]
         taken = kept(book, charged, frozen, now.node_site, until)
         open_leases = [lease for mine in held.values() for lease in mine]
-        funded = derive(
-            book, open_claims(open_leases, money, until, self._malleable), open_leases, taken, now.node_site
-        )
-        return replace(
-            now, at=at, book=book, leases=leases, held=held, closures=[*now.closures, *closures], spent=charged,
-            taken=taken, funded=funded, turns={}, changed=at, pending=[*self.waiting], blocked={}, rooms=[],
-        )  # fmt: skip
+        claims = open_claims(open_leases, money, until, self._malleable)
+        return _Money(book, leases, charged, taken, derive(book, claims, open_leases, taken, now.node_site))
 
     def _turns(self, at: int) -> dict[LeaseKey, list[Turn]]:
         """How leases turn until a time: the same seconds are replayed once for all times."""
@@ -103,6 +152,15 @@ class Later:
             for key, (end, reason) in ending.items()
             for lease in self.now.held[key]
         ]
+
+    @cached_property
+    def _foreseen(self) -> Snapshot:
+        return foreseen(self.world, self.now)
+
+    @cached_property
+    def _gone(self) -> dict[RunKey, str]:
+        """Outcomes of upstreams that are there no more."""
+        return follow.gone(self.world.tables["leases"], self.now.runs)
 
     @cached_property
     def _malleable(self) -> frozenset[RunKey]:

@@ -143,6 +143,26 @@ class _Lowering:
         return found
 
 
+@dataclass
+class Asked:
+    """Answers that are the same while only what runs changes: who pays for runs that wait, and their forms."""
+
+    _known: dict[object, tuple[list[PayerList], list[int]]] = field(default_factory=dict)
+
+    def of(
+        self, runs: list[RunRow], book: CapBook, closed: Mapping[int, int], ties: Ties, *, exact: bool
+    ) -> tuple[list[PayerList], list[int]]:
+        """See `Waiting`; ``closed``: see `PayerLists`."""
+        alone = ties.members | ties.promised.all
+        asked = tuple(run.key for run in runs), tuple(closed.items()), alone, ties.promised.due, exact
+        if asked not in self._known:
+            payers = PayerLists(book, closed, frozenset(ties.promised.due))
+            lists = [payers.of(run) for run in runs]
+            limits = bool(book.money.policy.maintenance)
+            self._known[asked] = lists, _forms(runs, lists, exact=exact, limits=limits, alone=alone)
+        return self._known[asked]
+
+
 @dataclass(frozen=True)
 class Waiting:
     """The ``runs`` that may start beside the claims that are ``running``, with what no leeway of caps tells.
@@ -175,11 +195,11 @@ class Waiting:
         *,
         changed: int,
         exact: bool,
+        asked: Asked,
     ) -> "Waiting":
-        """Of runs that may start; ``changed``: when a cycle last saw another world."""
+        """Of runs that may start; ``changed``: when a cycle last saw another world; ``asked``: what is known."""
         running, spent = left.funded, left.spent
-        payers = PayerLists(book, left.closed, frozenset(ties.promised.due))
-        lists = [payers.of(run) for run in runs]
+        lists, forms = asked.of(runs, book, left.closed, ties, exact=exact)
         asks = _asks(runs, lists)
         recall = once_changed = Recall.of(book, running, spent, asks, changed)
         if any(part.place.admitted >= changed for part in running.parts):
@@ -189,8 +209,6 @@ class Waiting:
             if purse.number not in of_list:
                 of_list[purse.number] = any(recall.recalls(book, payer) for payer in purse.payers)
         recalls = [of_list.get(purse.number, False) for purse in lists]
-        limits = bool(book.money.policy.maintenance)
-        forms = _forms(runs, lists, exact=exact, limits=limits, alone=ties.members | ties.promised.all)
         return cls(runs, lists, forms, fleet, book, running, spent, recall, once_changed, recalls, ties, exact)
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:

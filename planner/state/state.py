@@ -11,7 +11,7 @@ from jobtree.world.plan import Closure
 from planner.effort import USUAL, Effort
 from planner.placement.room import Foreign, Room
 from planner.state.closing import ends_of
-from planner.state.lower import Waiting
+from planner.state.lower import Asked, Waiting
 from planner.state.replay import Turn
 from policies.caps.cap import CapBook
 from policies.funding.classes import Funded
@@ -36,10 +36,10 @@ class State:
 
     ``leases`` and ``held``, open leases after this cycle's endings, have their ledgers up to the second before ``at``:
     with ``turns``, how they turned since the last cycle. ``taken``: ``spent``, and what frozen work takes beside it;
-    ``rooms``: what is free, once it has been counted. ``changed``: when a cycle last was given another world than the
-    one before left, or saw leases or runs end. ``standing``: runs whose Leases cannot be read, which stand as before.
-    ``holds``: what promises keep from all that is not promised. ``swaps``: of what is held, what this cycle opens in
-    place of spares.
+    ``rooms``: what is free, once it has been counted; ``asked``: who pays for what waits, likewise. ``changed``: when a
+    cycle last was given another world than the one before left, or saw leases or runs end. ``standing``: runs whose
+    Leases cannot be read, which stand as before. ``holds``: what promises keep from all that is not promised.
+    ``swaps``: of what is held, what this cycle opens in place of spares.
     """
 
     at: int
@@ -70,6 +70,7 @@ class State:
     blocked: dict[RunKey, tuple[str, str]] = field(default_factory=dict)
     deadlines: dict[RunKey, int] = field(default_factory=dict)
     rooms: list[Room] = field(default_factory=list, repr=False)
+    asked: Asked = field(default_factory=Asked, repr=False)
 
     @cached_property
     def lent(self) -> Mapping[tuple[str, int], frozenset[LeaseKey]]:
@@ -92,7 +93,7 @@ class State:
 
     def asking(self, pending: list[RunRow], runs: dict[RunKey, RunRow] | None = None) -> "State":
         """The state in which only ``pending`` wait, and all that is held is the same; ``runs``: with these runs."""
-        return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked))
+        return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked), asked=Asked())
 
     def room(self) -> Room:
         """What is free before anything is started, to be filled."""
@@ -118,7 +119,7 @@ class State:
         exact = self.effort.few(len(ready)) and not many
         ties = trees.Ties(whole, self.quotas(), self.holds.promised)
         left = funds.beside(self.holds.money, self.book, self.funded, self.taken)
-        return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact)
+        return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact, asked=self.asked)
 
     def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
         """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""

@@ -14,3 +14,16 @@ def book_of(money: Money) -> CapBook:
     """The caps of a money at its time."""
     families = (scopes, aggregates, lending, uses)
     return CapBook.of(money, [pool for family in families for pool in family.pools(money)], MEASURES)
+
+
+def is_timeless(book: CapBook, until: int) -> bool:
+    """Does the clock alone, up to ``until`` (Unix seconds), change nothing of who pays for what and how much?
+
+    No cap counts hours or credits, no window opens or closes, and none asks how long a run lasts to its end. Loans age.
+    """
+    money = book.money
+    windows = [(each.start, each.end) for each in money.envelopes] + [(each.start, each.end) for each in money.uses]
+    if money.policy.funding.past_window == "refuse" and any(end is not None for _, end in windows):
+        return False
+    edges = (edge for window in windows for edge in window if edge is not None)
+    return not any(cap.ahead for cap in book.caps) and not any(money.at < edge <= until for edge in edges)

@@ -8,7 +8,7 @@ envelope. A claim is funded iff every cap it touches still holds with it:
     malleable:    group by group from 0, until a group does not fit
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -88,6 +88,22 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
         classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED
     parts = parts_of(book, claims, sites)
     outcome = honour(book, spent, parts)
+    return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
+
+
+def still_funded(
+    before: Funded, book: CapBook, spent: Spent, leases: Iterable[LeaseRow], gone: Container[RunKey]
+) -> Funded | None:
+    """The classes of open ``leases`` without the claims of runs that are ``gone``, at a later time at which all others
+    weigh the same as ``before``. None where a loan has aged since, and stands elsewhere.
+    """
+    money, parts = book.money, [part for part in before.parts if part.place.run not in gone]
+    for part in parts:
+        young = part.place.standing == FRESH_LOAN
+        if young and money.at - part.place.admitted >= money.envelopes[part.place.envelope].lending_duration:
+            return None
+    outcome = honour(book, spent, parts)
+    classes = {lease.key: before.classes[lease.key] for lease in leases}
     return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
 
 

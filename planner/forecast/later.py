@@ -160,7 +160,7 @@ class Later:
     @cached_property
     def _gone(self) -> dict[RunKey, str]:
         """Outcomes of upstreams that are there no more."""
-        return follow.gone(self.world.tables["leases"], self.now.runs)
+        return follow.gone(self.world.tables["leases"], self.now.runs, self.now.unread.runs)
 
     @cached_property
     def _malleable(self) -> frozenset[RunKey]:

@@ -56,9 +56,9 @@ def _completed(run: Run, intake: Intake, plan: Plan) -> list[Shown]:
     if lost := [*failed, *deleted]:
         rest = [name for name in names if name not in lost]
         change = Change(f"Run {run.namespace}/{run.name}", "spec.follow.after" if rest else "spec.follow", rest or None)
-        words = [f"{named(failed)} failed"] if failed else []
-        words += [f"{named(deleted)} {'were' if deleted[1:] else 'was'} deleted"] if deleted else []
-        never = " and ".join(words) + (", and they never complete" if lost[1:] else " and never completes")
+        why = [f"{named(failed)} failed"] if failed else []
+        why += [f"{named(deleted)} {'were' if deleted[1:] else 'was'} deleted"] if deleted else []
+        never = " and ".join(why) + (", and they never complete" if lost[1:] else " and never completes")
         found.append(Shown(kind="follow", who=Who.AGAIN.words, words=never, how=written([change])))
     return found
 
@@ -67,14 +67,19 @@ def _phases(run: Run, names: Iterable[str], intake: Intake, plan: Plan) -> dict[
     """Of upstream runs by name; of those that are there no more as their Leases tell, if they had any."""
     from jobtree.world.tables.snapshot import take
     from policies.inputs.runs import read_runs
+    from policies.inputs.unread import unread_of
     from policies.lifecycle import follow
 
     there = {each.name: each for each in intake.runs if each.namespace == run.namespace and each.name in names}
     phases = {name: lookup.phase(fate.after(each, plan)) for name, each in there.items()}
     if len(there) < len({*names}):
         tables = take(intake).tables
-        gone = follow.gone(tables["leases"], {row.key: row for row in read_runs(tables["runs"], tables["arrays"])})
-        ends = {"Completed": "Completed", "Failed": _DELETED}
-        away = {name: gone.get((run.namespace, name), "") for name in names if name not in there}
-        phases |= {name: ends.get(outcome, "to be submitted") for name, outcome in away.items()}
+        runs = {row.key: row for row in read_runs(tables["runs"], tables["arrays"])}
+        unread = unread_of(tables["quarantine"], tables["unread"]).runs
+        gone = follow.gone(tables["leases"], runs, unread)
+        told = {"Completed": "Completed", "Failed": _DELETED}
+        for name in names:
+            if name not in there:
+                key = run.namespace, name
+                phases[name] = "set aside" if key in unread else told.get(gone.get(key, ""), "to be submitted")
     return phases

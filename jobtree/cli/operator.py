@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ _TAKES: Final = ("state", "context", "at")
 """Its global options: it prints sentences, and knows no namespace."""
 
 
+@cache
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top, commands = args.program("jobtree", "Plan a GPU fleet.", takes=_TAKES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import cache
 
 from jobtree.cli import completion
 from jobtree.cli.asking import budgets, events, explain, fleet, pods, state, verify, watch
@@ -11,6 +12,7 @@ from jobtree.cli.changing import control, sponsors, submit, whatif
 from jobtree.cli.common import args
 
 
+@cache
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top, commands = args.program(

@@ -6,6 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from jobtree.world.tables import values
 from jobtree.world.tables.records import read
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("number", pa.int64())]))
@@ -73,3 +74,23 @@ def test_fields_that_are_no_column_are_given() -> None:
 
     assert read(TABLE, Numbered, place=range(3)) == [("a", 0), ("", 1), ("a", 2)]
     assert read(TABLE.slice(3), Numbered, place=[]) == []
+
+
+def test_what_is_made_of_a_table_is_kept_as_long_as_the_table() -> None:
+    def made(table: pa.Table) -> object:
+        return values.remembered(table, "made", object)
+
+    table = TABLE.slice(1)
+    assert made(table) is made(table)
+    assert made(table) is not made(TABLE)
+    place = id(table)
+    assert place in values._MEMORY
+    del table
+    assert place not in values._MEMORY
+
+
+@pytest.mark.parametrize("size", [3, values.SMALL + 1])
+def test_whoever_changes_a_column_that_was_read_changes_no_others(size: int) -> None:
+    table = pa.table({"text": [str(number) for number in range(size)]})
+    values.texts(table, "text").reverse()
+    assert values.texts(table, "text") == [str(number) for number in range(size)]

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
@@ -73,7 +74,7 @@ class Options:
         return StateFile(self.state, self.time if at is None else at, create=create)
 
 
-def program(name: str, description: str, *, takes: Sequence[str]) -> tuple[argparse.ArgumentParser, Commands]:
+def program(name: str, description: str, *, takes: tuple[str, ...]) -> tuple[argparse.ArgumentParser, Commands]:
     """The parser of a whole command line, and where its subcommands are declared; ``takes``: its global options."""
     parser = _Parser(prog=name, parents=[_shared(takes)], description=description, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"{name} {__version__}", help="print the version")
@@ -105,7 +106,8 @@ class _Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
 
-def _shared(takes: Sequence[str]) -> argparse.ArgumentParser:
+@cache
+def _shared(takes: tuple[str, ...]) -> argparse.ArgumentParser:
     """Global options as a parent of other parsers; an option that is not given leaves no trace."""
     parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     group = parser.add_argument_group("global options")
@@ -190,7 +192,7 @@ def command(
     summary: str,
     *,
     example: str = "",
-    takes: Sequence[str] = tuple(GLOBAL),
+    takes: tuple[str, ...] = tuple(GLOBAL),
 ) -> argparse.ArgumentParser:
     """Declares a subcommand; ``example`` is shown below its help, ``takes`` are the global options that it heeds."""
     parser: argparse.ArgumentParser = commands.add_parser(

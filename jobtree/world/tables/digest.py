@@ -6,21 +6,34 @@ value, its place and every null do.
 
 import hashlib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobtree.world.tables import values
+
 
 def of_table(table: pa.Table, version: int) -> str:
     """Hex digest of one table under a schema version."""
+    return values.remembered(table, version, lambda: _of_table(table, version))
+
+
+def _of_table(table: pa.Table, version: int) -> str:
     digest = hashlib.sha256(f"jobtree table {version} {table.num_rows}\n".encode())
-    for field in table.schema:
-        digest.update(f"{field.name} {_logical(field.type)}\n".encode())
-        column = table.column(field.name)
-        _update(digest, column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
+    for line, column in zip(_lines(table.schema), table.columns, strict=True):
+        digest.update(line)
+        if len(column):  # most tables of a small cluster are empty
+            _update(digest, column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     return digest.hexdigest()
+
+
+@cache
+def _lines(schema: pa.Schema) -> list[bytes]:
+    """What is said of each column before its values."""
+    return [f"{field.name} {_logical(field.type)}\n".encode() for field in schema]
 
 
 def of_tables(digests: Mapping[str, str], version: int) -> str:
@@ -43,11 +56,12 @@ def _logical(kind: pa.DataType) -> str:
 
 def _update(digest: Any, array: pa.Array) -> None:
     if not len(array):
-        return  # nothing is said; most tables of a small cluster are empty
+        return  # the values of lists that are all empty
     kind = array.type
     if pa.types.is_dictionary(kind):
         array, kind = array.dictionary_decode(), kind.value_type
-    digest.update(np.packbits(np.asarray(array.is_valid())).tobytes())
+    valid = array.is_valid() if array.null_count else np.ones(len(array), np.bool_)
+    digest.update(np.packbits(np.asarray(valid)).tobytes())
     if pa.types.is_struct(kind):
         for child in array.flatten():
             _update(digest, child)
@@ -69,11 +83,11 @@ def _integers(digest: Any, array: pa.Array) -> None:
 def _texts(digest: Any, array: pa.Array) -> None:
     """The lengths in bytes, then all the bytes: without the lengths `a`, `bc` would equal `ab`, `c`."""
     array = _filled(array, "")
-    _integers(digest, pc.binary_length(array))
     _, offsets, data = array.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[[array.offset, array.offset + len(array)]]
+    bounds = np.frombuffer(offsets, np.int32)[array.offset :][: len(array) + 1]
+    digest.update(np.diff(bounds).astype("<i8").tobytes())
     if data is not None:
-        digest.update(memoryview(data)[int(bounds[0]) : int(bounds[1])])
+        digest.update(memoryview(data)[int(bounds[0]) : int(bounds[-1])])
 
 
 def _filled(array: pa.Array, value: Any) -> pa.Array:

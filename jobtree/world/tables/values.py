@@ -1,7 +1,9 @@
 """A snapshot's columns as plain Python and numpy values, without a Python object per Arrow scalar."""
 
+import weakref
+from collections.abc import Callable, Hashable
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +12,10 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Value = TypeVar("Value")
+
+SMALL: Final = 1000
+"""Rows of a table up to which its values are remembered: there Arrow's calls take longer than what they read."""
 
 
 def column(table: pa.Table, name: str, *, nullable: bool = False) -> list[Any]:
@@ -17,7 +23,31 @@ def column(table: pa.Table, name: str, *, nullable: bool = False) -> list[Any]:
 
     Unless ``nullable``, a null of the column itself is the empty value of its kind: ``""``, 0, False or ``()``.
     """
-    return _values(_flat(table, name), nullable=nullable)
+    rows = table.num_rows
+    if not rows:
+        return []  # most tables of a small cluster are empty
+    if rows > SMALL:
+        return _values(_flat(table, name), nullable=nullable)
+    return [*remembered(table, (name, nullable), lambda: _values(_flat(table, name), nullable=nullable))]
+
+
+def remembered(table: pa.Table, what: Hashable, make: Callable[[], Value]) -> Value:
+    """What follows from a table, which never changes; made once and kept as long as the table is.
+
+    The worlds of a cycle, which are now, foreseen or promised, differ in few of their tables and share the others.
+    """
+    mine = _MEMORY.get(id(table))
+    if mine is None:
+        mine = _MEMORY[id(table)] = {}
+        weakref.finalize(table, _MEMORY.pop, id(table), None)
+    if what not in mine:
+        mine[what] = make()
+    found: Value = mine[what]
+    return found
+
+
+_MEMORY: Final[dict[int, dict[Hashable, Any]]] = {}
+"""By a table's identity, as no table has a hash: what has been made of it."""
 
 
 def texts(table: pa.Table, name: str) -> list[str]:
@@ -27,7 +57,7 @@ def texts(table: pa.Table, name: str) -> list[str]:
 
 def ints(table: pa.Table, name: str, null: int = 0) -> Ints:
     """An integer column as int64; ``null`` stands for a missing value."""
-    return np.asarray(pc.fill_null(_flat(table, name), null).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(_filled(_flat(table, name), null).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def optional_ints(table: pa.Table, name: str) -> list[int | None]:
@@ -37,12 +67,17 @@ def optional_ints(table: pa.Table, name: str) -> list[int | None]:
 
 def bools(table: pa.Table, name: str) -> Bools:
     """A boolean column; null is False."""
-    return np.asarray(pc.fill_null(_flat(table, name), False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return np.asarray(_filled(_flat(table, name), False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _flat(table: pa.Table, name: str) -> pa.Array:
     array = table.column(name).combine_chunks()
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _filled(array: pa.Array, null: Any) -> pa.Array:
+    """With ``null`` for what is missing; asking Arrow to fill what is full takes as long as filling it."""
+    return pc.fill_null(array, null) if array.null_count else array
 
 
 def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
@@ -54,8 +89,7 @@ def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
         return list(zip(*(_values(field, nullable=True) for field in array.flatten()), strict=True))
     else:
         empty = False if pa.types.is_boolean(array.type) else 0 if pa.types.is_integer(array.type) else ""
-        filled = pc.fill_null(array, empty) if array.null_count else array
-        found = filled.to_numpy(zero_copy_only=False).tolist()
+        found = _filled(array, empty).to_numpy(zero_copy_only=False).tolist()
     if nullable and array.null_count:
         valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
         return [value if is_there else None for value, is_there in zip(found, valid, strict=True)]
@@ -65,11 +99,10 @@ def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
 def _decoded(array: pa.DictionaryArray, *, nullable: bool) -> list[Any]:
     """The texts of a coded column: each is made once."""
     texts = [*array.dictionary.to_pylist(), None if nullable else ""]
-    codes = pc.fill_null(array.indices, len(texts) - 1) if array.null_count else array.indices
-    return [texts[code] for code in codes.to_numpy().tolist()]
+    return [texts[code] for code in _filled(array.indices, len(texts) - 1).to_numpy().tolist()]
 
 
 def _lists(array: pa.ListArray) -> list[Any]:
     items = _values(array.flatten(), nullable=True)
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).tolist()
+    lengths = _filled(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).tolist()
     return [tuple(items[a:b]) for a, b in pairwise(accumulate(lengths, initial=0))]

@@ -147,3 +147,16 @@ def test_pods_that_never_go_cost_nobody_else_anything() -> None:
     (promise,) = (each for each in cycle.all("Reservation") if each["status"]["state"] == "Pending")
     assert promise["status"]["earliestStart"] == moment("+26m")
     assert [each["run"] for each in promise["status"]["forecast"]["conflictSet"]] == ["default/y"]
+
+
+def test_what_its_owner_makes_narrower_gives_way_in_the_same_cycle() -> None:
+    elastic = {"minTotalGPUs": 2, "maxTotalGPUs": 6, "stepGPUs": 1}
+    world = World().node("n").budget("org:w", 8)
+    world.run("v", 6, owner="org:v", malleable=elastic, **FREE).cycle()
+    world.edit("Run", "v", spec={"malleable": {"desiredTotalGPUs": 5}})
+    cycle = world.run("w", 5, owner="org:w", created="+1m").cycle("+1m")
+
+    assert (cycle.running, [lease.gpus for lease in cycle.leases("v", open=True)]) == (["v", "w"], [2, 1])
+    assert {(lease.group, lease.closure) for lease in cycle.leases("v", open=False)} == {
+        (4, "Shrink"), (3, "ReclaimUnfunded"), (2, "ReclaimUnfunded"),
+    }  # fmt: skip

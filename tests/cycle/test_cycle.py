@@ -218,6 +218,19 @@ def second_of(world: World) -> Cycle:
     return cycle
 
 
+def test_v7_a_promise_that_moved_before_and_in_that_second_keeps_its_history() -> None:
+    world = World().node("n").node("m").budget("org:a", 24).run("r", 8, limit="1h").run("s", 8, limit="2h").run("w", 8)
+    world.cycle()
+    first = world.state().leases("r")[0].slots[0].partition("#")[0]
+    world.edit("Node", first, spec={"unschedulable": True}).cycle("+10m")
+    moved = world.edit("Node", first, spec={"unschedulable": None}).cycle("+20m")
+    cycle = world.run("x", 1, created=moment("+20m")).cycle("+20m")
+    told = [each.all("Reservation")[0]["status"]["history"] for each in (moved, cycle)]
+
+    assert (cycle.plan.cycle, told[0]) == ("20260101T002000Z-2", told[1])
+    assert [each["at"] for each in told[1]] == [moment("+10m"), moment("+20m")]
+
+
 def test_v7_and_is_planned_under_a_name_of_its_own_where_something_changed(world: World) -> None:
     world.delete("Run", "s").cycle()
     world.run("late", 8, created=moment("-1s")).edit("Run", "r", spec={"state": "Cancelled"})

@@ -179,14 +179,23 @@ def _is_wanted(case: Case, wait: Wait, nodes: set[str]) -> bool:
 
 
 def own_shrink(case: Case, lease: Held) -> bool:
-    """Whether the owner wants the run narrower, and it gets no narrower than that; spares go with their group."""
+    """Whether the owner wants the run narrower, and its own shrink leaves no less than that, whatever is cut besides.
+
+    Spares go with their group.
+    """
     run = case.run_of(lease.run_key)
     if run is None or run.desired is None:
         return False
-    before = sum(each.gpus for each in case.open_by[lease.run_key] if each.active)
-    kept = [each for each in case.held_by.get(lease.run_key, ()) if each.active]
-    group_goes = all(each.group != lease.group for each in kept)
-    return before > run.desired and sum(each.gpus for each in kept) >= run.desired and group_goes
+    active = [each for each in case.open_by[lease.run_key] if each.active]
+    left = [each for each in active if not _shrinks(case, each)]
+    group_goes = all(_shrinks(case, each) for each in active if each.group == lease.group)
+    return sum(each.gpus for each in active) > run.desired <= sum(each.gpus for each in left) and group_goes
+
+
+def _shrinks(case: Case, lease: Held) -> bool:
+    """Does the plan close it for nobody's start?"""
+    closure = case.closing.get(lease.key)
+    return closure is not None and closure.reason == "Shrink" and not closure.made_room_for
 
 
 def _shrunk(ending: Ending) -> bool:

@@ -12,6 +12,8 @@ from jobtree.check.case.violation import Violation
 from jobtree.world.tables import rows
 
 RECLAIMED: Final = "ReclaimUnfunded"
+REMEMBERED: Final = 20
+"""Most moves of a promise that its history has (spec §1)."""
 
 
 class Promise(NamedTuple):
@@ -108,12 +110,12 @@ def _kept(case: Case, before: Mapping[tuple[str, str], Promise], after: list[Pro
         if old is None:
             continue
         told, said = old.status.history, promise.status.history
-        fresh = [move for move in said if int(move.at) == case.at and move.cause]
-        kept = said[: len(said) - len(fresh)]
-        if kept != told[len(told) - len(kept) :] or (len(said) < len(told)):
+        fresh = next((n for n in range(len(said) + 1) if (*told, *said[len(said) - n :])[-REMEMBERED:] == said), None)
+        added = said[len(said) - (fresh or 0) :]
+        if fresh is None or any(int(move.at) != case.at or not move.cause for move in added):
             yield Violation("promise-kept", promise.subject, "its history was rewritten")
         later = promise.stands and promise.start > old.start
-        if later and not any(int(move.earliest_start or 0) == promise.start for move in fresh):
+        if later and not any(int(move.earliest_start or 0) == promise.start for move in added):
             yield Violation("promise-kept", promise.subject, f"{promise.start - old.start} s later, for no cause")
 
 

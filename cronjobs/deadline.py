@@ -43,11 +43,26 @@ KEPT: Final = 6
 """Incumbents beside the first and the best one that are kept, should the checker not pass the plan of the best."""
 
 
+class _Short(msgspec.Struct, frozen=True):
+    """What an incumbent starts, where, who pays, and by which solver, as it came: the rest are its certificates."""
+
+    starts: msgspec.Raw
+    chunks: msgspec.Raw
+    payments: msgspec.Raw
+    solver: msgspec.Raw
+
+    @classmethod
+    def of(cls, incumbent: bytes) -> tuple[bytes, ...]:
+        """To be compared."""
+        return tuple(bytes(part) for part in msgspec.structs.astuple(msgspec.msgpack.decode(incumbent, type=cls)))
+
+
 @dataclass
 class _Search:
     """A plan that was asked for, and what the process said: the plan, or its last incumbent, and any trouble.
 
-    ``earlier``: incumbents before it, the first and the last of them. ``final``: that incumbent ended the search;
+    ``earlier``: those of other plans before it, the first and the last of them; ``found``: how many plans it has found.
+    ``final``: that incumbent ended the search;
     ``over``: nothing more is to come; ``on_news``: hears of incumbents.
     """
 
@@ -70,10 +85,12 @@ class _Search:
         return max(0.0, self.asked + self.deadline + more - time.monotonic())
 
     def supersede(self, incumbent: bytes) -> None:
-        """A better one has come."""
-        if self.incumbent:
-            self.earlier = [*self.earlier[:1], *self.earlier[1:][-KEPT:], self.incumbent]
-        self.incumbent, self.found = incumbent, self.found + 1
+        """A better one has come, or the same plan with better bounds."""
+        if not self.incumbent or _Short.of(self.incumbent) != _Short.of(incumbent):
+            if self.incumbent:
+                self.earlier = [*self.earlier[:1], *self.earlier[1:][-KEPT:], self.incumbent]
+            self.found += 1
+        self.incumbent = incumbent
 
     def fail(self, trouble: str) -> None:
         """Nothing more will come, and this is why."""
@@ -219,8 +236,9 @@ class Planner:
             return False
         kind, body = frame[:1], frame[1:]
         if kind == Frame.INCUMBENT:
+            first = not search.incumbent
             search.supersede(body)
-            search.on_news(news.found(body, search.found))
+            search.on_news(news.FIRST if first else news.found(body, search.found))
         elif kind == Frame.FOUND:
             search.final = True
             search.on_news(news.WRITING)

@@ -10,6 +10,8 @@ from jobtree.world.plan import Stage
 
 OnNews = Callable[[str], None]
 
+FIRST: Final = "1 found, looking for a better one"
+"""How far the order by age is from what the free GPUs could hold says nothing."""
 WRITING: Final = "writing the best one down"
 LATE: Final = f"the time is up, {WRITING}"
 
@@ -21,12 +23,9 @@ class _Found(msgspec.Struct):
 
 
 def found(incumbent: bytes, number: int) -> str:
-    """That it is the n-th, and how far from the bound of its first stage: ``2 found, 0.0210% from the bound``.
-
-    The first is the order by age, beside the bound that everything starts: how far from that says nothing.
+    """How many plans are found, and how far the last is from the bound of its first stage:
+    ``2 found, 0.0210% from the bound``.
     """
-    if number == 1:
-        return "1 found, looking for a better one"
     stages = msgspec.msgpack.decode(incumbent, type=_Found).stages
     distance = next((f", {gap(stage)} from the bound" for stage in stages if stage.proven), "")
     return f"{number} found{distance}"

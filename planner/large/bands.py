@@ -6,7 +6,7 @@ become whole by rounding (large.dive), size by size, each fixed before the next.
 close enough, a MIP of big gangs follows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -16,7 +16,7 @@ import numpy as np
 from jobtree.world.tables.values import Bools
 from planner.large.branching import Branching, Fixings, Node
 from planner.large.dive import Dive, columns_of
-from planner.solver.highs import LEAN, NOTHING, Settings, Solution, best_of, only_integer, solve, within
+from planner.solver.highs import LEAN, NOTHING, Settings, Solution, best_of, only_integer, proven, solve, within
 from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem
@@ -47,20 +47,16 @@ class Rounding:
         self.columns = columns_of(model, problem)
         self.after_allowed: float | None = None
 
-    @cached_property
-    def search(self) -> Branching:
-        """The branching, done: its leaf, and its bound."""
+    def run(self) -> Iterator[Solution]:
+        """What no plan is worth more than, by the relaxation, then by the branching; last a whole point as well."""
         search = Branching(self.relaxed, self.columns)
+        yield proven(search.bound)
         search.run()
-        return search
-
-    def run(self) -> Solution:
-        """A whole point, and what no plan is worth more than."""
-        search = self.search
+        yield proven(search.bound)
         found = NOTHING if search.leaf is None else self._whole(search.leaf)
         bound = min(search.bound, max(search.beside, found.bound))  # of the leaf's plans more may be known
         found = replace(found, bound=bound) if found.values is not None else self._after_gangs(bound)
-        return replace(found, relaxed=search.root, allowed=self.after_allowed)
+        yield replace(found, relaxed=search.root, allowed=self.after_allowed)
 
     def _whole(self, node: Node) -> Solution:
         """A whole point of a node that is close enough, or none, and the node's bound."""

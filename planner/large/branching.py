@@ -38,7 +38,7 @@ class Node:
 
 @dataclass
 class Branching:
-    """One search, for the best node at which no big gang starts in part: the leaf.
+    """One search, begun at its root, for the best node at which no big gang starts in part: the leaf.
 
     ``root``: the bound of the root; ``leaf``: None where not even the root has a point; ``closed``: the bound of
     what got no answer.
@@ -65,8 +65,7 @@ class Branching:
         """What no plan is worth more than."""
         return self.beside if self.leaf is None else max(self.beside, self.leaf.bound)
 
-    def run(self) -> None:
-        """Find the leaf."""
+    def __post_init__(self) -> None:
         root = self._node(self.fixings, None)
         if root is None:
             self.closed = INF
@@ -75,6 +74,9 @@ class Branching:
         worth = self.columns.worth
         self.big = [c for c in np.argsort(-worth, kind="stable").tolist() if worth[c] >= BIG * max(root.bound, NOISE)]
         self._push(root)
+
+    def run(self) -> None:
+        """Find the leaf."""
         while self.open and self.leaf is None:
             node = heapq.heappop(self.open)[2]
             sides = self._gang(node) if self.solved < GANGS else []

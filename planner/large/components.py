@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from planner.effort import USUAL, Effort
-from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, solve
+from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, proven, solve
 from planner.solver.parts import Split, split
 from policies.model.linear import INF, Model
 from policies.model.master import Master
@@ -43,16 +43,22 @@ REST: Final = 0.1
 """Of what the prices say that parts could still gain, what the last pass does not look for."""
 
 
-def solve_components(master: Master, settings: Settings, effort: Effort = USUAL) -> Solution | None:
-    """Maximise the master's objective; None where it has no parts. The bound is valid for the whole model."""
+def solve_components(master: Master, settings: Settings, effort: Effort = USUAL) -> Iterator[Solution]:
+    """Maximise the master's objective: bounds of the whole model as they are proven, last a point as well.
+
+    Nothing where it has no parts.
+    """
     model = master.model
     parted = split(model, _idle(master), effort.largest_part)
     if parted is None:
-        return None
+        return
     with ThreadPoolExecutor(effort.workers) as pool:
         search = _Search(parted, settings, pool)
         relaxed = solve(model, settings, relaxed=True)
-        bound = search.rounds(relaxed)
+        yield proven(relaxed.bound)
+        bound = relaxed.bound
+        for bound in search.rounds(relaxed):
+            yield proven(bound)
         values = np.zeros(len(model.cost))
         for proposals in pool.map(search.choose, parted.groups):
             for proposal in proposals:
@@ -61,7 +67,7 @@ def solve_components(master: Master, settings: Settings, effort: Effort = USUAL)
         values[counting] = values[columns].sum()
     objective = float(np.dot(model.cost, values))
     is_optimal = bound - objective <= settings["mip_rel_gap"] * objective
-    return Solution(values, objective, bound, optimal=is_optimal, relaxed=relaxed.objective)
+    yield Solution(values, objective, bound, optimal=is_optimal, relaxed=relaxed.objective)
 
 
 def _idle(master: Master) -> frozenset[int]:
@@ -116,8 +122,8 @@ class _Search:
     bounds: list[float] = field(default_factory=list)
     _known: dict[tuple[int, bytes], Solution] = field(default_factory=dict)
 
-    def rounds(self, relaxed: Solution) -> float:
-        """Propose at one vector of prices after another, first the relaxation's; the least bound."""
+    def rounds(self, relaxed: Solution) -> Iterator[float]:
+        """Propose at one vector of prices after another, first the relaxation's; the least bound after each."""
         parted, gap = self.parted, self.settings["mip_rel_gap"]
         columns = sum(len(part.columns) for part in parted.parts)
         prices = np.zeros(len(parted.rows)) if relaxed.duals is None else _prices(relaxed.duals[parted.rows])
@@ -127,12 +133,12 @@ class _Search:
             bound = float(prices @ parted.limits) + sum(bounds)
             if bound <= least:
                 least, self.prices, self.bounds = bound, prices, bounds
+            yield min(least, relaxed.bound)
             mixture = solve(self._mixture(self.proposals, whole=False), self.settings, relaxed=True)
             if mixture.duals is None or least - mixture.objective <= gap * least:
                 break
             step = STEPS[min(number, len(STEPS) - 1)]
             prices = (1 - step) * self.prices + step * _prices(mixture.duals[: len(parted.rows)])
-        return min(least, relaxed.bound)
 
     def _propose(self, prices: Floats) -> list[float]:
         """Solve every part at these prices, but those whose costs are as in an earlier round; their bounds."""

@@ -1,5 +1,6 @@
 """How a large master is solved for its first stage: by its size."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -8,42 +9,60 @@ from planner.effort import USUAL, Effort
 from planner.large import components
 from planner.large.bands import Rounding
 from planner.solver.blocks import blocks
-from planner.solver.highs import LEAN, Settings, Solution, best_of, solve
+from planner.solver.highs import LEAN, NOTHING, Settings, Solution, best_of, proven, solve
 from policies.model.linear import Model
 from policies.model.master import Master
 from policies.model.problem import Problem
 
 
-def solve_large(master: Master, settings: Settings, effort: Effort = USUAL) -> Solution:
+def solve_large(master: Master, settings: Settings, effort: Effort = USUAL) -> Iterator[Solution]:
     """In components where there are some, else in independent blocks, whose values and bounds add up.
 
-    The bound always holds.
+    Bounds alone as they are proven, first the relaxation's; last the solution, without values where there is none.
     """
     if not master.starts.start:
-        return solve(master.model, settings | LEAN)
-    parted = components.solve_components(master, settings, effort)
-    if parted is not None:
-        return parted
+        yield solve(master.model, settings | LEAN)
+        return
+    last = NOTHING
+    for last in components.solve_components(master, settings, effort):
+        yield last
+    if last.values is None:
+        yield from _solve_blocks(master, settings, effort.middle)
+
+
+def _solve_blocks(master: Master, settings: Settings, middle: int) -> Iterator[Solution]:
+    """All are begun before the first one goes on, so that their bounds add up from the start."""
+    problem = master.problem
+    parts = [(block.columns, _solve_block(block.model, problem, settings, middle)) for block in blocks(master.model)]
+    answers = [next(solving) for _, solving in parts]
+    yield proven(sum(each.bound for each in answers))
     values = np.zeros(len(master.model.cost))
     objective = bound = relaxed = allowed = 0.0
-    for block in blocks(master.model):
-        found = _solve_block(block.model, master.problem, settings, effort.middle)
+    for number, (columns, solving) in enumerate(parts):
+        for answer in solving:
+            answers[number] = answer
+            yield proven(sum(each.bound for each in answers))
+        found = answers[number]
         if found.values is None:
-            return found
-        values[block.columns] = found.values
+            yield found
+            return
+        values[columns] = found.values
         objective, bound = objective + found.objective, bound + found.bound
         start = found.bound if found.relaxed is None else found.relaxed
         relaxed, allowed = relaxed + start, allowed + (start if found.allowed is None else found.allowed)
-    return Solution(values, objective, bound, optimal=False, relaxed=relaxed, allowed=allowed)
+    yield Solution(values, objective, bound, optimal=False, relaxed=relaxed, allowed=allowed)
 
 
-def _solve_block(model: Model, problem: Problem, settings: Settings, middle: int) -> Solution:
+def _solve_block(model: Model, problem: Problem, settings: Settings, middle: int) -> Iterator[Solution]:
     """In bands; where that does not end close enough, whole from there, up to ``middle`` integer columns."""
     if not any(model.integer) or not any(model.cost):
-        return solve(model, settings | LEAN)
-    found = Rounding(model, problem, settings).run()
+        yield solve(model, settings | LEAN)
+        return
+    found = NOTHING
+    for found in Rounding(model, problem, settings).run():
+        yield found
     if found.within(settings["mip_rel_gap"]) or sum(model.integer) > middle:
-        return found
+        return
     start = None if found.values is None else found.values.tolist()
     best = best_of(found, solve(model, settings | LEAN, start=start))
-    return replace(best, relaxed=found.relaxed, allowed=found.allowed)
+    yield replace(best, relaxed=found.relaxed, allowed=found.allowed)

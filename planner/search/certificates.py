@@ -7,6 +7,7 @@ whole GPUs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from planner.placement import tie_breaks
@@ -82,10 +83,11 @@ class Solved:
 
 @dataclass(frozen=True)
 class Certificates:
-    """Of the plans of one problem."""
+    """Of the plans of one problem. ``free``: GPUs that are free before anything starts."""
 
     problem: Problem
     settings: Settings
+    free: int
 
     @property
     def order(self) -> list[str]:
@@ -104,8 +106,17 @@ class Certificates:
         return int(self.problem.book.money.policy.age.unit)
 
     def unsolved(self) -> dict[str, int]:
-        """The bounds without a solver: everything starts at full width."""
-        return {name: self._everything(name) for name in self.order}
+        """The bounds without a solver: the heaviest that waits, at full width, on all that is free, whoever pays."""
+        return {name: self._heaviest[name] for name in self.order}
+
+    def relaxed(self, master: Master) -> dict[str, int]:
+        """The bounds of the master's relaxation, of each stage whatever is reached in the others."""
+        relaxation = Relaxation(master.model, self.settings)
+        bounds = {}
+        for name in self.order:
+            costs = self.costs(master, name)
+            bounds[name] = self.bound(name, relaxation.best(costs).bound if costs else 0.0)
+        return bounds
 
     def worth(self) -> list[int]:
         """What the start of each candidate adds to the leading stage, at its least width."""
@@ -150,7 +161,7 @@ class Certificates:
                     relaxation.best(costs)  # the others begin at its optimum
             else:
                 bound = relaxation.best(costs, steps=None if self.problem.exact else STEPS).bound if costs else 0.0
-                bounds[name] = self.bound(solved.master, name, bound)
+                bounds[name] = self.bound(name, bound)
             if name in rows:
                 row, held = rows[name]
                 half = 0.5 / (self.unit if name in START_STAGES else 1000)  # of what its integers can differ by
@@ -158,11 +169,11 @@ class Certificates:
                 relaxation.raise_row(row, reached[name] - RELATIVE * max(1.0, abs(reached[name])))
         return bounds
 
-    def bound(self, master: Master, name: str, bound: float) -> int:
+    def bound(self, name: str, bound: float) -> int:
         """A bound of the model as an integer of the stage."""
         if name in ("overdraw", "payers"):
             return 0 if bound == INF else integer_bound(1000 * bound, least=True)
-        return self._everything(name) if bound == INF else integer_bound(self.unit * bound)
+        return self._heaviest[name] if bound == INF else integer_bound(self.unit * bound)
 
     def of(self, outcome: Outcome, bounds: dict[str, int]) -> Outcome:
         """The outcome with the certificates of its stages, given their bounds."""
@@ -187,10 +198,16 @@ class Certificates:
         found.append(Certified("holes", "squared free GPUs of domains", "max", holes, holes, proven=False))
         return replace(outcome, stages=tuple(found))
 
-    def _everything(self, stage: str) -> int:
-        return sum(
-            kind.gpus(kind.lowered.steps) * self.problem.candidates[c].weight
-            for kind in self.problem.types
-            if kind.unfunded == (stage == "opportunistic")
-            for c in kind.members
-        )
+    @cached_property
+    def _heaviest(self) -> dict[str, int]:
+        """By stage of starting, the weight of the free GPUs once the heaviest work lies on them."""
+        found = {}
+        types = self.problem.types
+        heaviest = sorted(self.problem.candidates, key=lambda candidate: -candidate.weight)
+        for name, unfunded in START_STAGES.items():
+            left, found[name] = self.free, 0
+            for candidate in heaviest:
+                kind = types[candidate.type]
+                gpus = min(left, kind.gpus(kind.lowered.steps)) if kind.unfunded == unfunded else 0
+                left, found[name] = left - gpus, found[name] + gpus * candidate.weight
+        return found

@@ -1,8 +1,4 @@
-"""Plans that are filled, run after run: by age, and beside a master too large to be made whole, by its relaxation.
-
-What the relaxation starts for more than a half comes first, once by age and once by worth, then all by age. It knows
-which starts go together; in which order they find room and payers shows when they are made.
-"""
+"""Plans that are filled, run after run, the heaviest first: the first one, and what a solution leaves room for."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -15,8 +11,6 @@ from planner.search.beside import drop_lost, overdraw
 from planner.search.certificates import Certificates, Outcome
 from planner.search.reached import START_STAGES
 from policies.model.problem import Problem
-
-HALF = 0.5
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """The stages of the objective, solved in the Policy's order, each with its certificate (spec §4).
 
 Small masters are solved whole, stage by stage, and solved again with the kinds of domains split where placement could
-not follow. Large ones are solved in components, whole or in bands, and once more near their solution (search.mend), or
-filled where they are too large (search.fills); their later stages are filled greedily and certified by one LP each
-(planner.search.certificates).
+not follow. Large ones are solved in components, whole or in bands, and once more near their solution (search.mend);
+their later stages are filled greedily and certified by one LP each (planner.search.certificates).
+
+Wherever the search is cut short, the last outcome has the best bounds that were proven until then.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from jobtree.api.kinds.policy import SolverPolicy
 from planner.effort import Effort
@@ -57,7 +59,7 @@ class Search:
     @cached_property
     def certificates(self) -> Certificates:
         """Of its plans."""
-        return Certificates(self.problem, self.settings)
+        return Certificates(self.problem, self.settings, sum(self.new_room().free))
 
     @cached_property
     def fills(self) -> Fills:
@@ -65,7 +67,7 @@ class Search:
         return Fills(self.problem, self.new_room, self.certificates)
 
     def incumbents(self) -> Iterator[Outcome]:
-        """Better and better outcomes: the greedy one, then solved ones; the last is the best."""
+        """Better and better outcomes, by plan or by bound: the greedy one, then solved ones; the last is the best."""
         first = self.certificates.of(self.fills.by_age(), self.certificates.unsolved())
         yield first
         if self.problem.candidates:
@@ -75,8 +77,7 @@ class Search:
         problem = self.problem
         split: frozenset[int] = frozenset()
         best = first
-        everything = self.certificates.unsolved()
-        ceiling = {name: everything[name] for name in self.certificates.order[:1]}
+        known = self.certificates.unsolved()  # by stage, whatever is reached in the others
         nodes: list[Seating] = []
         for _ in range(self.effort.rounds):
             room = self.fills.room()
@@ -85,18 +86,19 @@ class Search:
             self._keep_promises(master, first)
             if split and not problem.exact and master.integers > self.effort.middle:
                 break  # it would only be rounded
-            solved = self._stages(master)
-            ceiling = {name: min(bound, solved.bounds.get(name, bound)) for name, bound in ceiling.items()}
+            solved = Solved(master, NOTHING, {}, [])
+            for bounds in self._stages(solved):
+                before, known = known, _tighter(known, bounds)
+                if known != before:
+                    yield self.certificates.of(best, known)
             if solved.solution.values is None:  # nothing to start anywhere, or no answer in time
-                best = self.certificates.of(best, everything | solved.bounds | ceiling)
+                best = self.certificates.of(best, _tighter(known, solved.bounds))
                 break
             placed = self._place(master, solved.solution, room, solved.steps)
-            best = max(best, placed.outcome, *self._mended(solved, placed), key=self._rank)
-            if (
-                master.integers > self.effort.middle
-            ):  # bounds of later stages take seconds more: this stands if time is up
-                best = self.certificates.of(best, everything | solved.bounds | ceiling)
-                yield best
+            for outcome in chain([placed.outcome], self._mended(solved, placed)):
+                best = max(best, outcome, key=self._rank)
+                yield self.certificates.of(best, known)
+            ceiling = {name: known[name] for name in self.certificates.order[:1]}
             best = replace(self.certificates.of(best, self.certificates.given(solved, best) | ceiling), master=master)
             finer = self._finer(best, solved, split, placed.failed)
             if master.integers > self.effort.middle or finer is None:
@@ -144,10 +146,15 @@ class Search:
             if start.candidate in self.problem.due and start.candidate in master.starts.start:
                 master.model.lower[master.starts.start[start.candidate]] = 1.0
 
-    def _stages(self, master: Master) -> Solved:
-        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one."""
+    def _stages(self, solved: Solved) -> Iterator[dict[str, int]]:
+        """Solve the master's stages in order, each held at what it reached; of a large master only the leading one.
+
+        Yields bounds of stages that hold whatever is reached in the others.
+        """
+        master = solved.master
         is_large = self._is_large(master)
-        solved = Solved(master, NOTHING, {}, [])
+        if not is_large:
+            yield self.certificates.relaxed(master)
         for name, costs in self.certificates.objectives(master):
             if not costs:
                 solved.bounds[name] = 0
@@ -155,12 +162,15 @@ class Search:
             master.model.maximise(costs)
             if is_large and solved.kept:
                 continue  # filled greedily; bounded given what the starts reach
-            found = self._solve(master, is_large=is_large)
+            found = NOTHING
+            for found in self._solve(master, is_large=is_large):
+                if not solved.kept:
+                    yield {name: self.certificates.bound(name, found.bound)}
             if self.problem.exact and (parts := _in_parts(master, found)):
                 for column in parts:
                     master.model.integer[column] = True
                 found = solve(master.model, self.settings)
-            solved.bounds[name] = self.certificates.bound(master, name, found.bound)
+            solved.bounds[name] = self.certificates.bound(name, found.bound)
             if found.values is None:
                 break
             solved.solution = found
@@ -168,12 +178,12 @@ class Search:
                 solved.steps = tuple(self._steps(found))
             row = master.model.keep(("stage", name), costs, found.objective)
             solved.kept.append((name, row, found.objective))
-        return solved
 
-    def _solve(self, master: Master, *, is_large: bool) -> Solution:
+    def _solve(self, master: Master, *, is_large: bool) -> Iterator[Solution]:
+        """Bounds as they are proven, last the solution."""
         if is_large:
             return rounding.solve_large(master, self.settings, self.effort)
-        return solve(master.model, self.settings)
+        return iter([solve(master.model, self.settings)])
 
     def _is_large(self, master: Master) -> bool:
         return master.integers > self.effort.small and not self.problem.exact
@@ -243,6 +253,11 @@ def incumbents(
     """Better and better outcomes for a problem, first the greedy one."""
     gap, nodes = (0.0, effort.exact_nodes) if problem.exact else (float(solver.gap), effort.nodes)
     return Search(problem, new_room, options(solver.seed, gap, nodes), effort).incumbents()
+
+
+def _tighter(known: dict[str, int], bounds: dict[str, int]) -> dict[str, int]:
+    """Bounds by stage, where others are known as well."""
+    return known | {name: min(bound, known.get(name, bound)) for name, bound in bounds.items()}
 
 
 def _in_parts(master: Master, found: Solution) -> list[int]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import highspy
@@ -145,6 +145,11 @@ def best_of(one: Solution, other: Solution) -> Solution:
 
 NOTHING: Final = Solution(None, -INF, INF, optimal=False)
 """No point, and no bound."""
+
+
+def proven(bound: float) -> Solution:
+    """A bound, and no point yet."""
+    return replace(NOTHING, bound=bound)
 
 
 @contextmanager

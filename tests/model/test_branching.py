@@ -95,7 +95,7 @@ def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) ->
 def test_a_master_ends_whole_below_a_bound_of_its_optimum(seed: int) -> None:
     master = crowded(seed)
 
-    found = Rounding(master.model, master.problem, SETTINGS).run()
+    *_, found = Rounding(master.model, master.problem, SETTINGS).run()
 
     assert found.values is not None
     assert found.objective - NOISE <= found.bound

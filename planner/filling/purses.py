@@ -42,26 +42,26 @@ class Purses:
     levels: dict[int, list[int]]
 
     @classmethod
-    def after(cls, problem: Problem, draft: Draft) -> "Purses":
-        """With everything counted that ``draft`` starts and pays."""
+    def after(cls, problem: Problem, draft: Draft, *, run: bool = False) -> "Purses":
+        """With everything counted that ``draft`` starts and pays; ``run``: as a later cycle finds it, running."""
         levels = {cap: [0] * LEVELS for cap in problem.recall.room}
         purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], levels)
-        purses._book((start, draft.paid.get(start.candidate, {})) for start in draft.starts)
+        purses._book(((start, draft.paid.get(start.candidate, {})) for start in draft.starts), run=run)
         return purses
 
-    def once_changed(self) -> "Purses":
-        """The same in a world that has just changed, so that all that was admitted before may be recalled.
+    def once_changed(self, draft: Draft) -> "Purses":
+        """The same in a world that has changed since: all that was admitted before may be recalled, and ``draft`` runs.
 
-        At a cap that becomes contested by that what is taken counts as taken by the farthest: those recall nobody.
+        What it starts stays, with what stands before that; nothing does before a young loan. What else is taken counts
+        as taken by the farthest: those recall nobody.
         """
         problem = self.problem
-        if problem.once_changed == problem.recall:
+        risen = Purses.after(replace(problem, recall=problem.once_changed), draft, run=True)
+        for cap, taken in risen.levels.items():
+            taken[FARTHEST] += self.used[cap] - risen.used[cap]
+        if problem.once_changed == problem.recall and risen.levels == self.levels:
             return self
-        risen = replace(problem, recall=problem.once_changed)
-        levels = {cap: self.levels.get(cap, [0] * LEVELS)[:] for cap in risen.recall.room}
-        for cap, taken in levels.items():
-            taken[FARTHEST] += self.used[cap] - problem.used[cap] - sum(taken)
-        return Purses(risen, [*self.used], [*self.trees], levels)
+        return replace(risen, used=[*self.used], trees=[*self.trees])
 
     @cached_property
     def ceilings(self) -> Ceilings:
@@ -106,16 +106,21 @@ class Purses:
         """Undo ``take_back``."""
         self._book([(start, paid)])
 
-    def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1) -> None:
-        """Count starts, or with a minus no longer."""
+    def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1, *, run: bool = False) -> None:
+        """Count starts, or with a minus no longer; ``run``: `after`."""
         for start, paid in starts:
             payers = self.problem.payers(self.problem.candidates[start.candidate])
             for (active, region), payments in paid.items():
                 for envelope, gpus in payments.items():
                     payer, milli = payers[envelope], sign * gpus * self.problem.milli(active)
+                    level = 0 if run and self._is_contract(payer) else payer.level
                     for cap, weight in self.problem.book.touches(self.problem.lane(payer, region)):
-                        self.count(cap, weight * milli, payer.level)
+                        self.count(cap, weight * milli, level)
             self.count_trees(start, sign)
+
+    def _is_contract(self, payer: Payer) -> bool:
+        """Is what it pays a loan that stands before all other claims while it is young (spec §3.5)?"""
+        return payer.loan and self.problem.book.money.envelopes[payer.envelope].lending_duration > 0
 
     def trees_allow(self, start: Start) -> bool:
         """Do the quotas above the run leave room for it?"""

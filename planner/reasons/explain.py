@@ -45,7 +45,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     started = draft.started(problem)
     sight = Sight.of(state, room, loads_of(state, draft, room))
     together = gangs.tied(problem.gangs, started)
-    risen = purses.once_changed()
+    risen = purses.once_changed(draft)
     money = _money(risen)
     lacking = Lacking(problem, money, sight.spaces, sight.bare, money if risen is purses else _money(purses))
     told: dict[object, Wait] = {}

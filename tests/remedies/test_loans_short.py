@@ -111,3 +111,38 @@ def test_n5_a_rise_pays_first_what_runs_unfunded() -> None:
     paid_first = "3 GPUs that run unfunded would be paid first"
     assert wait.message == f"Asks for 4 GPUs: 5 GPUs short at org-a/gpus (0 of 2 in use; {paid_first})."
     assert wrong(world) == []
+
+
+def lent_world(later: list[doc.Document], cap: int = 8, duration: str = "30m", since: int | None = None) -> World:
+    """org:b, which lends 4 of its GPUs, runs r0 of 3; a loan of 2 (r1) is an hour old; ``later`` is submitted now."""
+    fleet = [doc.node(f"n{place}") for place in range(4)]
+    budgets = [lender("org:b", cap, 4, maxDuration=duration), doc.budget("org:a", [doc.envelope(1)])]
+    before = [run(0, "org:b", 3), run(1, "org:a", 3, funding=borrows("org:b"))]
+    return World([*fleet, *budgets, *before, *later, doc.policy()], [*fleet, *budgets, *before, doc.policy()], since)
+
+
+def said(world: World) -> list[str]:
+    """What is said of the runs that wait, in a world where each number is the least that is enough."""
+    assert wrong(world) == []
+    return [f"{wait.name}: {wait.message}" for wait in plan(world.snapshot(), AT).waits]
+
+
+def test_a_rise_may_recall_what_this_cycle_could_not_beside_its_starts() -> None:
+    """The loan of 2 came since the world changed. Once the cap rises by 1 it gives way to r6: 3 + 3 of r5 + 3 are 9."""
+    world = lent_world([run(5, "org:b:x", 3), run(6, "org:b:x", 3)], since=AT - 3601)
+
+    assert said(world) == ["r6: Asks for 3 GPUs: 1 GPU short at org-b/gpus (8 of 8 in use)."]
+
+
+def test_a_young_loan_that_starts_keeps_no_older_one_from_being_recalled() -> None:
+    """r5 borrows 1 beside all that runs; a cap of 12 holds that, 3 and 8, and the old loan of 2 gives way to r6."""
+    world = lent_world([run(5, "org:a", 1, funding=borrows("org:b")), run(6, "org:b", 8)])
+
+    assert said(world) == ["r6: Asks for 8 GPUs: 4 GPUs short at org-b/gpus (6 of 8 in use)."]
+
+
+def test_an_old_loan_that_starts_keeps_its_elders() -> None:
+    """Where loans are not for a time, r5 stands behind the loan of 2, and neither gives way in that world."""
+    world = lent_world([run(5, "org:a", 1, funding=borrows("org:b")), run(6, "org:b", 8)], duration="0s")
+
+    assert said(world) == ["r6: Asks for 8 GPUs: 6 GPUs short at org-b/gpus (6 of 8 in use)."]

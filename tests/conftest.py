@@ -1,4 +1,4 @@
-"""What holds for every test: reproducible examples, and no skipped test in CI."""
+"""What holds for every test: reproducible examples, slow tests first, and no skipped test in CI."""
 
 from collections.abc import Generator
 from typing import Any
@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import golden
 from tests.support.effort import DEFAULT, IN_CI, share
+from tests.support.order import slow_first
 
 # Machines are shared, so a slow example says nothing about the code: no deadline, no complaint about slow generation.
 settings.register_profile(
@@ -23,6 +24,13 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped ({reason}); in CI every test runs, so install what it needs."
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests come first, in random order as the others."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = slow_first(items, lambda item: item.get_closest_marker("slow") is not None, workers)
 
 
 @pytest.hookimpl(wrapper=True)

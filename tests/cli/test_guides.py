@@ -71,6 +71,7 @@ def kubectl(world: World, tmp_path: Path) -> Kubectl:
     return Kubectl(tmp_path, world.save())
 
 
+@pytest.mark.slow
 def test_the_quick_start_works_as_printed(world: World, kubectl: Kubectl) -> None:
     at = "2026-01-01T00:00:00Z"
     assert kubectl.runs("submit -f resnet-small.yaml", at) == (
@@ -98,6 +99,7 @@ def test_the_quick_start_works_as_printed(world: World, kubectl: Kubectl) -> Non
     )
 
 
+@pytest.mark.slow
 def test_a_slurm_user_submits_looks_and_accounts(world: World, kubectl: Kubectl) -> None:
     at = "2026-01-01T00:00:00Z"
     kubectl.runs("submit -f train-32.yaml", at)
@@ -113,6 +115,7 @@ def test_a_slurm_user_submits_looks_and_accounts(world: World, kubectl: Kubectl)
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_128_gpu_trainer_starts_with_its_spares_and_shrinks(world: World, kubectl: Kubectl) -> None:
     at = "2026-01-01T00:00:00Z"
     out = kubectl.runs("submit -f trainer-128.yaml", at)

@@ -3,6 +3,8 @@
 import random
 from typing import Any
 
+import pytest
+
 from tests.support.effort import share
 from tests.support.worlds import Cycle, World
 
@@ -26,6 +28,7 @@ def unused(cycle: Cycle) -> list[str]:
     return [name for name, where in cut.items() if not where & started.get(("default", due[name]), set())]
 
 
+@pytest.mark.slow
 def test_no_cut_is_for_nothing() -> None:
     chance = random.Random(7)
     world = World().domain("A", nodes=3).domain("B", nodes=2)

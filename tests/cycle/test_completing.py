@@ -332,6 +332,7 @@ def test_v1_a_lake_that_is_behind_its_cluster_or_before_it_is_named(
     ]
 
 
+@pytest.mark.slow
 def test_v1_a_full_disk_leaves_everything_as_it_was_or_the_next_cycle_completes_it(
     started: Path, whole: Path, tmp_path: Path, planner: Planner
 ) -> None:

@@ -1,6 +1,7 @@
 """Incumbents: whoever finishes one makes the same plan of it, so one that is cut off loses nothing but better ones."""
 
 import msgspec
+import pytest
 from hypothesis import given
 
 from exporters.plans import planjson
@@ -12,6 +13,7 @@ from tests.reference.worlds import AT, World
 from tests.support.effort import examples
 
 
+@pytest.mark.slow
 @given(worlds.worlds("all"))
 @examples(60)
 def test_every_incumbent_is_a_whole_plan_wherever_it_is_finished(world: World) -> None:

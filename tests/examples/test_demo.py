@@ -13,6 +13,8 @@ from tests.support import documents as doc
 from tests.support.commands import kubectl_runs
 from tests.support.worlds import State
 
+pytestmark = pytest.mark.slow  # the demo's three cycles of a real fleet are waited for once, and its pictures drawn
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:

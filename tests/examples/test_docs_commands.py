@@ -11,6 +11,8 @@ from tests.examples import consoles
 from tests.support import console
 from tests.support.console import Step
 
+LONG = ("README.md", "docs/cli.md", "docs/getting-started.md", "docs/reports.md")
+"""Pages whose commands take seconds."""
 FOLDER = re.compile(r"^\$ mkdir -p (\S+)", re.MULTILINE)
 
 
@@ -19,7 +21,7 @@ def text(page: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow if page == "docs/cli.md" else ()) for page in consoles.PAGES]
+    "page", [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in consoles.PAGES]
 )
 def test_pages_say_what_the_commands_print(page: str) -> None:
     shell = console.Shell()

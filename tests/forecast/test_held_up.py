@@ -28,6 +28,7 @@ def alone(script: Script, name: str) -> Wait | None:
     return next(iter(plan(empty, AT + 86_400).waits), None)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(scripts(12))
 def test_only_what_an_empty_fleet_cannot_hold_is_said_to_have_no_place_in_it(script: Script) -> None:

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def is_quiet(cycle: Played) -> bool:
     return not (cycle.happened or found.changed == found.at or found.leases or found.closures or found.segments)
 
 
+@pytest.mark.slow
 @examples(25)
 @given(script=scripts())
 def test_promises_are_kept_or_their_moves_have_a_cause_over_twenty_cycles(script: Script) -> None:
@@ -28,6 +30,7 @@ def test_promises_are_kept_or_their_moves_have_a_cause_over_twenty_cycles(script
         assert [str(each) for each in check(cycle.before, cycle.plan)] == []
 
 
+@pytest.mark.slow
 @examples(25)
 @given(script=scripts(estimates=False), effort=st.sampled_from([USUAL, MANY]))
 def test_what_nothing_happened_to_does_not_move(script: Script, effort: Effort) -> None:

@@ -33,7 +33,8 @@ SMALL: Final = {
     "equal": Recipe(gpus=1_000, pending=100, owners=20, ages=EQUAL),
     "hours": Recipe(gpus=1_000, pending=100, owners=20, ages=HOURS, seed=2),
 }
-"""The benchmarks' fleets at a size that takes a second."""
+"""The benchmarks' fleets at a size that takes seconds."""
+QUICK: Final = ("private", "cohorts")
 LARGE: Final = {case.name: case.recipe for case in CASES if case.name in ("equal-10k", "tight-10k-1")}
 """One solved by bands, one family by family."""
 
@@ -57,6 +58,7 @@ def test_reference_worlds(kind: str) -> None:
     })  # fmt: skip
 
 
+@pytest.mark.slow
 def test_crowds() -> None:
     hold({f"crowds/{seed}": planned(crowd(seed).snapshot(), CROWDED_AT) for seed in range(CROWDS)})
 
@@ -66,7 +68,9 @@ def test_examples(name: str) -> None:
     hold({f"examples/{name}": planned(take(read(name)), unix(WORLDS[name]))})
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SMALL]
+)
 def test_fleets_of_1000_gpus(name: str, tmp_path: Path) -> None:
     hold({f"fleet-1k/{name}": of_fleet(SMALL[name], tmp_path)})
 

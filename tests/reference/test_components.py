@@ -61,6 +61,7 @@ def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) 
     assert gap(plan) < 0.002
 
 
+@pytest.mark.slow
 def test_threads_change_no_byte(tmp_path: Path) -> None:
     snapshot = snapshot_of(msgspec.structs.replace(TIGHT, gpus=512, pending=150), tmp_path)
     one, seven = (planner.plan(snapshot, fleet.AT, Effort(workers=workers)) for workers in (1, 7))

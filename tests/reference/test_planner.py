@@ -63,6 +63,7 @@ def test_of_runs_worth_nearly_the_same_none_starts_in_part() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @given(worlds.worlds("all"), st.randoms(use_true_random=False))
 @examples(54)
 def test_the_order_of_documents_is_of_no_account(world: World, random: Random) -> None:

@@ -1,5 +1,6 @@
 """F33: the pass over all claims has the last word on who recalls (spec §3.8), on tiny trees of owners."""
 
+import pytest
 from hypothesis import given
 
 import planner
@@ -11,6 +12,7 @@ from tests.reference.worlds import AT, World
 from tests.support.effort import examples
 
 
+@pytest.mark.slow
 @examples(400)
 @given(trees())
 def test_f33_no_start_is_unfunded_by_what_comes_back(world: World) -> None:

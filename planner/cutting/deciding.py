@@ -113,7 +113,7 @@ class _Activation:
 
 def with_cuts(snapshot: Snapshot, state: State) -> Decision:
     """The state of ``snapshot``, or that of the same world once what has to give way is cut."""
-    waiting = {run.key for run in state.pending if run.key not in state.blocked}
+    waiting = {run.key: run for run in state.pending if run.key not in state.blocked}
     due = [each for each in held(snapshot.tables["reservations"], waiting) if each.start <= state.at]
     decision = _decided(snapshot, state, due)
     return decision._replace(state=_unfunded_too(decision.state, due))

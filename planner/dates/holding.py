@@ -30,7 +30,7 @@ def held_state(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> State:
     state = state_of(snapshot, at, effort=effort)
     if not len(snapshot.tables["reservations"]):
         return state
-    waiting = {run.key for run in state.pending if run.key not in state.blocked}
+    waiting = {run.key: run for run in state.pending if run.key not in state.blocked}
     promises = held(snapshot.tables["reservations"], waiting)
     if not promises:
         return state

@@ -4,6 +4,8 @@ run gone → Failed; running already → Released; started by this cycle → Act
 runs → Failed, as it holds nothing then; else it stands.
 """
 
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +15,7 @@ from jobtree.api.kinds.reservation import AWAITS, ReservationState, ReservationS
 from jobtree.api.values.scalars import dec_hook
 from jobtree.world.tables.records import read
 from policies.inputs.claims import RunKey
+from policies.inputs.runs import RunRow
 
 _STATUS = msgspec.json.Decoder(ReservationStatus, dec_hook=dec_hook)
 
@@ -85,13 +88,22 @@ def read_promises(table: pa.Table) -> list[Promise]:
     return read(table, Promise)
 
 
-def held(table: pa.Table, waiting: set[RunKey]) -> list[Promise]:
-    """Promises that stand, of runs that wait: one a run, the oldest; by the time that they stand at, then by name."""
+def held(table: pa.Table, waiting: Mapping[RunKey, RunRow]) -> list[Promise]:
+    """Promises that stand, of runs that wait: one a run, the oldest.
+
+    In the order in which they are kept: by the time that they stand at, then by their run's creation, the hash of its
+    uid, and its name.
+    """
     found: dict[RunKey, Promise] = {}
     for each in read_promises(table):
         if each.stands and each.run_key in waiting:
             found.setdefault(each.run_key, each)
-    return sorted(found.values(), key=lambda each: (each.start, each.namespace, each.name))
+
+    def turn(promise: Promise) -> tuple[int, int, str, RunKey]:
+        run = waiting[promise.run_key]
+        return promise.start, run.created, sha256(run.uid.encode()).hexdigest(), promise.run_key
+
+    return sorted(found.values(), key=turn)
 
 
 def fate(*, there: bool, starts: bool, runs: bool, why_not: str) -> Fate | None:

@@ -63,3 +63,14 @@ def test_a_lost_place_moves_the_youngest_promise_alone() -> None:
     assert {name: at for name, (at, _) in before.items()} == {"old": 10, "second": 30, "third": 30, "young": 30}
     kept = {name: before[name] for name in ("second", "third")}
     assert after == {"old": before["young"], **kept, "young": (600, before["old"][1])}
+
+
+def test_of_promises_due_at_once_the_run_that_was_there_first_has_what_is_left() -> None:
+    """Not the one whose name comes first."""
+    world = World().node("n").node("o").budget("org:a", 64).run("x", 8, limit="1h").run("y", 8, limit="1h")
+    world.cycle("+0s")
+    world.run("old", 8, created="+1m").run("new", 8, created="+2m").cycle("+2m")
+
+    cycle = world.edit("Node", "o", spec={"unschedulable": True}).cycle("+1h")
+
+    assert cycle.phases == {"x": "Failed", "y": "Failed", "old": "Running", "new": "Pending"}

@@ -76,7 +76,7 @@ def state_of(
         now = _held(_replayed(past, leases, ends_now, node_site, at)[0], {})
         sites = partial(_sites, fleet, snapshot.policy.spec, now, at)
         mending = mended(Failing(runs, now, ended, lost, unread.runs, fleet, well, sites, at, cycle), foreign_of)
-    shrinking = shrunk(runs, held, mending, unread)
+    shrinking = shrunk(runs, held, mending, unread, at)
     ended = {**mending.endings, **cuts.endings}
     found_arrays = arrays.read_arrays(tables["arrays"])
     ended |= arrays.endings(found_arrays, runs, ended, at)

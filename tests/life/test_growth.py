@@ -140,3 +140,11 @@ def test_a_shrink_lets_borrowed_groups_go_first() -> None:
     cycle = world.cycle("+2m")
     assert {(row.group, row.closure) for row in cycle.leases("r", open=False)} == {(*lent, "Shrink")}
     assert cycle.funding("r") == {"owned": 16}
+
+
+def test_a_run_that_starts_wider_than_it_wants_shrinks_in_the_next_cycle_and_no_date_counts_on_that() -> None:
+    world = World().node("n").budget("org:a", 12).run("r", 8, malleable=elastic(4, 8, desiredTotalGPUs=4)).run("s", 4)
+    first, second = world.cycle(), world.cycle("+1m")
+
+    assert (first.phases, width(first, "r")) == ({"r": "Running", "s": "Pending"}, 8)
+    assert (second.phases, width(second, "r")) == ({"r": "Running", "s": "Running"}, 4)

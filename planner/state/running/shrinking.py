@@ -13,14 +13,16 @@ from policies.inputs.unread import Unread
 
 
 def shrunk(
-    runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]], mending: Mending, unread: Unread
+    runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]], mending: Mending, unread: Unread, at: int
 ) -> dict[LeaseKey, ClosureReason]:
-    """Leases that close so; a run that ends, or that lost a node in this very cycle, does not shrink beside it."""
+    """Leases that close so at ``at`` (Unix seconds); a run that ends, or that lost a node in this very cycle, does not
+    shrink beside it, and one that started or grew in it does so in the next: dates count on what the plan leaves.
+    """
     changing = mending.endings.keys() | {swap.run_key for swap in mending.swaps}
     found: dict[LeaseKey, ClosureReason] = {}
     for key in sorted(held.keys() & runs.keys() - changing - unread.runs):
         run, leases = runs[key], held[key]
-        if run.desired is None or any(lease.key in mending.closing for lease in leases):
+        if run.desired is None or any(lease.key in mending.closing or lease.start == at for lease in leases):
             continue
         if unread.lease_of(run) is None:
             gone = _beyond(run, leases, run.desired)

@@ -141,6 +141,12 @@ class CutDates:
         self._victims(owners, found[0])  # the room of that time
         return self._settled(members, *found)
 
+    def stand(self, at: int, starts: Iterable[Settled], leases: Iterable[LeaseRow]) -> None:
+        """Count starts as they were told: their slots are theirs, and what goes for them on these is nobody else's."""
+        chunks = [chunk for each in starts for piece in each.pieces for chunk in piece.chunks]
+        over = {key for key, end in self._limits.items() if end <= at}
+        self._freed.append(_Freed.of(at, tuple(self._trial.leave(chunks, leases, over))))
+
     def drop(self, date: CutDate) -> None:
         """As if this had not been found: nothing is cut for it."""
         trial = self._trial
@@ -193,7 +199,7 @@ class CutDates:
         weighing = self._trial.weighing(members, self._victims((), at, opportunistic=True))
         harm = weighing.least()
         self._work += len(self.state.fleet.names) + weighing.work
-        if harm is None or not harm.gpus or not self._is_paid(key, at):
+        if harm is None or not harm.gpus or not self.pays(key, at):
             return None
         return self._settled(members, at, weighing, harm)
 
@@ -287,19 +293,19 @@ class CutDates:
         horizon: int,
     ) -> tuple[int, Weighing, Harm] | None:
         """The same at the first time from then on at which it can be paid; None where that is at no known time."""
-        if self._is_paid(key, found[0]):
+        if self.pays(key, found[0]):
             return found
         money = self.state.money
         opens = {each.start for each in money.envelopes} | {each.end for each in money.uses}
         for at in sorted(time for time in opens if time is not None and found[0] < time <= horizon):
-            if self._is_paid(key, at):
+            if self.pays(key, at):
                 self._keep(together, at, at)
                 again = self._first(members, owners, [at])
                 if again is not None:
                     return again
         return None
 
-    def _is_paid(self, key: RunKey, at: int) -> bool:
+    def pays(self, key: RunKey, at: int) -> bool:
         """Can money that is known to be there at a time pay for a run, and those that start with it?"""
         now, money = self.state.at, self.state.money
         edges = [each.start for each in money.envelopes] + [each.end for each in money.envelopes]

@@ -15,7 +15,7 @@ from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start
 from planner.placement.room import Chunk, Room
 from planner.state.state import State
-from policies.cuts.order import REASONS, Cut, Cuts
+from policies.cuts.order import LOTTERY, REASONS, Cut, Cuts
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad, Shape
 from policies.lifecycle.endings import Ending
@@ -292,6 +292,29 @@ class Trial:
         how = "were drawn by the lottery for" if cut.draw is not None else "gave way to"
         words = f"Its {gpus} {how} {what}."
         return Ending("" if run.requeue else "Failed", cut.reason, self.state.at, words)
+
+    def leave(self, chunks: Collection[Chunk], leases: Iterable[LeaseRow], over: Collection[RunKey]) -> list[LeaseRow]:
+        """Keep slots for good to a start that stands, and cut of these leases what it lacks there, which is returned.
+
+        What runs that are ``over`` by then have there is free without that.
+        """
+        lacking: dict[int, int] = {}
+        for chunk in chunks:
+            lacking[chunk.node] = lacking.get(chunk.node, -max(0, self.filler.room.free[chunk.node])) + chunk.count
+        for lease in (lease for key in sorted(over) for lease in self.state.held[key] if lease.key not in self.cut):
+            node = self.state.fleet.index.get(lease.node, -1)
+            lacking[node] = lacking.get(node, 0) - lease.gpus
+        gone: list[LeaseRow] = []
+        for lease in leases:
+            node = self.state.fleet.index.get(lease.node, -1)
+            if lease.key not in self.cut and lease.run_key not in over and lacking.get(node, 0) > 0:
+                lacking[node] -= lease.gpus
+                gone.append(lease)
+        found = {lease.key: Cut(REASONS[LOTTERY], "") for lease in gone}
+        self._free(found)
+        self.cut |= found
+        self.keep(chunks)
+        return gone
 
     def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
         """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""

@@ -14,6 +14,7 @@ from jobtree.world.plan import Wait
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates, Kept
 from planner.dates.standing import Standing
+from planner.dates.touched import Touched
 from planner.dates.writing import Written
 from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
 from planner.forecast.estimates import estimated, is_near, likely
@@ -59,6 +60,7 @@ class Dating:
     def __post_init__(self) -> None:
         self.cuts = CutDates(self.state, self._later, self._kept)
         self.plan = self.written.plan
+        self.touched = Touched(self.plan, self.state, self.held, self.since)
 
     def _kept(self) -> list[Kept]:
         return self.standing.timeline.kept()
@@ -80,13 +82,18 @@ class Dating:
             return
         exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
         standing = self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, exact)
-        asks = any(not waits[key].never for key in others)
-        promised = [key for key in promised if not self._is_still or not self._stays(held[key], beside_others=asks)]
+        stood = self._stand_by_cuts(promised)
+        if not self._is_still:
+            self._move_up(promised)
         asked: set[RunKey] = set()
         for key in promised:
             promise = held[key]
             if key in self.anew or promise.awaits_victims(self.plan.at):
                 written.wait(promise, anew=key in self.anew)
+                continue
+            is_told = self._is_still and not (promise.is_by_cuts and self.touched.reaches(promise))
+            if key in stood or (is_told and promise.start > self.plan.at):
+                written.stay(promise)
                 continue
             found = self._natural(key, asked)
             if self.cuts.is_spent and (promise.is_by_cuts or (promise.start <= self.plan.at and found is None)):
@@ -142,15 +149,32 @@ class Dating:
             return False
         return not is_any_wrong(self.world, self.state, since)
 
-    def _stays(self, promise: Promise, *, beside_others: bool) -> bool:
-        """Does a promise stand as it stood? Then that is told, and what is cut for it is nobody's ``beside_others``."""
-        if promise.start <= self.plan.at or promise.awaits_victims(self.plan.at):
-            return False
-        if beside_others and promise.is_by_cuts:
-            self._sooner(promise.run_key, promise, None)
-            self.cuts.why_not.pop(promise.run_key, None)
-        self.written.stay(promise)
-        return True
+    def _stand_by_cuts(self, promised: Iterable[RunKey]) -> frozenset[RunKey]:
+        """Hold promises by cuts for which nothing new is in question as they were told; returns whose they are.
+
+        Those of a gang stand together. One that can start as soon without cuts, or finds no room or money any more where
+        it stands, is dated anew.
+        """
+        timeline = self.standing.timeline
+        is_changed = self.plan.changed == self.plan.at
+        for key in promised:
+            promise, mine = self.held[key], self.standing.mine(key)
+            told = [self.held[each] for each in mine if each in self.held and self.held[each].is_by_cuts]
+            if len(told) < len(mine) or self._is_over(promise) or timeline.is_cut_for(key):
+                continue
+            if any(self.touched.reaches(each) for each in told):
+                continue
+            if is_changed and (found := timeline.date(mine, promise.start + 1)):
+                self.standing.starts |= found
+            elif not (is_changed and not self.cuts.pays(key, promise.start)) and self.standing.by_cuts(key):
+                stood = timeline.by_cuts[-1]
+                self.cuts.stand(stood.at, stood.starts.values(), stood.leases)
+        return frozenset(key for each in timeline.by_cuts for key in each.starts)
+
+    def _is_over(self, promise: Promise) -> bool:
+        """Is it due, are its victims cut, or can its run never start?"""
+        is_cut = promise.run_key in self.anew or promise.awaits_victims(self.plan.at)
+        return is_cut or promise.start <= self.plan.at or self.waits[promise.run_key].never
 
     def _stays_told(self, key: RunKey) -> bool:
         """Is its start still as it was estimated? Then that is told."""
@@ -237,10 +261,11 @@ class Dating:
         self.later = Later.of(self.world, self.state, exact)
         timeline = Timeline.of(self.later, known, most)
         standing = Standing(timeline, self.state, self.held, self.waits.keys(), expected(self.world))
-        order = self._by_age(self.held)
-        standing.hold(order)
-        if not self._is_still:
-            natural = [key for key in order if key in standing.starts]
-            for key in natural if self.state.effort.few(len(self.plan.waits)) else natural[:SOONER]:
-                standing.sooner(key, standing.starts[key].at)
+        standing.hold(self._by_age(self.held))
         return standing
+
+    def _move_up(self, promised: Iterable[RunKey]) -> None:
+        """Hold at an earlier time what has one beside all that stands; where many wait, of the oldest alone."""
+        natural = [key for key in promised if key in self.standing.starts]
+        for key in natural if self.state.effort.few(len(self.plan.waits)) else natural[:SOONER]:
+            self.standing.sooner(key, self.standing.starts[key].at)

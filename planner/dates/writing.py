@@ -168,10 +168,13 @@ def _moved(promise: Promise, *moves: Move) -> ReservationStatus:
 
 
 def _status(before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice) -> ReservationStatus:
-    start = Time(found.at)
+    start, told = Time(found.at), before.forecast
     confidence = CONFIDENCE[found.source]
-    if found.source == "promise" and before.forecast is not None:
-        confidence = before.forecast.confidence  # nothing but the promise itself makes its time known
+    if found.source == "promise" and told is not None:
+        confidence = told.confidence  # nothing but the promise itself makes its time known
+    scope = next((short.subject for short in wait.shorts if short.rule == "capacity"), "")
+    if told is not None and (told.deficit_gpus, told.p50) == (wait.deficit_gpus, start):
+        scope = told.scope  # as much is missing elsewhere as well
     return msgspec.structs.replace(
         before,
         state="Pending",
@@ -181,7 +184,7 @@ def _status(before: ReservationStatus, wait: Wait, found: Natural, where: Intend
         intended_slice=where,
         forecast=Forecast(
             deficit_gpus=wait.deficit_gpus,
-            scope=next((short.subject for short in wait.shorts if short.rule == "capacity"), ""),
+            scope=scope,
             confidence=confidence,
             p50=start,
             p90=start,

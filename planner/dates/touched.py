@@ -1,0 +1,96 @@
+"""What a cycle changed where a promise by cuts looks for its room (spec §5).
+
+Whom the least harm meets hangs on what runs and what is free on the nodes that the run may use. As long as a plan
+begins, ends and turns nothing there that could be cut by the time of the promise, and nobody was given a place since
+the last cycle where those lie that it names, it names the same runs with the same chances: it is not weighed again.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Final
+
+from jobtree.world.memory.cycles import Moment
+from jobtree.world.plan import Plan
+from planner.state.state import State
+from policies.cuts.protection import open_from
+from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
+from policies.promises.rules import Promise
+
+AT_ONCE: Final = 0
+"""Before any promise, Unix seconds."""
+
+
+class Touched:
+    """What ``plan`` changed; ``state``: of the world as it leaves it; ``held``: promises that stand, by run, and
+    ``since``: the last cycle, Unix seconds.
+    """
+
+    def __init__(self, plan: Plan, state: State, held: Mapping[RunKey, Promise], since: int | None) -> None:
+        """Nothing is looked at before it is asked for."""
+        self.plan = plan
+        self.state = state
+        self.held = held
+        self.since = since
+
+    def reaches(self, promise: Promise) -> bool:
+        """Is anything new in question for a promise by cuts, or one that it names gone?"""
+        run, policy = self.state.runs[promise.run_key], self.state.policy
+        forecast = promise.told.forecast
+        named = {each.run for each in forecast.conflict_set} if forecast is not None else set()
+        if policy.mode == "noCuts" or not named <= self._running:
+            return True
+        lying = {lease.node for key in self.state.held if "/".join(key) in named for lease in self.state.held[key]}
+        if not self._given.isdisjoint(lying):
+            return True
+        sites = self.state.fleet.sites_for(run.access(policy.maintenance, self.state.at))
+        return any(site in sites and since <= promise.start for site, since in self._sites.items())
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        """Nodes that were promised since the last cycle to starts without cuts."""
+        at = self.since
+        if at is None:
+            return frozenset()
+        made = Moment(at, 1).name.lower()
+        fresh = (
+            each
+            for each in self.held.values()
+            if not each.is_by_cuts and (made in each.name or any(move.at >= at for move in each.told.history[-1:]))
+        )
+        return frozenset(node for each in fresh for node in each.nodes)
+
+    @cached_property
+    def _running(self) -> frozenset[str]:
+        return frozenset("/".join(key) for key in self.state.held)
+
+    @cached_property
+    def _sites(self) -> dict[int, int]:
+        """From when on, Unix seconds, something new on the nodes of a site may be cut, or is free."""
+        found: dict[int, int] = {}
+        for node, since in self._changes():
+            place = self.state.fleet.index.get(node)
+            if place is not None:
+                site = int(self.state.fleet.site[place])
+                found[site] = min(since, found.get(site, since))
+        return found
+
+    def _changes(self) -> Iterator[tuple[str, int]]:
+        """(node, Unix seconds)."""
+        plan = self.plan
+        named = {(each.namespace, each.name) for each in plan.closures}
+        named |= {(each.namespace, each.name) for each in plan.segments}
+        yield from ((each.node, AT_ONCE) for each in self.state.leases if each.key in named)
+        begun = {lease.run_key for lease in plan.leases}
+        for key in sorted(begun & self.state.held.keys()):
+            since = self._cuttable_from(key)
+            yield from ((lease.node, since) for lease in self.state.held[key])
+
+    def _cuttable_from(self, key: RunKey) -> int:
+        """When a run that began or changed may lose anything: at once, or when its protection ends."""
+        run, leases = self.state.runs[key], self.state.held[key]
+        protected = not run.malleable and all(_is_funded_work(lease) for lease in leases)
+        return open_from(run, leases, int(self.state.policy.lottery.term)) if protected else AT_ONCE
+
+
+def _is_funded_work(lease: LeaseRow) -> bool:
+    return lease.active and lease.funding_class != UNFUNDED

@@ -1,0 +1,72 @@
+"""A promise by cuts stands as it was told until something it hangs on changes: what runs, or is promised, in reach."""
+
+import pytest
+
+from tests.support.worlds import World
+
+OTHER = "other"
+
+
+def world() -> World:
+    """Two flavors of three nodes each, all in use by old work without ends; a gang of two nodes waits for each."""
+    made = World().domain("h", 3).domain("o", 3, flavor=OTHER)
+    made.budget("org:v", 64).budget("org:v", 64, name="v-other", flavor=OTHER)
+    made.budget("org:w", 64).budget("org:w", 64, name="w-other", flavor=OTHER)
+    for node in range(3):
+        made.run(f"h{node}", 8, owner="org:v")
+        made.run(f"o{node}", 8, owner="org:v", resources={"gpuType": OTHER})
+    made.edit("Run", "h0", spec={"runtime": {"expected": "24h1m"}}).old()
+    made.run("first", 16, by=8, owner="org:w")
+    made.run("second", 16, by=8, owner="org:w", resources={"gpuType": OTHER})
+    return made
+
+
+def chances(made: World, promise: str) -> dict[str, float]:
+    """Who may be cut for it, and how surely."""
+    told = made.state().get("Reservation", promise)["status"]["forecast"]["conflictSet"]
+    return {each["run"].removeprefix("default/"): each["killProbability"] for each in told}
+
+
+FIRST, SECOND = "first-20260101t000000z", "second-20260101t000000z"
+HALF, THIRDS = 0.5, round(2 / 3, 6)
+
+
+@pytest.mark.parametrize(
+    ("happens", "written"),
+    [("nothing", []), ("an end elsewhere is late", []), ("another waits", []), ("a victim ends", [SECOND])],
+)
+def test_a_cycle_writes_those_promises_whose_facts_changed(happens: str, written: list[str]) -> None:
+    made = world()
+    made.cycle("+0s")
+    at = {"nothing": "+30s", "an end elsewhere is late": "+2m"}.get(happens, "+1m")
+    if happens == "another waits":
+        made.run("third", 8, owner="org:v", created="+1m")
+    elif happens == "a victim ends":
+        made.runs("complete", "o1", at="+1m").ok()
+    plan = made.cycle(at).plan
+
+    assert [each.name for each in plan.promises] == written
+    assert chances(made, FIRST) == {f"h{node}": THIRDS for node in range(3)}
+    assert chances(made, SECOND) == ({"o0": HALF, "o2": HALF} if written else {f"o{n}": THIRDS for n in range(3)})
+
+
+def test_a_promise_for_which_as_much_is_missing_elsewhere_is_told_as_it_was() -> None:
+    """What is free in a is promised to the younger run, so only in b are no more than 4 GPUs missing for the older."""
+    made = World().domain("a").domain("b").domain("c").budget("org:w", 64).budget("org:n", 4)
+    made.run("x", 4).run("y", 4, limit="25h").run("money", 4, owner="org:n", limit="25h")
+    made.run("late", 4, runtime={"expected": "24h30s"})
+    for run, node in (("x", "a01"), ("y", "b01"), ("money", "c01"), ("late", "c01")):
+        made.edit("Run", run, spec={"owner": "org:n" if run == "money" else "org:w"})
+        made.edit("Run", run, spec={"locality": {"selector": {"fabric.domain": node[0]}}})
+    made.old()
+    made.edit("Node", "c01", spec={"unschedulable": True})
+    made.run("older", 8, owner="org:w").run("younger", 4, owner="org:n")
+    made.cycle("+0s")
+    told = made.state().get("Reservation", "older-20260101t000000z")["status"]
+    plan = made.cycle("+1m").plan
+
+    assert (told["earliestStart"], told["forecast"]["scope"]) == ("2026-01-01T01:00:00Z", "domain=a")
+    assert [(wait.name, wait.shorts[0].subject) for wait in plan.waits if wait.name == "older"] == [
+        ("older", "domain=b")
+    ]
+    assert plan.promises == []

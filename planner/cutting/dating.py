@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from jobtree.api.kinds.reservation import Conflict, Remedy
+from jobtree.api.values.counted import counted
 from planner.cutting.least import Option, Weighing
 from planner.cutting.odds import SOLVED, odds
 from planner.cutting.pools import Pools
@@ -134,7 +135,10 @@ class CutDates:
                 self.why_not[key] = UNPAID
                 return None
         if found is None:
-            if self._only_own(members):
+            most = self.state.policy.cuts.max_gpus_per_cycle
+            if most is not None and self._is_enough(members, owners):
+                self.why_not[key] = f"more than {counted(most, 'GPU')} would have to go at once (cuts.maxGPUsPerCycle)"
+            elif self._is_enough(members, ()):
                 owner = self.state.runs[key].owner
                 self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
             return None
@@ -197,7 +201,7 @@ class CutDates:
             return self._known.get(key)
         self._keep(together, at, at)
         weighing = self._trial.weighing(members, self._victims((), at, opportunistic=True))
-        harm = weighing.least()
+        harm = self._least(weighing)
         self._work += len(self.state.fleet.names) + weighing.work
         if harm is None or not harm.gpus or not self.pays(key, at):
             return None
@@ -275,7 +279,7 @@ class CutDates:
         while low <= high:
             middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
             weighing = self._trial.weighing(members, self._victims(owners, times[middle]))
-            harm = weighing.least()
+            harm = self._least(weighing)
             self._work += len(self.state.fleet.names) + weighing.work
             if harm is None:
                 low = middle + 1
@@ -319,9 +323,14 @@ class CutDates:
         members = then.members(key, self.state.holds.promised.all)
         return members is not None and then.is_funded(members)
 
-    def _only_own(self, members: Members) -> bool:
-        """Would it fit if its own owner's runs went, too?"""
-        return self._trial.weighing(members, victims_of(self.state, (), at=_EVER)).least() is not None
+    def _is_enough(self, members: Members, owners: Collection[str]) -> bool:
+        """Would it fit if all runs went, of these ``owners`` what may go?"""
+        return self._trial.weighing(members, victims_of(self.state, owners, at=_EVER)).least() is not None
+
+    def _least(self, weighing: Weighing) -> Harm | None:
+        """The least harm, where one cycle may do as much."""
+        harm, most = weighing.least(), self.state.policy.cuts.max_gpus_per_cycle
+        return harm if harm is None or most is None or harm.gpus <= most else None
 
 
 class _Freed(NamedTuple):

@@ -182,8 +182,12 @@ def test_X8_a_big_gang_is_in_no_set_of_least_harm() -> None:
 def test_at_most_so_many_gpus_are_cut_in_a_cycle() -> None:
     world = old_world({"A": 1}, "v", "w").policy(cuts={"maxGPUsPerCycle": 7}).run("v", 8, owner="org:v")
     world.old()
-    world.run("w", 8, owner="org:w").cycle()
+    cycle = world.run("w", 8, owner="org:w").cycle()
+    assert (cycle.all("Reservation"), cycle.status("v").get("killProbability")) == ([], None)
+    assert cycle.waits["w"].undated == "more than 7 GPUs would have to go at once (cuts.maxGPUsPerCycle)"
     assert world.cycle("+15m").running == ["v"]
+    world.edit("Policy", "default", spec={"cuts": {"maxGPUsPerCycle": 8}}).cycle("+16m")
+    assert world.cycle("+31m").running == ["w"]
 
 
 def test_no_cuts_in_mode_noCuts() -> None:

@@ -1,6 +1,6 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -109,14 +109,27 @@ class Purses:
     def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1, *, run: bool = False) -> None:
         """Count starts, or with a minus no longer; ``run``: `after`."""
         for start, paid in starts:
-            payers = self.problem.payers(self.problem.candidates[start.candidate])
+            candidate = self.problem.candidates[start.candidate]
             for (active, region), payments in paid.items():
+                milli = sign * self.problem.milli(active)
                 for envelope, gpus in payments.items():
-                    payer, milli = payers[envelope], sign * gpus * self.problem.milli(active)
+                    payer, touches = self._payers_at(candidate, region)[envelope]
                     level = 0 if run and self._is_contract(payer) else payer.level
-                    for cap, weight in self.problem.book.touches(self.problem.lane(payer, region)):
-                        self.count(cap, weight * milli, level)
+                    for cap, weight in touches:
+                        self.count(cap, weight * milli * gpus, level)
             self.count_trees(start, sign)
+
+    def _payers_at(self, candidate: Candidate, region: int) -> dict[int, tuple[Payer, Touches]]:
+        """Those that pay for it in a region, by envelope."""
+        found = self._found.get((candidate.purse, region))
+        if found is None:
+            ways = self.ways.of(candidate, region)
+            found = self._found[candidate.purse, region] = {payer.envelope: (payer, touches) for payer, touches in ways}
+        return found
+
+    @cached_property
+    def _found(self) -> dict[tuple[int, int], dict[int, tuple[Payer, Touches]]]:
+        return {}
 
     def _is_contract(self, payer: Payer) -> bool:
         """Is what it pays a loan that stands before all other claims while it is young (spec §3.5)?"""
@@ -126,7 +139,9 @@ class Purses:
         """Do the quotas above the run leave room for it?"""
         return all(self.trees[i] >= weight for i, weight in self._tree_weights(start))
 
-    def _tree_weights(self, start: Start) -> list[tuple[int, int]]:
+    def _tree_weights(self, start: Start) -> Sequence[tuple[int, int]]:
+        if not self.trees:
+            return ()
         candidate = self.problem.candidates[start.candidate]
         above = self.quotas_above(candidate.run.key)
         if not above:
@@ -155,7 +170,7 @@ class Purses:
         """
         for cap, weight in touches:
             one = milli * weight
-            left = self.left(cap, level)
+            left = self.left(cap, level) if cap in self.levels else self._limits[cap] - self.used[cap]
             if left < wanted * one:
                 if left < one:
                     return 0
@@ -232,7 +247,8 @@ class Bill:
         most = self.purses.most(touches, milli, payer.level if self._recalls else FARTHEST, wanted) if milli else wanted
         if not most:
             return 0
-        here = min(most, self._own_limits(payer, active, milli), *self._use_limits(payer, region, milli))
+        here = min(most, self._own_limits(payer, active, milli))
+        here = min(here, *self._use_limits(payer, region, milli)) if payer.watch.each and milli else here
         if here <= 0:
             return 0
         for cap, weight in touches:
@@ -240,7 +256,7 @@ class Bill:
             self._taken.append((cap, weight * milli * here, payer.level))
         self._borrowed += here if payer.loan and active else 0
         self._of_envelope[payer.envelope] = self._of_envelope.get(payer.envelope, 0) + here * milli
-        for use in self._uses(payer, region):
+        for use in self._uses(payer, region) if payer.watch.each else ():
             self._of_use[use] = self._of_use.get(use, 0) + here * milli
         payments = self.paid.setdefault(purpose, {})
         payments[payer.envelope] = payments.get(payer.envelope, 0) + here
@@ -262,7 +278,7 @@ class Bill:
 
     def _use_limits(self, payer: Payer, region: int, milli: int) -> list[int]:
         uses = self.purses.problem.book.money.uses
-        mine = self._uses(payer, region) if milli else ()
+        mine = self._uses(payer, region)
         return [(1000 * (uses[i].per_run_gpus or 0) - self._of_use.get(i, 0)) // milli for i in mine]
 
     def cancel(self) -> None:

@@ -3,7 +3,7 @@
 Hundreds of purses share some hundred payers, which are asked again at every try: looked up once, then remembered.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from policies.caps.leeway import Touches
 from policies.caps.uses import Watch
@@ -24,13 +24,16 @@ class Ways:
         self._problem = problem
         self._reaches: dict[_Sort, Reach] = {}
         self._onto: dict[tuple[_Sort, frozenset[int]], tuple[Touches, ...]] = {}
+        self._known: dict[tuple[int, bool, int], Sequence[tuple[Payer, Touches]]] = {}
 
-    def of(self, candidate: Candidate, region: int) -> Iterator[tuple[Payer, Touches]]:
+    def of(self, candidate: Candidate, region: int) -> Sequence[tuple[Payer, Touches]]:
         """The payers of a start that pay in a region, nearest first, and what they touch there."""
-        for payer in candidate.payers:  # few are asked before all is paid
-            touches = self._reach_of(payer).get(region)
-            if touches is not None:
-                yield payer, touches
+        key = candidate.purse, bool(candidate.payers), region
+        found = self._known.get(key)
+        if found is None:
+            reaches = ((payer, self._reach_of(payer).get(region)) for payer in candidate.payers)
+            found = self._known[key] = [(payer, touches) for payer, touches in reaches if touches is not None]
+        return found
 
     def onto(self, candidate: Candidate, sites: frozenset[int]) -> Iterator[tuple[Payer, tuple[Touches, ...]]]:
         """The payers of a start that pay on some of ``sites``, nearest first, and what they touch there."""

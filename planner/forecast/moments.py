@@ -107,7 +107,7 @@ class Moment:
     def cut(self, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow]) -> Cut | None:
         """Hold starts where leases, those that are still open then, are cut for them; None where they have no room."""
         loads, freed = self._ending(leases)
-        needed = _gpus(piece for found in starts.values() for piece in found.pieces)
+        needed = gpus_of(*starts.values())
         drawn = {node: min(freed.get(node, 0) + self.left.get(node, 0), gpus) for node, gpus in needed.items()}
         if any(self.filler.room.free[node] + drawn[node] < gpus for node, gpus in needed.items()):
             return None
@@ -175,13 +175,18 @@ class Moment:
                 return []
         return placed
 
+    def has(self, gpus: Mapping[int, int]) -> bool:
+        """Are so many GPUs free, by node?"""
+        free = self.filler.room.free
+        return all(free[node] >= count for node, count in gpus.items())
+
     def take(self, key: RunKey, found: Settled, *, anyway: bool = False) -> Settled | None:
         """Hold at this moment the slots of a start that was found at another one; None where they are not free.
 
         Who pays for it is looked up anew: envelopes may have other room now. ``anyway``: also where nobody would.
         """
         room, problem = self.filler.room, self.problem
-        if any(room.free[node] < count for node, count in _gpus(found.pieces).items()):
+        if not self.has(gpus_of(found)):
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
         start = Start(mine[0] if mine else -1, found.start.steps)
@@ -224,9 +229,11 @@ class Moment:
             self.filler.vacancies.changed(piece.domain)
 
 
-def _gpus(pieces: Iterable[Piece]) -> dict[int, int]:
-    """GPUs of placed pieces by node."""
+def gpus_of(*starts: Settled) -> dict[int, int]:
+    """GPUs of starts by node."""
     found: dict[int, int] = {}
-    for chunk in (chunk for piece in pieces for chunk in piece.chunks):
-        found[chunk.node] = found.get(chunk.node, 0) + chunk.count
+    for start in starts:
+        for piece in start.pieces:
+            for chunk in piece.chunks:
+                found[chunk.node] = found.get(chunk.node, 0) + chunk.count
     return found

@@ -4,7 +4,7 @@ Conservative backfill (Mu'alem and Feitelson, 2001) on the planner's own rules: 
 start holds its slots and its money at every moment until its limit ends it, so a later one delays no earlier one.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -17,7 +17,7 @@ from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
-from planner.forecast.moments import Cut, Moment
+from planner.forecast.moments import Cut, Moment, gpus_of
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 
@@ -224,9 +224,12 @@ class Timeline:
 
     def _hold(self, dated: Dated) -> bool:
         """Hold it at all later moments; False where one has no room or money for it."""
-        for moment in self.moments[bisect_right(self.moments, dated.at, key=attrgetter("at")) :]:
-            if dated.end is not None and moment.at >= dated.end:
-                break
+        first = bisect_right(self.moments, dated.at, key=attrgetter("at"))
+        over = len(self.moments) if dated.end is None else bisect_left(self.moments, dated.end, key=attrgetter("at"))
+        needed = gpus_of(dated.found)
+        if not all(moment.has(needed) for moment in self.moments[first:over]):  # a quick look before it is paid
+            return False
+        for moment in self.moments[first:over]:
             taken = moment.take(dated.key, dated.found)
             if taken is None:
                 return False

@@ -9,7 +9,7 @@ from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.natural import Timeline, together
-from planner.state.derive import state_of
+from planner.state.derive import beside, state_of
 from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, RunKey
 from policies.lifecycle.endings import limit_ends
@@ -34,7 +34,7 @@ def held_state(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> State:
     promises = held(snapshot.tables["reservations"], waiting)
     if not promises:
         return state
-    return state_of(snapshot, at, _holds(snapshot, state, promises), effort=effort)
+    return beside(snapshot, state, _holds(snapshot, state, promises))
 
 
 def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Holds:

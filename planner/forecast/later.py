@@ -14,6 +14,7 @@ from jobtree.api.kinds.lease import ClosureReason
 from jobtree.world.plan import Closure
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, foreseen
+from planner.placement.room import Room
 from planner.state.blocking import block
 from planner.state.closing import ends_of
 from planner.state.derive import state_of
@@ -99,12 +100,20 @@ class Later:
         state = replace(
             now, at=at, book=money.book, leases=money.leases, held=held, closures=closures, spent=money.spent,
             taken=money.taken, funded=money.funded, turns={}, changed=at, endings=over, blocked={}, deadlines={},
-            pending=[run for run in self.waiting if run.key not in over], rooms=[],
+            pending=[run for run in self.waiting if run.key not in over], rooms=self._rooms(ending),
             asked=self.asked if like_now else Asked(),
         )  # fmt: skip
         if now.blocked:
             block(state, self._gone)
         return state
+
+    def _rooms(self, ending: Mapping[RunKey, _Ends]) -> list[Room]:
+        """What is free then; empty where it has to be counted."""
+        now = self.now
+        if now.lent or now.holds.part:
+            return []
+        room = now.room().after((lease for key in ending for lease in now.held[key]), now.runs)
+        return [] if room is None else [room]
 
     def _like_now(self, at: int, ending: Mapping[RunKey, _Ends]) -> _Money | None:
         """Where the clock changes nothing but what ends; None where a loan ages by then, or a payer is gone."""

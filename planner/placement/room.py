@@ -84,6 +84,27 @@ class Room:
         open_for_work = self.fleet.takes_work.tolist()
         self.free = [len(slots) if takes else 0 for slots, takes in zip(self.slots, open_for_work, strict=True)]
 
+    def after(self, ended: Iterable[LeaseRow], runs: Mapping[RunKey, RunRow]) -> "Room | None":
+        """The room once these leases, which share no slot with others, have ended; None where only a count can tell."""
+        other = self.copy()
+        other.slots = [*self.slots]
+        active: dict[tuple[RunKey, int, int], int] = {}
+        for lease in ended:
+            node = self.fleet.index.get(lease.node)
+            if node is None:
+                continue
+            if self.lost[node]:
+                return None
+            other.slots[node] = sorted((*other.slots[node], *lease.ordinals), reverse=True)
+            other.free[node] = len(other.slots[node]) if self.fleet.takes_work[node] else 0
+            if lease.active:
+                key = (lease.run_key, lease.group, node)
+                active[key] = active.get(key, 0) + lease.gpus
+        for (run_key, _, node), gpus in active.items():
+            if run_key in runs:
+                other._load(node, -runs[run_key].pods_of(gpus), runs[run_key].load)
+        return other
+
     def hold_back(self, part: Mapping[str, int]) -> None:
         """Keep so many free slots of each node for a promise."""
         for name, gpus in part.items():

@@ -1,6 +1,7 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.effort import USUAL, Effort
 from planner.state.blocking import block
 from planner.state.closing import closures_of, ends_of, fates_of
+from planner.state.lower import Asked
 from planner.state.marking import marked, pinned
 from planner.state.past import past_of
 from planner.state.replay import Fates, Past, Turn, replay, turned
@@ -68,7 +70,7 @@ def state_of(
     well = partial(_is_well, lives, serving, at=at)
     cycle = Moment(at, snapshot.number).name
     malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
-    node_site = {name: int(fleet.site[i]) for i, name in enumerate(fleet.names)}
+    node_site = fleet.node_site
     past, lost_record = past_of(snapshot, fleet, book.money, leases)
     mending = Mending({}, [], ended)
     if lost:
@@ -86,13 +88,9 @@ def state_of(
     ends = ends_of(closures)
     leases, turns = _replayed(past, leases, fates_of(closures, malleable), node_site, at)
     staying = _held(leases, ends)
-    charged = spent(book, leases, book.money.balances, node_site, ends)
-    limits = endings.limit_ends(runs, staying)
+    charged, taken, funded_of = _paid_now(book, runs, leases, staying, ends, node_site)
     swaps = [swap for swap in mending.swaps if swap.run_key not in ended]
     still = [lease for mine in staying.values() for lease in mine]
-    frozen = [lease for lease in still if is_frozen(lease) and lease.budget in book.money.quarantined]
-    taken = kept(book, charged, frozen, node_site, limits)
-    funded_of = partial(_funded, book, limits, malleable, taken, node_site)
     if swaps:
         swaps = paid(swaps, runs, staying, book, lambda more: funded_of([*still, *more]), node_site)
         for swap in swaps:
@@ -132,6 +130,42 @@ def state_of(
     )
     block(state, gone)
     return state
+
+
+def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
+    """A state in which promises held nothing, where they do: as `state_of`, with nodes and money alone seen anew."""
+    if state.swaps:
+        return state_of(snapshot, state.at, holds, effort=state.effort)
+    tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, NO_CUTS)}
+    policy = holds.within(snapshot.policy.spec)
+    fleet = _fleet(tables, state.runs, policy, state.at, holds.promised)
+    book = book_of(read_money(tables, policy, fleet, state.at))
+    leases, held, node_site = state.leases, state.held, fleet.node_site
+    charged, taken, funded_of = _paid_now(book, state.runs, leases, held, state.ends, node_site)
+    funded = funded_of([lease for mine in held.values() for lease in mine])
+    found = replace(
+        state, policy=policy, fleet=fleet, book=book, node_site=node_site, spent=charged, taken=taken, funded=funded,
+        holds=holds, blocked={}, deadlines={}, rooms=[], asked=Asked(),
+    )  # fmt: skip
+    block(found, follow.gone(tables["leases"], state.runs, state.unread.runs))
+    return found
+
+
+def _paid_now(
+    book: CapBook,
+    runs: Mapping[RunKey, RunRow],
+    leases: list[LeaseRow],
+    held: Mapping[RunKey, list[LeaseRow]],
+    ends: Mapping[LeaseKey, int],
+    node_site: dict[str, int],
+) -> tuple[Spent, Spent, Callable[[list[LeaseRow]], Funded]]:
+    """What is charged, what is taken beside it, and who is funded of open leases. ``held``: those that run on."""
+    charged, limits = spent(book, leases, book.money.balances, node_site, ends), endings.limit_ends(runs, held)
+    still = (lease for mine in held.values() for lease in mine)
+    frozen = [lease for lease in still if is_frozen(lease) and lease.budget in book.money.quarantined]
+    taken = kept(book, charged, frozen, node_site, limits)
+    malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
+    return charged, taken, partial(_funded, book, limits, malleable, taken, node_site)
 
 
 def _replayed(

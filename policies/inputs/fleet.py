@@ -158,6 +158,11 @@ class Fleet:
             _first=np.asarray(first, dtype=np.int64),
         )
 
+    @cached_property
+    def node_site(self) -> dict[str, int]:
+        """Site by node name."""
+        return dict(zip(self.names, self.site.tolist(), strict=True))
+
     def site_flavor(self, site: int) -> str:
         """The flavor of every node of ``site``."""
         return self.flavor[int(self._first[site])]

@@ -21,7 +21,8 @@ def seen(state: State) -> dict[str, object]:
     held = {key: sorted(lease.key for lease in leases) for key, leases in state.held.items()}
     return {
         "held": held,
-        "free": state.room().free,
+        "room": {name: getattr(state.room(), name) for name in ("free", "lost", "cpu", "memory", "pods")},
+        "slots": [[*slots] for slots in state.room().slots],
         "classes": state.funded.classes,
         "used": state.funded.used,
         "spent": {cap: amount for cap, amount in state.spent.cap.items() if amount},

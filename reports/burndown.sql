@@ -134,13 +134,13 @@ ORDER BY
     last_value(gpu_hours_left / nullif(max_gpu_hours, 0) ORDER BY time) OVER (PARTITION BY envelope) NULLS LAST,
     envelope, time;
 
--- @table tree sum=GPU-hours spent, Spent so far, Cap, GPU-hours left
+-- @table tree sum=Spent in the period, Spent in the window, Cap, GPU-hours left
 SELECT
     owner AS "Owner",
     envelope AS "Envelope",
     any_value(flavor) AS "GPUs",
-    sum(gpu_hours_spent) AS "GPU-hours spent",
-    arg_max(gpu_hours_spent_so_far, time) AS "Spent so far",
+    sum(gpu_hours_spent) AS "Spent in the period",
+    arg_max(gpu_hours_spent_so_far, time) AS "Spent in the window",
     max_by(max_gpu_hours, time) AS "Cap",
     max_by(gpu_hours_left, time) AS "GPU-hours left",
     any_value(window_ends)::TIMESTAMP AS "Window ends"

@@ -1,10 +1,14 @@
 -- What is odd in a lake, (place, kind, name, message): each is named in every report on it, since a figure may stand on it.
-SELECT 1 AS place, 'The lake' AS kind, 'between ' || iso(time) || ' and ' || iso(following) AS name,
-    'it has no cycle for ' || many(following // 86400 - time // 86400 - 1, 'whole day') || ': leases say what they cost then, '
-    || 'the rest is taken as the cycle before saw it' AS message
-FROM (SELECT time, lead(time) OVER (ORDER BY time) AS following FROM cycles)
-WHERE following // 86400 - time // 86400 > 1
-AND following > getvariable('since') AND time < getvariable('until')
+SELECT 1 AS place, 'The lake' AS kind, 'between ' || iso(arg_max(time, days)) || ' and ' || iso(arg_max(following, days))
+    || CASE WHEN count(*) > 1 THEN ', and at ' || many(count(*) - 1, 'other time') ELSE '' END AS name,
+    'it has no cycle for ' || many(sum(days)::BIGINT, 'whole day') || CASE WHEN count(*) > 1 THEN ' in all' ELSE '' END
+    || ': leases say what they cost then, the rest is taken as the cycle before saw it' AS message
+FROM (
+    SELECT time, following, following // 86400 - time // 86400 - 1 AS days
+    FROM (SELECT time, lead(time) OVER (ORDER BY time) AS following FROM cycles)
+)
+WHERE days > 0 AND following > getvariable('since') AND time < getvariable('until')
+HAVING count(*) > 0
 
 UNION ALL
 SELECT 2, 'Lease', namespace || '/' || name,

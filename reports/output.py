@@ -132,12 +132,20 @@ def _svg(spec: dict[str, Any], name: str) -> Any:
 
 
 def _whole(text: str) -> Any:
-    """A text whose words are not broken at hyphens, colons and slashes, unless one alone is too long for a line."""
+    """A text whose words are not broken at hyphens, colons and slashes, unless one alone is too long for a line.
+
+    That one is broken behind a colon or a slash.
+    """
     from markupsafe import Markup, escape
 
     words = (escape(word) for word in escaped(text).split(" "))
-    joined = (Markup('<span class="whole">{}</span>').format(w) if re.search("[-:/]", w) else w for w in words)
-    return Markup(" ").join(joined)
+    return Markup(" ").join(_unbroken(word) if re.search("[-:/]", word) else word for word in words)
+
+
+def _unbroken(word: Any) -> Any:
+    from markupsafe import Markup
+
+    return Markup('<span class="whole">{}</span>').format(Markup(re.sub("(?<=[:/])(?=.)", "<wbr>", word)))
 
 
 def _all_lines(found: Sheet) -> list[Line]:
@@ -182,7 +190,8 @@ def reconciled(report: Report) -> list[str]:
     if not report.outcomes:
         return ["None of these figures is checked against the leases: the report has no @check line."]
     whose = " of all owners" if report.owner else " in all"
-    return [outcome.sentence(whose) for outcome in report.outcomes]
+    told = [outcome for outcome in report.outcomes if outcome.reported] or report.outcomes[:1]  # no word of no credits
+    return [outcome.sentence(whose) for outcome in told]
 
 
 def shown(value: Any, *, blank: bool = False) -> str:

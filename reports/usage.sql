@@ -107,8 +107,9 @@ WITH sums AS (
 SELECT CASE
     WHEN envelopes = 0 THEN 'There is no envelope.'
     WHEN cap IS NULL THEN number(spent) || ' GPU-hours are spent; no envelope has a cap of GPU-hours.'
-    ELSE number(capped) || ' of ' || number(cap) || ' GPU-hours (' || share(capped, cap) || ') are spent and '
-        || number(hours_left) || ' are left.'
+    ELSE number(capped) || ' of '
+        || CASE WHEN spent > capped THEN 'the ' || number(cap) || ' GPU-hours under caps' ELSE number(cap) || ' GPU-hours' END
+        || ' (' || share(capped, cap) || ') are spent and ' || number(hours_left) || ' are left.'
 END || ' ' || CASE
     WHEN envelopes = 0 THEN ''
     WHEN running_out = 0 THEN 'At the pace of the last week nothing runs out before its window ends.'
@@ -124,6 +125,7 @@ FROM sums;
 WITH sums AS (
     SELECT
         sum(gpu_hours) AS spent,
+        sum(gpu_hours) FILTER (max_gpu_hours IS NOT NULL) AS capped,
         sum(gpu_hours_left) AS hours_left,
         sum(max_gpu_hours) AS cap,
         sum(credits) AS credits,
@@ -138,14 +140,17 @@ WITH sums AS (
 most AS (
     SELECT owner, sum(gpu_hours) AS spent FROM report GROUP BY owner ORDER BY spent DESC, owner LIMIT 1
 )
-SELECT 'Spent' AS label, number(sums.spent) || ' GPU-hours' AS value, 'in the present windows' AS note FROM sums
+SELECT 'Spent' AS label, number(sums.spent) || ' GPU-hours' AS value,
+    CASE WHEN capped < sums.spent THEN number(sums.spent - capped) || ' of them without a cap' ELSE 'in the present windows' END
+        AS note
+FROM sums
 UNION ALL
 SELECT 'Left', number(hours_left) || ' GPU-hours', 'of ' || number(cap) || ' under caps' FROM sums WHERE cap IS NOT NULL
 UNION ALL
 SELECT 'Credits left', number(credits_left), number(credits) || ' spent' FROM sums WHERE credits_left IS NOT NULL
 UNION ALL
-SELECT 'GPU-hours of late', number(pace) || ' a day',
-    coalesce(nullif(replace(change(pace_comparable, pace_before), 'in the period', 'in the week'), ''), 'over the last week')
+SELECT 'Pace of the last week', number(pace) || ' GPU-hours a day',
+    coalesce(nullif(replace(change(pace_comparable, pace_before), 'in the period', 'in the week'), ''), '')
 FROM sums
 UNION ALL
 SELECT 'In use now', counted_as(gpus, 'GPU'),

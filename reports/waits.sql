@@ -89,10 +89,13 @@ SELECT 'Waiting now', counted_as(sum(waiting), 'run'), counted_as(sum(waiting_gp
 FROM report HAVING count(*) > 0;
 
 -- @chart across: Hours that nine of ten runs waited at most, by owner; the line: half of them
-SELECT owner AS label, max(wait_seconds_p90) / 3600 AS y, flavor AS series, max(wait_seconds_p50) / 3600 AS mark
+SELECT
+    owner || CASE WHEN count(*) OVER (PARTITION BY owner) > 1 THEN ', ' || flavor ELSE '' END AS label, -- waits do not add up
+    wait_seconds_p90 / 3600 AS y,
+    flavor AS series,
+    wait_seconds_p50 / 3600 AS mark
 FROM report
 WHERE wait_seconds_p90 IS NOT NULL
-GROUP BY owner, flavor
 ORDER BY y DESC, label;
 
 -- @table sum=Started, Waiting now, GPUs waited for

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EXAMPLE = "jobtree --state cluster.yaml"
 _TAKES: Final = ("state", "context", "at")
 """Its global options: it prints sentences, and knows no namespace."""
+_COUNTED: Final = ("nodes", "budgets", "envelopes", "runs", "leases", "reservations")
+"""Tables of a snapshot that people know."""
 
 
 @cache
@@ -144,8 +146,8 @@ def _snapshot(options: Options, given: argparse.Namespace) -> int:
     snapshot = take(options.cluster().read())
     lake.refuse_stranger()
     lake.write_tables(snapshot)
-    rows = ", ".join(f"{table.num_rows} {name}" for name, table in snapshot.tables.items() if table.num_rows)
-    show.say(f"Snapshot {snapshot.digest}: {rows or 'nothing'}")
+    rows = ((snapshot.tables[name].num_rows, name[:-1]) for name in _COUNTED)
+    show.say(f"Snapshot {snapshot.digest}: {', '.join(counted(*each) for each in rows if each[0]) or 'nothing'}")
     return 0
 
 

@@ -142,12 +142,75 @@ def test_replay_says_what_it_takes(ended: World, other: str) -> None:
         (kubectl_runs, ["budgets", "usgae"], "invalid choice: 'usgae'; did you mean usage?"),
         (kubectl_runs, ["state", "-o", "jsn"], "invalid choice: 'jsn'; did you mean json?"),
         (kubectl_runs, ["state", "--phase", "runing"], "invalid choice: 'runing'; did you mean Running?"),
+        (kubectl_runs, ["state", "--jsno"], "unrecognized arguments: --jsno"),
+        (kubectl_runs, ["state", "--json"], "unrecognized arguments: --json; did you mean -o json?"),
+        (jobtree, ["report", "usage", "--html"], "unrecognized arguments: --html; did you mean -o html?"),
         (jobtree, ["cylce"], "invalid choice: 'cylce'; did you mean cycle?"),
     ],
 )
 def test_a_misspelt_command_or_choice_is_asked_for(program: Any, words: list[str], hint: str) -> None:
     output = program(*words)
     assert (output.code, output.err.rstrip().endswith(hint)) == (2, True), output.err
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "hint"),
+    [
+        (kubectl_runs, ["get", "runs"], "invalid choice: 'get'; did you mean state?"),
+        (kubectl_runs, ["describe", "r"], "invalid choice: 'describe'; did you mean explain?"),
+        (kubectl_runs, ["delete", "r"], "invalid choice: 'delete'; did you mean cancel?"),
+        (kubectl_runs, ["squeue"], "invalid choice: 'squeue'; did you mean state?"),
+        (kubectl_runs, ["usage"], "invalid choice: 'usage'; did you mean budgets usage?"),
+        (jobtree, ["usage"], "invalid choice: 'usage'; did you mean report?"),
+        (jobtree, ["submit", "-f", "r.yaml"], "invalid choice: 'submit'; did you mean apply?"),
+    ],
+)
+def test_what_other_tools_call_a_command_is_answered_with_its_name(program: Any, words: list[str], hint: str) -> None:
+    output = program(*words)
+    assert (output.code, output.err.rstrip().endswith(hint)) == (2, True), output.err
+
+
+def test_all_namespaces_is_said_as_kubectl_says_it() -> None:
+    world = World().node("a01").run("one", 1).run("two", 1, namespace="y")
+    listed = [world.runs("state", flag, at=T0).ok().out for flag in ("--all", "-A", "--all-namespaces")]
+    assert "two" in listed[0]
+    assert listed == [listed[0]] * 3
+
+
+def test_names_are_asked_for_whatever_their_case() -> None:
+    world = World().node("a01").run("train", 1)
+    refused = world.runs("plan", "TRAIN", at=T0).refused()
+    assert refused == "error: there is no run called TRAIN in any namespace; did you mean default/train?"
+
+
+def test_objects_that_cannot_be_submitted_are_named_by_kind_and_not_one_by_one(tmp_path: Path) -> None:
+    world = World().node("a01")
+    strays = tmp_path / "strays.yaml"
+    strays.write_text("\n---\n".join(f"{{apiVersion: v1, kind: Pod, metadata: {{name: p{n}}}}}" for n in range(40)))
+    assert world.runs("submit", "-f", strays, at=T0).refused() == (
+        f"error: {strays}: Pod default/p0, Pod default/p1, Pod default/p2, 37 more cannot be submitted; "
+        "allowed are Run, Budget, Policy, Node"
+    )
+
+
+def test_a_misspelt_field_of_gpus_makes_no_run_of_cpu(tmp_path: Path) -> None:
+    resources = "resources: {gpuType: H100-80GB, totalGpus: 8}, locality: {groupGPUs: 4}"
+    manifest = tmp_path / "run.yaml"
+    manifest.write_text(
+        "{apiVersion: rq.davidlangworthy.io/v1, kind: Run, metadata: {name: r}, "
+        f"spec: {{owner: 'org:a', {resources}}}}}"
+    )
+    found = World().node("a01").runs("submit", "-f", manifest, at=T0)
+    assert found.err.splitlines() == [
+        "error: Run default/r: spec.resources.totalGpus is not a field of Run; did you mean totalGPUs?",
+    ]
+
+
+def test_a_snapshot_counts_what_people_know(tmp_path: Path) -> None:
+    world = World().node("a01").run("train", 1)
+    world.cycle()
+    said = jobtree("--state", world.path, "snapshot", "--at", T0, "--lake", tmp_path / "lake").ok().out
+    assert said.split(": ", 1)[1] == "1 node, 1 run\n"
 
 
 def test_u8_a_node_without_a_flavor_is_left_out_and_said_so() -> None:

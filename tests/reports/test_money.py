@@ -274,7 +274,6 @@ def test_the_same_figures_in_every_format(tmp_path: Path) -> None:
     assert table.splitlines()[5:] == [
         "From 1 Jan 2026 until 1 Jan 2026, 01:00 (UTC), 1 cycle.",
         "Reconciled: 1.00 GPU-hours charged in all, as the leases say per month, owner, flavor, to the second.",
-        "Reconciled: 0 credits in all, as the leases say per month, owner, flavor, to the second.",
     ]
     assert text.splitlines()[1] == "2026-01,org:a,H100-80GB,1.0,1.0,0.0,0.0,0.0,0.0,3600000"
     assert json.loads(data)["rows"] == [

@@ -92,8 +92,8 @@ def test_u11_usage_shows_spent_left_window_and_totals(lake: Path) -> None:
     lines = as_table(told(lake, "usage", until="+2h")).splitlines()
 
     assert lines[0] == (
-        "16 of 100 GPU-hours (16%) are spent and 84 are left. At the pace of the last week 1 envelope runs out before "
-        "the window ends, org-a/gpus of org:a on 1 Jan 2026."
+        "16 of the 100 GPU-hours under caps (16%) are spent and 84 are left. At the pace of the last week 1 envelope "
+        "runs out before the window ends, org-a/gpus of org:a on 1 Jan 2026."
     )
     assert [re.split(r" {3,}", line.strip()) for line in lines[2:6]] == [
         ["OWNER / ENVELOPE", "GPUS IN USE", "GPUS AT MOST", "GPU-HOURS SPENT", "GPU-HOURS LEFT", "RUNS OUT",
@@ -237,3 +237,26 @@ def test_a_picture_of_nothing_is_none() -> None:
 def test_waits_are_told_in_their_two_largest_units() -> None:
     given = (0, 59, 60, 3599, 7800, 7200, 86_400, 100_000)
     assert [span(each) for each in given] == ["0s", "59s", "1m", "59m 59s", "2h 10m", "2h", "1d", "1d 3h"]
+
+
+def test_waits_of_two_flavors_are_two_bars_since_they_do_not_add_up(tmp_path: Path) -> None:
+    started = (("r", "org:a", "H100-80GB", "+1h"), ("s", "org:a", "A100", "+2h"), ("t", "org:b", "A100", "+3h"))
+    there: list[Document] = [doc.node("a01"), doc.node("a02", flavor="A100")]
+    for place, (name, owner, flavor, since) in enumerate(started):
+        slots = [f"{'a01' if place == 0 else 'a02'}#{gpu}" for gpu in range(4 * place % 8, 4 * place % 8 + 4)]
+        held = lease(name, name, slots, None, ("unfunded", since, None), owner=owner)
+        metadata = {"uid": name, "creationTimestamp": moment("+0s")}
+        asked = {"metadata": metadata, "spec": {"resources": {"gpuType": flavor}}}
+        there.append(doc.merge(doc.run(name, 4, owner), asked))
+        there.append(doc.merge(held, {"spec": {"flavor": flavor}}))
+    record(tmp_path / "lake", "+4h", there)
+
+    report = told(tmp_path / "lake", "waits")
+
+    assert report.told is not None
+    assert report.told.chart is not None
+    assert [(row["label"], row["series"]) for row in report.told.chart.to_pylist()] == [
+        ("org:b", "A100"),
+        ("org:a, A100", "A100"),
+        ("org:a, H100-80GB", "H100-80GB"),
+    ]

@@ -43,8 +43,8 @@ def faults(kind: str, written: Mapping[str, Any]) -> list[Refusal]:
 def _broken_rules(item: KindObject | Node | Pod, mended: list[tuple[allowed.PathPart, ...]]) -> list[Refusal]:
     if isinstance(item, Node | Pod):
         return []
-    names = {_last(path) for path in mended if path}
-    return [each for each in problems(item) if not any(name in each.problem for name in names)]
+    names = {_last(path).lower() for path in mended if path}  # `totalGpus` speaks for `totalGPUs`
+    return [each for each in problems(item) if not any(name in each.problem.lower() for name in names)]
 
 
 def _last(path: tuple[allowed.PathPart, ...]) -> str:

@@ -85,6 +85,8 @@ def _resource_problems(spec: RunSpec) -> Iterator[Refusal]:
             yield missing(f"spec.resources.{name}", "gpuType and totalGPUs, or pods, cpuPerPod and memoryPerPod")
         if value == 0:
             yield wrong(f"spec.resources.{name}", value, "a quantity above 0")
+    if wanted is gpu:
+        return
     no_gpus = "nothing here: a run with pods of CPU has no GPUs"
     if spec.locality.group_gpus is not None:
         yield wrong("spec.locality.groupGPUs", spec.locality.group_gpus, no_gpus)

@@ -5,8 +5,13 @@ from collections.abc import Collection
 
 
 def nearest(name: str, names: Collection[str], cutoff: float = 0.5) -> str | None:
-    """The most alike of the names; None where none is. ``cutoff``: from 0, anything is alike, to 1, only the same."""
-    return next(iter(difflib.get_close_matches(name, sorted(names), n=1, cutoff=cutoff)), None)
+    """The most alike of the names, whatever their case; None where none is.
+
+    ``cutoff``: from 0, anything is alike, to 1, only the same.
+    """
+    written = {each.lower(): each for each in sorted(names, reverse=True)}
+    found = difflib.get_close_matches(name.lower(), sorted(written), n=1, cutoff=cutoff)
+    return written[found[0]] if found else None
 
 
 def did_you_mean(name: str, names: Collection[str], cutoff: float = 0.5) -> str:

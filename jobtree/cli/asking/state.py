@@ -32,7 +32,10 @@ def add(commands: Commands) -> None:
         commands, "state", _state, "list runs", example="kubectl runs --state cluster.yaml state --all -o wide"
     )
     which = state.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="in every namespace, and those that ended over a day ago")
+    which.add_argument(
+        "--all", "-A", "--all-namespaces", action="store_true",
+        help="in every namespace, and those that ended over a day ago",
+    )  # fmt: skip
     which.add_argument("--owner", metavar="OWNER", help=f"in every namespace, of {owners.HELP}")
     state.add_argument(
         "--phase", action="append", choices=get_args(Phase), metavar="PHASE",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jobtree.api import API_VERSION, GROUP, KindObject
 from jobtree.api.kinds.core import Node, Pod
+from jobtree.api.values.counted import named
 from jobtree.api.values.errors import Refusal, Refusals
 from jobtree.cli.common import files
 
@@ -70,13 +71,19 @@ def _documents(file: str, place: Place, follow: str | None, kinds: Sequence[str]
     except Refusal as refusal:
         yield refusal
         return
+    strays: dict[str, list[str]] = {}
     for document in text.documents():
+        if document.key.kind not in (*kinds, "List"):
+            strays.setdefault(document.key.kind, []).append(str(document.key))
+            continue
         try:
             value = _placed(document, place, follow, kinds)
         except Refusal as refusal:
             yield refusal
         else:
             yield from _understood(document.key, value)
+    for names in strays.values():
+        yield Refusal(f"{named(names, most=3)} cannot be submitted; allowed are {', '.join(kinds)}")
 
 
 def _understood(key: Key, value: dict[str, Any]) -> Iterator[Manifest | Refusal]:
@@ -98,8 +105,6 @@ def _placed(document: Document, place: Place, follow: str | None, kinds: Sequenc
     key, value = document.key, document.value()
     if key.kind == "List" and value.get("items") is None:
         raise Refusal(f"the List holds no objects; allowed are {', '.join(kinds)}")
-    if key.kind not in kinds:
-        raise Refusal(f"{key} cannot be submitted; allowed are {', '.join(kinds)}")
     api_version, group = ("v1", "") if key.kind == "Node" else (API_VERSION, GROUP)
     if key.group != group:
         said = value.get("apiVersion")

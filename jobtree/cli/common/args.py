@@ -19,7 +19,7 @@ from jobtree import __version__
 from jobtree.api.values.errors import Refusal, Refusals
 from jobtree.api.values.escaped import escaped
 from jobtree.api.values.nearest import did_you_mean
-from jobtree.cli.common import show
+from jobtree.cli.common import show, synonyms
 
 if TYPE_CHECKING:
     from cronjobs.deadline import Planner
@@ -99,10 +99,13 @@ class _Parser(argparse.ArgumentParser):
         super().error(escaped(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse, but a command or a choice that is misspelt is asked for by its name."""
+        """As argparse, but a command or a choice that is misspelt, or called as elsewhere, is asked for by its name."""
         known = [*map(str, action.choices or ())]
-        if known and value not in known and (hint := did_you_mean(str(value), known, 0.6)):
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
+        if known and value not in known:
+            meant = synonyms.command_for(str(value), known) if action.nargs == argparse.PARSER else None
+            hint = f"; did you mean {meant}?" if meant else did_you_mean(str(value), known, 0.6)
+            if hint:
+                raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
         super()._check_value(action, value)
 
 
@@ -286,7 +289,11 @@ def _leading_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> s
 
 def _meant(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:
     """The end of a sentence: the option that the first mistyped one of the words was probably meant to be."""
-    options = [name for name in parser._option_string_actions if name.startswith("--")]
+    known = parser._option_string_actions
+    forms = [f"--{each}" for each in known["-o"].choices or ()] if "-o" in known else []
+    if form := next((word for word in words if word in forms), ""):
+        return f"; did you mean -o {form[2:]}?"
+    options = [name for name in known if name.startswith("--")]
     found = (did_you_mean(word.partition("=")[0], options, 0.75) for word in words if word.startswith("--"))
     return next((hint for hint in found if hint), "")
 

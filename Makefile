@@ -44,8 +44,8 @@ test-kube: kube tools ## the tests against a real Kubernetes alone (ARGS="-k pod
 
 # Two workers, of which the one that is done first takes over half of what the other has left.
 WORKERS := -n 2 --dist worksteal
-# Slow tests are CI's; `make test ARGS="-m ''"` runs them here (the last -m counts).
-QUICK := $(if $(filter true,$(CI)),,-m "not slow")
+# Slow tests and those on a Kubernetes are CI's; `make test ARGS="-m ''"` runs them here (the last -m counts).
+QUICK := $(if $(filter true,$(CI)),,-m "not slow and not kube")
 
 test: $(STAMP) browser $(if $(filter true,$(CI)),kube tools) ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
 	@mkdir -p .cache; $(MAKE) --no-print-directory lint >.cache/lint.log 2>&1 & lint=$$!; \

@@ -30,7 +30,7 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Slow tests come first, in random order as the others."""
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = slow_first(items, lambda item: item.get_closest_marker("slow") is not None, workers)
+    items[:] = slow_first(items, lambda item: any(map(item.get_closest_marker, ("slow", "kube"))), workers)
 
 
 @pytest.hookimpl(wrapper=True)

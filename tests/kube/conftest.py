@@ -21,6 +21,14 @@ FEW: Final = 8
 """Descriptors that a test may leave open: the planner's process is kept, and connections of the bench's admin."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here carries `kube`: whichever asks for the bench first waits for all of Kubernetes to start."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.kube)
+
+
 def skip_or_fail(missing: Iterable[str]) -> None:
     """Skips the test where a command is missing; in CI that is a failure."""
     if names := ", ".join(missing):

@@ -152,8 +152,8 @@ class Dating:
     def _stand_by_cuts(self, promised: Iterable[RunKey]) -> frozenset[RunKey]:
         """Hold promises by cuts for which nothing new is in question as they were told; returns whose they are.
 
-        Those of a gang stand together. One that can start as soon without cuts, or finds no room or money any more where
-        it stands, is dated anew.
+        Those of a gang stand together. One that can start as soon without cuts, or finds no room or money any more
+        where it stands, is dated anew.
         """
         timeline = self.standing.timeline
         is_changed = self.plan.changed == self.plan.at

@@ -150,7 +150,10 @@ def test_a_reservation_needs_a_place() -> None:
         ({"mode": "dry"}, 'spec.mode is "dry"; allowed is one of enforce, noCuts, observe'),
         (
             {"stages": ["growth"]},
-            "spec.stages is a list; allowed is a list with starts; only growth and opportunistic may be dropped",
+            (
+                "spec.stages is a list of 1 entry; "
+                "allowed is a list with starts; only growth and opportunistic may be dropped"
+            ),
         ),
         (
             {"stages": ["starts", "starts"]},

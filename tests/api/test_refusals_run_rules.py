@@ -125,6 +125,14 @@ def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
                 "each a name of at most 63 lower-case letters, digits and -, such as train-32"
             ),
         ),
+        (
+            spec(follow={"after": [f"r{n}" for n in range(257)]}),
+            (
+                "spec.follow.after is a list of 257 entries; "
+                "allowed is a list of 1 to 256 entries, "
+                "each a name of at most 63 lower-case letters, digits and -, such as train-32"
+            ),
+        ),
         (spec(parent="train"), 'spec.parent is "train"; allowed is another Run: nothing is its own parent'),
         (
             spec(locality={"selector": {"region": 1}}),
@@ -133,7 +141,7 @@ def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
         (spec(array={}), "spec.array.count is missing; allowed is either count or indices"),
         (
             spec(array={"count": 2, "indices": [1]}),
-            "spec.array.indices is a list; allowed is either count or indices, not both",
+            "spec.array.indices is a list of 1 entry; allowed is either count or indices, not both",
         ),
         (
             spec(array={"indices": [1, 2, 1]}),
@@ -175,7 +183,7 @@ def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
         (
             pod(resourceClaims=[{"name": "gpu"}]),
             (
-                "spec.template.spec.resourceClaims is a list; "
+                "spec.template.spec.resourceClaims is a list of 1 entry; "
                 "allowed is to leave it out: devices that are claimed are not counted"
             ),
         ),

@@ -42,7 +42,7 @@ def refusal(before: doc.Document, patch: dict[str, Any]) -> str:
         ({"spares": 2}, "spec.spares changed from 1 to 2"),
         ({"runtime": {"timeLimit": "1h"}}, 'spec.runtime.timeLimit changed from nothing to "1h"'),
         ({"funding": {"allowBorrow": True}}, "spec.funding.allowBorrow changed from nothing to true"),
-        ({"follow": {"after": ["prep"]}}, "spec.follow.after changed from nothing to a list"),
+        ({"follow": {"after": ["prep"]}}, "spec.follow.after changed from nothing to a list of 1 entry"),
     ],
 )
 def test_a_submitted_run_keeps_its_spec(patch: dict[str, Any], sentence: str) -> None:

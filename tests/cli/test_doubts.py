@@ -37,6 +37,21 @@ def run(owner: str = "org:b", **spec: Any) -> dict[str, Any]:
             "org:ai:rai?"),
         ),
         (
+            run(parent="trian"),
+            ("Run default/r: spec.parent names trian, and there is no such run in namespace default: "
+            "no quota counts it until there is one; did you mean train?"),
+        ),
+        (
+            run(funding={"allowBorrow": True, "sponsors": ["org:ai:ria"]}),
+            ("Run default/r: spec.funding.sponsors: org:ai:ria has no Budget, and lends nothing as things stand; "
+            "did you mean org:ai:rai?"),
+        ),
+        (
+            run(funding={"allowBorrow": True, "sponsors": ["org:ai:rai", *(f"org:x{n:02}" for n in range(12))]}),
+            (f"Run default/r: spec.funding.sponsors: {', '.join(f'org:x{n:02}' for n in range(10))}, 2 more have no "
+            "Budget, and lend nothing as things stand"),
+        ),
+        (
             doc.budget("org:c", [doc.envelope(8, end="2025-12-01T00:00:00Z")]),
             "Budget org-c: the window of spec.envelopes[gpus] was over at 2025-12-01T00:00:00Z: it pays for nothing",
         ),
@@ -55,6 +70,9 @@ def test_u15_what_leads_nowhere_is_accepted_with_a_warning(item: dict[str, Any],
     [
         [run(follow={"after": ["train"]})],
         [run("org:b:x")],
+        [run(parent="train")],
+        [run(parent="tree"), doc.merge(run(), {"metadata": {"name": "tree"}})],
+        [run(funding={"allowBorrow": True, "sponsors": ["org:ai:rai"]})],
         [run("org:z", funding={"opportunistic": True})],
         [run("org:c"), doc.budget("org:c", [doc.envelope(8)])],
         [run(locality={"selector": {"region": "us-west"}})],

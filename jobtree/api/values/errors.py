@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from jobtree.api.values.counted import counted
+
 #: Longest excerpt of a given value in a sentence.
 SHOWN: Final = 60
 
@@ -66,11 +68,10 @@ def missing(field: str, allowed: str) -> Refusal:
 
 
 def show(value: Any) -> str:
-    """A value as a sentence shows it: texts in quotes, long ones cut short, containers by their kind."""
-    if isinstance(value, dict):
-        return "a mapping" if value else "an empty mapping"
-    if isinstance(value, list | tuple):
-        return "a list" if value else "an empty list"
+    """A value as a sentence shows it: texts in quotes, long ones cut short, containers by their kind and length."""
+    if isinstance(value, dict | list | tuple):
+        kind = "mapping" if isinstance(value, dict) else "list"
+        return f"a {kind} of {counted(len(value), 'entry', 'entries')}" if value else f"an empty {kind}"
     if value is None:
         return "null"
     if isinstance(value, str) or type(value) in {bool, int, float}:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from jobtree.api.values.counted import named
 from jobtree.api.values.nearest import did_you_mean
 from jobtree.api.values.scalars import OwnerPath, Time
 from jobtree.world.naming import needs
@@ -77,7 +78,8 @@ def doubts(intake: Intake, items: Sequence[KindObject], at: int) -> list[str]:
                 strange[owner] = list(_owner(owner, owners, hints))
             of_owner = [] if item.spec.funding.opportunistic else strange[owner]
             nowhere = _nowhere(fleet, asked, item.spec.resources.gpu_type, "its selector")
-            said = [*_upstreams(item, runs[item.namespace], hints), *of_owner, *nowhere]
+            of_runs = (*_upstreams(item, runs[item.namespace], hints), *_parent(item, runs[item.namespace], hints))
+            said = [*of_runs, *of_owner, *_sponsors(item, owners, hints), *nowhere]
         elif isinstance(item, Budget):
             said = [*_windows(item, at), *_selectors(item, fleet)]
         else:
@@ -101,6 +103,24 @@ def _upstreams(run: Run, there: Collection[str], hints: _Hints) -> Iterator[str]
                 f"spec.follow.after names {name}, and there is no such run in namespace {run.namespace}: "
                 f"it waits until there is one{hints.of(name, {*there} - {run.name})}"
             )
+
+
+def _parent(run: Run, there: Collection[str], hints: _Hints) -> Iterator[str]:
+    """``there``: as in `_upstreams`."""
+    if run.spec.parent and run.spec.parent not in there:
+        yield (
+            f"spec.parent names {run.spec.parent}, and there is no such run in namespace {run.namespace}: "
+            f"no quota counts it until there is one{hints.of(run.spec.parent, {*there} - {run.name})}"
+        )
+
+
+def _sponsors(run: Run, owners: Collection[str], hints: _Hints) -> Iterator[str]:
+    """Sponsors that have no Budget to lend from, those beyond a few counted."""
+    empty = [owner for owner in map(str, run.spec.funding.sponsors) if owner not in owners]
+    if empty and run.spec.funding.allow_borrow:  # else none of them pays, which is said of all
+        have, lend = ("has", "lends") if len(empty) == 1 else ("have", "lend")
+        near = hints.of(empty[0], owners) if len(empty) == 1 else ""
+        yield f"spec.funding.sponsors: {named(empty)} {have} no Budget, and {lend} nothing as things stand{near}"
 
 
 def _owner(owner: str, owners: Collection[str], hints: _Hints) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -26,15 +27,17 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+_MARKER = re.compile(r"^(?=---)", re.MULTILINE)
+
+
 def load(text: str) -> list[Document]:
     """Every document of a YAML or JSON text, Lists taken apart."""
-    found: list[Document] = pickle.loads(_pickled(text))
-    return found
+    return [each for part in _MARKER.split(text) for each in pickle.loads(_pickled(part))]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4096)
 def _pickled(text: str) -> bytes:
-    """The documents, to be copied out: a file is read again around every cycle, and YAML is slow."""
+    """One document, to be copied out: a file is read again around every cycle, mostly unchanged, and YAML is slow."""
     found: list[Document] = []
     for document in yaml.load_all(text, _Loader):
         if document is not None:

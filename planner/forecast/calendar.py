@@ -4,13 +4,14 @@ A cycle's plan is carried out, and then only time passes: what has a limit ends 
 (`runtime.expected`, or the end that it reported), windows open and maintenance is over. Nodes stay as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from jobtree.world.tables import values as col
 from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.snapshot import Snapshot
 from planner.state.state import State
+from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import limit_ends, started
 
 MINUTE: Final = 60
@@ -24,15 +25,12 @@ class Known(NamedTuple):
     source: str
 
 
-def foreseen(world: Snapshot, state: State) -> Snapshot:
-    """The world in which runs that reported or expect an end complete then, and no node fails by waiting alone.
-
-    ``state``: of the same world, now. An estimate that is past tells nothing.
-    """
+def foreseen(world: Snapshot, estimated: Mapping[RunKey, int]) -> Snapshot:
+    """The world in which runs complete at ``estimated`` ends (Unix seconds), and no node fails by waiting alone."""
     nodes, runs = world.tables["nodes"], world.tables["runs"]
     silent = [i for i, ready in enumerate(col.bools(nodes, "ready").tolist()) if not ready]
     places = {key: i for i, key in enumerate(zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True))}
-    ends = {places[key]: end for key, end in estimates(world, state).items()}
+    ends = {places[key]: end for key, end in estimated.items()}
     tables = {
         **world.tables,
         "nodes": replaced(nodes, "not_ready_since", dict.fromkeys(silent)),

@@ -115,6 +115,15 @@ class Later:
         room = now.room().after((lease for key in ending for lease in now.held[key]), now.runs)
         return [] if room is None else [room]
 
+    def guesses(self, at: int) -> bool:
+        """Does anything end until a time by an estimate alone?"""
+        return any(each.ended <= at and each.reason == "Completed" for each in self._endings.values())
+
+    @cached_property
+    def sure(self) -> "Later":
+        """The same where nothing ends by an estimate."""
+        return replace(self, estimated={}, replayed=[], asked=Asked())
+
     def _like_now(self, at: int, ending: Mapping[RunKey, _Ends]) -> _Money | None:
         """Where the clock changes nothing but what ends; None where a loan ages by then, or a payer is gone."""
         now = self.now
@@ -164,7 +173,7 @@ class Later:
 
     @cached_property
     def _foreseen(self) -> Snapshot:
-        return foreseen(self.world, self.now)
+        return foreseen(self.world, self.estimated)
 
     @cached_property
     def _gone(self) -> dict[RunKey, str]:

@@ -78,13 +78,17 @@ class ByCuts(NamedTuple):
 
 @dataclass
 class Timeline:
-    """See the module. ``most``: moments that may be looked at in all."""
+    """See the module. ``most``: moments that may be looked at in all; ``guesses``: runs whose start is an estimate;
+    ``sure``: moments as they are if nothing ends by an estimate.
+    """
 
     later: Later
     most: int
     moments: list[Moment] = field(default_factory=list)
     dated: list[Dated] = field(default_factory=list)
     by_cuts: list[ByCuts] = field(default_factory=list)
+    guesses: set[RunKey] = field(default_factory=set)
+    sure: dict[int, Moment] = field(default_factory=dict)
 
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
@@ -194,7 +198,10 @@ class Timeline:
         self.dated += starts
         for dated in starts:
             self._open(dated.end)
-        return {dated.key: self._natural(moment, dated.found) for dated in starts}
+        guess = bool(starts) and self._is_guess(starts)
+        self.guesses -= together.keys()
+        self.guesses |= together.keys() if guess else set()
+        return {dated.key: self._natural(dated, guess=guess) for dated in starts}
 
     def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]]) -> list[Dated]:
         """Start all of them at a moment and hold them at all later ones; where one cannot be, none is."""
@@ -252,8 +259,25 @@ class Timeline:
             mine.held.extend([] if held is None else [(moment, held)])
         insort(self.moments, moment, key=attrgetter("at"))
 
-    def _natural(self, moment: Moment, found: Settled) -> Natural:
-        return Natural(moment.at, moment.source, *Place.of(moment.state, found.nodes, payers_of(found.paid)))
+    def _natural(self, dated: Dated, *, guess: bool) -> Natural:
+        moment, found = dated.moment, dated.found
+        source = "estimate" if guess else moment.source
+        return Natural(dated.at, source, *Place.of(moment.state, found.nodes, payers_of(found.paid)))
+
+    def _is_guess(self, starts: Sequence[Dated]) -> bool:
+        """Would these, which are held, not start then if nothing ended before that only an estimate ends?"""
+        at = starts[0].at
+        others = [each for each in self.dated if each not in starts and each.at <= at]
+        lasting = [each for each in others if each.end is None or at < each.end or self._ends_by_guess(each)]
+        if not self.later.guesses(at) and all(each.end is None or at < each.end for each in lasting):
+            return starts[0].moment.source == "estimate"
+        sure = self.sure.setdefault(at, Moment(at, "end", self.later.sure)).anew()
+        for each in lasting:
+            sure.take(each.key, each.found, anyway=True)
+        return any(sure.try_start(each.key) is None for each in starts)
+
+    def _ends_by_guess(self, dated: Dated) -> bool:
+        return dated.key in self.guesses or dated.moment.state.runs[dated.key].limit is None
 
 
 def together(

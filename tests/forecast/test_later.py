@@ -44,6 +44,6 @@ def test_a_known_time_is_told_as_the_world_has_it(script: Script, hours: int | N
     before = snapshot([*fleet, *(run for _, run in script.runs)])
     world = after(before, plan(before, AT))
     state = state_of(world, AT + 60)
-    told, whole = Later.of(world, state, ()), foreseen(world, state)
+    told, whole = Later.of(world, state, ()), foreseen(world, estimates(world, state))
     times = sorted({each.at for each in known_times(state, estimates(world, state)) if each.at > state.at})
     assert [(at, seen(told.at(at))) for at in times[:4]] == [(at, seen(state_of(whole, at))) for at in times[:4]]

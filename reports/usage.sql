@@ -114,8 +114,7 @@ END || ' ' || CASE
     WHEN envelopes = 0 THEN ''
     WHEN running_out = 0 THEN 'At the pace of the last week nothing runs out before its window ends.'
     ELSE 'At the pace of the last week ' || counted_as(running_out, 'envelope')
-        || CASE WHEN running_out = 1 THEN ' runs' ELSE ' run' END || ' out before the window ends, '
-        || CASE WHEN running_out = 1 THEN '' ELSE 'the first of them ' END || first_name
+        || CASE WHEN running_out = 1 THEN ' runs out: ' ELSE ' run out, the first of them ' END || first_name
         || CASE WHEN first_out <= iso(getvariable('until')) THEN ': nothing is left now.'
             ELSE ' on ' || day(epoch(first_out::TIMESTAMP)) || '.' END
 END

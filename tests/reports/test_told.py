@@ -93,7 +93,7 @@ def test_u11_usage_shows_spent_left_window_and_totals(lake: Path) -> None:
 
     assert lines[0] == (
         "16 of the 100 GPU-hours under caps (16%) are spent and 84 are left. At the pace of the last week 1 envelope "
-        "runs out before the window ends, org-a/gpus of org:a on 1 Jan 2026."
+        "runs out: org-a/gpus of org:a on 1 Jan 2026."
     )
     assert [re.split(r" {3,}", line.strip()) for line in lines[2:6]] == [
         ["OWNER / ENVELOPE", "GPUS IN USE", "GPUS AT MOST", "GPU-HOURS SPENT", "GPU-HOURS LEFT", "RUNS OUT",

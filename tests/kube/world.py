@@ -91,7 +91,6 @@ class LiveWorld(World):
         for document in self._new:
             if document["kind"] == "Run":
                 self.kube.until(lambda: int(time.time()) > self._last)
-                self._last = int(time.time())
             if namespace := document["metadata"].get("namespace"):
                 self.kube.namespace(namespace)
             made = {key: value for key, value in document.items() if key != "status" or document["kind"] == "Node"}
@@ -99,6 +98,8 @@ class LiveWorld(World):
                 containers = [{"image": "pause", **each} for each in made["spec"]["containers"]]
                 made = {**made, "spec": {**made["spec"], "containers": containers}}
             self.kube.create(made)
+            if document["kind"] == "Run":
+                self._last = int(time.time())  # the server's stamp is of this second at the latest
         self._new = []
 
 

@@ -85,6 +85,8 @@ class Standing:
     def by_cuts(self, key: RunKey) -> bool:
         """Hold what cuts are to start, and its gang, where they stand, in the room of all that may be cut for them.
 
+        What is due is held from now on, where the present is looked at: younger ones leave it its money.
+
         False where that cannot be: then nothing is held.
         """
         mine = self.mine(key)
@@ -93,8 +95,9 @@ class Standing:
         if any(other not in self.promises for other in mine):
             return False
         told = [self.promises[other] for other in mine]
-        at, where = min(each.start for each in told), self._where(mine)
-        if at <= self.state.at or not all(where.values()):
+        at, where = max(self.state.at, min(each.start for each in told)), self._where(mine)
+        is_known = at > self.state.at or any(moment.at == at for moment in self.timeline.moments)
+        if not is_known or not all(where.values()):
             return False
         nodes = {node for each in told for node in each.nodes}
         named = {each.run for promise in told if (f := promise.told.forecast) for each in f.conflict_set}

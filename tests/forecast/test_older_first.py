@@ -74,3 +74,16 @@ def test_of_promises_due_at_once_the_run_that_was_there_first_has_what_is_left()
     cycle = world.edit("Node", "o", spec={"unschedulable": True}).cycle("+1h")
 
     assert cycle.phases == {"x": "Failed", "y": "Failed", "old": "Running", "new": "Pending"}
+
+
+def test_money_that_is_held_for_a_younger_promise_keeps_no_older_one_that_is_due_from_its_cuts() -> None:
+    """Both count on cuts, and what `new` takes of org:a's money comes free only with what is cut for it."""
+    world = World().node("a", 4, domain="A").node("b", domain="B").policy(lottery={"term": "10m"})
+    world.budget("org:a", 13, scope="subtree").budget("org:a:y", 8).budget("org:v", 3)
+    world.run("y", 8, owner="org:a:y").run("v", 3, owner="org:v").cycle("-24h")
+    world.run("old", 4).cycle("+0s")
+    world.run("new", 4, limit="17m", created="+7m").cycle("+7m")
+
+    cycle = world.cycle("+15m")
+
+    assert cycle.phases == {"y": "Running", "v": "Failed", "old": "Running", "new": "Pending"}

@@ -1,7 +1,7 @@
 # Every target makes its own environment on first use; nothing has to be installed by hand but Python 3.11 or newer.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env browser kube tools demo demo-kube test test-kube nightly golden lint format bench wheel image krew deploy lock clean
+.PHONY: help env browser kube tools demo demo-kube test test-kube nightly golden lint format bench bench-live wheel image krew deploy lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -67,6 +67,11 @@ lint: $(STAMP) ## style, types and the floors between packages
 
 format: $(STAMP) ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+bench-live: $(STAMP) ## measure a large live cluster on the Kubernetes of the tests (15 minutes; after make kube tools)
+	@$(BIN)/python -m benchmarks.live
+	@$(BIN)/python -m benchmarks.live_starts submit
+	@$(BIN)/python -m benchmarks.live_starts start
 
 bench: $(STAMP) ## measure cycles on fleets of up to 100,000 GPUs (minutes; ARGS=--help lists the cases)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -3,7 +3,7 @@
 Two measures. From submit to pods: Runs of 8 GPUs are submitted one after another, at odd times, while the chart's own
 command plans (`cycle --every 10s --for 50s`); seconds until all pods of each are there. A large start: one cycle starts
 500 Runs of 8 pods on nodes of one GPU, so 4,000 leases and 4,000 pods; the seconds of its writes, and those that the
-bare client takes to create the very same leases and pods, 8 at once.
+bare client takes to create the very same leases and pods, 8 at once. `results/live.md` has what came of it.
 """
 
 import os
@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from benchmarks import live_page
+from benchmarks.live_page import Row
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import planner
 from exporters.lake.lake import Lake
@@ -32,11 +34,12 @@ from tests.kube.bench.kube import Kube, Object, node
 from tests.kube.helm import CHART, NAMESPACE, Helm, container
 from tests.kube.live import api, budget, run
 
+COMMAND = "python -m benchmarks.live_starts"
 SUBMITS = 15
 
 
 def main() -> None:
-    """Measures both and prints them."""
+    """Measures both and records them."""
     wanted = sys.argv[1:] or ["submit", "start"]
     if "submit" in wanted:
         _submit_to_pods()
@@ -69,10 +72,10 @@ def _submit_to_pods() -> None:
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGTERM)
-        parts = statistics.quantiles(seconds, n=10)
-        print(f"submit to pods, {SUBMITS} runs: p50 {statistics.median(seconds):.1f} s, p90 {parts[8]:.1f} s, "
-              f"longest {max(seconds):.1f} s")  # fmt: skip
         kube.close()
+    middle, late = statistics.median(seconds), statistics.quantiles(seconds, n=10)[8]
+    told = f"p50 {middle:.1f} s, p90 {late:.1f} s, longest {max(seconds):.1f} s"
+    live_page.record(f"{COMMAND} submit", [Row(f"from submit to its pods, {SUBMITS} runs of 8 GPUs", told, "p50 10 s")])
 
 
 def _large_start(runs: int, pods: int) -> None:
@@ -93,14 +96,21 @@ def _large_start(runs: int, pods: int) -> None:
             "Lease": _stripped(API_VERSION, "Lease", kube.ours("Lease")),
             "Pod": _stripped("v1", "Pod", kube.objects("v1", "Pod")),
         }
-        print(f"a cycle starts {runs} runs, {len(made['Lease'])} leases, {len(made['Pod'])} pods: "
-              f"{result.writes} writes in {result.seconds['write']:.1f} s")  # fmt: skip
         began = time.perf_counter()
         for kind, objects in made.items():
             _side_by_side(way, kind, "bare", objects)
         bare = time.perf_counter() - began
-        print(f"the bare client takes {bare:.1f} s for the same: {result.seconds['write'] / bare:.2f} times")
         kube.close()
+    took = result.seconds["write"]
+    live_page.record(
+        f"{COMMAND} start",
+        [
+            Row(f"a cycle starts {runs} runs on {count} nodes: {len(made['Lease'])} leases, {len(made['Pod'])} pods",
+                f"{result.writes} writes in {took:.1f} s"),
+            Row("the bare client creates these leases and pods, as many at once", f"{bare:.1f} s"),
+            Row("the cycle takes as long", f"{took / bare:.2f} times", "1.5 times"),
+        ],
+    )  # fmt: skip
 
 
 def _stripped(api_version: str, kind: str, objects: Sequence[Object]) -> list[Object]:

@@ -28,10 +28,10 @@ def cordons(intake: Intake, plan: Plan, policy: PolicySpec) -> Iterator[Write]:
     believed = is_believed(len(silent), len(intake.nodes), policy)
     failed = out | (silent if believed else silent & left)
     for node in sorted(intake.nodes, key=lambda node: node.metadata.name):
-        name, healthy = node.metadata.name, _is_healthy(node)
+        name = node.metadata.name
         if name in failed:
             yield _patch(name, cordon=str(Time(plan.at)))
-        elif healthy and _is_ours(node):
+        elif _is_ours(node) and _is_healthy(node):
             yield _patch(name, cordon=None)
 
 

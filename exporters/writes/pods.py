@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from exporters.plans.nodelist import natural
+from exporters.writes.announced import announced, notices
 from exporters.writes.podspec import ANNOTATION_NODE, LABEL_GROUP, LABEL_RANK, Member, manifest, service, service_name
 from exporters.writes.ranks import ranks
 from jobtree.api import LABEL_CYCLE, LABEL_RUN, Lease
@@ -37,7 +38,7 @@ class PodWrites:
 
     before: list[Write] = field(default_factory=list)  # finalizers of Runs that begin to hold something, pods that go
     made: list[Write] = field(default_factory=list)  # once their leases are there
-    after: list[Write] = field(default_factory=list)  # finalizers of Runs that hold nothing any more
+    after: list[Write] = field(default_factory=list)  # finalizers of Runs that hold nothing any more, cuts to come
 
 
 class _Place(NamedTuple):
@@ -58,7 +59,7 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
         if not lease.status.closed and name not in closed:
             held[lease.run_key].append(lease)
     statuses = {(each.namespace, each.name): each.status for each in plan.runs}
-    there = _own_pods(intake)
+    there, cuts = _own_pods(intake), announced(intake, plan)
     writes, services, told = PodWrites(), list[Write](), list[Write]()
     known = arrays.Runs(intake.runs)
     names = {*held, *there, *statuses} - known.there.keys()
@@ -71,6 +72,7 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
         key = (run.namespace, run.name)
         wanted = _places(run, held[key], statuses.get(key, run.status))
         present = there.pop(key, [])
+        writes.after += notices(present, cuts.get(key, {}))
         if Counter(map(_spot, wanted)) == Counter(map(_stand, present)):
             continue  # each where one is wanted
         wanted.sort(key=lambda place: (place.group, natural(place.node)))
@@ -82,10 +84,12 @@ def pod_writes(intake: Intake, plan: Plan, policy: PolicySpec) -> PodWrites:
         if members:
             total = len(wanted)
             services.append(Write("create", Ref("Service", run.namespace, service_name(run.name)), service(run)))
-            writes.made += [_create(run, member, total, policy) for member in members]
+            status = statuses.get(key, run.status)
+            writes.made += [_create(run, status, member, total, policy) for member in members]
     writes.made[:0] = [*services, *told]
     writes.before += [_delete(pod) for left in there.values() for pod in left if pod.status.phase not in ENDED]
     writes.before.sort(key=lambda each: each.verb == "delete")  # neighbours of one kind are written side by side
+    writes.after.sort(key=lambda each: each.ref.kind == "Pod")
     return writes
 
 
@@ -184,8 +188,8 @@ def _finalizer(run: Run, holds: bool, writes: PodWrites) -> None:
         writes.after.append(Write("patch", ref, {"metadata": {"finalizers": left}}))
 
 
-def _create(run: Run, member: Member, total: int, policy: PolicySpec) -> Write:
-    body = manifest(run, member, total, policy)
+def _create(run: Run, status: RunStatus, member: Member, total: int, policy: PolicySpec) -> Write:
+    body = manifest(run, status, member, total, policy)
     return Write("create", Ref("Pod", run.namespace, body["metadata"]["name"]), body)
 
 

@@ -2,7 +2,8 @@
 
 The environment is what PyTorch's ``env://`` and torchrun read: MASTER_ADDR, MASTER_PORT, RANK, LOCAL_RANK, WORLD_SIZE,
 NNODES, NODE_RANK. Ranks count pods, from 0, by group and node. Pods find one another by name within the run's headless
-Service. A run whose width or ranks may change has them in a ConfigMap too (`exporters.writes.ranks`), under `MOUNTED`.
+Service. What changes while a pod lives it has as files under `MOUNTED`: a cut that is announced
+(`exporters.writes.announced`), and of a run whose width or ranks may change these (`exporters.writes.ranks`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import copy
 from typing import Any, Final, NamedTuple
 
+from exporters.writes.announced import CUT_AT, CUT_CHANCE
 from jobtree.api import API_VERSION, GROUP, LABEL_CYCLE, LABEL_RUN
 from jobtree.api.kinds.policy import PolicySpec
-from jobtree.api.kinds.run import IndexRun, Run
+from jobtree.api.kinds.run import IndexRun, Run, RunStatus
 
 LABEL_GROUP: Final = f"{GROUP}/group"
 LABEL_RANK: Final = f"{GROUP}/rank"
@@ -20,8 +22,8 @@ ANNOTATION_NODE: Final = f"{GROUP}/node"
 """The node that it was made for, before it is bound."""
 MASTER_PORT: Final = 29500
 MOUNTED: Final = "/etc/jobtree"
-"""Where containers have the ConfigMap with the run's present width and ranks."""
-_VOLUME: Final = "jobtree-ranks"
+"""Where containers have as files what changes while they live."""
+_VOLUME: Final = "jobtree-told"
 
 Object = dict[str, Any]
 
@@ -72,8 +74,8 @@ def owner(run: Run) -> Object:
     }  # fmt: skip
 
 
-def manifest(run: Run, member: Member, total: int, policy: PolicySpec) -> Object:
-    """The pod of a gang of ``total`` pods, whole."""
+def manifest(run: Run, status: RunStatus, member: Member, total: int, policy: PolicySpec) -> Object:
+    """The pod of a gang of ``total`` pods, whole; ``status``: the run's, as the cycle leaves it."""
     template: Object = copy.deepcopy(run.spec.template or {})
     given = template.get("metadata") or {}
     spec: Object = template.get("spec") or _default(policy)
@@ -88,12 +90,14 @@ def manifest(run: Run, member: Member, total: int, policy: PolicySpec) -> Object
         _limit_gpus(spec, member.gpus, policy.resource_names)
     else:
         _ask(spec, run)
-    environment = _environment(run, member, total, slurm=policy.pod_defaults.slurm_env)
+    environment = _environment(run, member, total) | _times(run, status)
+    if policy.pod_defaults.slurm_env:
+        environment |= _slurm(run, status, member, total)
     for container in [*spec["containers"], *(spec.get("initContainers") or [])]:
         own = container.get("env") or []
         said = {each.get("name") for each in own}
         container["env"] = [*({"name": k, "value": v} for k, v in environment.items() if k not in said), *own]
-    if changes(run):
+    if member.node:
         _mount(spec, run)
     return {
         "metadata": {
@@ -133,9 +137,13 @@ def _pinned(affinity: Object, node: str) -> Object:
 
 
 def _mount(spec: Object, run: Run) -> None:
-    """The ConfigMap as files; a pod begins without it where it is not there."""
-    source = {"name": service_name(run.name), "optional": True}
-    spec["volumes"] = [*(spec.get("volumes") or []), {"name": _VOLUME, "configMap": source}]
+    """Annotations and ConfigMap as files; a pod begins without these where they are not there."""
+    cut = [{"path": key.rpartition("/")[2], "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+           for key in (CUT_AT, CUT_CHANCE)]  # fmt: skip
+    sources: list[Object] = [{"downwardAPI": {"items": cut}}]
+    if changes(run):
+        sources.append({"configMap": {"name": service_name(run.name), "optional": True}})
+    spec["volumes"] = [*(spec.get("volumes") or []), {"name": _VOLUME, "projected": {"sources": sources}}]
     mount = {"name": _VOLUME, "mountPath": MOUNTED, "readOnly": True}
     for container in [*spec["containers"], *(spec.get("initContainers") or [])]:
         own = container.get("volumeMounts") or []
@@ -169,10 +177,9 @@ def _ask(spec: Object, run: Run) -> None:
     resources["requests"] = {**(resources.get("requests") or {}), **asked}
 
 
-def _environment(run: Run, member: Member, total: int, *, slurm: bool) -> dict[str, str]:
-    master = host(run, 0)
+def _environment(run: Run, member: Member, total: int) -> dict[str, str]:
     found = {
-        "MASTER_ADDR": master,
+        "MASTER_ADDR": host(run, 0),
         "MASTER_PORT": str(MASTER_PORT),
         "RANK": str(member.rank),
         "LOCAL_RANK": "0",  # a pod sees its own GPUs alone
@@ -184,22 +191,44 @@ def _environment(run: Run, member: Member, total: int, *, slurm: bool) -> dict[s
     }
     if isinstance(run, IndexRun):
         found |= {"JOBTREE_ARRAY": run.of, "JOBTREE_INDEX": str(run.index)}
-    if slurm:
-        found |= {
-            "SLURM_JOB_ID": str(int(run.metadata.uid.replace("-", "")[:8] or "0", 16)),
-            "SLURM_JOB_NAME": run.name,
-            "SLURM_JOB_PARTITION": str(run.spec.resources.gpu_type or ""),
-            "SLURM_NNODES": str(total),
-            "SLURM_NTASKS": str(total),
-            "SLURM_NTASKS_PER_NODE": "1",
-            "SLURM_NODEID": str(member.rank),
-            "SLURM_PROCID": str(member.rank),
-            "SLURM_LOCALID": "0",
-            "SLURM_STEP_ID": "0",
-            "SLURM_GPUS_ON_NODE": str(member.gpus),
-            "SLURMD_NODENAME": member.node,
-            "SLURM_LAUNCH_NODE_IPADDR": master,
-        }
-        if isinstance(run, IndexRun):
-            found |= {"SLURM_ARRAY_JOB_ID": found["SLURM_JOB_ID"], "SLURM_ARRAY_TASK_ID": str(run.index)}
+    return found
+
+
+def _times(run: Run, status: RunStatus) -> dict[str, str]:
+    """What a job plans its checkpoints by: seconds, and the Unix second at which its time limit ends it."""
+    end = _end(status)
+    found = {
+        "JOBTREE_CHECKPOINT_SECONDS": run.spec.runtime.checkpoint,
+        "JOBTREE_TIME_LIMIT_SECONDS": status.time_limit,
+        "JOBTREE_END_TIME": end,
+    }
+    return {name: str(int(value)) for name, value in found.items() if value is not None}
+
+
+def _end(status: RunStatus) -> int | None:
+    return None if status.started is None or status.time_limit is None else int(status.started) + int(status.time_limit)
+
+
+def _slurm(run: Run, status: RunStatus, member: Member, total: int) -> dict[str, str]:
+    """The same as Slurm's batch steps have it."""
+    job = str(int(run.metadata.uid.replace("-", "")[:8] or "0", 16))
+    found = {
+        "SLURM_JOB_ID": job,
+        "SLURM_JOB_NAME": run.name,
+        "SLURM_JOB_PARTITION": str(run.spec.resources.gpu_type or ""),
+        "SLURM_NNODES": str(total),
+        "SLURM_NTASKS": str(total),
+        "SLURM_NTASKS_PER_NODE": "1",
+        "SLURM_NODEID": str(member.rank),
+        "SLURM_PROCID": str(member.rank),
+        "SLURM_LOCALID": "0",
+        "SLURM_STEP_ID": "0",
+        "SLURM_GPUS_ON_NODE": str(member.gpus),
+        "SLURMD_NODENAME": member.node,
+        "SLURM_LAUNCH_NODE_IPADDR": host(run, 0),
+    }
+    times = {"SLURM_JOB_START_TIME": status.started, "SLURM_JOB_END_TIME": _end(status)}
+    found |= {name: str(int(value)) for name, value in times.items() if value is not None}
+    if isinstance(run, IndexRun):
+        found |= {"SLURM_ARRAY_JOB_ID": job, "SLURM_ARRAY_TASK_ID": str(run.index)}
     return found

@@ -145,16 +145,16 @@ def pod_of(rank: int) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("spec", "mounted"),
-    [
-        ({}, {}),
-        ({"spares": 1}, {"main": ["/etc/jobtree"]}),
-        ({"malleable": ELASTIC}, {"main": ["/etc/jobtree"]}),
-    ],
+    ("spec", "read"),
+    [({}, []), ({"spares": 1}, ["run-r"]), ({"malleable": ELASTIC}, ["run-r"])],
     ids=["fixed", "spares", "malleable"],
 )
-def test_runs_that_may_change_have_it_mounted(spec: dict[str, Any], mounted: dict[str, list[str]]) -> None:
-    assert mounts(run_of(**spec)) == mounted
+def test_runs_that_may_change_have_it_mounted(spec: dict[str, Any], read: list[str]) -> None:
+    run = run_of(**spec)
+    assert mounts(run) == {"main": ["/etc/jobtree"]}
+    (volume,) = manifest(run, run.status, Member(0, 0, "n1", 8, "c"), 1, PolicySpec())["spec"]["volumes"]
+    maps = [each["configMap"] for each in volume["projected"]["sources"] if "configMap" in each]
+    assert maps == [{"name": name, "optional": True} for name in read]
 
 
 def test_what_a_template_mounts_there_stays() -> None:
@@ -166,7 +166,7 @@ def test_what_a_template_mounts_there_stays() -> None:
 
 def mounts(run: Run) -> dict[str, list[str]]:
     """Where each container has a volume; each is one of the pod's."""
-    spec = manifest(run, Member(0, 0, "n1", 8, "c"), 1, PolicySpec())["spec"]
+    spec = manifest(run, run.status, Member(0, 0, "n1", 8, "c"), 1, PolicySpec())["spec"]
     volumes = {each["name"] for each in spec.get("volumes", ())}
     found = {each["name"]: each.get("volumeMounts", []) for each in spec["containers"]}
     assert {each["name"] for mine in found.values() for each in mine} == volumes

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from exporters.writes.announced import CUT_AT, CUT_CHANCE
 from jobtree.api import API_VERSION
 from tests.cli.test_terminal import read_until
 from tests.kube.bench.kube import Kube, Object
@@ -63,6 +64,12 @@ def events(live: Live, name: str) -> list[tuple[str, str]]:
     return [(each["reason"], each["message"]) for each in sorted(found, key=lambda each: str(each["firstTimestamp"]))]
 
 
+def cut(pod: Object) -> tuple[str | None, str | None]:
+    """When a pod says that something may be taken from its run, and with what chance all."""
+    said = pod["metadata"].get("annotations", {})
+    return said.get(CUT_AT), said.get(CUT_CHANCE)
+
+
 def closures(live: Live) -> list[tuple[str, str]]:
     closed = [each for each in live.kube.ours("Lease") if each.get("status", {}).get("closed")]
     return sorted((each["spec"]["runRef"]["name"], each["status"]["closureReason"]) for each in closed)
@@ -85,6 +92,7 @@ def test_a_promise_is_written_kept_and_paid_with_a_cut_that_anybody_can_check(
     assert made["status"]["forecast"]["conflictSet"] == [{"run": "default/v", "killProbability": 1}]
     assert "conflictSets" in kube.get(API_VERSION, "Run", "default", "v")["status"]
     assert any(made["metadata"]["name"] in message for _, message in events(live, "v")), events(live, "v")
+    assert [cut(pod) for pod in live.pods("v")] == [(made["spec"]["earliestStart"], "1")]
     said = kubectl_runs("watch", "w").ok().out
     assert f"(reservation {made['metadata']['name']})" in said
 

@@ -106,6 +106,23 @@ def test_a_deleted_run_goes_when_its_leases_are_closed(live: Live) -> None:
     kube.until(lambda: live.pods("r") == [])
 
 
+def test_a_run_made_anew_takes_over_the_service_that_its_namesake_left(thin_kube: Kube, tmp_path: Path) -> None:
+    """Nobody collects what the first one leaves before the second one starts."""
+    live = Live(thin_kube, tmp_path / "lake")
+    thin_kube.nodes(1)
+    thin_kube.create(budget("org:a", 8))
+    for _ in range(2):
+        thin_kube.create(run("r", 8))
+        live.cycle()
+        (made,) = thin_kube.ours("Run")
+        (service,) = thin_kube.objects("v1", "Service", label_selector="rq.davidlangworthy.io/run")
+        assert [each["uid"] for each in service["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+        assert made["metadata"].get("annotations", {}) == {}
+        thin_kube.delete(API_VERSION, "Run", "default", "r")
+        live.cycle()
+        assert thin_kube.ours("Run") == []
+
+
 def test_a_failed_pod_fails_its_run(live: Live) -> None:
     kube = live.kube
     kube.nodes(1)

@@ -21,6 +21,8 @@ SELDOM: Final = {
     *((RQ, "reservations", verb) for verb in ("get", "create", "delete")),  # promises
     (RQ, "reservations/status", "patch"),
     ("", "nodes", "patch"),  # cordons of failed nodes
+    ("", "pods", "patch"),  # cuts that are announced
+    ("", "services", "patch"),  # of a Run that is gone and has a namesake
     *(("", "secrets", verb) for verb in ("create", "get", "delete")),  # the lottery's chain, made once
 }
 """Rights that no cycle of this test has a use for."""

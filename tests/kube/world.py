@@ -13,6 +13,7 @@ from cronjobs.deadline import planner
 from exporters.lake.lake import Lake
 from exporters.plans import planjson
 from jobtree.api import API_VERSION, KINDS, LABEL_RUN
+from jobtree.cli.common.args import Options
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.world.memory import seen
 from tests.kube.bench.kube import Kube
@@ -28,9 +29,11 @@ _SYSTEM = ("ConfigMap", "Secret")
 
 
 class LiveWorld(World):
-    """A world whose objects lie on an API server without kubelets; its Runs are a second apart by its clock."""
+    """A world whose objects lie on an API server without kubelets; its Runs are a second apart by its clock, and of the
+    times that they tell only the order counts."""
 
     def __init__(self, kube: Kube, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         super().__init__(folder / "cluster.yaml")
         self.kube = kube
         self._last = 0
@@ -43,12 +46,15 @@ class LiveWorld(World):
         return State(found + [_whole(API_VERSION, kind, each) for kind in KINDS for each in self.kube.ours(kind)])
 
     def edit(self, kind: str, name: str, **patch: Any) -> Self:
-        """A merge patch, of a Node's status through its subresource."""
+        """A merge patch, of a Node's status through its subresource; of what gets a time of deletion, that deletion."""
         self._create()
         place = _place(kind)
         status = patch.pop("status", None)
+        is_deleted = patch.get("metadata", {}).pop("deletionTimestamp", None) is not None
         if patch:
             self.kube.patch(*place, name, patch)
+        if is_deleted:
+            self.kube.delete(*place, name)
         if status is not None:
             self.kube.patch(*place, name, {"status": status}, subresource="status")
         return self
@@ -60,7 +66,7 @@ class LiveWorld(World):
         return self
 
     def runs(self, *args: str | Path, at: str | None = None, stdin: str = "") -> Output:
-        """A command that changes a Run, as admin; the cluster's time is its own, whatever ``at`` says.
+        """A command, as admin, where the clock says ``at``.
 
         ``complete``, which is a file's alone: the pods of these runs succeed.
         """
@@ -74,6 +80,7 @@ class LiveWorld(World):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("KUBECONFIG", str(self.kube.kubeconfig()))
             patch.delenv("KUBECTL_RUNS_STATE", raising=False)
+            patch.setattr(Options, "time", unix(at or T0))
             return kubectl_runs(*args, stdin=stdin)
 
     def cycle(self, at: str = T0, *, truncated: bool = False) -> Cycle:
@@ -88,7 +95,7 @@ class LiveWorld(World):
         return Cycle(after, Output(0, "", ""), result.plan, planjson.encode(result.plan))
 
     def _create(self) -> None:
-        for document in self._new:
+        for document in sorted(self._new, key=_created):
             if document["kind"] == "Run":
                 self.kube.until(lambda: int(time.time()) > self._last)
             if namespace := document["metadata"].get("namespace"):
@@ -107,6 +114,11 @@ def _place(kind: str) -> tuple[str, str, str]:
     """API version, kind and namespace of the objects that worlds speak of."""
     version = "v1" if kind in (*_CORE, *_SYSTEM) else API_VERSION
     return version, kind, seen.NAMESPACE if kind in _SYSTEM else "default"
+
+
+def _created(document: Document) -> str:
+    """What comes after what: a server says itself when an object was created, so Runs are made in their order."""
+    return str(document["metadata"].get("creationTimestamp", "9")) if document["kind"] == "Run" else ""
 
 
 def _whole(api_version: str, kind: str, item: Document) -> Document:

@@ -29,8 +29,8 @@ FAILING: Final = frozenset({401, 408, 429, *range(500, 600)})
 _ITS_OWN: Final = frozenset({"Pod", "Service", "Event"})
 _LEDGERS: Final = frozenset({"Lease", "Reservation", "Plan", "ConfigMap"})
 _GONE: Final = "it is gone; run the command again"
-_MAY_BE_GONE: Final = frozenset({"Run", "Budget"})
-"""Kinds that people delete; of what is gone nothing is to be said."""
+_MAY_BE_GONE: Final = frozenset({"Run", "Budget", "Pod"})
+"""Kinds that people delete; what is gone is not to be told anything."""
 
 Object = dict[str, Any]
 
@@ -96,24 +96,39 @@ class Writer:
             if error.status != 409:
                 raise
             found = self._get(ref)
-            stored = self._call("POST", where, ref, body) if found is None else found
+            stored = self._call("POST", where, ref, body) if found is None else self._adopted(ref, found, body)
             if not _holds(_identity(stored), _identity(body)):
                 raise Refusal("it is there already, and is another one", subject=str(ref)) from None
         status = body.get("status")
         if status and not stored.get("status"):  # where it is a subresource, what comes with a create is dropped
             self._call("PATCH", path(ref, "status"), ref, {"status": status})
 
+    def _adopted(self, ref: Ref, found: Object, body: Object) -> Object:
+        """A Service that a Run of this name has left, gone or about to, is its namesake's; all else stays as it is."""
+        owners, own = (each["metadata"].get("ownerReferences") or [] for each in (found, body))
+        names, mine = ([(each["kind"], each["name"]) for each in refs] for refs in (owners, own))
+        if ref.kind != "Service" or names != mine or _holds(owners, own):
+            return found
+        meta = {"ownerReferences": own, "resourceVersion": found["metadata"]["resourceVersion"]}
+        try:
+            return self._call("PATCH", path(ref), ref, {"metadata": meta})
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return self._call("POST", collection(ref.kind, ref.namespace), ref, body)  # collected meanwhile
+
     def _patch(self, write: Write) -> None:
         ref, body = write.ref, dict(write.body)
         is_status = write.subresource == "status"
         if is_status:
             body = {"status": body.get("status")}
-        guarded = ref.kind in _LEDGERS or not is_status
+        told = is_status or ref.kind == "Pod"  # whose annotations nobody else writes, and all else its kubelet
+        guarded = ref.kind in _LEDGERS or not told
         where = path(ref, write.subresource)
         try:
             self._call("PATCH", where, ref, self._guarded(ref, body) if guarded else body)
         except ApiError as error:
-            if error.status == 404 and is_status and ref.kind in _MAY_BE_GONE:
+            if error.status == 404 and told and ref.kind in _MAY_BE_GONE:
                 return
             if error.status == 404:
                 raise Refusal(_GONE, subject=str(ref)) from None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Need, Option, Weighing
 from planner.cutting.victims import Victim
-from planner.filling.filler import Filler, Learnt, Settled, demand
+from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses, payers_of
 from planner.filling.together import Together
 from planner.placement.draft import Draft
@@ -135,7 +135,7 @@ class Trial:
     def take_back(self, found: Settled) -> None:
         """As if this had not started."""
         self.filler.take_back([found])
-        self.filler.learnt = Learnt()
+        self.filler.forget()
         self.started.discard(found.start.candidate)
 
     def _tried(self, filler: Filler, members: Members, *, widest: bool) -> list[Settled]:
@@ -161,7 +161,7 @@ class Trial:
             self._give_back([chunk], load)
         self._short = {node: -gpus for node, gpus in enumerate(room.free) if gpus < 0}
         self._miss(1)
-        self.filler.learnt = Learnt()
+        self.filler.forget()
 
     def _miss(self, sign: int) -> None:
         for node, gpus in self._short.items():
@@ -176,7 +176,7 @@ class Trial:
             if node is not None and fleet.takes_work[node]:
                 for gpus, load in other.ending:
                     self._give_back([Chunk(0, node, gpus, 1, active=True)], load)
-        self.filler.learnt = Learnt()
+        self.filler.forget()
 
     def pin(self, found: Iterable[Settled]) -> None:
         """Keep starts where they were found."""
@@ -331,7 +331,7 @@ class Trial:
         """Undo `keep`."""
         for each in kept:
             self._lose(each, -1)
-        self.filler.learnt = Learnt()
+        self.filler.forget()
 
     def _lose(self, each: Lost, sign: int) -> None:
         room = self.filler.room
@@ -350,7 +350,7 @@ class Trial:
     def _free(self, found: Collection[LeaseKey], *, sign: int = 1) -> None:
         for chunk, load in self._chunks(found):
             self._give_back([replace(chunk, count=sign * chunk.count, pods=sign * chunk.pods)], load)
-        self.filler.learnt = Learnt()
+        self.filler.forget()
 
     def _chunks(self, found: Collection[LeaseKey]) -> Iterator[tuple[Chunk, PodLoad]]:
         """What is free once these leases go, and their pods' needs."""

@@ -55,6 +55,11 @@ class Learnt:
     unreached: dict[_Need, int] = field(default_factory=dict)
     cramped: set[tuple[int, int]] = field(default_factory=set)
 
+    @property
+    def is_any(self) -> bool:
+        """Has anything been learnt?"""
+        return bool(self.unpaid or self.unreached or self.cramped)
+
     def copy(self) -> "Learnt":
         """The same, to be added to apart."""
         return Learnt(dict(self.unpaid), dict(self.unreached), set(self.cramped))
@@ -72,6 +77,11 @@ class Filler:
         self._mixed: dict[frozenset[int], bool] = {}
         self._largest: dict[tuple[int, int], int] = {}
         """By type and steps, GPUs of the largest piece."""
+
+    def forget(self) -> None:
+        """Room or money has become more: what tries have shown holds no longer."""
+        if self.learnt.is_any:
+            self.learnt = Learnt()
 
     def might_start(self, kind: RunType, start: Start) -> bool:
         """A quick look: is there a place for its largest piece, and money that might be enough?"""

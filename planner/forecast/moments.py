@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from planner.filling.filler import Filler, Learnt, Settled, demand
+from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses
 from planner.forecast.later import Later
 from planner.placement.draft import Draft
@@ -143,7 +143,7 @@ class Moment:
         for node, more in gpus.items():
             self.filler.room.free[node] += more
             self.filler.vacancies.changed(int(self.state.fleet.domain[node]))
-        self.filler.learnt = Learnt()
+        self.filler.forget()
 
     def _ending(self, leases: Iterable[LeaseRow]) -> tuple[list[tuple[Chunk, PodLoad]], dict[int, int]]:
         """What leases that are still open then use beside GPUs, and their GPUs by node."""
@@ -219,7 +219,7 @@ class Moment:
         self._free(taken.pieces)
         if taken.start.candidate >= 0:
             self.filler.purses.take_back([(taken.start, taken.paid)])
-        self.filler.learnt = Learnt()
+        self.filler.forget()
 
     def put_back(self, taken: Settled) -> None:
         """Undo `give_back`."""

@@ -145,13 +145,13 @@ class _Lowering:
 
 @dataclass
 class Asked:
-    """Answers that are the same while only what runs changes: who pays for runs that wait, and their forms."""
+    """Answers that are the same while only what runs changes: who pays for what waits, its forms and sums."""
 
-    _known: dict[object, tuple[list[PayerList], list[int]]] = field(default_factory=dict)
+    _known: dict[object, tuple[list[PayerList], list[int], list[Ask]]] = field(default_factory=dict)
 
     def of(
         self, runs: list[RunRow], book: CapBook, closed: Mapping[int, int], ties: Ties, *, exact: bool
-    ) -> tuple[list[PayerList], list[int]]:
+    ) -> tuple[list[PayerList], list[int], list[Ask]]:
         """See `Waiting`; ``closed``: see `PayerLists`."""
         alone = ties.members | ties.promised.all
         asked = tuple(run.key for run in runs), tuple(closed.items()), alone, ties.promised.due, exact
@@ -159,7 +159,8 @@ class Asked:
             payers = PayerLists(book, closed, frozenset(ties.promised.due))
             lists = [payers.of(run) for run in runs]
             limits = bool(book.money.policy.maintenance)
-            self._known[asked] = lists, _forms(runs, lists, exact=exact, limits=limits, alone=alone)
+            forms = _forms(runs, lists, exact=exact, limits=limits, alone=alone)
+            self._known[asked] = lists, forms, _asks(runs, lists)
         return self._known[asked]
 
 
@@ -199,8 +200,7 @@ class Waiting:
     ) -> "Waiting":
         """Of runs that may start; ``changed``: when a cycle last saw another world; ``asked``: what is known."""
         running, spent = left.funded, left.spent
-        lists, forms = asked.of(runs, book, left.closed, ties, exact=exact)
-        asks = _asks(runs, lists)
+        lists, forms, asks = asked.of(runs, book, left.closed, ties, exact=exact)
         recall = once_changed = Recall.of(book, running, spent, asks, changed)
         if any(part.place.admitted >= changed for part in running.parts):
             once_changed = Recall.of(book, running, spent, asks, book.money.at)

@@ -9,11 +9,14 @@ from planner.forecast.later import Later
 from planner.planning import plan
 from planner.state.derive import state_of
 from planner.state.state import State
+from policies.caps.book import is_timeless
 from tests.forecast.busy import Script, scripts
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.effort import examples
+from tests.support.times import T0, moment, unix
+from tests.support.worlds import World
 
 
 def seen(state: State) -> dict[str, object]:
@@ -44,6 +47,21 @@ def test_a_known_time_is_told_as_the_world_has_it(script: Script, hours: int | N
     before = snapshot([*fleet, *(run for _, run in script.runs)])
     world = after(before, plan(before, AT))
     state = state_of(world, AT + 60)
-    told, whole = Later.of(world, state, ()), foreseen(world, estimates(world, state))
+    told, whole = Later.of(world, state, ()), foreseen(world, state)
     times = sorted({each.at for each in known_times(state, estimates(world, state)) if each.at > state.at})
     assert [(at, seen(told.at(at))) for at in times[:4]] == [(at, seen(state_of(whole, at))) for at in times[:4]]
+
+
+def test_what_the_clock_changes_is_told_too() -> None:
+    world = World().domain("A", nodes=3).budget("org:a", 4)
+    world.budget("org:b", 8, spec={"parents": []}, lending={"allow": True, "maxDuration": "1h"})
+    world.budget("org:c", 8, name="later", spec={"parents": []}, start=moment("+90m"))
+    world.run("lent", 8, limit="3h", funding={"allowBorrow": True, "sponsors": ["org:b"]})
+    world.run("own", 8, limit="2h", owner="org:b").run("ends", 2, limit="30m").run("opens", 8, owner="org:c")
+    world.cycle(T0)
+    before = world.snapshot("+1m")
+    state = state_of(before, unix("+1m"))
+    told, whole = Later.of(before, state, ()), foreseen(before, state)
+    times = [unix(at) for at in ("+31m", "+61m", "+90m", "+2h", "+3h")]
+    assert [is_timeless(state.book, at) for at in times] == [True, True, False, False, False]
+    assert [seen(told.at(at)) for at in times] == [seen(state_of(whole, at)) for at in times]

@@ -97,10 +97,11 @@ class Later:
         over = now.endings | {key: each.ending for key, each in ending.items()}
         over |= arrays.endings(now.arrays, now.runs, over, at)
         over |= follow.endings(now.runs, over, self._gone, now.held, at)
+        done = {key for key, each in over.items() if each.outcome}  # what ended without one waits
         state = replace(
             now, at=at, book=money.book, leases=money.leases, held=held, closures=closures, spent=money.spent,
             taken=money.taken, funded=money.funded, turns={}, changed=at, endings=over, blocked={}, deadlines={},
-            pending=[run for run in self.waiting if run.key not in over], rooms=self._rooms(ending),
+            pending=[run for run in self.waiting if run.key not in done], rooms=self._rooms(ending),
             asked=self.asked if like_now else Asked(),
         )  # fmt: skip
         if now.blocked:

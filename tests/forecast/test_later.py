@@ -47,7 +47,7 @@ def test_a_known_time_is_told_as_the_world_has_it(script: Script, hours: int | N
     before = snapshot([*fleet, *(run for _, run in script.runs)])
     world = after(before, plan(before, AT))
     state = state_of(world, AT + 60)
-    told, whole = Later.of(world, state, ()), foreseen(world, state)
+    told, whole = Later.of(world, state, ()), foreseen(world, estimates(world, state))
     times = sorted({each.at for each in known_times(state, estimates(world, state)) if each.at > state.at})
     assert [(at, seen(told.at(at))) for at in times[:4]] == [(at, seen(state_of(whole, at))) for at in times[:4]]
 
@@ -61,7 +61,7 @@ def test_what_the_clock_changes_is_told_too() -> None:
     world.cycle(T0)
     before = world.snapshot("+1m")
     state = state_of(before, unix("+1m"))
-    told, whole = Later.of(before, state, ()), foreseen(before, state)
+    told, whole = Later.of(before, state, ()), foreseen(before, estimates(before, state))
     times = [unix(at) for at in ("+31m", "+61m", "+90m", "+2h", "+3h")]
     assert [is_timeless(state.book, at) for at in times] == [True, True, False, False, False]
     assert [seen(told.at(at)) for at in times] == [seen(state_of(whole, at)) for at in times]

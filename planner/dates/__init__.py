@@ -2,6 +2,6 @@
 
 `standing` promises that keep their time and slice, `touched` which of those by cuts are weighed again; `holding` what
 they keep from others while a cycle is planned; `front` from a plan to its dates: `dating` which stand, move or are
-made, `fitting` which do not fit one another, `undated` why a run has none, `writing` what is written of all that.
-Imports `planner.forecast` and below.
+made, `sureness` by when, `fitting` which do not fit one another, `undated` why a run has none, `writing` what is
+written of all that. Imports `planner.forecast` and below.
 """

@@ -14,10 +14,11 @@ from jobtree.world.plan import Wait
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates, Kept
 from planner.dates.standing import Standing
+from planner.dates.sureness import Sureness
 from planner.dates.touched import Touched
 from planner.dates.writing import Written
 from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
-from planner.forecast.estimates import estimated, is_near, likely
+from planner.forecast.estimates import Likely, estimated, is_near, likely
 from planner.forecast.later import Later
 from planner.forecast.natural import Dated, Natural, Timeline
 from planner.state.state import State
@@ -100,7 +101,7 @@ class Dating:
                 standing.by_cuts(key)
                 written.stay(promise)
             elif found := self._unfunded(key, promise, found):
-                written.keep(promise, waits[key], found)
+                written.keep(promise, waits[key], self._sure(key, found))
             else:
                 written.end(promise, Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
         rest: list[RunKey] = []
@@ -108,11 +109,12 @@ class Dating:
             if key not in exact or (many and left <= 0):
                 rest += [] if waits[key].never else [key]
             elif found := self._unfunded(key, None, self._natural(key, asked)):
+                found = self._sure(key, found)
                 if left > 0:
                     left -= 1
                     written.make(key, waits[key], found)
                 else:
-                    written.estimate(key, Eta(p50=Time(found.at), p90=Time(found.at)))
+                    self._tell(key, Eta(p50=Time(found.at), p90=Time(found.p90 or found.at)), exact=True)
         self._estimate(rest, standing.timeline.dated)
 
     def estimate(self) -> None:
@@ -130,16 +132,35 @@ class Dating:
 
     def _estimate(self, keys: Sequence[RunKey], beside: Sequence[Dated]) -> None:
         """Tell runs about when they start, anew where that moved by a ``bucket`` or is past."""
-        bucket = int(self.state.policy.reservations.bucket)
-        known = likely(self.world, self.state)
-        found = estimated(self.state, keys, beside, known) if keys else {}
+        found = estimated(self.state, keys, beside, self._lasting) if keys else {}
         for key in keys:
-            if key not in found:
+            if key in found:
+                self._tell(key, found[key])
+            else:
                 self.cuts.why_not[key] = NOTHING_KNOWN
-                continue
-            before = self.etas.get(key)
-            near = before is not None and is_near(before, found[key], self.plan.at, bucket)
-            self.written.estimate(key, before if before is not None and near else found[key])
+
+    def _tell(self, key: RunKey, eta: Eta, *, exact: bool = False) -> None:
+        """Tell a run of its start, where it moved by a ``bucket``, or its ``exact`` median at all; else as before."""
+        before, bucket = self.etas.get(key), int(self.state.policy.reservations.bucket)
+        near = before is not None and is_near(before, eta, self.plan.at, bucket)
+        near = near and (not exact or (before is not None and before.p50 == eta.p50))
+        self.written.estimate(key, before if before is not None and near else eta)
+
+    @cached_property
+    def _lasting(self) -> tuple[Likely, Likely]:
+        return likely(self.world, self.state)
+
+    @cached_property
+    def _sureness(self) -> Sureness:
+        _, most = self._lasting
+        return Sureness(self.world, self.state, most.ends)
+
+    def _sure(self, key: RunKey, found: Natural) -> Natural:
+        """The start with how sure it is; one that cuts make hangs on no estimate."""
+        if found.cut is not None:
+            return found
+        pieces = self.standing.timeline.found(key).pieces
+        return self._sureness.of(found, [chunk for piece in pieces for chunk in piece.chunks])
 
     @cached_property
     def _is_still(self) -> bool:

@@ -63,7 +63,8 @@ class Written:
     def stay(self, promise: Promise) -> None:
         """It stands as it stood."""
         forecast = promise.told.forecast
-        self._tell(promise.run_key, Time(promise.start), promise.name, forecast.conflict_set if forecast else ())
+        late = forecast.p90 if forecast else None
+        self._tell(promise.run_key, Time(promise.start), promise.name, forecast.conflict_set if forecast else (), late)
 
     def wait(self, promise: Promise, *, anew: bool) -> None:
         """Its victims are cut, and it starts when their pods are gone. ``anew``: they were cut by this very plan."""
@@ -87,10 +88,10 @@ class Written:
             earliest_start=Time(found.at),
             paying_envelopes=tuple(EnvelopeRef(budget=budget, envelope=name) for budget, name in found.payers),
         )
-        status = _status(ReservationStatus(), wait, found, where)
+        status = _status(ReservationStatus(), wait, found, where, self._bucket)
         metadata = ObjectMeta(name=name, namespace=key[0], creation_timestamp=Time(self.plan.at))
         self.new.append(Reservation(metadata=metadata, spec=spec, status=status))
-        self._tell(key, Time(found.at), name, found.conflicts)
+        self._tell(key, Time(found.at), name, found.conflicts, _late(status))
 
     def hold(self, key: RunKey, wait: Wait, found: Natural) -> Promise:
         """A new promise of slots whose pods are still ending, as it is once it is stored."""
@@ -110,8 +111,9 @@ class Written:
                 cause = "What it waits for ends later than was known, or room or money was lost."
             place = where if where.nodes != promise.nodes else None
             moves = [Move(at=Time(self.plan.at), earliest_start=Time(found.at), intended_slice=place, cause=cause)]
-        self._move(promise, _status(_moved(promise, *moves), wait, found, where))
-        self._tell(promise.run_key, Time(found.at), promise.name, found.conflicts)
+        status = _status(_moved(promise, *moves), wait, found, where, self._bucket)
+        self._move(promise, status)
+        self._tell(promise.run_key, Time(found.at), promise.name, found.conflicts, _late(status))
 
     def estimate(self, key: RunKey, eta: Eta) -> None:
         """A run is promised nothing, and told about when it starts."""
@@ -140,9 +142,15 @@ class Written:
         if status != promise.told:
             self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
 
-    def _tell(self, key: RunKey, start: Time, promise: str, conflicts: Iterable[Conflict]) -> None:
-        """A run that has a promise of its start, and runs that may be cut for it, of it."""
-        self.told[key] = {"eta": Eta(p50=start, p90=start), "reservation": promise, "earliest_start": start}
+    @property
+    def _bucket(self) -> int:
+        return int(self.state.policy.reservations.bucket)
+
+    def _tell(
+        self, key: RunKey, start: Time, promise: str, conflicts: Iterable[Conflict], late: Time | None = None
+    ) -> None:
+        """A run that has a promise of its start, and runs that may be cut for it, of it; ``late``: nine of ten."""
+        self.told[key] = {"eta": Eta(p50=start, p90=late or start), "reservation": promise, "earliest_start": start}
         whose = f"{key[0]}/{self.state.runs[key].gang or promise}"
         for conflict in conflicts:
             namespace, _, run = conflict.run.partition("/")
@@ -167,7 +175,14 @@ def _moved(promise: Promise, *moves: Move) -> ReservationStatus:
     return msgspec.structs.replace(promise.told, history=history)
 
 
-def _status(before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice) -> ReservationStatus:
+def _late(status: ReservationStatus) -> Time | None:
+    return status.forecast.p90 if status.forecast is not None else None
+
+
+def _status(
+    before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice, bucket: int
+) -> ReservationStatus:
+    """What is told of it now; what is estimated is told anew only where it moved by ``bucket`` seconds."""
     start, told = Time(found.at), before.forecast
     confidence = CONFIDENCE[found.source]
     if found.source == "promise" and told is not None:
@@ -175,6 +190,9 @@ def _status(before: ReservationStatus, wait: Wait, found: Natural, where: Intend
     scope = next((short.subject for short in wait.shorts if short.rule == "capacity"), "")
     if told is not None and (told.deficit_gpus, told.p50) == (wait.deficit_gpus, start):
         scope = told.scope  # as much is missing elsewhere as well
+    late = Time(found.at if found.p90 is None else found.p90)
+    if told is not None and told.p50 == start and told.p90 is not None and abs(told.p90 - late) < bucket:
+        late = told.p90
     return msgspec.structs.replace(
         before,
         state="Pending",
@@ -187,7 +205,7 @@ def _status(before: ReservationStatus, wait: Wait, found: Natural, where: Intend
             scope=scope,
             confidence=confidence,
             p50=start,
-            p90=start,
+            p90=late,
             conflict_set=found.conflicts,
             remedies=found.cut.remedies if found.cut else (),
         ),

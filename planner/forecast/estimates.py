@@ -6,7 +6,7 @@ ten (``p90``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.api.kinds.run import Eta
 from jobtree.api.values.scalars import Time, milli
@@ -21,6 +21,8 @@ from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import limit_ends, started
 
+MOST: Final = 9
+"""Cases of ten that ``p90`` counts on."""
 Spans = Mapping[RunKey, int | None]
 """By run, Unix seconds or seconds; None where it is not known."""
 
@@ -65,7 +67,7 @@ def likely(world: Snapshot, state: State) -> tuple[Likely, Likely]:
             {key: _end(state, past, key, limit, told.get(key), tenths) for key, limit in limits.items()},
             {run.key: run.limit or past.quantile(run, tenths) or spans.get(run.key) for run in state.pending},
         )
-        for tenths in (5, 9)
+        for tenths in (5, MOST)
     )
     return half, most
 
@@ -76,6 +78,8 @@ def _end(state: State, past: Durations, key: RunKey, limit: int | None, told: in
         return limit
     begun = started(state.runs[key], state.held[key]) or state.at
     lasts = past.quantile(state.runs[key], tenths, state.at - begun)
+    if lasts is None and tenths == MOST and limit is not None:
+        return limit  # nothing tells how far what it says may be trusted
     known = [end for end in (limit, told if lasts is None else begun + lasts) if end is not None]
     return min(known, default=None)
 

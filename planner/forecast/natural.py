@@ -27,7 +27,7 @@ LAST: Final = 1 << 60
 
 class Natural(NamedTuple):
     """A start to come. ``nodes``: where, by name; ``payers``: (budget, envelope), nearest first; ``source``: what makes
-    its time known; ``cut``: what goes for it.
+    its time known; ``cut``: what goes for it; ``p90``: by when it is in nine cases of ten, if later.
     """
 
     at: int
@@ -35,6 +35,7 @@ class Natural(NamedTuple):
     nodes: tuple[str, ...]
     payers: tuple[tuple[str, str], ...]
     cut: CutDate | None = None
+    p90: int | None = None
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:

@@ -61,7 +61,8 @@ def lines(found: Promised) -> Iterator[str]:
         yield f"conflictSet: [{', '.join(_run(each.run) for each in forecast.conflict_set)}]"
     if forecast.remedies:
         yield f"remedies: {', '.join(_remedies(forecast.remedies))}"
-    yield f"confidence: {_SURE[forecast.confidence]}"
+    late = forecast.p90 if forecast.p90 != forecast.p50 else None
+    yield f"confidence: {_SURE[forecast.confidence]}{f'; nine times of ten by {late}' if late else ''}"
 
 
 def _run(name: str) -> str:

@@ -1,0 +1,80 @@
+"""How sure a start without cuts is: whether it hangs on ends that are only estimated, and when these are nine in ten.
+
+    p90 = max(start, end of nine in ten of every run that it hangs on)
+
+It hangs on a run whose end is estimated no later than it starts where, with that run still there, its nodes would have
+too few GPUs; where it has enough on all of them, on those whose estimated end is its start.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from jobtree.world.tables.snapshot import Snapshot
+from planner.forecast.calendar import estimates
+from planner.forecast.estimates import Spans
+from planner.forecast.natural import Natural
+from planner.placement.room import Chunk
+from planner.state.state import State
+from policies.inputs.claims import LeaseRow, RunKey
+from policies.lifecycle.endings import limit_ends
+
+
+@dataclass
+class Sureness:
+    """``world``: as the plan leaves it, ``state``: derived from it; ``ends``: of runs, in nine cases of ten."""
+
+    world: Snapshot
+    state: State
+    ends: Spans
+
+    def of(self, start: Natural, chunks: Iterable[Chunk]) -> Natural:
+        """The start with by when it is nine times of ten, where it is an estimate; ``chunks``: its slots."""
+        if start.source != "estimate":
+            return start
+        late = [end for key in self._hangs_on(start, chunks) if (end := self.ends.get(key)) is not None]
+        return start._replace(p90=max([start.at, *late]))
+
+    def _hangs_on(self, start: Natural, chunks: Iterable[Chunk]) -> set[RunKey]:
+        asked: dict[str, int] = {}
+        for chunk in chunks:
+            name = self.state.fleet.names[chunk.node]
+            asked[name] = asked.get(name, 0) + chunk.count
+        found: set[RunKey] = set()
+        for node, gpus in asked.items():
+            early = {lease.run_key for lease in self._leases.get(node, ()) if self._is_guessed(lease, start.at)}
+            if early and gpus > self._free(node, start.at):
+                found |= early
+        if not found:
+            found = {key for key, end in self._guessed.items() if end == start.at}
+        return found
+
+    def _is_guessed(self, lease: LeaseRow, at: int) -> bool:
+        """Is it gone by then only if its run ends as it expects?"""
+        limit, guess = self._limits.get(lease.run_key), self._guessed.get(lease.run_key)
+        return guess is not None and guess <= at and (limit is None or limit > at)
+
+    def _free(self, node: str, at: int) -> int:
+        """GPUs of a node that are surely nobody's then."""
+        fleet, other = self.state.fleet, self.state.foreign.get(node)
+        nobody = 0 if other is None else other.gpus + len(other.slots)
+        limits = self._limits
+        lasting = (
+            each.gpus for each in self._leases.get(node, ()) if (end := limits.get(each.run_key)) is None or end > at
+        )
+        return int(fleet.gpus[fleet.index[node]]) - nobody - sum(lasting)
+
+    @cached_property
+    def _leases(self) -> Mapping[str, list[LeaseRow]]:
+        found: dict[str, list[LeaseRow]] = {}
+        for lease in (lease for mine in self.state.held.values() for lease in mine):
+            found.setdefault(lease.node, []).append(lease)
+        return found
+
+    @cached_property
+    def _limits(self) -> Mapping[RunKey, int | None]:
+        return limit_ends(self.state.runs, self.state.held)
+
+    @cached_property
+    def _guessed(self) -> Mapping[RunKey, int]:
+        return estimates(self.world, self.state)

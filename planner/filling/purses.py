@@ -248,7 +248,7 @@ class Bill:
         if not most:
             return 0
         here = min(most, self._own_limits(payer, active, milli))
-        here = min(here, *self._use_limits(payer, region, milli)) if payer.watch.each and milli else here
+        here = min([here, *self._use_limits(payer, region, milli)]) if payer.watch.each and milli else here
         if here <= 0:
             return 0
         for cap, weight in touches:

@@ -1,19 +1,17 @@
 """Large masters: a certificate by branching, then whole numbers size by size (docs/planner.md).
 
-First a MIP of gangs of 64 and more GPUs, all smaller work staying continuous, says how far starts are allowed where
-claims may be recalled (model.recall). With that fixed the big gangs are branched on (large.branching), and counts
-become whole by rounding (large.dive), size by size, each fixed before the next. Where that finds nothing, or nothing
-close enough, a MIP of big gangs follows.
+The big gangs are branched on (large.branching). At the leaf it is rounded (large.dive) how far starts are allowed where
+claims may be recalled (model.recall), then, size by size, every count, each size fixed before the next. Where counts
+lose more than Policy ``solver.gap`` the big gangs are branched on once more, with what is allowed fixed. Where nothing
+is found, or without recall nothing close enough, a MIP of big gangs follows.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from jobtree.world.tables.values import Bools
 from planner.large.branching import Branching, Fixings, Node
 from planner.large.dive import Dive, columns_of
 from planner.solver.highs import LEAN, NOTHING, Settings, Solution, best_of, only_integer, proven, solve, within
@@ -27,8 +25,6 @@ FAR: Final = 10
 """How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved as a MIP."""
 SHARE: Final = 3
 """How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
-NODES: Final = 200
-"""Most branch-and-bound nodes of the MIP that says how far starts are allowed."""
 SEARCH: Final[Settings] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_rins": False,
@@ -45,6 +41,7 @@ class Rounding:
         self.model, self.settings = model, settings
         self.relaxed = Relaxed(model, settings)
         self.columns = columns_of(model, problem)
+        self.allowed: dict[int, float] = {}
         self.after_allowed: float | None = None
 
     def run(self) -> Iterator[Solution]:
@@ -54,49 +51,39 @@ class Rounding:
         search.run()
         yield proven(search.bound)
         found = NOTHING if search.leaf is None else self._whole(search.leaf)
-        bound = min(search.bound, max(search.beside, found.bound))  # of the leaf's plans more may be known
-        found = replace(found, bound=bound) if found.values is not None else self._after_gangs(bound)
-        yield replace(found, relaxed=search.root, allowed=self.after_allowed)
+        if found.values is None:
+            found = self._after_gangs(search.bound)
+        else:
+            search.tighten(found.objective * (1 + self.settings["mip_rel_gap"]))
+        bound = max(search.bound, found.objective)
+        yield replace(found, bound=bound, relaxed=search.root, allowed=self.after_allowed)
 
     def _whole(self, node: Node) -> Solution:
-        """A whole point of a node that is close enough, or none, and the node's bound."""
-        if not self.allowed:
+        """A whole point of a node, close enough where nothing may be recalled, or none."""
+        if not self.columns.allows.any():
             return self._dive(node.fixings, node, node.bound * (1 - FAR * self.settings["mip_rel_gap"]))
-        search = Branching(self.relaxed, self.columns, _fixed(self.allowed))
-        search.run()
-        self.after_allowed = search.root
-        found = NOTHING if search.leaf is None else self._dive(search.leaf.fixings, search.leaf)
-        if found.values is None or not within(found.objective, node.bound, self.settings["mip_rel_gap"]):
-            found = best_of(found, self._dive(_fixed(self._decided), node))
-        return replace(found, bound=node.bound)
+        self.allowed, self.after_allowed = self._allow(node)
+        found = self._dive({**node.fixings, **_fixed(self.allowed)}, node)
+        if found.values is None or not within(found.objective, self.after_allowed, self.settings["mip_rel_gap"]):
+            search = Branching(self.relaxed, self.columns, _fixed(self.allowed))
+            search.run()
+            found = found if search.leaf is None else best_of(found, self._dive(search.leaf.fixings, search.leaf))
+        return found
+
+    def _allow(self, node: Node) -> tuple[dict[int, float], float]:
+        """How far starts are allowed at contested caps, by column, rounded at a node, and what the relaxation is worth
+        then; where that finds no point all starts are allowed.
+        """
+        self.relaxed.only(node.fixings, node.basis)
+        point, value = Dive(self.relaxed, replace(self.columns, integer=self.columns.allows > 0)).run(BANDS, node.bound)
+        values = self.relaxed.most if point is None else np.round(point)
+        return {column: float(values[column]) for column in np.flatnonzero(self.columns.allows).tolist()}, value
 
     def _dive(self, fixings: Fixings, node: Node, least: float = -INF) -> Solution:
         """A whole point under these fixings."""
         self.relaxed.only(fixings, node.basis)
         point, value = Dive(self.relaxed, self.columns).run(BANDS, node.bound, least)
         return Solution(point, value, node.bound, optimal=False)
-
-    @cached_property
-    def allowed(self) -> dict[int, float]:
-        """Columns of how far starts are allowed at contested caps, decided with the big gangs in sight."""
-        return {column: value for column, value in self._decided.items() if self._farness[column]}
-
-    @cached_property
-    def _farness(self) -> Bools:
-        return np.asarray([what == "allowed" for what, *_ in self.model.column_keys], dtype=np.bool_)
-
-    @cached_property
-    def _decided(self) -> dict[int, float]:
-        """The same and the counts of big gangs, by a MIP; where that finds no point all starts are allowed."""
-        model = self.model
-        if not self._farness.any():
-            return {}
-        both = self._farness | (np.asarray(model.integer, dtype=np.bool_) & self.columns.gangs(BANDS[0]))
-        with only_integer(model, both):
-            found = solve(model, self.settings | LEAN | SEARCH | {"mip_max_nodes": NODES})
-        if found.values is None:
-            return {int(column): model.upper[column] for column in np.flatnonzero(self._farness)}
-        return {int(column): float(round(float(found.values[column]))) for column in np.flatnonzero(both)}
 
     def _after_gangs(self, bound: float) -> Solution:
         """A whole point with the big gangs of a MIP of their own.

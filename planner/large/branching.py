@@ -1,7 +1,8 @@
 """Big gangs of which the relaxation of a large master starts a part, decided by branching.
 
-The relaxation is weak where a gang is a sizeable part of the objective. Such gangs are few: they are branched on, best
-bound first, with warm dual simplex. The best bound that is open in the end is one of every plan: the certificate.
+The relaxation is weak where a gang is a sizeable part of the objective, and where starts are allowed in part at a cap
+where much may be recalled. Such gangs and caps are few: they are branched on, best bound first, with warm dual simplex.
+The best bound that is open in the end is one of every plan: the certificate.
 """
 
 import heapq
@@ -20,7 +21,9 @@ from policies.model.linear import INF
 BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on."""
 GANGS: Final = 32
-"""Most LPs of a search."""
+"""Most LPs of a search for its leaf."""
+COLUMNS: Final = 500_000
+"""Most columns that all LPs together have that tighten the bound beyond the leaf."""
 
 Fixings = Mapping[int, tuple[float, float]]
 """Column → least and most."""
@@ -87,6 +90,23 @@ class Branching:
                 if child is not None:
                     self._push(child)
 
+    def tighten(self, least: float) -> None:
+        """Branch on how far starts are allowed as well, while what no plan is worth more than is above ``least``."""
+        if self.leaf is not None:
+            self._push(self.leaf)
+            self.leaf = None
+        most = self.solved + COLUMNS // len(self.relaxed.least)
+        while self.open and self.solved < most and self.open[0][2].bound > least:
+            node = heapq.heappop(self.open)[2]
+            sides = self._allowed(node) or self._gang(node)
+            if not sides:
+                self._push(node)
+                return
+            for side in sides:
+                child = self._node({**node.fixings, **side}, node)
+                if child is not None:
+                    self._push(child)
+
     def _push(self, node: Node) -> None:
         self.pushed += 1
         heapq.heappush(self.open, (-node.bound, self.pushed, node))
@@ -99,6 +119,14 @@ class Branching:
                 least, most = node.fixings.get(column, (self.relaxed.least[column], self.relaxed.most[column]))
                 return [{column: (float(np.ceil(value)), most)}, {column: (least, float(np.floor(value)))}]
         return []
+
+    def _allowed(self, node: Node) -> list[Fixings]:
+        """Both sides of what is allowed in part, where most hangs on it."""
+        off = np.abs(node.point - np.round(node.point))
+        column = int(np.argmax(np.where(off > NOISE, off * self.columns.allows, 0.0)))
+        if off[column] * self.columns.allows[column] <= NOISE:
+            return []
+        return [{column: (whole, whole)} for whole in (0.0, 1.0)]
 
     def _node(self, fixings: Fixings, above: Node | None) -> Node | None:
         """The relaxation under ``fixings``, from the node ``above``; None where it has no point, or none is found.

@@ -33,13 +33,15 @@ STARTS: Final = ("start", "starts")
 @dataclass(frozen=True)
 class Columns:
     """Per column: ``owner``, the type that it is of, and ``size``, Active GPUs of its runs (-1: of none); ``counts``:
-    it counts starts; ``worth``: of one of a type's starts, in the objective, where it counts them all, else 0.
+    it counts starts; ``worth``: of one of a type's starts, in the objective, where it counts them all, else 0;
+    ``allows``: of a level of starts at a contested cap, what allowing it takes of the cap, in the cap's unit, else 0.
     """
 
     size: Ints
     owner: Ints
     counts: Bools
     worth: Floats
+    allows: Floats
     integer: Bools
 
     def gangs(self, least: int) -> Bools:
@@ -139,9 +141,9 @@ def columns_of(model: Model, problem: Problem) -> Columns:
     """The columns of a master, or of a block of one, by what they count."""
     number = len(model.cost)
     nothing, integer = np.full(number, -1, np.int64), np.asarray(model.integer, np.bool_)
-    found = Columns(nothing, nothing.copy(), np.zeros(number, np.bool_), np.zeros(number), integer)
+    found = Columns(nothing, nothing.copy(), np.zeros(number, np.bool_), np.zeros(number), _allows(model), integer)
     unit = float(problem.book.money.policy.age.unit)
-    if any(what == "allowed" for what, *_ in model.column_keys):  # then payment sees to halves of spares
+    if found.allows.any():  # then payment sees to halves of spares
         integer &= np.asarray([what != "wallet" for what, *_ in model.column_keys], np.bool_)
     for column, (what, *key) in enumerate(model.column_keys):
         if what in (*STARTS, "all-steps", "groups", "lies-together"):
@@ -152,3 +154,12 @@ def columns_of(model: Model, problem: Problem) -> Columns:
             if found.counts[column] and integer[column] and not of.unfunded:
                 found.worth[column] = of.base_gpus * problem.candidates[of.members[0]].weight / unit
     return found
+
+
+def _allows(model: Model) -> Floats:
+    """Per column, the largest coefficient of a level of starts: that in the row of its cap (policies.model.recall)."""
+    levels = np.asarray([what == "allowed" for what, *_ in model.column_keys], np.bool_)
+    found = np.zeros(len(levels))
+    column = model.entries.column
+    np.maximum.at(found, column, np.asarray(model.values, np.float64))
+    return np.where(levels, found, 0.0)

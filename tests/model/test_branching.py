@@ -92,6 +92,23 @@ def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", CROWDED)
+def test_its_bound_tightens_to_the_best_point_at_which_what_is_allowed_is_whole_as_well(seed: int) -> None:
+    master = crowded(seed)
+    columns = columns_of(master.model, master.problem)
+    *_, whole = Rounding(master.model, master.problem, SETTINGS).run()
+
+    search = Branching(Relaxed(master.model, SETTINGS), columns)
+    search.run()
+    before = search.bound
+    assert whole.values is not None
+    best = optimum_from(master, [*search.big, *np.flatnonzero(columns.allows).tolist()], whole.values)
+    search.tighten(best)
+
+    assert search.bound <= before
+    assert search.bound == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", CROWDED)
 def test_a_master_ends_whole_below_a_bound_of_its_optimum(seed: int) -> None:
     master = crowded(seed)
 

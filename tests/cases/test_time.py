@@ -192,6 +192,36 @@ def test_money_that_is_promised_is_not_given_to_what_would_keep_it() -> None:
     assert world.cycle("+1h").running == ["whole"]
 
 
+def gang_beside(world: World) -> dict[str, str]:
+    """What two runs that start together, promised at +2h, are told at +1h."""
+    pair = {"name": "pair", "size": 2}
+    world.run("left", 8, gang=pair).run("right", 8, gang=pair).cycle()
+    cycle = world.cycle("+1h")
+    assert [promise(cycle, run)[0] for run in ("left", "right")] == [moment("+2h")] * 2
+    return {run: cycle.waits[run].message.removeprefix("Asks for 8 GPUs: ") for run in ("left", "right")}
+
+
+def test_a_gang_is_not_told_of_its_own_promise() -> None:
+    split = "GPUs and money are there, but not for all of its gang at once; gang pair of 2 starts whole or not at all."
+    for nodes, right in (
+        (2, "8 GPUs would have to be freed in A; gang pair of 2 starts whole or not at all."),
+        (4, split),
+    ):
+        world = World().domain("A", nodes=nodes).budget("org:a", 16).run("one", 8, limit="1h").run("two", 8, limit="2h")
+        assert gang_beside(world) == {"left": split, "right": right}
+
+
+def test_a_gang_is_told_of_the_promises_of_others() -> None:
+    world = World().domain("A", nodes=8).budget("org:a", 32).run("one", 16, limit="90m").run("two", 16, limit="1h")
+    world.cycle()
+    world.run("whole", 32, limit="30m", created="-1h")
+    left = (
+        "No envelope may pay for its 8 GPUs: what org-a/gpus has left is promised from 2026-01-01T01:30:00Z on; "
+        "this one has no time limit: set runtime.timeLimit."
+    )
+    assert gang_beside(world) == {"left": left, "right": left}
+
+
 def test_runs_that_start_together_are_promised_one_time() -> None:
     world = World().domain("A", nodes=2).budget("org:a", 64).run("one", 8, limit="1h").run("two", 8, limit="2h")
     gang = {"name": "pair", "size": 2}

@@ -339,7 +339,7 @@ def test_a_snapshot_is_written_once_and_names_its_rows(world: World) -> None:
     state = world.save()
     said = [jobtree("--state", state, "snapshot", "--at", T0, "--lake", world.lake).ok().out for _ in range(2)]
     digest = said[0].split()[1].rstrip(":")
-    assert said == [f"Snapshot {digest}: 2 nodes, 1 budgets, 1 envelopes, 2 runs\n"] * 2
+    assert said == [f"Snapshot {digest}: 2 nodes, 1 budget, 1 envelope, 2 runs\n"] * 2
     assert digest == world.cycle().plan.snapshot
 
 

@@ -31,6 +31,15 @@ class Cycle(NamedTuple):
         return (self.violations, plan.closures, plan.segments, plan.leases, plan.runs)
 
     @property
+    def work_but_growth(self) -> Work:
+        """The work without what a run that lost GPUs takes anew as growth, in the cycle after (spec §4, §7)."""
+        plan = self.plan
+        grown = {(each.metadata.namespace, each.spec.run_ref.name) for each in plan.leases if each.spec.reason == "Grow"}
+        leases = [each for each in plan.leases if each.spec.reason != "Grow"]
+        runs = [each for each in plan.runs if (each.namespace, each.name) not in grown]
+        return (self.violations, plan.closures, plan.segments, leases, runs)
+
+    @property
     def charged(self) -> Mapping[tuple[str, str], int | float]:
         """GPU-seconds by envelope."""
         usages = [(each.name, usage) for each in self.plan.budgets for usage in each.status.envelopes]

@@ -1,17 +1,17 @@
 """The state that is planned on: as derived, with what standing promises hold in it (spec §5)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from jobtree.api.values.scalars import milli
 from jobtree.world.tables.snapshot import Snapshot
 from planner.dates.standing import Standing
 from planner.effort import USUAL, Effort
-from planner.forecast.calendar import Known, estimates, expected, known_times
+from planner.forecast.calendar import Known, ages, estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.natural import Timeline, together
 from planner.state.derive import beside, state_of
 from planner.state.state import State
-from policies.inputs.claims import UNFUNDED, RunKey
+from policies.inputs.claims import UNFUNDED, RunKey, is_loan
 from policies.lifecycle.endings import limit_ends
 from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
@@ -66,7 +66,9 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     now = {dated.key for dated in timeline.dated if dated.at == state.at}
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
     promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
-    money = funds.held_money(_needs(timeline, state), _freed(snapshot, state), state.at)
+    needs = [*_needs(timeline, state)]
+    lends = {need.envelope for need in needs if need.loan}
+    money = funds.held_money(needs, _freed(snapshot, state, lends), state.at)
     return Holds(whole, part, promised, money)
 
 
@@ -127,16 +129,19 @@ def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
     for each in timeline.held():
         for (active, _), payments in each.found.paid.items():
             for envelope, gpus in payments.items():
-                yield funds.Need(envelope, gpus * (1000 if active else discount), each.at, each.end)
+                loan = is_loan(state.money, envelope, state.runs[each.key].owner)
+                yield funds.Need(envelope, gpus * (1000 if active else discount), each.at, each.end, loan)
 
 
-def _freed(snapshot: Snapshot, state: State) -> Iterator[funds.Freed]:
-    """What ends at known times."""
+def _freed(snapshot: Snapshot, state: State, lends: Container[int]) -> Iterator[funds.Freed]:
+    """What ends at known times, or comes of age where what is promised can recall it: where no envelope ``lends``."""
     limits, estimated = limit_ends(state.runs, state.held), estimates(snapshot, state)
+    aged = {loan: at for loan, at in ages(state).items() if loan[1] not in lends}
     for key, leases in state.held.items():
-        ends = [end for end in (limits.get(key), estimated.get(key)) if end is not None]
-        for lease in leases if ends else ():
-            if state.funded.classes[lease.key] != UNFUNDED:
+        for lease in leases:
+            times = limits.get(key), estimated.get(key), aged.get((key, lease.envelope))
+            ends = [end for end in times if end is not None]
+            if ends and state.funded.classes[lease.key] != UNFUNDED:
                 yield funds.Freed(lease.envelope, lease.milli(state.policy), min(ends))
 
 

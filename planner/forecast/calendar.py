@@ -1,7 +1,8 @@
 """Known times: when something ends, opens or is over, and the world as it then is if nothing else happens (spec §5).
 
 A cycle's plan is carried out, and then only time passes: what has a limit ends by it, what has an estimate ends by that
-(`runtime.expected`, or the end that it reported), windows open and maintenance is over. Nodes stay as they are.
+(`runtime.expected`, or the end that it reported), windows open, maintenance is over and loans come of age. Nodes stay
+as they are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,9 +11,12 @@ from typing import Final, NamedTuple
 from jobtree.world.tables import values as col
 from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.snapshot import Snapshot
+from planner.state.payer_lists import PayerLists
 from planner.state.state import State
+from policies.funding.classes import FRESH_LOAN
 from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import limit_ends, started
+from policies.model.recall import FARTHEST
 
 MINUTE: Final = 60
 """Seconds from now before which no window's opening is promised: the next cycle comes no sooner."""
@@ -81,6 +85,24 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
             yield Known(max(use.end, state.at + MINUTE), "window")
     for window in state.policy.maintenance:
         yield Known(int(window.end), "end")
+    for (key, _), age in ages(state).items():
+        ends = [end for end in (limits.get(key), estimated.get(key)) if end is not None]
+        if age < min(ends, default=age + 1):
+            yield Known(age, "end")
+
+
+def ages(state: State) -> dict[tuple[RunKey, int], int]:
+    """By run and envelope, when loans come of age that what waits could recall then, Unix seconds (spec §3.5, §3.8)."""
+    fresh = [part for part in state.funded.parts if part.place.standing == FRESH_LOAN]
+    lists = PayerLists(state.book)
+    waiting = [run for run in state.pending if not run.is_cpu and run.key not in state.blocked] if fresh else []
+    payers = {purse.number: purse.payers for purse in map(lists.of, waiting)}
+    nearer = {payer.envelope for mine in payers.values() for payer in mine if payer.level < FARTHEST}
+    recalling = {cap for envelope in nearer for cap in state.book.of_envelope(envelope, 0)}
+    return {
+        (place.run, place.envelope): place.admitted + state.money.envelopes[place.envelope].lending_duration
+        for place in (part.place for part in fresh if not recalling.isdisjoint(part.touched))
+    }
 
 
 def expected(world: Snapshot) -> dict[tuple[str, str], int]:

@@ -2,7 +2,7 @@
 
 Of each envelope, in milli-GPUs of its concurrency, what promises need at some time beyond what ends by then:
 
-    held = max over times t of  Σ promised at t − Σ of what runs now and surely ends by t
+    held = max over times t of  Σ promised at t − Σ of what runs now and surely ends, or may be recalled, by t
 
 A run that is not promised may use it only if it surely ends before the first of these times.
 """
@@ -18,16 +18,20 @@ from policies.funding.ledger import Spent
 
 
 class Need(NamedTuple):
-    """What a promise takes of an envelope from ``at`` to ``end`` (Unix seconds; None: for good), in milli-GPUs."""
+    """What a promise takes of an envelope from ``at`` to ``end`` (Unix seconds; None: for good), in milli-GPUs.
+
+    ``loan``: is it lent?
+    """
 
     envelope: int
     milli: int
     at: int
     end: int | None
+    loan: bool
 
 
 class Freed(NamedTuple):
-    """What an envelope pays now and no more from ``at`` (Unix seconds) on, in milli-GPUs."""
+    """What an envelope pays now and gives up for promises from ``at`` (Unix seconds) on, in milli-GPUs."""
 
     envelope: int
     milli: int

@@ -4,7 +4,9 @@
 
 from typing import Any
 
-from tests.support.times import moment
+from planner.forecast.calendar import Known, known_times
+from planner.state.derive import state_of
+from tests.support.times import T0, moment, unix
 from tests.support.worlds import Cycle, World
 
 
@@ -220,6 +222,43 @@ def test_a_gang_is_told_of_the_promises_of_others() -> None:
         "this one has no time limit: set runtime.timeLimit."
     )
     assert gang_beside(world) == {"left": left, "right": left}
+
+
+def lender(gpus: int, limit: str | None = None) -> World:
+    """A budget of org:b that has lent 8 GPUs since half an hour, for an hour."""
+    world = World().domain("A", nodes=4).budget("org:b", gpus, lending={"allow": True, "maxDuration": "1h"})
+    world.run("loan", 8, owner="org:x", limit=limit, funding={"allowBorrow": True, "sponsors": ["org:b"]})
+    world.cycle("-30m")
+    return world
+
+
+def test_a_run_is_promised_the_time_at_which_it_may_recall_a_loan() -> None:
+    world = lender(8).run("own", 4, owner="org:b")
+    assert promise(world.cycle(), "own")[:2] == (moment("+30m"), "fixed")
+    assert world.cycle("+29m59s").running == ["loan"]
+    cycle = world.cycle("+30m")
+    assert (cycle.running, cycle.funding("loan"), cycle.funding("own")) == (
+        ["loan", "own"],
+        {"unfunded": 8},
+        {"owned": 4},
+    )
+
+
+def test_what_is_promised_by_recall_of_a_loan_holds_no_money_beside_it() -> None:
+    world = lender(12).run("own", 8, owner="org:b")
+    assert promise(world.cycle(), "own")[:2] == (moment("+30m"), "fixed")
+    assert world.run("beside", 4, owner="org:b", created="+1m").cycle("+1m").running == ["beside", "loan"]
+    assert world.cycle("+30m").running == ["beside", "loan", "own"]
+
+
+def test_the_age_of_a_loan_is_known_only_where_what_waits_could_recall_it() -> None:
+    sponsored = {"allowBorrow": True, "sponsors": ["org:b"]}
+    nearer, other = lender(8).run("own", 4, owner="org:b"), lender(8).run("other", 4, owner="org:y", funding=sponsored)
+    ending = lender(8, limit="45m").run("own", 4, owner="org:b")
+    found = [state_of(world.snapshot(T0), unix(T0)) for world in (nearer, other, ending)]
+    ends = [Known(unix("+15m"), "end")]
+    assert [[*known_times(state, {})] for state in found] == [[Known(unix("+30m"), "end")], [], ends]
+    assert other.cycle().status("other").get("earliestStart") is None
 
 
 def test_runs_that_start_together_are_promised_one_time() -> None:

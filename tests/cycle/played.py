@@ -34,7 +34,8 @@ class Cycle(NamedTuple):
     def work_but_growth(self) -> Work:
         """The work without what a run that lost GPUs takes anew as growth, in the cycle after (spec §4, §7)."""
         plan = self.plan
-        grown = {(each.metadata.namespace, each.spec.run_ref.name) for each in plan.leases if each.spec.reason == "Grow"}
+        growth = [each for each in plan.leases if each.spec.reason == "Grow"]
+        grown = {(each.metadata.namespace, each.spec.run_ref.name) for each in growth}
         leases = [each for each in plan.leases if each.spec.reason != "Grow"]
         runs = [each for each in plan.runs if (each.namespace, each.name) not in grown]
         return (self.violations, plan.closures, plan.segments, leases, runs)

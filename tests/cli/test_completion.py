@@ -23,7 +23,7 @@ def candidates(words: list[str]) -> list[str]:
         (["s"], ["shrink", "sponsors", "state", "submit", "suspend"]),
         (["budgets", ""], ["usage"]),
         (["sponsors", "a"], ["add"]),
-        (["state", "--a"], ["--all", "--at"]),
+        (["state", "--a"], ["--all", "--all-namespaces", "--at"]),
         (["-n", "x", "lea"], ["leases"]),
         (["shrink", "r", "--b"], ["--by"]),
         (["watch", ""], []),

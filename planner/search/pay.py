@@ -19,6 +19,7 @@ from planner.filling.purses import Demand
 from planner.placement.draft import Draft, Payments
 from planner.placement.place import Piece
 from planner.placement.room import Room
+from planner.solver.blocks import blocks
 from planner.solver.highs import FEW_CUTS, LEAN, Floats, Settings, integer_bound, only_integer, relax_both, solve
 from planner.solver.rest import beside, fractional, made_whole, solve_rest, tight
 from policies.model import payments, recall
@@ -165,10 +166,19 @@ def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], 
 
 
 def _with_levels(model: Model, settings: Settings) -> Floats | None:
-    """The best point at which nothing is whole but how far starts are allowed at contested caps (`model.recall`)."""
+    """The best point at which nothing is whole but how far starts are allowed at contested caps (`model.recall`).
+
+    Families that share no cap are blocks of their own: apart they take a third of the time.
+    """
     allowed = np.asarray([what == "allowed" for what, *_ in model.column_keys], dtype=np.bool_)
+    point = np.zeros(len(allowed))
     with only_integer(model, allowed):
-        return solve(model, settings | QUICK).values
+        for block in blocks(model):
+            found = solve(block.model, settings | QUICK).values
+            if found is None:
+                return None
+            point[block.columns] = found
+    return point
 
 
 def _nearest(

@@ -123,3 +123,41 @@ def test_a_plan_that_nothing_is_added_to_is_solved_and_paid_once(
 
     assert sorted(run for _, run in last.draft.started(planning.problem)) == started
     assert len(models) == len(set(models))
+
+
+def family(root: str) -> list[doc.Document]:
+    """A node, a budget of 4 GPUs, a child's claim on 2 of them, and a child that might use them as well."""
+    return [
+        doc.node(f"{root[-1]}0"),
+        doc.budget(root, [doc.envelope(4)]),
+        *(doc.budget(f"{root}:{child}", [doc.envelope(1)], parents=[root]) for child in "xy"),
+        doc.aged(doc.run(f"claim-{root[-1]}", 3, f"{root}:x"), 9),
+    ]
+
+
+@pytest.mark.parametrize("roots", [["org:a"], ["org:a", "org:b"]], ids=["one family", "two families"])
+def test_how_far_starts_are_allowed_is_decided_family_by_family(
+    roots: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [document for root in roots for document in family(root)]
+    runs = [
+        doc.run(f"own-{owner[4:]}".replace(":", "-"), gpus, owner)
+        for root in roots
+        for owner, gpus in ((root, 4), (f"{root}:y", 1))
+    ]
+    world = World([*before, *(doc.aged(run, 1) for run in runs)], before)
+    decided: list[int] = []
+
+    def seen(model: Model, *rest: Any, **named: Any) -> Solution:
+        levels = [key for key, whole in zip(model.column_keys, model.integer, strict=True) if whole]
+        if levels and all(what == "allowed" for what, *_ in levels):
+            decided.append(len(levels))
+        return solve(model, *rest, **named)
+
+    monkeypatch.setattr(pay, "solve", seen)
+    planning = Planning(world.snapshot(), AT, AS_LARGE)
+    *_, last = planning.outcomes()
+
+    assert len(last.draft.starts) == len(runs)
+    assert overdraw(planning.problem, last.draft) == 2000 * len(roots)
+    assert decided == [1] * len(roots)

@@ -274,9 +274,15 @@ def below(parent: str) -> Document:
     return {"spec": {"parent": parent}}
 
 
-def follows(scene: Scene, upstream: str, **follow: Any) -> Scene:
-    """x follows a run."""
-    return scene.run("x", 1, follow={"after": [upstream], **follow})
+def follows(scene: Scene, *upstreams: str, **follow: Any) -> Scene:
+    """x follows runs."""
+    return scene.run("x", 1, follow={"after": [*upstreams], **follow})
+
+
+def past(scene: Scene) -> Scene:
+    """A run completed before the last cycle, and is gone."""
+    scene.run("past", 1, created="-12h").had("past", "a03#0", ago("11h"), ago("10h"), name="past-0")
+    return scene.remove("Run", "past")
 
 
 def going(scene: Scene) -> Scene:

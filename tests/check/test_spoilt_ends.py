@@ -13,6 +13,7 @@ from tests.check.spoils import (
     follows,
     going,
     own_pod,
+    past,
     reclosed,
     reopened,
     status,
@@ -293,6 +294,12 @@ SPOILS = [
         "endings",
         "a run that fails within its grace",
         lambda s: failing(follows(s, "limited", upstreamFailureGrace="1s")),
+        "outcome-follows",
+    ),
+    Spoil(
+        "endings",
+        "a run that fails with an upstream that completed and is gone",
+        lambda s: failing(follows(past(s), "past", onUpstreamFailure="fail")),
         "outcome-follows",
     ),
     Spoil(

@@ -11,6 +11,7 @@ from tests.check.spoils import (
     going,
     limit,
     own_pod,
+    past,
     pruned,
     relative_that_lends,
     requests,
@@ -273,6 +274,12 @@ TWISTS = [
         "",
     ),
     Spoil("endings", "a run that waits for one in its upstream's place", lambda s: follows(s, "limited"), ""),
+    Spoil(
+        "endings",
+        "a run that waits on beside an upstream that completed and is gone",
+        lambda s: follows(past(s), "past", "r", onUpstreamFailure="fail"),
+        "",
+    ),
     Spoil(
         "endings",
         "a run that waits on while it is suspended",

@@ -3,6 +3,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.support.times import moment
 from tests.support.worlds import World
 
@@ -97,9 +99,10 @@ def test_L7_one_made_anew_clears_that() -> None:
     assert (cycle.phases, cycle.status("b").get("followDeadline")) == ({"a": "Running", "b": "Waiting"}, None)
 
 
-def test_L7_a_completed_upstream_that_was_pruned_stays_completed() -> None:
+@pytest.mark.parametrize("then", ["wait", "fail"])
+def test_L7_a_completed_upstream_that_was_pruned_stays_completed(then: str) -> None:
     world = World().domain("A", nodes=2).budget("org:a", 16).policy(retention={"leases": "1h"}).run("a", 8).run("c", 8)
-    world.run("b", 8, follow={"after": ["a", "c"]})
+    world.run("b", 8, follow={"after": ["a", "c"], "onUpstreamFailure": then})
     world.cycle()
     world.runs("complete", "a", at="+10m").ok()
     world.cycle("+10m")

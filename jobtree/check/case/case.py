@@ -73,9 +73,13 @@ class Case(Unplanned):
         return by_run(self.new)
 
     @cached_property
-    def held_once(self) -> set[RunKey]:
-        """Runs with leases, open or closed, which outlive their run."""
-        return {lease.run_key for lease in self.leases.values()}
+    def unfinished(self) -> set[RunKey]:
+        """Runs whose last lease is open, or was not closed as Completed; leases outlive their run."""
+        last: dict[RunKey, tuple[bool, int, bool]] = {}
+        for lease in self.leases.values():
+            end = lease.ended is None, lease.ended or 0, lease.closure_reason == "Completed"
+            last[lease.run_key] = max(end, last.get(lease.run_key, end))
+        return {key for key, (*_, completed) in last.items() if not completed}
 
     @cached_property
     def completed_once(self) -> set[RunKey]:

@@ -100,7 +100,7 @@ def _has_failed(case: Case, key: RunKey) -> bool:
     upstream, phase = case.runs.get(key), case.phase_after(key)
     if upstream is not None and (not upstream.deleting or phase in FINAL.values()):
         return phase == "Failed"
-    return ("Run", *key) not in case.quarantined and key in case.held_once
+    return ("Run", *key) not in case.quarantined and key in case.unfinished
 
 
 def _of(key: RunKey, message: str) -> Violation:

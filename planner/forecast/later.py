@@ -17,16 +17,16 @@ from planner.forecast.calendar import estimates, foreseen
 from planner.placement.room import Room
 from planner.state.blocking import block
 from planner.state.closing import ends_of
-from planner.state.derive import state_of
+from planner.state.derive import paid_now, state_of
 from planner.state.lower import Asked
 from planner.state.replay import Fates, Past, Turn, replay, turned
 from planner.state.state import State
 from policies.caps.book import book_of, is_timeless
 from policies.caps.cap import CapBook
-from policies.funding.classes import Funded, derive, still_funded
-from policies.funding.frozen import is_frozen, kept
-from policies.funding.ledger import Spent, spent
-from policies.inputs.claims import LeaseKey, LeaseRow, RunKey, open_claims
+from policies.funding.classes import Funded, still_funded
+from policies.funding.frozen import is_frozen
+from policies.funding.ledger import Spent
+from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays, follow
 from policies.lifecycle.endings import Ending, limit_ends
@@ -135,20 +135,14 @@ class Later:
         return None if funded is None else _Money(book, now.leases, none, none, funded)
 
     def _anew(self, at: int, ending: Mapping[RunKey, _Ends], closures: list[Closure]) -> _Money:
-        now, money = self.now, replace(self.now.money, at=at)
-        book = book_of(money)
-        over = ends_of(closures)
-        turns = self._turns(at)
+        """Where the clock matters: hours are charged until then, and every claim is weighed again."""
+        now, over, turns = self.now, ends_of(closures), self._turns(at)
+        book = book_of(replace(now.money, at=at))
         leases = [turned(lease, turns[lease.key]) if lease.key in turns else lease for lease in now.leases]
-        charged = spent(book, leases, money.balances, now.node_site, over)
         still = {lease.key: lease for lease in leases if not lease.closed and lease.key not in over}
         held = {key: [still[each.key] for each in mine] for key, mine in now.held.items() if key not in ending}
-        until = limit_ends(now.runs, held)
-        frozen = [x for x in still.values() if is_frozen(x) and x.budget in money.quarantined]
-        taken = kept(book, charged, frozen, now.node_site, until)
-        open_leases = [lease for mine in held.values() for lease in mine]
-        claims = open_claims(open_leases, money, until, self._malleable)
-        return _Money(book, leases, charged, taken, derive(book, claims, open_leases, taken, now.node_site))
+        charged, taken, funded_of = paid_now(book, now.runs, leases, held, over, now.node_site)
+        return _Money(book, leases, charged, taken, funded_of([lease for mine in held.values() for lease in mine]))
 
     def _turns(self, at: int) -> dict[LeaseKey, list[Turn]]:
         """How leases turn until a time: the same seconds are replayed once for all times."""

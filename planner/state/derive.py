@@ -88,7 +88,7 @@ def state_of(
     ends = ends_of(closures)
     leases, turns = _replayed(past, leases, fates_of(closures, malleable), node_site, at)
     staying = _held(leases, ends)
-    charged, taken, funded_of = _paid_now(book, runs, leases, staying, ends, node_site)
+    charged, taken, funded_of = paid_now(book, runs, leases, staying, ends, node_site)
     swaps = [swap for swap in mending.swaps if swap.run_key not in ended]
     still = [lease for mine in staying.values() for lease in mine]
     if swaps:
@@ -133,7 +133,10 @@ def state_of(
 
 
 def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
-    """A state in which promises held nothing, where they do: as `state_of`, with nodes and money alone seen anew."""
+    """What `state_of` makes of ``snapshot`` with ``holds``, from its ``state`` without: nodes and money alone differ.
+
+    What a swap is paid by hangs on both: where there is one, all is derived again.
+    """
     if state.swaps:
         return state_of(snapshot, state.at, holds, effort=state.effort)
     tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, NO_CUTS)}
@@ -141,7 +144,7 @@ def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
     fleet = _fleet(tables, state.runs, policy, state.at, holds.promised)
     book = book_of(read_money(tables, policy, fleet, state.at))
     leases, held, node_site = state.leases, state.held, fleet.node_site
-    charged, taken, funded_of = _paid_now(book, state.runs, leases, held, state.ends, node_site)
+    charged, taken, funded_of = paid_now(book, state.runs, leases, held, state.ends, node_site)
     funded = funded_of([lease for mine in held.values() for lease in mine])
     found = replace(
         state, policy=policy, fleet=fleet, book=book, node_site=node_site, spent=charged, taken=taken, funded=funded,
@@ -151,7 +154,7 @@ def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
     return found
 
 
-def _paid_now(
+def paid_now(
     book: CapBook,
     runs: Mapping[RunKey, RunRow],
     leases: list[LeaseRow],
@@ -159,7 +162,10 @@ def _paid_now(
     ends: Mapping[LeaseKey, int],
     node_site: dict[str, int],
 ) -> tuple[Spent, Spent, Callable[[list[LeaseRow]], Funded]]:
-    """What is charged, what is taken beside it, and who is funded of open leases. ``held``: those that run on."""
+    """What caps were charged, the same with what frozen work takes, and how to ask who is funded of open leases.
+
+    At the time of ``book``; ``leases``: all of them, ``held``: those that run on, ``ends``: when the others end.
+    """
     charged, limits = spent(book, leases, book.money.balances, node_site, ends), endings.limit_ends(runs, held)
     still = (lease for mine in held.values() for lease in mine)
     frozen = [lease for lease in still if is_frozen(lease) and lease.budget in book.money.quarantined]

@@ -234,14 +234,10 @@ class Trial:
         return self._paid(start, needed) is not None
 
     def _paid(self, start: Start, needed: Demand) -> Paid | None:
-        """Who would pay for it, if need be by what it may recall; nothing is taken."""
-        each, purses = self.problem.candidates[start.candidate], self.filler.purses
-        paid = purses.pay(each, needed)
-        if paid is None and each.recalls:
-            paid = purses.pay(each, needed, recalls=True)
+        """Who would pay for it; nothing is taken."""
+        paid = self.filler.purses.pay_for(start, needed)
         if paid is not None:
-            purses.count_trees(start)
-            purses.take_back([(start, paid)])
+            self.filler.purses.take_back([(start, paid)])
         return paid
 
     def weighing(self, members: Members, victims: Iterable[Victim]) -> Weighing:

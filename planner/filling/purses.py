@@ -212,6 +212,16 @@ class Purses:
         bill = self._filled(Bill(self, candidate, recalls=recalls), demand)
         return None if bill is None else bill.paid
 
+    def pay_for(self, start: Start, demand: Demand) -> Paid | None:
+        """The same for a start, if need be by what it may recall, and counted under the quotas above it, too."""
+        candidate = self.problem.candidates[start.candidate]
+        paid = self.pay(candidate, demand)
+        if paid is None and candidate.recalls:
+            paid = self.pay(candidate, demand, recalls=True)
+        if paid is not None:
+            self.count_trees(start)
+        return paid
+
     def _filled(self, bill: "Bill", demand: Demand) -> "Bill | None":
         for (active, region), gpus in sorted(demand.items(), key=lambda d: (not d[0][0], d[0][1])):
             if not bill.add(active, region, gpus):

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from planner.filling.filler import Filler, Settled, demand
-from planner.filling.purses import Demand, Paid, Purses
+from planner.filling.purses import Purses
 from planner.forecast.later import Later
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start, pieces_of
@@ -87,7 +87,7 @@ class Moment:
             for steps in () if kind.unfunded else range(kind.lowered.steps, -1, -1):
                 start = Start(index, steps)
                 placed = self._place(start, nodes) if self.filler.purses.trees_allow(start) else []
-                paid = self._pay(start, demand(problem, self.filler.room, placed)) if placed else None
+                paid = self.filler.purses.pay_for(start, demand(problem, self.filler.room, placed)) if placed else None
                 if paid is not None:
                     return Settled(start, placed, paid)
                 if placed and anyway:
@@ -196,23 +196,13 @@ class Moment:
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
         start = Start(mine[0] if mine else -1, found.start.steps)
-        paid = self._pay(start, demand(problem, room, found.pieces)) if mine else {}
+        paid = self.filler.purses.pay_for(start, demand(problem, room, found.pieces)) if mine else {}
         if paid is None and not anyway:
             return None
         for piece in found.pieces:
             room.take(piece.chunks, piece.load)
             self.filler.vacancies.changed(piece.domain)
         return Settled(Start(-1, start.steps) if paid is None else start, found.pieces, paid or {})
-
-    def _pay(self, start: Start, needed: Demand) -> Paid | None:
-        """Payers of what it needs, if need be by what it may recall; counted in its trees."""
-        asks, purses = self.problem.candidates[start.candidate], self.filler.purses
-        paid = purses.pay(asks, needed)
-        if paid is None and asks.recalls:
-            paid = purses.pay(asks, needed, recalls=True)
-        if paid is not None:
-            purses.count_trees(start)
-        return paid
 
     def give_back(self, taken: Settled) -> None:
         """Undo `take`, or a start."""

@@ -72,7 +72,7 @@ class Dating:
 
     def date(self) -> None:
         """Date what waits by age, what is promised first, where it stands: what has a reason to move alone moves."""
-        waits, held, written = self.waits, self.held, self.written
+        waits, held = self.waits, self.held
         many = not self.state.effort.few(len(self.plan.waits))
         promised, others = self._by_age(held), self._by_age(waits.keys() - held.keys())
         left = self.state.policy.reservations.max_held - len(held)
@@ -82,40 +82,54 @@ class Dating:
             self.cuts.why_not |= {key: NOTHING_KNOWN for key in others if not waits[key].never}
             return
         exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
-        standing = self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, exact)
+        self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, exact)
         stood = self._stand_by_cuts(promised)
         if not self._is_still:
             self._move_up(promised)
         asked: set[RunKey] = set()
         for key in promised:
-            promise = held[key]
-            if key in self.anew or promise.awaits_victims(self.plan.at):
-                written.wait(promise, anew=key in self.anew)
-                continue
-            is_told = self._is_still and not (promise.is_by_cuts and self.touched.reaches(promise))
-            if key in stood or (is_told and promise.start > self.plan.at):
-                written.stay(promise)
-                continue
-            found = self._natural(key, asked)
-            if self.cuts.is_spent and (promise.is_by_cuts or (promise.start <= self.plan.at and found is None)):
-                standing.by_cuts(key)
-                written.stay(promise)
-            elif found := self._unfunded(key, promise, found):
-                written.keep(promise, waits[key], self._sure(key, found))
-            else:
-                written.end(promise, Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
+            self._keep(key, asked, stood=key in stood)
         rest: list[RunKey] = []
         for key in others:
             if key not in exact or (many and left <= 0):
                 rest += [] if waits[key].never else [key]
-            elif found := self._unfunded(key, None, self._natural(key, asked)):
-                found = self._sure(key, found)
-                if left > 0:
-                    left -= 1
-                    written.make(key, waits[key], found)
-                else:
-                    self._tell(key, Eta(p50=Time(found.at), p90=Time(found.p90 or found.at)), exact=True)
-        self._estimate(rest, standing.timeline.dated)
+            else:
+                left -= self._make(key, asked, is_held=left > 0)
+        self._estimate(rest, self.standing.timeline.dated)
+
+    def _keep(self, key: RunKey, asked: set[RunKey], *, stood: bool) -> None:
+        """Date a run with a promise: as that was told where it ``stood`` or the world is still, else anew.
+
+        Where this cycle has no work left for cuts, what hangs on them is told as it was.
+        """
+        written, promise, at = self.written, self.held[key], self.plan.at
+        if key in self.anew or promise.awaits_victims(at):
+            written.wait(promise, anew=key in self.anew)
+            return
+        is_told = self._is_still and not (promise.is_by_cuts and self.touched.reaches(promise))
+        if stood or (is_told and promise.start > at):
+            written.stay(promise)
+            return
+        found = self._natural(key, asked)
+        if self.cuts.is_spent and (promise.is_by_cuts or (promise.start <= at and found is None)):
+            self.standing.by_cuts(key)
+            written.stay(promise)
+        elif found := self._unfunded(key, promise, found):
+            written.keep(promise, self.waits[key], self._sure(key, found))
+        else:
+            written.end(promise, Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
+
+    def _make(self, key: RunKey, asked: set[RunKey], *, is_held: bool) -> bool:
+        """Date a run without a promise, and promise it that if it ``is_held``, else tell it; was it promised?"""
+        found = self._unfunded(key, None, self._natural(key, asked))
+        if found is None:
+            return False
+        found = self._sure(key, found)
+        if is_held:
+            self.written.make(key, self.waits[key], found)
+        else:
+            self._tell(key, Eta(p50=Time(found.at), p90=Time(found.p90 or found.at)), exact=True)
+        return is_held
 
     def estimate(self) -> None:
         """Leave promises as they stand, and estimate all others."""

@@ -270,6 +270,8 @@ class Dating:
             return cut
         gone = timeline.release(cut.starts.keys())
         if timeline.cut(cut.at, cut.starts, self.standing.mine(key), cut.leases):
+            for each in gone:  # of a gang all have the date that cuts make
+                self.standing.starts.pop(each.key, None)
             return cut
         timeline.restore(gone)
         self.cuts.drop(cut)

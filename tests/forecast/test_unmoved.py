@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.times import moment
 from tests.support.worlds import World
 
 OTHER = "other"
@@ -70,3 +71,19 @@ def test_a_promise_for_which_as_much_is_missing_elsewhere_is_told_as_it_was() ->
         ("older", "domain=b")
     ]
     assert plan.promises == []
+
+
+def test_of_a_gang_who_has_no_promise_is_told_the_date_by_cuts_of_who_has_one() -> None:
+    """An end that is reported later would free both nodes within patience, but after what is promised."""
+    made = World().domain("a", 2).budget("org:v", 16).budget("org:w", 16).policy(reservations={"maxHeld": 1})
+    made.run("v1", 8, owner="org:v").run("v2", 8, owner="org:v").old()
+    for name in ("first", "second"):
+        made.run(name, 8, owner="org:w", gang={"name": "g", "size": 2})
+    before = made.cycle("+0s")
+    for name in ("v1", "v2"):
+        made.edit("Run", name, metadata={"annotations": {"rq.davidlangworthy.io/eta": moment("+2h")}})
+    after = made.cycle("+1m")
+
+    date = {"p50": moment("+15m"), "p90": moment("+15m")}
+    assert [before.status(name)["eta"] for name in ("first", "second")] == [date, date]
+    assert [after.status(name)["eta"] for name in ("first", "second")] == [date, date]

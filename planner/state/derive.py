@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 from msgspec import structs
@@ -52,11 +53,9 @@ def state_of(
     snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS, effort: Effort = USUAL
 ) -> State:
     """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
-    tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, cuts)}
-    policy = holds.within(snapshot.policy.spec)
-    runs = {run.key: pinned(run, cuts) for run in read_runs(tables["runs"], tables["arrays"])}
-    fleet = _fleet(tables, runs, policy, at, holds.promised)
-    book = book_of(read_money(tables, policy, fleet, at))
+    rows = read_runs(snapshot.tables["runs"], snapshot.tables["arrays"])
+    runs = {run.key: pinned(run, cuts) for run in rows}
+    tables, policy, fleet, book = _seen(snapshot, runs, at, holds, cuts)
     uids = {key: run.uid for key, run in runs.items()}
     leases = [lease.of(uids) for lease in read_leases(tables["leases"], book.money)]
     held = _held(leases, {})
@@ -139,10 +138,7 @@ def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
     """
     if state.swaps:
         return state_of(snapshot, state.at, holds, effort=state.effort)
-    tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, NO_CUTS)}
-    policy = holds.within(snapshot.policy.spec)
-    fleet = _fleet(tables, state.runs, policy, state.at, holds.promised)
-    book = book_of(read_money(tables, policy, fleet, state.at))
+    tables, policy, fleet, book = _seen(snapshot, state.runs, state.at, holds, NO_CUTS)
     leases, held, node_site = state.leases, state.held, fleet.node_site
     charged, taken, funded_of = paid_now(book, state.runs, leases, held, state.ends, node_site)
     funded = funded_of([lease for mine in held.values() for lease in mine])
@@ -152,6 +148,23 @@ def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
     )  # fmt: skip
     block(found, follow.gone(tables["leases"], state.runs, state.unread.runs))
     return found
+
+
+class _Seen(NamedTuple):
+    """``tables`` with nodes as promises and cuts mark them, ``policy`` as promises bound it, and what follows."""
+
+    tables: Mapping[str, pa.Table]
+    policy: PolicySpec
+    fleet: Fleet
+    book: CapBook
+
+
+def _seen(snapshot: Snapshot, runs: Mapping[RunKey, RunRow], at: int, holds: Holds, cuts: Cuts) -> _Seen:
+    """Nodes and money at ``at`` (Unix seconds), where promises hold and cuts free something."""
+    tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, cuts)}
+    policy = holds.within(snapshot.policy.spec)
+    fleet = _fleet(tables, runs, policy, at, holds.promised)
+    return _Seen(tables, policy, fleet, book_of(read_money(tables, policy, fleet, at)))
 
 
 def paid_now(

@@ -145,14 +145,18 @@ class _Lowering:
 
 @dataclass
 class Asked:
-    """Answers that are the same while only what runs changes: who pays for what waits, its forms and sums."""
+    """Answers that are the same while only what runs changes: who pays for what waits, its forms and sums.
+
+    Of one state, or of several that differ in what has ended and by a clock that no payer asks. It knows runs by their
+    keys: where they, their Budgets or windows are others, it is begun anew.
+    """
 
     _known: dict[object, tuple[list[PayerList], list[int], list[Ask]]] = field(default_factory=dict)
 
     def of(
         self, runs: list[RunRow], book: CapBook, closed: Mapping[int, int], ties: Ties, *, exact: bool
     ) -> tuple[list[PayerList], list[int], list[Ask]]:
-        """See `Waiting`; ``closed``: see `PayerLists`."""
+        """``lists``, ``forms`` (`Waiting`) and what each of them asks of caps; ``closed``: see `PayerLists`."""
         alone = ties.members | ties.promised.all
         asked = tuple(run.key for run in runs), tuple(closed.items()), alone, ties.promised.due, exact
         if asked not in self._known:

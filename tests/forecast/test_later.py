@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.world.tables.after import after
+from planner.dates.holding import held_state
 from planner.forecast.calendar import estimates, foreseen, known_times
 from planner.forecast.later import Later
 from planner.planning import plan
@@ -50,6 +51,15 @@ def test_a_known_time_is_told_as_the_world_has_it(script: Script, hours: int | N
     told, whole = Later.of(world, state, ()), foreseen(world, estimates(world, state))
     times = sorted({each.at for each in known_times(state, estimates(world, state)) if each.at > state.at})
     assert [(at, seen(told.at(at))) for at in times[:4]] == [(at, seen(state_of(whole, at))) for at in times[:4]]
+
+
+@examples(20)
+@given(script=scripts())
+def test_what_promises_hold_is_seen_as_if_all_were_derived_with_it(script: Script) -> None:
+    before = snapshot([*script.fleet, *(run for _, run in script.runs)])
+    world = after(before, plan(before, AT))
+    state = held_state(world, AT + 60)
+    assert seen(state) == seen(state_of(world, AT + 60, state.holds))
 
 
 def test_what_the_clock_changes_is_told_too() -> None:

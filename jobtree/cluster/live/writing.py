@@ -122,7 +122,7 @@ class Writer:
         is_status = write.subresource == "status"
         if is_status:
             body = {"status": body.get("status")}
-        told = is_status or ref.kind == "Pod"  # whose annotations nobody else writes, and all else its kubelet
+        told = is_status or ref.kind == "Pod"  # of a Pod the planner's own annotations, which nobody else writes
         guarded = ref.kind in _LEDGERS or not told
         where = path(ref, write.subresource)
         try:

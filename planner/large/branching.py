@@ -6,7 +6,7 @@ The best bound that is open in the end is one of every plan: the certificate.
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -85,10 +85,7 @@ class Branching:
             sides = self._gang(node) if self.solved < GANGS else []
             if not sides:
                 self.leaf = node
-            for side in sides:
-                child = self._node({**node.fixings, **side}, node)
-                if child is not None:
-                    self._push(child)
+            self._branch(node, sides)
 
     def tighten(self, least: float) -> None:
         """Branch on how far starts are allowed as well, while what no plan is worth more than is above ``least``."""
@@ -102,10 +99,13 @@ class Branching:
             if not sides:
                 self._push(node)
                 return
-            for side in sides:
-                child = self._node({**node.fixings, **side}, node)
-                if child is not None:
-                    self._push(child)
+            self._branch(node, sides)
+
+    def _branch(self, node: Node, sides: Sequence[Fixings]) -> None:
+        for side in sides:
+            child = self._node({**node.fixings, **side}, node)
+            if child is not None:
+                self._push(child)
 
     def _push(self, node: Node) -> None:
         self.pushed += 1

@@ -36,6 +36,7 @@ NOT_STAGED: Final = {
     r"\buid\b|uid=": "an API server says itself which uid an object has",
     r"\.(save|snapshot|shuffle|try_cycle|path|lake)\b|jobtree\(": "is about the file itself",
     r"doc\.lease|\.lease\(|add\(": "writes facts by hand that a server takes from planners alone",
+    r"delete\(\"Lease\"": "takes an open Lease away, which keeps its finalizer until a cycle has closed it",
 }
 """Why a case has no live twin: what it does, as a pattern, and the reason."""
 BY_NAME: Final = {
@@ -53,6 +54,16 @@ BY_NAME: Final = {
     "test_room_that_comes_later_is_used_in_the_cycle_that_sees_it": "says itself how old a Run is",
     "test_so_is_room_that_a_time_limit_leaves": "says itself how old a Run is",
     "test_and_one_whose_quota_was_lent_for_long_enough": "says itself how old a Run is",
+    "test_and_one_whose_node_is_no_longer_in_maintenance": "says itself how old a Run is",
+    "test_and_one_whose_node_is_left_by_a_foreign_pod": "says itself how old a Run is",
+    "test_an_old_loan_that_ends_changes_the_world_once": "says itself how old a Run is",
+    "test_a_loan_of_no_duration_is_old_as_it_begins_and_its_owner_is_promised_what_is_its_own": (
+        "says itself how old a Run is"
+    ),
+    "test_a_member_that_lost_its_mates_says_who_they_are_and_what_would_complete_its_gang": (
+        "live, a deleted Run goes at the end of the cycle that closes its leases"
+    ),
+    "test_room_of_domains_with_one_label_is_named_with_the_region": "asks a command at a time before the last cycle's",
     "test_few_and_many_say_the_same": "makes dozens of Runs, which are a second apart here",
     "test_where_many_wait_one_run_takes_no_more_either": "makes dozens of Runs, which are a second apart here",
     "test_f29_nobody_recalls_for_others": "makes hundreds of Runs, which are a second apart here",

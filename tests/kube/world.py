@@ -29,14 +29,16 @@ _SYSTEM = ("ConfigMap", "Secret")
 
 
 class LiveWorld(World):
-    """A world whose objects lie on an API server without kubelets; its Runs are a second apart by its clock, and of the
-    times that they tell only the order counts."""
+    """A world whose objects lie on an API server without kubelets.
+
+    Of the times that its Runs tell only the order counts: by its clock they are a second apart where their names would
+    say another one."""
 
     def __init__(self, kube: Kube, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         super().__init__(folder / "cluster.yaml")
         self.kube = kube
-        self._last = 0
+        self._last = (0, "")
         kube.namespace(seen.NAMESPACE)
 
     def state(self) -> State:
@@ -96,8 +98,9 @@ class LiveWorld(World):
 
     def _create(self) -> None:
         for document in sorted(self._new, key=_created):
-            if document["kind"] == "Run":
-                self.kube.until(lambda: int(time.time()) > self._last)
+            name = document["metadata"]["name"]
+            if document["kind"] == "Run" and name < self._last[1]:
+                self.kube.until(lambda: int(time.time()) > self._last[0])
             if namespace := document["metadata"].get("namespace"):
                 self.kube.namespace(namespace)
             made = {key: value for key, value in document.items() if key != "status" or document["kind"] == "Node"}
@@ -106,7 +109,7 @@ class LiveWorld(World):
                 made = {**made, "spec": {**made["spec"], "containers": containers}}
             self.kube.create(made)
             if document["kind"] == "Run":
-                self._last = int(time.time())  # the server's stamp is of this second at the latest
+                self._last = int(time.time()), name  # the server's stamp is of this second at the latest
         self._new = []
 
 

@@ -31,10 +31,10 @@ def main() -> None:
         "--fresh", action="store_true", help="15 fleets with the seeds of the commit that is checked out"
     )
     parser.add_argument("--out", type=Path, help="folder for the results")
-    parser.add_argument("--page", action="store_true", help="only write the results of --all into docs/planner.md")
+    parser.add_argument("--page", action="store_true", help="only write stored results in brief into docs/planner.md")
     given = parser.parse_args()
     if given.page:
-        pages.write(RESULTS / "all.json")
+        pages.write(RESULTS)
         return
     if given.fresh and given.cases:
         parser.error("--fresh has cases of its own; leave out the names")

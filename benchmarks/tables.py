@@ -84,6 +84,12 @@ def sections(result: Result, level: str) -> list[str]:
     ]
 
 
+def brief(result: Result) -> str:
+    """One table: sizes, seconds, and gaps beside those of simple orders."""
+    header = ["world", "GPUs", "runs that wait", "wall s", "gap", *ORDERS]
+    return table(header, (_brief(row) for row in _rows(result.measured)))
+
+
 class Row(msgspec.Struct, frozen=True):
     """A cycle of a case: its number, and the bound that its gap is measured to."""
 
@@ -118,6 +124,12 @@ def _plan(row: Row) -> list[str]:
     parent, child = cycle.parent.peak_mb, cycle.child.peak_mb
     peaks = f"{parent + child} ({parent} + {child})"
     return [row.name, wall, f"{cycle.cpu:.1f}", peaks, gap, *(known.get(order, "") for order in ORDERS)]
+
+
+def _brief(row: Row) -> list[str]:
+    facts = row.measured.facts
+    name, wall, _, _, *gaps = _plan(row)
+    return [name, f"{facts.gpus:,}", f"{facts.pending_runs:,}", wall, *gaps]
 
 
 def percent(value: int, bound: int) -> str:

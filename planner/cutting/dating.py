@@ -25,6 +25,7 @@ from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Chunk
 from planner.state.state import State
+from policies.caps.book import is_timeless
 from policies.cuts.lottery import Token
 from policies.cuts.order import LOTTERY, REASONS, Harm
 from policies.inputs.claims import LeaseRow, RunKey
@@ -145,11 +146,17 @@ class CutDates:
         self._victims(owners, found[0])  # the room of that time
         return self._settled(members, *found)
 
-    def stand(self, at: int, starts: Iterable[Settled], leases: Iterable[LeaseRow]) -> None:
-        """Count starts as they were told: their slots are theirs, and what goes for them on these is nobody else's."""
-        chunks = [chunk for each in starts for piece in each.pieces for chunk in piece.chunks]
+    def stand(self, at: int, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow]) -> None:
+        """Count starts as they were told: slots and money are theirs, and what goes for them there is nobody else's."""
+        chunks = [chunk for each in starts.values() for piece in each.pieces for chunk in piece.chunks]
         over = {key for key, end in self._limits.items() if end <= at}
         self._freed.append(_Freed.of(at, tuple(self._trial.leave(chunks, leases, over))))
+        self._trial.spend(starts)
+
+    def can_pay(self, key: RunKey, at: int) -> bool:
+        """Is there money for a run, and those that start with it, beside all that stands, now and at a time?"""
+        members = self._trial.members(key, self.state.holds.promised.all)
+        return members is not None and self._trial.is_funded(members) and self._pays(key, at)
 
     def drop(self, date: CutDate) -> None:
         """As if this had not been found: nothing is cut for it."""
@@ -203,7 +210,7 @@ class CutDates:
         weighing = self._trial.weighing(members, self._victims((), at, opportunistic=True))
         harm = self._least(weighing)
         self._work += len(self.state.fleet.names) + weighing.work
-        if harm is None or not harm.gpus or not self.pays(key, at):
+        if harm is None or not harm.gpus or not self._pays(key, at):
             return None
         return self._settled(members, at, weighing, harm)
 
@@ -297,24 +304,21 @@ class CutDates:
         horizon: int,
     ) -> tuple[int, Weighing, Harm] | None:
         """The same at the first time from then on at which it can be paid; None where that is at no known time."""
-        if self.pays(key, found[0]):
+        if self._pays(key, found[0]):
             return found
         money = self.state.money
         opens = {each.start for each in money.envelopes} | {each.end for each in money.uses}
         for at in sorted(time for time in opens if time is not None and found[0] < time <= horizon):
-            if self.pays(key, at):
+            if self._pays(key, at):
                 self._keep(together, at, at)
                 again = self._first(members, owners, [at])
                 if again is not None:
                     return again
         return None
 
-    def pays(self, key: RunKey, at: int) -> bool:
+    def _pays(self, key: RunKey, at: int) -> bool:
         """Can money that is known to be there at a time pay for a run, and those that start with it?"""
-        now, money = self.state.at, self.state.money
-        edges = [each.start for each in money.envelopes] + [each.end for each in money.envelopes]
-        edges += [each.start for each in money.uses] + [each.end for each in money.uses]
-        if not any(cap.ahead for cap in self.state.book.caps) and not any(edge and now < edge <= at for edge in edges):
+        if is_timeless(self.state.book, at):
             return True  # till then claims only end, and it can be paid now
         if at not in self._then:
             self._work += len(self.state.fleet.names)

@@ -312,6 +312,16 @@ class Trial:
         self.keep(chunks)
         return gone
 
+    def spend(self, starts: Mapping[RunKey, Settled]) -> None:
+        """Count the money of starts that stand, as if they had been started: nobody else is promised it."""
+        for key, found in starts.items():
+            candidate = self.funded(key)
+            if candidate is not None:
+                needed = demand(self.problem, self.filler.room, found.pieces)
+                self.filler.purses.pay_for(Start(candidate, found.start.steps), needed)
+                self.started.add(candidate)
+                self._begun.add(key)
+
     def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
         """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""
         room = self.filler.room

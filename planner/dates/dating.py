@@ -201,9 +201,9 @@ class Dating:
                 continue
             if is_changed and (found := timeline.date(mine, promise.start + 1)):
                 self.standing.starts |= found
-            elif not (is_changed and not self.cuts.pays(key, promise.start)) and self.standing.by_cuts(key):
+            elif (not is_changed or self.cuts.can_pay(key, promise.start)) and self.standing.by_cuts(key):
                 stood = timeline.by_cuts[-1]
-                self.cuts.stand(stood.at, stood.starts.values(), stood.leases)
+                self.cuts.stand(stood.at, stood.starts, stood.leases)
         return frozenset(key for each in timeline.by_cuts for key in each.starts)
 
     def _is_over(self, promise: Promise) -> bool:

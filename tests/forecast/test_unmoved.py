@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.documents import envelope
 from tests.support.times import moment
 from tests.support.worlds import World
 
@@ -87,3 +88,28 @@ def test_of_a_gang_who_has_no_promise_is_told_the_date_by_cuts_of_who_has_one() 
     date = {"p50": moment("+15m"), "p90": moment("+15m")}
     assert [before.status(name)["eta"] for name in ("first", "second")] == [date, date]
     assert [after.status(name)["eta"] for name in ("first", "second")] == [date, date]
+
+
+def poor() -> World:
+    """Old work on two nodes, and two runs of a node each whose owner has money for one."""
+    made = World().domain("a", 2).budget("org:v", 16).budget("org:w", 8)
+    made.run("v1", 8, owner="org:v").run("v2", 8, owner="org:v").old()
+    return made.run("older", 8, owner="org:w").run("younger", 8, owner="org:w")
+
+
+def test_the_money_of_a_promise_that_stands_is_promised_to_nobody_else() -> None:
+    made = poor()
+    first, second = made.cycle("+0s").plan, made.cycle("+1m").plan
+
+    assert [each.name for each in first.reservations] == ["older-20260101t000000z"]
+    assert ([*second.reservations], [*second.promises]) == ([], [])
+
+
+def test_a_promise_by_cuts_that_its_budget_can_pay_no_more_does_not_stand() -> None:
+    made = poor()
+    made.cycle("+0s")
+    made.edit("Budget", "org-w", spec={"envelopes": [envelope(4)]})
+    made.cycle("+1m")
+
+    told = made.state().get("Reservation", "older-20260101t000000z")["status"]
+    assert (told["state"], told["reason"]) == ("Failed", "NoKnownTime")

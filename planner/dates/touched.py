@@ -2,10 +2,11 @@
 
 Whom the least harm meets hangs on what runs and what is free on the nodes that the run may use. As long as a plan
 begins, ends and turns nothing there that could be cut by the time of the promise, and nobody was given a place since
-the last cycle where those lie that it names, it names the same runs with the same chances: it is not weighed again.
+the last cycle in a domain where those lie that it names, it names the same runs with the same chances: it is not
+weighed again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -39,25 +40,30 @@ class Touched:
         named = {each.run for each in forecast.conflict_set} if forecast is not None else set()
         if policy.mode == "noCuts" or not named <= self._running:
             return True
-        lying = {lease.node for key in self.state.held if "/".join(key) in named for lease in self.state.held[key]}
-        if not self._given.isdisjoint(lying):
+        leases = (lease for key in self.state.held if "/".join(key) in named for lease in self.state.held[key])
+        if not self._given.isdisjoint(self._domains(lease.node for lease in leases)):
             return True
         sites = self.state.fleet.sites_for(run.access(policy.maintenance, self.state.at))
         return any(site in sites and since <= promise.start for site, since in self._sites.items())
 
     @cached_property
-    def _given(self) -> frozenset[str]:
-        """Nodes that were promised since the last cycle to starts without cuts."""
+    def _given(self) -> frozenset[int]:
+        """Domains in which this plan starts something, or places were promised since the last cycle without cuts."""
+        begun = self._domains(lease.node for lease in self.plan.leases)
         at = self.since
         if at is None:
-            return frozenset()
+            return begun
         made = Moment(at, 1).name.lower()
         fresh = (
             each
             for each in self.held.values()
             if not each.is_by_cuts and (made in each.name or any(move.at >= at for move in each.told.history[-1:]))
         )
-        return frozenset(node for each in fresh for node in each.nodes)
+        return begun | self._domains(node for each in fresh for node in each.nodes)
+
+    def _domains(self, nodes: Iterable[str]) -> frozenset[int]:
+        fleet = self.state.fleet
+        return frozenset(int(fleet.domain[fleet.index[node]]) for node in nodes if node in fleet.index)
 
     @cached_property
     def _running(self) -> frozenset[str]:

@@ -113,3 +113,18 @@ def test_a_promise_by_cuts_that_its_budget_can_pay_no_more_does_not_stand() -> N
 
     told = made.state().get("Reservation", "older-20260101t000000z")["status"]
     assert (told["state"], told["reason"]) == ("Failed", "NoKnownTime")
+
+
+def test_a_start_beside_one_that_may_be_cut_changes_the_chances_of_the_others() -> None:
+    """It is protected until after the promise, and takes the GPUs without which its neighbour's are not enough."""
+    made = World().domain("a").domain("b").budget("org:v", 16).budget("org:w", 8).budget("org:x", 8)
+    for run, domain in (("v1", "a"), ("v2", "b")):
+        made.run(run, 4, owner="org:v", locality={"selector": {"fabric.domain": domain}})
+    made.old()
+    made.run("waits", 8, owner="org:w").cycle("+0s")
+    before = chances(made, "waits-20260101t000000z")
+    cycle = made.run("starts", 4, owner="org:x", created="+30s").cycle("+1m")
+
+    (lease,) = cycle.leases("starts")
+    assert before == {"v1": HALF, "v2": HALF}
+    assert chances(made, "waits-20260101t000000z") == {"v2" if lease.nodes == {"a01"} else "v1": 1}

@@ -49,7 +49,7 @@ class Touched:
     @cached_property
     def _given(self) -> frozenset[int]:
         """Domains in which this plan starts something, or places were promised since the last cycle without cuts."""
-        begun = self._domains(lease.node for lease in self.plan.leases)
+        begun = self._domains(lease.spec.node for lease in self.plan.leases)
         at = self.since
         if at is None:
             return begun

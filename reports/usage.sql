@@ -140,8 +140,10 @@ most AS (
     SELECT owner, sum(gpu_hours) AS spent FROM report GROUP BY owner ORDER BY spent DESC, owner LIMIT 1
 )
 SELECT 'Spent' AS label, number(sums.spent) || ' GPU-hours' AS value,
-    CASE WHEN capped < sums.spent THEN number(sums.spent - capped) || ' of them without a cap' ELSE 'in the present windows' END
-        AS note
+    CASE
+        WHEN sums.capped < sums.spent THEN number(sums.spent - sums.capped) || ' of them without a cap'
+        ELSE 'in the present windows'
+    END AS note
 FROM sums
 UNION ALL
 SELECT 'Left', number(hours_left) || ' GPU-hours', 'of ' || number(cap) || ' under caps' FROM sums WHERE cap IS NOT NULL

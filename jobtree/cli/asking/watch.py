@@ -79,9 +79,9 @@ class Countdown:
         self.clear()
         if self.start is not None:
             left = int(self.start) - int(time.time())
+            self._is_shown = True  # before it is: Ctrl-C may come as soon as it is read
             show.write(f"starts in {show.age(left)}" if left > 0 else "is due")
             show.flush()
-            self._is_shown = True
 
     def clear(self) -> None:
         """Takes the line away."""

@@ -32,6 +32,9 @@ def test_small_worlds_are_planned_to_the_optimum(kind: str) -> None:
 
         assert [str(violation) for violation in check(snapshot, plan)] == []
         starts = stages["starts"]
+        if any(closure.reason == "ReclaimUnfunded" for closure in plan.closures):
+            assert optimum["starts"] <= starts.value  # the reference leaves opportunistic work where it runs
+            return
         if starts.value < starts.bound:  # what the pass over all claims costs counts into the gap
             without = Reference(read(snapshot, AT), passes=False).optimum()
             assert starts.value <= optimum["starts"] <= starts.bound == without["starts"]

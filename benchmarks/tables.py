@@ -51,30 +51,30 @@ def markdown(result: Result) -> str:
     parts = [
         f"# Planning cycles, {result.date}",
         f"Measured on {machine.sentence(result.machine)}.",
-        *sections(result, "##"),
+        *_sections(result),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def sections(result: Result, level: str) -> list[str]:
-    """The tables under headings of a level."""
+def _sections(result: Result) -> list[str]:
+    """The tables under their headings."""
     rows = list(_rows(result.measured))
     phases = list(result.measured[0].cycles[0].phases)
     return [
-        f"{level} Plans and their gaps",
+        "## Plans and their gaps",
         PLANS,
         table(["world", "wall s", "CPU s", "peak MB", "gap", *ORDERS], (_plan(row) for row in rows)),
-        f"{level} Worlds",
+        "## Worlds",
         WORLDS,
         table(
             ["world", "GPUs", "running GPUs", "runs", "pending GPUs", "runs", "started GPUs", "runs"],
             (_world(row) for row in rows),
         ),
-        f"{level} Phases",
+        "## Phases",
         PHASES,
         table(["world", "first plan", *phases, "rest"], (_phases(row, phases) for row in rows)),
-        *_steps(rows, level),
-        f"{level} Stages",
+        *_steps(rows),
+        "## Stages",
         STAGES,
         table(
             ["world", "stage", "value", "bound", "gap", "unit"],
@@ -151,10 +151,10 @@ def _phases(row: Row, phases: Sequence[str]) -> list[str]:
     return [row.name, first, *(f"{each:.2f}" for each in [*seconds, row.cycle.wall - sum(seconds)])]
 
 
-def _steps(rows: Iterable[Row], level: str) -> list[str]:
+def _steps(rows: Iterable[Row]) -> list[str]:
     """The table of the parts of the search, unless nothing was measured of them."""
     lines = [[row.name, *_step(row)] for row in rows if row.measured.steps and not row.number]
-    return [f"{level} Parts of the search", STEPS, table(["world", *NAMES], lines)] if lines else []
+    return ["## Parts of the search", STEPS, table(["world", *NAMES], lines)] if lines else []
 
 
 def _step(row: Row) -> list[str]:

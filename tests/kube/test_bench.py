@@ -10,7 +10,7 @@ import pytest
 from kubernetes.client import ApiException, CoreV1Api
 
 from jobtree.api import API_VERSION, KINDS
-from tests.kube.bench import build
+from tests.kube.bench import build, processes
 from tests.kube.bench.kube import Kube, names
 
 
@@ -94,6 +94,16 @@ def test_the_bench_ends_with_the_tests_that_started_it(kube: Kube) -> None:
         child.kill()
 
     kube.until(lambda: not any(_lives(pid) for pid in pids))
+
+
+def test_benches_that_see_other_folders_for_their_files_share_no_port(tmp_path: Path) -> None:
+    command = "from tests.kube.bench import processes\nwith processes.free_ports(6) as ports: print(*ports)"
+    root, elsewhere = Path(__file__).parents[2], {**os.environ, "TMPDIR": str(tmp_path)}
+    with processes.free_ports(6) as mine:
+        told = subprocess.run(
+            [sys.executable, "-c", command], cwd=root, env=elsewhere, stdout=subprocess.PIPE, check=True
+        )
+    assert set(mine) & set(map(int, told.stdout.split())) == set()
 
 
 def _lives(pid: int) -> bool:

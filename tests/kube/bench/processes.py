@@ -5,9 +5,7 @@ minute for its watchers. The kernel ends them too when the tests are killed.
 """
 
 import ctypes
-import fcntl
 import json
-import os
 import signal
 import socket
 import ssl
@@ -22,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import yaml
 
@@ -243,33 +241,30 @@ def _answers(url: str, token: str = "") -> bool:
 
 @contextmanager
 def free_ports(count: int) -> Iterator[list[int]]:
-    """Ports that nobody has, and that no other bench of this user takes meanwhile: below those that clients get."""
-    folder = Path(tempfile.gettempdir()) / f"jobtree-bench-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
-    for first in range(21000, 32000, 16):
-        with (folder / f"{first}.lock").open("w") as lock:
-            if _is_mine(lock) and all(map(_is_free, range(first, first + count))):
+    """Ports that nobody has, below those that clients get, and that no other bench here takes meanwhile.
+
+    The lock of a block is its last port, held: a file would have to be found by all benches, whatever TMPDIR they see.
+    """
+    for first in range(21000, 32000, count + 1):
+        with socket.socket() as lock:
+            if _binds(lock, first + count) and all(map(_is_free, range(first, first + count))):
                 yield list(range(first, first + count))
                 return
     raise RuntimeError("no block of free ports between 21000 and 32000")
 
 
-def _is_mine(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _is_free(port: int) -> bool:
     with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a server that takes it will
+        return _binds(trial, port)
+
+
+def _binds(trial: socket.socket, port: int) -> bool:
+    try:
+        trial.bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

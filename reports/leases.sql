@@ -79,10 +79,10 @@ WHERE asked(run_owner) AND seconds > 0
 GROUP BY step, step_end, run_owner
 ORDER BY sum(sum(gpus * seconds)) OVER (PARTITION BY run_owner) DESC, run_owner, x;
 
--- @table sum=GPU-hours
+-- @table tree sum=GPU-hours
 SELECT
-    run AS "Run",
     run_owner AS "Owner",
+    run AS "Run",
     coalesce(payer, 'nobody') AS "Paid from",
     node AS "Node",
     gpus AS "GPUs",

@@ -40,14 +40,12 @@ def terms_for(source: Source, since: int | None, until: int | None) -> Terms:
 
 def last_forms(forms: pa.Table) -> pa.Table:
     """Each lease once, in its last form. A closed lease stays closed, whatever a cycle with another clock says."""
-    places = forms.select(["namespace", "name", "closed"]).append_column("place", pa.array(np.arange(forms.num_rows)))
-    with duckdb.connect() as database:
-        database.register("forms", places)
-        last = database.sql(
-            "SELECT coalesce(max(place) FILTER (closed), max(place)) AS place FROM forms GROUP BY namespace, name"
-        ).to_arrow_table()
-    kept = np.zeros(forms.num_rows, bool)
-    kept[last["place"].to_numpy()] = True
+    count = forms.num_rows
+    order = np.arange(count) + count * forms["closed"].to_numpy()
+    ordered = forms.select(["namespace", "name"]).append_column("order", pa.array(order))
+    last = ordered.group_by(["namespace", "name"]).aggregate([("order", "max")])["order_max"].to_numpy()
+    kept = np.zeros(count, bool)
+    kept[last % max(1, count)] = True
     return forms.filter(pa.array(kept))
 
 

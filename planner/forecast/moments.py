@@ -46,12 +46,6 @@ class Moment:
         moment.__dict__["state"] = state
         return moment
 
-    def anew(self) -> "Moment":
-        """The same with nothing taken."""
-        moment = Moment(self.at, self.source, self.later)
-        moment.__dict__ |= {"state": self.state, "problem": self.problem}
-        return moment
-
     @cached_property
     def state(self) -> State:
         """The world's state then."""

@@ -7,6 +7,7 @@ start holds its slots and its money at every moment until its limit ends it, so 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -78,25 +79,55 @@ class ByCuts(NamedTuple):
 
 
 @dataclass
+class _Sure:
+    """A moment as it is if nothing ends by an estimate, and what it holds, in the order in which that was taken."""
+
+    moment: Moment
+    taken: list[tuple[Dated, Settled | None]] = field(default_factory=list)
+
+    def hold(self, lasting: Sequence[Dated]) -> None:
+        """Hold these starts alone, as if each had been taken in this order; what it holds of them already stays."""
+        same = sum(1 for _ in takewhile(lambda pair: pair[0][0] is pair[1], zip(self.taken, lasting, strict=False)))
+        for _, taken in reversed(self.taken[same:]):
+            if taken is not None:
+                self.moment.give_back(taken)
+        del self.taken[same:]
+        for each in lasting[same:]:
+            self.taken.append((each, self.moment.take(each.key, each.found, anyway=True)))
+
+    def lets(self, keys: Sequence[RunKey]) -> bool:
+        """Could all of these runs start beside what it holds? Nothing is taken."""
+        started: list[Settled] = []
+        for key in keys:
+            if (found := self.moment.try_start(key)) is None:
+                break
+            started.append(found)
+        for each in reversed(started):
+            self.moment.give_back(each)
+        return len(started) == len(keys)
+
+
+@dataclass
 class Timeline:
-    """See the module. ``most``: moments that may be looked at in all; ``guesses``: runs whose start is an estimate;
-    ``sure``: moments as they are if nothing ends by an estimate.
+    """See the module. ``most``: moments that may be looked at in all; ``tells``: whether it is told what makes a start
+    known; ``guesses``: runs whose start is an estimate then; ``sure``: moments if nothing ends by an estimate.
     """
 
     later: Later
     most: int
+    tells: bool = True
     moments: list[Moment] = field(default_factory=list)
     dated: list[Dated] = field(default_factory=list)
     by_cuts: list[ByCuts] = field(default_factory=list)
     guesses: set[RunKey] = field(default_factory=set)
-    sure: dict[int, Moment] = field(default_factory=dict)
+    sure: dict[int, "_Sure"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
         """Of a world, and the times that are known in it; of more than ``most`` the last of equal shares of them, and
         those of promises.
 
-        ``now``: its present state, where what can start now is to start now.
+        ``now``: its present state, where what can start now is to start now; then nobody is told of these starts.
         """
         sources: dict[int, str] = {}
         promised: set[int] = set()
@@ -109,7 +140,7 @@ class Timeline:
             times = [at for at, source in sources.items() if source != "promise"]
             shares = {times[(share + 1) * len(times) // most - 1] for share in range(min(most, len(times)))}
             sources = {at: source for at, source in sources.items() if at in shares or at in promised}
-        timeline = cls(later, most)
+        timeline = cls(later, most, tells=now is None)
         timeline.moments = [Moment(at, source, later) for at, source in sources.items()]
         if now is not None:
             timeline.moments.insert(0, Moment.of(now, later))
@@ -199,7 +230,7 @@ class Timeline:
         self.dated += starts
         for dated in starts:
             self._open(dated.end)
-        guess = bool(starts) and self._is_guess(starts)
+        guess = self.tells and bool(starts) and self._is_guess(starts)
         self.guesses -= together.keys()
         self.guesses |= together.keys() if guess else set()
         return {dated.key: self._natural(dated, guess=guess) for dated in starts}
@@ -272,10 +303,9 @@ class Timeline:
         lasting = [each for each in others if each.end is None or at < each.end or self._ends_by_guess(each)]
         if not self.later.guesses(at) and all(each.end is None or at < each.end for each in lasting):
             return starts[0].moment.source == "estimate"
-        sure = self.sure.setdefault(at, Moment(at, "end", self.later.sure)).anew()
-        for each in lasting:
-            sure.take(each.key, each.found, anyway=True)
-        return any(sure.try_start(each.key) is None for each in starts)
+        sure = self.sure.setdefault(at, _Sure(Moment(at, "end", self.later.sure)))
+        sure.hold(lasting)
+        return not sure.lets([each.key for each in starts])
 
     def _ends_by_guess(self, dated: Dated) -> bool:
         return dated.key in self.guesses or dated.moment.state.runs[dated.key].limit is None

@@ -1,9 +1,10 @@
 """What a cycle cuts, decided before anything is started: the state that is planned on is the one without it (spec §5).
 
-Promises that are due are settled in their order, each beside those before it. One that fits starts; one that only money
-keeps waiting cuts nobody; else the set of victims with the least harm goes, by the lottery where several are equal. No
-failure of one blocks the next. What is funded and not promised makes opportunistic work alone give way; where its pods
-are still there, what it was made for is promised the slots (`Decision.awaited`).
+Promises that are due are settled in their order, each at its least width beside those before it; then they grow in what
+is left, so none is late for another's width. One that fits starts; one that only money keeps waiting cuts nobody; else
+the set of victims with the least harm goes, by the lottery where several are equal. No failure of one blocks the next.
+What is funded and not promised makes opportunistic work alone give way; where its pods are still there, what it was
+made for is promised the slots (`Decision.awaited`).
 """
 
 from collections.abc import Mapping, Set
@@ -20,6 +21,7 @@ from planner.cutting.opportunistic import give_way, is_called_for
 from planner.cutting.pools import Pools
 from planner.cutting.trial import Place, Trial
 from planner.cutting.victims import victims_of
+from planner.filling.filler import Settled
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.cuts import lottery
@@ -44,7 +46,7 @@ class Decision(NamedTuple):
 @dataclass
 class _Activation:
     """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
-    drew.
+    drew. ``_settled``: what starts, at its least width, in the order of the promises.
     """
 
     trial: Trial
@@ -52,16 +54,17 @@ class _Activation:
     promised: frozenset[RunKey]
     cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
     draws: dict[RunKey, Draw] = field(default_factory=dict)
+    _settled: list[Settled] = field(default_factory=list)
 
     def settle(self, promise: Promise) -> None:
         """Start what is promised, where need be in the room of victims."""
         trial, key = self.trial, promise.run_key
         members = trial.members(key, self.promised)
-        if members is None or key in trial.places:
+        if members is None or trial.has_begun(key):
             return  # nobody pays, or its gang has started it already
         found = trial.start(members)
         if found:
-            trial.pin(found)
+            self._settled += found
             return
         if promise.awaits_victims(trial.state.at) or not trial.is_funded(members):
             return  # its victims' pods are still ending, or money alone is short: nobody is cut for that
@@ -92,10 +95,14 @@ class _Activation:
         if not found:
             trial.undo(cut)
             return
-        trial.pin(found)
+        self._settled += found
         self.cut[key] = cut
         if picks:
             self.draws[key] = _draw(name, promise, seed, picks)
+
+    def pin(self) -> None:
+        """Let what starts grow once all is settled, and keep it there."""
+        self.trial.pin(self.trial.widen(self._settled))
 
     def give_up(self, key: RunKey) -> None:
         """Cut nothing for this one."""
@@ -125,6 +132,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     activation = _Activation(Trial.of(state), snapshot.lot, frozenset(promise.run_key for promise in due))
     for promise in due:
         activation.settle(promise)
+    activation.pin()
     given = give_way(activation.trial)
     activation.cut |= given
     while activation.cut:

@@ -31,7 +31,7 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         if candidate in trial.started:
             continue
         members = trial.members(problem.candidates[candidate].run.key)
-        if members is None or trial.start(members) or tries >= TRIES or not trial.is_funded(members):
+        if members is None or trial.widen(trial.start(members)) or tries >= TRIES or not trial.is_funded(members):
             continue
         tries += 1
         victims = victims_of(trial.state, trial.owners(members), opportunistic=True, cut=trial.cut)
@@ -42,7 +42,7 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         if chosen is None:
             continue
         cut = trial.take(weighing, chosen, "", {})
-        found = trial.start(members)
+        found = trial.widen(trial.start(members))
         if not found:
             trial.undo(cut)
             continue

@@ -126,8 +126,8 @@ class Trial:
         return self.problem.types[self.problem.candidates[candidate].type]
 
     def start(self, members: Members) -> list[Settled]:
-        """Start them at their widest and keep their room and money taken; an empty list where they cannot."""
-        found = self._tried(self.filler, members, widest=True)
+        """Start them at their least width and keep room and money taken; an empty list where they cannot."""
+        found = self._tried(self.filler, members)
         self.started |= {each.start.candidate for each in found}
         self._begun |= {self.key([each.start.candidate]) for each in found}
         return found
@@ -137,17 +137,15 @@ class Trial:
         self.filler.take_back([found])
         self.filler.forget()
         self.started.discard(found.start.candidate)
+        self._begun.discard(self.key([found.start.candidate]))
 
-    def _tried(self, filler: Filler, members: Members, *, widest: bool) -> list[Settled]:
+    def _tried(self, filler: Filler, members: Members) -> list[Settled]:
         gang = self._gang(members)
         if gang is not None:
-            return Together(self.problem, filler, members, ()).try_start(gang)
+            return Together(self.problem, filler, members, ()).try_start(gang, least=True)
         (candidate,) = members
-        kind = self.type_of(candidate)
-        tries = (
-            filler.try_start(kind, Start(candidate, n)) for n in range(kind.lowered.steps if widest else 0, -1, -1)
-        )
-        return [found for found in (next((found for found in tries if found is not None), None),) if found is not None]
+        found = filler.try_start(self.type_of(candidate), Start(candidate, 0))
+        return [] if found is None else [found]
 
     def let_end(self, leases: frozenset[LeaseKey]) -> None:
         """Count as free what these leases hold; what begins at a later time on others waits for their end."""
@@ -178,6 +176,14 @@ class Trial:
                     self._give_back([Chunk(0, node, gpus, 1, active=True)], load)
         self.filler.forget()
 
+    def has_begun(self, key: RunKey) -> bool:
+        """Is the run's start among those that are made?"""
+        return key in self._begun
+
+    def widen(self, found: Iterable[Settled]) -> list[Settled]:
+        """Let starts grow as far as there is room and money beside all others."""
+        return self.filler.widen(found)
+
     def pin(self, found: Iterable[Settled]) -> None:
         """Keep starts where they were found."""
         for each in found:
@@ -200,7 +206,7 @@ class Trial:
         room = Room(self.state.fleet)
         room.occupy((), self.state.runs, self.state.foreign)
         filler = Filler(self.problem, room, self.filler.purses)
-        found = self._tried(filler, members, widest=False)
+        found = self._tried(filler, members)
         filler.take_back(found)
         return bool(found)
 

@@ -134,6 +134,30 @@ class Filler:
             self.vacancies.changed(piece.domain)
         self.purses.put_back(each.start, each.paid)
 
+    def widen(self, starts: Iterable[Settled]) -> list[Settled]:
+        """Let starts grow, those first in order first, each as far as the others leave room and money."""
+        found, candidates = [*starts], self.problem.candidates
+        for n in sorted(range(len(found)), key=lambda n: candidates[found[n].start.candidate].order):
+            found[n] = self._wider(found[n])
+        return found
+
+    def _wider(self, one: Settled) -> Settled:
+        """The start as wide as it can be beside all others; as it was where nothing is wider."""
+        candidate, steps = one.start.candidate, one.start.steps
+        kind = self.problem.types[self.problem.candidates[candidate].type]
+        if kind.lowered.steps == steps:
+            return one
+        learnt, self.learnt = self.learnt, Learnt()
+        self.take_back([one])
+        for more in range(kind.lowered.steps, steps, -1):
+            found = self.try_start(kind, Start(candidate, more))
+            if found is not None:
+                self.learnt = Learnt()  # where it lay there is room now
+                return found
+        self.put_back(one)
+        self.learnt = learnt
+        return one
+
     def _has_room(self, kind: RunType, start: Start) -> bool:
         """A quick look: is there a domain for its largest piece, whoever pays? What has none will have none."""
         case = (kind.index, start.steps)

@@ -24,30 +24,41 @@ from policies.model.problem import Problem
 
 
 def fill(
-    problem: Problem, room: Room, purses: Purses, draft: Draft, order: Sequence[int], before: Sequence[int] = ()
+    problem: Problem,
+    room: Room,
+    purses: Purses,
+    draft: Draft,
+    order: Sequence[int],
+    before: Sequence[int] = (),
+    *,
+    least: bool = False,
 ) -> None:
     """Add to ``draft`` whatever still fits, candidates in ``order``, a gang before the first that weighs less than it.
 
     ``before``: candidates of stages that have been filled; members of a gang may start as one of these beside others in
-    ``order``.
+    ``order``. ``least``: nothing is wider than it has to be before all have been tried, so that none keeps another from
+    starting by its width.
     """
     filler = Filler(problem, room, purses)
     together = Together(problem, filler, order, before)
     started = draft.started(problem)
     waiting = set(tied(problem.gangs, started))
     hopeless: set[tuple[int, int, int]] = set()
+    found: list[Settled] = []
     for turn in _turns(problem, together.places(waiting), order):
         if isinstance(turn, Gang):
-            found = together.try_start(turn)
-            waiting.difference_update(turn if found else ())
+            now = together.try_start(turn, least=least)
+            waiting.difference_update(turn if now else ())
         else:
             key = problem.candidates[turn].run.key
-            found = [] if key in started or key in waiting else _try_single(problem, filler, turn, hopeless)
-        for each in found:
-            draft.starts.append(each.start)
-            draft.pieces += each.pieces
-            draft.paid[each.start.candidate] = each.paid
-            started.add(problem.candidates[each.start.candidate].run.key)
+            is_over = key in started or key in waiting
+            now = [] if is_over else _try_single(problem, filler, turn, hopeless, least=least)
+        found += now
+        started |= {problem.candidates[each.start.candidate].run.key for each in now}
+    for each in filler.widen(found) if least else found:
+        draft.starts.append(each.start)
+        draft.pieces += each.pieces
+        draft.paid[each.start.candidate] = each.paid
 
 
 def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequence[int]) -> Iterable[int | Gang]:
@@ -58,11 +69,13 @@ def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequenc
     return (turn for _, turn in merge(gangs, singles, key=itemgetter(0)))
 
 
-def _try_single(problem: Problem, filler: Filler, index: int, hopeless: set[tuple[int, int, int]]) -> list[Settled]:
-    """The candidate as wide as it can start; an empty list where it cannot."""
+def _try_single(
+    problem: Problem, filler: Filler, index: int, hopeless: set[tuple[int, int, int]], *, least: bool
+) -> list[Settled]:
+    """The candidate as wide as it can start, or at its ``least``; an empty list where it cannot."""
     candidate = problem.candidates[index]
     kind = problem.types[candidate.type]
-    for steps in range(kind.lowered.steps, -1, -1):
+    for steps in range(0 if least else kind.lowered.steps, -1, -1):
         case = (kind.index, steps, candidate.purse if problem.exact else 0)
         if case in hopeless:
             continue

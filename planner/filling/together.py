@@ -14,7 +14,7 @@ started they grow, the heaviest first, each as far as the others leave room and 
 from collections import Counter
 from collections.abc import Container, Hashable, Iterator, Sequence
 
-from planner.filling.filler import Filler, Learnt, Settled
+from planner.filling.filler import Filler, Settled
 from planner.placement.place import Start
 from policies.inputs.claims import RunKey
 from policies.model.gangs import Gang
@@ -55,9 +55,9 @@ class Together:
         turn, _, created, key = first[0].order
         return turn, -mean, created, key
 
-    def try_start(self, gang: Gang) -> list[Settled]:
+    def try_start(self, gang: Gang, *, least: bool = False) -> list[Settled]:
         """Start as many as it takes, and those that have no turn of their own any more; an empty list, with nothing
-        taken, where too few can.
+        taken, where too few can. ``least``: each stays at its least width.
         """
         asks = [self._asks(key) for key in self._members(gang)]
         case = gang.least, frozenset(Counter(asks).items())
@@ -68,7 +68,7 @@ class Together:
             for attempt in self._attempts(members, gang.least):
                 found = self._try_members(attempt, gang)
                 if found:
-                    return found
+                    return found if least else self._filler.widen(found)
         self._hopeless.add(case)
         return []
 
@@ -99,7 +99,6 @@ class Together:
                     filler.learnt = learnt.copy()  # what is learnt beside this member may not hold without it
                 found.append(one)
         if len(found) >= least:
-            self._widen(found, learnt)
             return found
         filler.take_back(found)
         filler.learnt = learnt
@@ -108,33 +107,6 @@ class Together:
     def _try_member(self, key: RunKey) -> Settled | None:
         found = (self._filler.try_start(self._type(c), Start(c, 0)) for c in self._ways[key])
         return next((each for each in found if each is not None), None)
-
-    def _widen(self, found: list[Settled], before: Learnt) -> None:
-        """Let what has started grow, the heaviest first, each as far as the others leave room and money.
-
-        ``before``: what had been learnt before any of it started; all that holds once one lies elsewhere.
-        """
-        filler, candidates = self._filler, self._problem.candidates
-        learnt = filler.learnt
-        for n in sorted(range(len(found)), key=lambda n: candidates[found[n].start.candidate].order):
-            one = found[n]
-            kind = self._type(one.start.candidate)
-            if kind.lowered.steps:
-                filler.learnt = Learnt()
-                filler.take_back([one])
-                found[n] = self._wider(kind, one)
-                learnt = learnt if found[n] is one else before
-        filler.learnt = learnt
-
-    def _wider(self, kind: RunType, one: Settled) -> Settled:
-        """What was taken back as wide as it can start beside all others, where there is nothing wider as it was."""
-        filler = self._filler
-        for steps in range(kind.lowered.steps, 0, -1):
-            wider = filler.try_start(kind, Start(one.start.candidate, steps))
-            if wider is not None:
-                return wider
-        filler.put_back(one)
-        return one
 
     def _members(self, gang: Gang) -> list[RunKey]:
         """Those that can start in some way at all."""

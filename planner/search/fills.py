@@ -1,6 +1,6 @@
 """Plans that are filled, run after run, the heaviest first: the first one, and what a solution leaves room for."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from planner.filling import greedy
@@ -52,14 +52,14 @@ class Fills:
             self._fill(room, draft, gone - {candidate})
             drop_lost(self.problem, room, draft)
 
-    def _fill(self, room: Room, draft: Draft, gone: Container[int]) -> None:
+    def _fill(self, room: Room, draft: Draft, gone: Set[int]) -> None:
         purses = Purses.after(self.problem, draft)
-        before: list[int] = []
-        stages = [self._by_age(stage) for stage in self.certificates.order]
-        if self.certificates.order[:1] != ["starts"]:  # what is due goes before every stage that the Policy orders
-            stages.insert(0, sorted(self.problem.due, key=lambda i: self.problem.candidates[i].order))
-        for stage in stages:
-            order = [candidate for candidate in stage if candidate not in gone]
+        stages = [[c for c in self._by_age(stage) if c not in gone] for stage in self.certificates.order]
+        due = sorted(set(self.problem.due).difference(gone), key=lambda c: self.problem.candidates[c].order)
+        if due:  # before every stage that the Policy orders
+            greedy.fill(self.problem, room, purses, draft, due, least=True)
+        before = [candidate for candidate in due if candidate not in stages[0]]
+        for order in stages:
             greedy.fill(self.problem, room, purses, draft, order, before)
             before += order
 

@@ -1,0 +1,122 @@
+"""Promises that are due share what is there: none is late because one before it is wider than it must be (spec §4)."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.world.plan import Plan
+from jobtree.world.tables.after import after
+from jobtree.world.tables.snapshot import Snapshot
+from planner.advice.edits import Cell, Edit, edited, field
+from planner.planning import plan
+from tests.reference.worlds import AT, snapshot
+from tests.support import documents as doc
+from tests.support.drawing import Draw
+from tests.support.effort import examples
+from tests.support.times import moment
+from tests.support.worlds import World
+
+WIDE: Final[dict[str, Any]] = {"by": 4, "malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 12, "stepGPUs": 4}}
+NODES: Final = 3
+HOUR: Final = 3600
+
+
+def promised() -> World:
+    """3 nodes that free up in an hour: promised are 12 of 4 to 12 GPUs, then 8."""
+    world = World().domain("A", nodes=NODES).budget("org:o", 99).budget("org:a", 99).budget("org:b", 99)
+    for number in range(NODES):
+        world.run(f"old{number}", 8, owner="org:o", limit="1h")
+    world.cycle()
+    world.run("wide", 12, created="+1m", **WIDE).run("next", 8, owner="org:b", created="+2m")
+    world.cycle("+3m")
+    return world
+
+
+@pytest.mark.parametrize(("lost", "width"), [(0, 12), (1, 8)])
+def test_the_first_is_as_wide_as_the_next_leaves_room_for(lost: int, width: int) -> None:
+    world = promised()
+    for number in range(lost):
+        world.edit("Node", f"a{number + 1:02}", spec={"unschedulable": True})
+    cycle = world.cycle("+1h")
+
+    assert (cycle.running, cycle.status("wide")["width"]["allocated"]) == (["next", "wide"], width)
+
+
+def test_nobody_is_cut_for_the_width_of_another() -> None:
+    """8 GPUs are free, and 8 of `victim` could be drawn; two promises of 4 GPUs at least fit side by side."""
+    world = World().domain("A", nodes=2).budget("org:v", 99).budget("org:a", 99).budget("org:b", 99)
+    world.run("victim", 8, owner="org:v").run("other", 8, owner="org:o", funding={"opportunistic": True}).old()
+    world.policy(opportunistic={"notice": "15m"})
+    world.run("wide", 8, **WIDE | {"malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4}})
+    world.run("next", 4, owner="org:b")
+    told = {name for each in world.cycle().all("Reservation") for name in named(each)}
+    cycle = world.cycle("+15m")
+
+    assert (told, cycle.running) == ({"default/other"}, ["next", "victim", "wide"])
+
+
+def named(reservation: dict[str, Any]) -> list[str]:
+    """Whom a Reservation warns."""
+    return [each["run"] for each in reservation["status"]["forecast"].get("conflictSet", [])]
+
+
+@st.composite
+def lost(draw: Draw) -> Snapshot:
+    """A world in which promises are due, some of malleable runs, and some nodes have just been cordoned."""
+    nodes = [doc.node(f"n{n}", 8, domain="A") for n in range(draw(st.integers(2, 4)))]
+    budgets = [doc.budget(owner, [doc.envelope(draw(st.sampled_from([12, 99])))]) for owner in ("org:a", "org:b")]
+    fleet = [*nodes, *budgets, doc.budget("org:o", [doc.envelope(99)])]
+    old = [made(f"old{n}", 8, "org:o", runtime={"timeLimit": "1h"}) for n in range(len(nodes))]
+    waiting = []
+    for number in range(draw(st.integers(2, 5))):
+        gpus, fields = draw(st.sampled_from([2, 4, 8, 8])), dict[str, Any]()
+        if draw(st.booleans()):
+            gpus = draw(st.sampled_from([8, 12, 16]))
+            fields["malleable"] = {"minTotalGPUs": 4, "maxTotalGPUs": gpus, "stepGPUs": 4}
+            fields["locality"] = {"groupGPUs": 4}
+        fields["runtime"] = draw(st.sampled_from([{}, {"timeLimit": "2h"}]))
+        waiting.append(made(f"r{number}", gpus, draw(st.sampled_from(["org:a", "org:b"])), **fields))
+    policy = doc.policy(age={"cap": draw(st.sampled_from(["0h", "72h"]))})
+    first = plan(now := snapshot([*fleet, policy, *old]), AT)
+    whole = snapshot([*fleet, policy, *old, *waiting])
+    now = replace(after(now, first), tables={**after(now, first).tables, "runs": whole.tables["runs"]})
+    now = after(now, plan(now, AT + 60))
+    cordoned = draw(st.sets(st.integers(0, len(nodes) - 1), max_size=len(nodes) - 1))
+    return edited(now, [Cell("nodes", (f"n{n}",), "unschedulable", True) for n in sorted(cordoned)])
+
+
+def made(name: str, gpus: int, owner: str, **spec: Any) -> doc.Document:
+    """A Run with a life of its own."""
+    identity = {"uid": f"uid-{name}", "creationTimestamp": moment("-1h")}
+    return doc.merge(doc.run(name, gpus, owner), {"spec": spec, "metadata": identity})
+
+
+def late(now: Snapshot, found: Plan) -> list[tuple[str, str]]:
+    """Runs whose promise is due and that the plan does not start, in the order of their promises."""
+    table = now.tables["reservations"].to_pylist()
+    due = [each for each in table if each["state"] == "Pending" and each["start"] <= found.at]
+    started = {(each.namespace, each.spec.run_ref.run_name) for each in found.leases}
+    keys = [(each["namespace"], each["run"]) for each in due]
+    return [key for key in keys if key not in started]
+
+
+@pytest.mark.slow
+@examples(60)
+@given(lost())
+def test_no_due_promise_is_late_for_the_width_of_another(now: Snapshot) -> None:
+    """One that is late starts in no plan in which all that did start is as narrow as it can be."""
+    at = AT + HOUR
+    found = plan(now, at)
+    started = {(each.namespace, each.spec.run_ref.run_name) for each in found.leases}
+    narrow: list[Edit] = []
+    for key in sorted(started):
+        least = field(now, "runs", key, "min_total")
+        if least is not None:
+            narrow += [Cell("runs", key, column, least) for column in ("total", "max_total", "desired")]
+    again = plan(edited(now, narrow), at)
+    there = {(each.namespace, each.spec.run_ref.run_name) for each in again.leases}
+
+    assert [key for key in late(now, found) if key in there and started <= there] == []

@@ -23,7 +23,7 @@ from planner.forecast.later import Later
 from planner.forecast.natural import Dated, Natural, Timeline
 from planner.state.state import State
 from policies.inputs.claims import RunKey
-from policies.promises.rules import Fate, Promise
+from policies.promises.rules import Fate, Promise, noticed
 
 MOMENTS: Final = 64
 """Most known times that are looked at where few runs wait."""
@@ -249,7 +249,7 @@ class Dating:
     def _cut(self, key: RunKey, promise: Promise | None, natural: Natural | None) -> CutDate | None:
         """A start that cuts make before the natural one, and after who may be cut has been told for ``notice``."""
         policy, at = self.state.policy.reservations, self.plan.at
-        earliest = at + int(policy.notice)
+        earliest = noticed(policy, at)
         if promise is not None:
             soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
             told = promise.is_by_cuts and not soon
@@ -279,7 +279,7 @@ class Dating:
 
     def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
         """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
-        earliest = self.plan.at + int(self.state.policy.reservations.notice) if promise is None else promise.start
+        earliest = noticed(self.state.policy.reservations, self.plan.at) if promise is None else promise.start
         if found is not None and found.at <= earliest:
             return found
         start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))
@@ -290,7 +290,7 @@ class Dating:
         at = self.plan.at
         horizon = at + int(self.state.policy.reservations.horizon)
         times = [
-            Known(at + int(self.state.policy.reservations.notice), "notice"),
+            Known(noticed(self.state.policy.reservations, at), "notice"),
             *(Known(promise.start, "promise") for promise in self.held.values()),
             *known_times(self.state, estimates(self.world, self.state)),
         ]

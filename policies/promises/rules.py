@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
+from jobtree.api.kinds.policy import ReservationsPolicy
 from jobtree.api.kinds.reservation import AWAITS, ReservationState, ReservationStatus
 from jobtree.api.values.scalars import dec_hook
 from jobtree.world.tables.records import read
@@ -22,6 +23,11 @@ _STATUS = msgspec.json.Decoder(ReservationStatus, dec_hook=dec_hook)
 
 VICTIMS_END = 600
 """Seconds in which the pods of what was cut for a promise should be gone; then it is looked for room anew."""
+
+
+def noticed(policy: ReservationsPolicy, at: int) -> int:
+    """The first Unix second that a promise made at ``at`` may name for cuts: a promise is to come, if by a second."""
+    return at + max(1, int(policy.notice))
 
 
 class Promise(msgspec.Struct, frozen=True, gc=False):

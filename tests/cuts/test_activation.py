@@ -25,6 +25,13 @@ def crowded(**v: Any) -> World:
     return world.run("w", 8, owner="org:w")
 
 
+def test_without_notice_a_promise_by_cuts_is_kept_by_the_next_cycle() -> None:
+    world = crowded().policy(reservations={"notice": "0s"})
+    cycle = world.cycle()
+    assert (cycle.running, promises(cycle)["w"]["earliestStart"]) == (["v"], moment("+1s"))
+    assert world.cycle("+1m").running == ["w"]
+
+
 def test_T3_who_is_in_the_way_is_told_and_drawn_after_notice() -> None:
     world = crowded()
     cycle = world.cycle()

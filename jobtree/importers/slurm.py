@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobtree.api import Duration
+from jobtree.api.kinds.base import MAX_INDICES
 from jobtree.api.values.errors import Refusal
-from jobtree.api.values.scalars import DAY, HOUR, MINUTE
+from jobtree.api.values.scalars import DAY, HOUR, MINUTE, Memory
 from jobtree.importers.made import Document, Made, name_of
 
 _LONG: Final = {
@@ -20,7 +21,7 @@ _FLAGS: Final = frozenset({"exclusive", "hold", "H", "no-requeue", "overcommit",
 """Options without a value."""
 _GPUS: Final = re.compile(r"(?:gres/)?(?:gpu:)?(?:(?P<type>[A-Za-z][\w.-]*):)?(?P<count>\d+)")
 _TIME: Final = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
-_MEMORY: Final = {"": "Mi", "K": "Ki", "M": "Mi", "G": "Gi", "T": "Ti"}
+_MEMORY: Final = " KMGT"
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,12 @@ def read(made: Made, script: str, name: str, defaults: Defaults) -> None:
     owner = defaults.owner or (account and (account if ":" in account else f"org:{account}"))
     if not owner:
         raise Refusal("it names no --account; say --owner OWNER")
-    nodes = _count("nodes", options.pop("nodes", "1").partition("-")[0])
+    nodes, tasks = _shape(options)
     spec: Document = {"owner": owner}
     if "hold" in options:
         del options["hold"]
         spec["state"] = "Suspended"
-    spec["resources"] = _gpus(options, nodes, defaults) or _cpus(made, options, job, nodes)
+    spec["resources"] = _gpus(options, nodes, tasks, defaults) or _cpus(made, options, job, nodes, tasks)
     if runtime := _runtime(options):
         spec["runtime"] = runtime
     if "array" in options:
@@ -64,12 +65,15 @@ def read(made: Made, script: str, name: str, defaults: Defaults) -> None:
 
 def _options(script: str) -> Iterator[tuple[str, str]]:
     """(long name, value) of the head; a later one counts."""
-    for line in script.splitlines():
+    for line in script.removeprefix("\ufeff").splitlines():
         if line.strip() and not line.startswith("#"):
             return  # from the first command on sbatch reads no more
         if not line.startswith("#SBATCH"):
             continue
-        words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+        try:
+            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+        except ValueError as error:
+            raise Refusal(f"{line!r}: {error}") from None
         while words:
             word = words.pop(0)
             if not word.startswith("-"):
@@ -83,7 +87,17 @@ def _options(script: str) -> Iterator[tuple[str, str]]:
             yield _LONG.get(name, name), value
 
 
-def _gpus(options: dict[str, str], nodes: int, defaults: Defaults) -> Document | None:
+def _shape(options: dict[str, str]) -> tuple[int, int]:
+    """How many nodes and tasks it has: one task on each node, and one node, where it says nothing else."""
+    said, each = options.pop("nodes", ""), _count("ntasks-per-node", options.pop("ntasks-per-node", "1"))
+    if "ntasks" in options and not said:
+        tasks = _count("ntasks", options.pop("ntasks"))
+        return (-(-tasks // each) if each > 1 else 1), tasks
+    nodes = _count("nodes", (said or "1").partition("-")[0])
+    return nodes, _count("ntasks", options.pop("ntasks", str(nodes * each)))
+
+
+def _gpus(options: dict[str, str], nodes: int, tasks: int, defaults: Defaults) -> Document | None:
     """The resources of a script that asks for GPUs; None of any other."""
     gres = [each for each in options.pop("gres", "").split(",") if each]
     per_node = next((each for each in gres if each.partition(":")[0] in {"gpu", "gres/gpu"}), None)
@@ -96,7 +110,6 @@ def _gpus(options: dict[str, str], nodes: int, defaults: Defaults) -> Document |
         return None
     kind, count = _typed(text)
     if total is None:
-        tasks = _count("ntasks", options.pop("ntasks", str(nodes)))
         count *= nodes if per_node else tasks
     flavor = defaults.flavor or kind
     if flavor is None:
@@ -117,18 +130,24 @@ def _typed(text: str) -> tuple[str | None, int]:
     return found["type"], int(found["count"])
 
 
-def _cpus(made: Made, options: dict[str, str], job: str, nodes: int) -> Document:
-    tasks = _count("ntasks", options.pop("ntasks", str(nodes)))
+def _cpus(made: Made, options: dict[str, str], job: str, nodes: int, tasks: int) -> Document:
     each = _count("cpus-per-task", options.pop("cpus-per-task", "1"))
-    memory = options.pop("mem-per-cpu", None)
-    times = each if memory else 1
-    memory = memory or options.pop("mem", None)
-    found = re.fullmatch(r"(\d+)([KMGT]?)B?", memory or "1G")
-    if found is None or int(found[1]) == 0:
-        raise Refusal(f"--mem={memory} is no amount; allowed is such as 16G")
-    if memory is None:
+    per_cpu, per_node = options.pop("mem-per-cpu", None), options.pop("mem", None)
+    if per_cpu or per_node is None:
+        memory = _memory(per_cpu or "1G") * (each if per_cpu else 1)
+    else:
+        memory = -(-_memory(per_node) // -(-tasks // nodes))  # of a node, for all its tasks
+    if not (per_cpu or per_node):
         made.notes.append(f"{job}: it says no --mem: memoryPerPod is 1Gi")
-    return {"pods": tasks, "cpuPerPod": str(each), "memoryPerPod": f"{int(found[1]) * times}{_MEMORY[found[2]]}"}
+    return {"pods": tasks, "cpuPerPod": str(each), "memoryPerPod": str(Memory(memory))}
+
+
+def _memory(text: str) -> int:
+    """Bytes of ``16G``; a number alone is of mebibytes."""
+    found = re.fullmatch(r"(\d+)([KMGT]?)B?", text)
+    if found is None or int(found[1]) == 0:
+        raise Refusal(f"--mem={text} is no amount; allowed is such as 16G")
+    return int(found[1]) << 10 * _MEMORY.index(found[2] or "M")
 
 
 def _runtime(options: dict[str, str]) -> Document:
@@ -164,6 +183,8 @@ def _array(text: str) -> dict[str, Any]:
         if found is None or found[3] == "0":
             raise Refusal(f"--array={text} is no list of indices; allowed is such as 0-9%4")
         first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        if max(len(indices), (last - first) // step) >= MAX_INDICES:
+            raise Refusal(f"--array={text} has more indices than the {MAX_INDICES} that an array may have")
         indices += range(first, last + 1, step)
     whole = sorted({*indices})
     array: dict[str, Any] = {"count": len(whole)} if whole == [*range(len(whole))] else {"indices": whole}

@@ -62,6 +62,20 @@ def test_a_script_becomes_a_run_that_starts(tmp_path: Path) -> None:
         (["--gpus 6", "--gres=lustre:1"], {"resources": {"gpuType": "h", "totalGPUs": 6}}),
         (["-n 3 --gpus-per-task=2"], {"resources": {"gpuType": "h", "totalGPUs": 6}}),
         (["-n 2 -c 4 --mem-per-cpu=2G"], {"resources": {"pods": 2, "cpuPerPod": "4", "memoryPerPod": "8Gi"}}),
+        (["-n 8 -N 2 -c 4 --mem=16G"], {"resources": {"pods": 8, "cpuPerPod": "4", "memoryPerPod": "4Gi"}}),
+        (
+            ["-N 4 --ntasks-per-node=8 --gpus-per-task=1"],
+            {
+                "resources": {"gpuType": "h", "totalGPUs": 32, "gpusPerPod": 8},
+            },
+        ),
+        (
+            ["-n 16 --ntasks-per-node=8 --gres=gpu:8"],
+            {
+                "resources": {"gpuType": "h", "totalGPUs": 16, "gpusPerPod": 8},
+            },
+        ),
+        (["-N 2 --ntasks-per-node=3"], {"resources": {"pods": 6, "cpuPerPod": "1", "memoryPerPod": "1Gi"}}),
         (["-G1 -a 1,3,5-9:2%2"], {"array": {"indices": [1, 3, 5, 7, 9], "maxParallel": 2}}),
         (["-G1 --array=0-4"], {"array": {"count": 5}}),
         (["-G1 -H --no-requeue"], {"state": "Suspended", "runtime": {"requeue": False}}),
@@ -83,6 +97,11 @@ def test_what_options_say(lines: list[str], said: doc.Document) -> None:
         ("--gpus=h100:none", "h100:none is no number of GPUs; allowed is such as gpu:h100:8"),
         ("--gpus=h100:1 --time=soon", "--time=soon is no time; allowed are minutes, H:M:S and D-H:M:S"),
         ("--gpus=h100:1 --array=a", "--array=a is no list of indices; allowed is such as 0-9%4"),
+        (
+            "--gpus=h100:1 --array=0-99999999999",
+            "--array=0-99999999999 has more indices than the 10000 that an array may have",
+        ),
+        ("--job-name='a", '"#SBATCH --job-name=\'a": No closing quotation'),
         ("--nodes=0", "--nodes=0 is no number; allowed is a whole number above 0"),
         ("--gpus=h100:1", "it names no --account; say --owner OWNER"),
     ],

@@ -70,8 +70,8 @@ format: $(STAMP) ## rewrite the code in the project's style
 
 bench-live: $(STAMP) ## measure a large live cluster on the Kubernetes of the tests (15 minutes; after make kube tools)
 	@$(BIN)/python -m benchmarks.live
-	@$(BIN)/python -m benchmarks.live_starts submit
-	@$(BIN)/python -m benchmarks.live_starts start
+	@$(BIN)/python -m benchmarks.live.starts submit
+	@$(BIN)/python -m benchmarks.live.starts start
 
 bench: $(STAMP) ## measure cycles on fleets of up to 100,000 GPUs (minutes; ARGS=--help lists the cases)
 	@$(BIN)/python -m benchmarks $(ARGS)

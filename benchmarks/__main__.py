@@ -14,10 +14,11 @@ from typing import Final
 
 import msgspec
 
-from benchmarks import machine, pages, tables
+from benchmarks import machine
 from benchmarks.catalogue import CASES, chosen, fresh
+from benchmarks.cycles import pages, tables
+from benchmarks.cycles.run import measure
 from benchmarks.load import CACHE
-from benchmarks.run import measure
 
 RESULTS: Final = Path(__file__).parent / "results"
 

@@ -20,7 +20,7 @@ import msgspec
 
 from benchmarks import machine
 from benchmarks.clock import Clock
-from benchmarks.tables import table
+from benchmarks.cycles.tables import table
 
 Document = dict[str, Any]
 

@@ -6,13 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import baselines, fleet, load, machine, steps, tables
-from benchmarks.baselines import Baseline
+from benchmarks import fleet, load, machine
 from benchmarks.catalogue import CASES, Case, chosen, fresh
 from benchmarks.clock import Clock
-from benchmarks.cycle import Usage
+from benchmarks.cycles import baselines, steps, tables
+from benchmarks.cycles.baselines import Baseline
+from benchmarks.cycles.cycle import Usage
+from benchmarks.cycles.run import Cycle, Facts, Measured, measure
 from benchmarks.fleet.recipe import Recipe
-from benchmarks.run import Cycle, Facts, Measured, measure
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Stage
 from jobtree.world.tables.snapshot import take

@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
-from benchmarks import machine, tables
+from benchmarks import machine
+from benchmarks.cycles import tables
 
-PAGE: Final = Path(__file__).parent.parent / "docs" / "planner.md"
+PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "planner.md"
 BEGIN: Final = "<!-- measured tables: begin -->\n"
 END: Final = "<!-- measured tables: end -->\n"
 SHOWN: Final = {

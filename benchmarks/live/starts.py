@@ -1,4 +1,4 @@
-"""Starting runs on a live cluster: `python -m benchmarks.live_starts` on the tests' Kubernetes (`make kube tools`).
+"""Starting runs on a live cluster: `python -m benchmarks.live.starts` on the tests' Kubernetes (`make kube tools`).
 
 Two measures. From submit to pods: Runs of 8 GPUs are submitted one after another, at odd times, while the chart's own
 command plans (`cycle --every 10s --for 50s`); seconds until all pods of each are there. A large start: one cycle starts
@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks import live_page
-from benchmarks.live_page import Row
+from benchmarks.live import page
+from benchmarks.live.page import Row
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import planner
 from exporters.lake.lake import Lake
@@ -34,7 +34,7 @@ from tests.kube.bench.kube import Kube, Object, node
 from tests.kube.helm import CHART, NAMESPACE, Helm, container
 from tests.kube.live import api, budget, run
 
-COMMAND = "python -m benchmarks.live_starts"
+COMMAND = "python -m benchmarks.live.starts"
 SUBMITS = 15
 
 
@@ -75,7 +75,7 @@ def _submit_to_pods() -> None:
         kube.close()
     middle, late = statistics.median(seconds), statistics.quantiles(seconds, n=10)[8]
     told = f"p50 {middle:.1f} s, p90 {late:.1f} s, longest {max(seconds):.1f} s"
-    live_page.record(f"{COMMAND} submit", [Row(f"from submit to its pods, {SUBMITS} runs of 8 GPUs", told, "p50 10 s")])
+    page.record(f"{COMMAND} submit", [Row(f"from submit to its pods, {SUBMITS} runs of 8 GPUs", told, "p50 10 s")])
 
 
 def _large_start(runs: int, pods: int) -> None:
@@ -102,7 +102,7 @@ def _large_start(runs: int, pods: int) -> None:
         bare = time.perf_counter() - began
         kube.close()
     took = result.seconds["write"]
-    live_page.record(
+    page.record(
         f"{COMMAND} start",
         [
             Row(f"a cycle starts {runs} runs on {count} nodes: {len(made['Lease'])} leases, {len(made['Pod'])} pods",

@@ -17,8 +17,8 @@ from typing import Any
 
 from kubernetes.client import Configuration
 
-from benchmarks import live_page
-from benchmarks.live_page import Row
+from benchmarks.live import page
+from benchmarks.live.page import Row
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
 from exporters.lake.lake import Lake
@@ -61,7 +61,7 @@ def main() -> None:
         planner.close()
         kube.close()
     world = f"{nodes} nodes, {leases} leases and as many pods"
-    live_page.record(
+    page.record(
         "python -m benchmarks.live",
         [
             Row(f"a fresh process reads {world} into a Snapshot", read, "8 s, 1.5 GiB"),

@@ -1,4 +1,4 @@
-"""A whole cycle in a process of its own, as operators run it: ``python -m benchmarks.cycle STATE AT [hang]``.
+"""A whole cycle in a process of its own, as operators run it: ``python -m benchmarks.cycles.cycle STATE AT [hang]``.
 
 Runs ``jobtree cycle`` on STATE (which it changes) with its planner process, and prints `Used` as its last line. With
 ``hang`` the planner process is one that hands out its first plan and then never answers again.
@@ -53,7 +53,7 @@ def _hanging(state: Path, at: int) -> int:
     from exporters.lake.lake import Lake, beside
     from jobtree.cluster.statefile import StateFile
 
-    planner = Planner((sys.executable, "-m", "benchmarks.hang"))
+    planner = Planner((sys.executable, "-m", "benchmarks.cycles.hang"))
     planner.start()
     run_cycle(StateFile(state, at), at, Lake(beside(state)), planner)
     planner.close()

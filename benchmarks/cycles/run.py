@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import fleet
-from benchmarks.baselines import Baseline
 from benchmarks.catalogue import Case
-from benchmarks.cycle import Usage, Used
+from benchmarks.cycles.baselines import Baseline
+from benchmarks.cycles.cycle import Usage, Used
 from benchmarks.load import world
 from exporters.lake.lake import Lake, beside, read_manifest, read_plan, read_snapshot
 from exporters.plans import planjson
@@ -91,7 +91,7 @@ def measure(case: Case) -> Measured:
 
 
 def _cycle(state: Path, at: int, case: Case) -> Cycle:
-    argv = ["benchmarks.cycle", str(state), str(at), *(["hang"] if case.what == "hang" else [])]
+    argv = ["benchmarks.cycles.cycle", str(state), str(at), *(["hang"] if case.what == "hang" else [])]
     began = time.perf_counter()
     used = msgspec.json.decode(_child(argv, case.name).splitlines()[-1], type=Used)
     wall = time.perf_counter() - began
@@ -115,12 +115,14 @@ def _cycle(state: Path, at: int, case: Case) -> Cycle:
 
 def _baselines(source: Path) -> list[Baseline]:
     return msgspec.json.decode(
-        _child(["benchmarks.baselines", str(source), str(fleet.AT)], source.stem), type=list[Baseline]
+        _child(["benchmarks.cycles.baselines", str(source), str(fleet.AT)], source.stem), type=list[Baseline]
     )
 
 
 def _steps(source: Path) -> list[Step]:
-    return msgspec.json.decode(_child(["benchmarks.steps", str(source), str(fleet.AT)], source.stem), type=list[Step])
+    return msgspec.json.decode(
+        _child(["benchmarks.cycles.steps", str(source), str(fleet.AT)], source.stem), type=list[Step]
+    )
 
 
 def _child(argv: list[str], name: str) -> bytes:

@@ -1,6 +1,6 @@
 """The demand of Kueue's own scheduler benchmark as a stream, and how long a list schedule takes for it.
 
-    python -m benchmarks.kueue FOLDER [--form baseline|tas] [--whole]
+    python -m benchmarks.streams.kueue FOLDER [--form baseline|tas] [--whole]
     jobtree simulate FOLDER --every 1s --compare
 
 Facts from kubernetes-sigs/kueue, test/performance/scheduler (Apache-2.0): 5 cohorts of 6 queues, each with a quota of
@@ -143,7 +143,7 @@ def budget(name: str, parent: str, child: str, namespace: str, gpus: int) -> dic
 
 def main() -> None:
     """Entry point: writes a stream's folder."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kueue")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams.kueue")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--form", choices=tuple(COUNTS), default="baseline")
     parser.add_argument("--whole", action="store_true", help="all 15,000 workloads, not a tenth")

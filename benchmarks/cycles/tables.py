@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from benchmarks import machine
-from benchmarks.baselines import ORDERS
-from benchmarks.run import Cycle, Measured
-from benchmarks.steps import NAMES
+from benchmarks.cycles.baselines import ORDERS
+from benchmarks.cycles.run import Cycle, Measured
+from benchmarks.cycles.steps import NAMES
 from exporters.plans.summary import gap
 
 
@@ -26,7 +26,7 @@ PLANS: Final = (
     "placed on slots and paid "
     "in whole GPUs, is from the relaxed bound that no plan can beat, in GPUs × (`age.unit` + min(age, `age.cap`)). "
     "Beside it what simple schedulers leave to the same bound on the same world under the same rules "
-    "(`benchmarks/baselines.py` says what each does)."
+    "(`benchmarks/cycles/baselines.py` says what each does)."
 )
 WORLDS: Final = "What each world holds, and what its plan starts."
 PHASES: Final = (

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from benchmarks import kueue
+from benchmarks.streams import kueue
 from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, Time
 from simulator import results, study

@@ -1,4 +1,6 @@
-"""What simple schedulers reach on the same world, under the same rules: ``python -m benchmarks.baselines STATE AT``.
+"""What simple schedulers reach on the same world, under the same rules.
+
+``python -m benchmarks.cycles.baselines STATE AT`` prints it.
 
 Each takes the runs one at a time in an order of its own, starts those that fit in money and room at their widest, with
 the planner's own payers, slots and exact sums, and never takes one back:

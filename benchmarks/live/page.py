@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from benchmarks import machine
 
-PAGE: Final = Path(__file__).parent / "results" / "live.md"
+PAGE: Final = Path(__file__).parent.parent / "results" / "live.md"
 _SECTION: Final = "\n## "
 
 

@@ -1,4 +1,4 @@
-"""What each part of the search leaves, in a process of its own: ``python -m benchmarks.steps STATE AT`` prints it."""
+"""What each part of the search leaves: ``python -m benchmarks.cycles.steps STATE AT`` prints it, in its own process."""
 
 import sys
 from pathlib import Path

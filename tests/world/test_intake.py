@@ -8,6 +8,7 @@ import pytest
 from jobtree.api import GROUP, Refusal
 from jobtree.world.memory.balances import Part
 from jobtree.world.reading.intake import Intake, Key, Known, Notice, intake, key_of
+from jobtree.world.tables.snapshot import take
 from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.worlds import World
@@ -195,6 +196,22 @@ def test_what_is_known_is_taken_only_while_document_and_resource_names_are_the_s
     assert (first.runs[0] is same.runs[0], len(same.warnings)) == (True, 1)
     assert again("4", "nvidia.com/gpu").nodes[0].status.allocatable["nvidia.com/gpu"] == "4"
     assert len(again("4", "nvidia.com/gpu", "other/gpu").quarantined) == 1
+
+
+def test_a_sign_of_life_changes_nothing_and_all_that_follows_is_taken_from_before() -> None:
+    known = Known()
+
+    def world(heard: str, cpu: str = "128") -> list[Document]:
+        said = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": heard}]}
+        node = doc.merge(doc.node("n"), {"metadata": {"resourceVersion": heard}, "status": said})
+        return [doc.merge(node, {"status": {"allocatable": {"cpu": cpu}}}), run("r"), budget("org:a")]
+
+    worlds = [world("10:00"), world("10:05"), world("10:05", "64")]
+    first, alive, changed = found = [take(intake(pairs(each), "r1", known)).tables for each in worlds]
+
+    same = [[name for name in ("nodes", "runs") if each[name] is first[name]] for each in (alive, changed)]
+    assert same == [["nodes", "runs"], ["runs"]]
+    assert found == [take(intake_of(each)).tables for each in worlds]
 
 
 def test_objects_of_other_groups_are_passed_over_whatever_they_say() -> None:

@@ -29,7 +29,6 @@ class ObjectMeta(Tolerant, frozen=True, kw_only=True):
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
     generation: int = 0
-    resource_version: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     finalizers: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
@@ -11,7 +11,7 @@ from jobtree.api import Refusal, Time
 from jobtree.api.kinds.run import Run
 from jobtree.cluster.live import lists, refused
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
-from jobtree.cluster.live.lists import Forbidden, Found, Stamp
+from jobtree.cluster.live.lists import Forbidden, Found, Item, Stamp
 from jobtree.cluster.live.lock import Lock
 from jobtree.cluster.live.paths import path
 from jobtree.cluster.live.writing import Writer
@@ -44,6 +44,7 @@ class LiveCluster:
         self._stamps: dict[Key, Stamp] = {}
         self._revision = ""
         self._runs: Sequence[Run] = ()
+        self._items: Mapping[Key, Item] = {}
         self._known = Known()
         self.left_out: Sequence[Notice] = ()
 
@@ -61,7 +62,7 @@ class LiveCluster:
         """Everything at one revision. Raises Refusal where that cannot be had whole."""
         with collector_paused():
             found, hidden = self._found()
-            self._stamps, self._revision = found.stamps, found.revision
+            self._items, self._stamps, self._revision = found.items, found.stamps, found.revision
             objects = [each for each in found.objects if is_read(each[0]) and each[0] != without]
             objects += refused.stand_ins(objects)
             read = intake(objects, found.revision, self._known, self.at)
@@ -71,12 +72,12 @@ class LiveCluster:
     def _found(self) -> tuple[Found, tuple[str, ...]]:
         """What is listed, and in words what this user may not list."""
         try:
-            return lists.read(self.api, READ), ()
+            return lists.read(self.api, READ, self._items), ()
         except Forbidden:
             if self._lock is not None:  # a planner sees everything, or plans nothing
                 raise
         kinds, hidden = lists.scope(self.api, READ, self._own)
-        return lists.read(self.api, kinds), hidden
+        return lists.read(self.api, kinds, self._items), hidden
 
     def write(self, writes: Sequence[Write], revision: str) -> None:
         """Applies the writes, in order, on top of what was read last.

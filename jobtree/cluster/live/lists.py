@@ -45,11 +45,20 @@ class Stamp(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Objects as (key, JSON), which state of each that is, and the revision that they were read at."""
+    """Objects as JSON, with which state of each that is, and the revision that they were read at."""
 
-    objects: list[tuple[Key, bytes | msgspec.Raw]]
-    stamps: dict[Key, Stamp]
+    items: dict[Key, Item]
     revision: str
+
+    @property
+    def objects(self) -> list[tuple[Key, bytes]]:
+        """The objects as (key, JSON)."""
+        return [(key, item.raw) for key, item in self.items.items()]
+
+    @property
+    def stamps(self) -> dict[Key, Stamp]:
+        """Which state of each was read; a new mapping."""
+        return {key: item.stamp for key, item in self.items.items()}
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -88,9 +97,10 @@ class _Head(msgspec.Struct):
         return Stamp(meta.resource_version, meta.uid, generation, meta.finalizers)
 
 
-class _Item(NamedTuple):
-    key: Key
-    raw: bytes | msgspec.Raw
+class Item(NamedTuple):
+    """An object as JSON, as far as anybody reads it, in bytes of its own: no page of a list stays for one of it."""
+
+    raw: bytes
     stamp: Stamp
 
 
@@ -112,18 +122,20 @@ class _Moved(Exception):  # noqa: N818 no error but news
     """The revision can no longer be had."""
 
 
-def read(api: Api, kinds: Sequence[tuple[str, str]]) -> Found:
-    """All objects of ``kinds``: (kind, namespace or empty for all). Raises Refusal where they cannot be had whole."""
+def read(api: Api, kinds: Sequence[tuple[str, str]], known: Mapping[Key, Item] | None = None) -> Found:
+    """All objects of ``kinds``: (kind, namespace or empty for all). Raises Refusal where they cannot be had whole.
+
+    ``known``: of a read before: what is still in the state that it was in then is the very same item.
+    """
     for _ in range(TRIES):
         revision = _newest(api, *kinds[0])
         try:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                listed = [pool.submit(_listed, api, *each, revision) for each in kinds]
+                listed = [pool.submit(_listed, api, *each, revision, known or {}) for each in kinds]
             lists = [each.result() for each in listed]
         except _Moved:
             continue
-        stamps = {each.key: each.stamp for found in lists for each in found}
-        return Found([(each.key, each.raw) for found in lists for each in found], stamps, revision)
+        return Found({key: item for found in lists for key, item in found}, revision)
     raise Refusal(
         f"the API server could not list everything as of one moment in {TRIES} tries; nothing is planned from a "
         "partial view: try again"
@@ -176,14 +188,14 @@ def _newest(api: Api, kind: str, namespace: str) -> str:
     return page.metadata.resource_version
 
 
-def _listed(api: Api, kind: str, namespace: str, revision: str) -> list[_Item]:
-    found: list[_Item] = []
+def _listed(api: Api, kind: str, namespace: str, revision: str, known: Mapping[Key, Item]) -> list[tuple[Key, Item]]:
+    found: list[tuple[Key, Item]] = []
     query: dict[str, str | int] = {"resourceVersion": revision, "resourceVersionMatch": "Exact", "limit": PAGE}
     while True:
         page = _page(api, kind, collection(kind, namespace), query)
         if page.metadata.resource_version != revision:
             raise _Moved
-        found += _keyed(kind, page.items)
+        found += _keyed(kind, page.items, known)
         if not page.metadata.continue_:
             return found
         query = {"limit": PAGE, "continue": page.metadata.continue_}
@@ -205,18 +217,20 @@ def _page(api: Api, kind: str, where: str, query: Mapping[str, str | int]) -> _P
         raise Refusal(f"the API server's list of {RESOURCES_OF[kind].plural} cannot be read: {error}") from None
 
 
-def _keyed(kind: str, items: Sequence[msgspec.Raw]) -> Iterator[_Item]:
+def _keyed(kind: str, items: Sequence[msgspec.Raw], known: Mapping[Key, Item]) -> Iterator[tuple[Key, Item]]:
     group = RESOURCES_OF[kind].group
     for raw in items:
         head = _HEAD.decode(raw)
         meta = head.metadata
         namespace = seen.NAMESPACE if kind == "ConfigMap" else meta.namespace
-        key = Key(group, kind, namespace, meta.name)
-        stamp = head.stamp(kind)
-        if kind == "Pod":
-            yield _Item(key, _trimmed(raw), stamp)
+        key, stamp = Key(group, kind, namespace, meta.name), head.stamp(kind)
+        before = known.get(key)
+        if before is not None and before.stamp == stamp:
+            yield key, before
+        elif kind == "Pod":
+            yield key, Item(_trimmed(raw), stamp)
         else:
-            yield _Item(key, raw if namespace == meta.namespace else _moved(raw, namespace), stamp)
+            yield key, Item(bytes(raw) if namespace == meta.namespace else _moved(raw, namespace), stamp)
 
 
 def _moved(raw: msgspec.Raw, namespace: str) -> bytes:
@@ -225,7 +239,7 @@ def _moved(raw: msgspec.Raw, namespace: str) -> bytes:
     return msgspec.json.encode({**item, "metadata": {**item["metadata"], "namespace": namespace}})
 
 
-def _trimmed(raw: msgspec.Raw) -> bytes | msgspec.Raw:
+def _trimmed(raw: msgspec.Raw) -> bytes:
     """A pod without what nobody reads: nine tenths of it, where a fleet has a hundred thousand of them.
 
     A run's own pod has the Run as its controller; what only says so by its label is foreign (spec §10).
@@ -233,7 +247,7 @@ def _trimmed(raw: msgspec.Raw) -> bytes | msgspec.Raw:
     try:
         pod = _POD.decode(raw)
     except msgspec.DecodeError:
-        return raw  # it will be quarantined, with the sentence that says why
+        return bytes(raw)  # it will be quarantined, with the sentence that says why
     meta = pod.metadata
     if LABEL_RUN in meta.labels and not any(each.controller for each in meta.owner_references):
         labels = {key: value for key, value in meta.labels.items() if key != LABEL_RUN}

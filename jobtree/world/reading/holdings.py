@@ -17,13 +17,21 @@ from typing import get_args
 from jobtree.api import Budget, Lease, Run
 from jobtree.api.kinds.lease import Role
 from jobtree.api.values.counted import counted
+from jobtree.world.kept import kept
 from jobtree.world.naming import arrays
 from jobtree.world.naming.kinship import Family, family_of
 from jobtree.world.naming.named import GONE_PAYER, PayerName, payer_of
 
 
-def odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run]) -> Iterator[tuple[Lease | Run, str]]:
+@kept
+def odd(
+    leases: tuple[Lease, ...], budgets: tuple[Budget, ...], runs: tuple[Run, ...]
+) -> tuple[tuple[Lease | Run, str], ...]:
     """Objects of which that is so, each with a sentence. ``leases``: all that are there, in order."""
+    return tuple(_odd(leases, budgets, runs))
+
+
+def _odd(leases: Iterable[Lease], budgets: Iterable[Budget], runs: Iterable[Run]) -> Iterator[tuple[Lease | Run, str]]:
     opened = [lease for lease in leases if not lease.status.closed]
     by_name = {budget.name: budget for budget in budgets}
     names = (

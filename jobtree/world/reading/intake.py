@@ -7,6 +7,7 @@ broken Policy refuses the whole, since nothing may be planned by other rules tha
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import is_
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -39,6 +40,8 @@ from jobtree.world.reading import holdings, leases, unread
 from jobtree.world.reading.lost import lost
 from jobtree.world.reading.unread import UnreadLease
 
+_ALIVE: Final = frozenset({"Node", "Pod"})
+"""Kinds whose kubelets write signs of life into them, which nobody reads: as long as that is all, they are the same."""
 CONFIG_MAPS: Final = frozenset({"jobtree-lottery", seen.RECORD})
 """Names of the ConfigMaps that a cycle reads (spec §3.6, §6), beside the parts of the balances."""
 
@@ -164,20 +167,32 @@ class Known:
     """What the last intake made of each document.
 
     That follows from the document's JSON and the Policy's resource names alone, so the next intake takes it as it is
-    where both are still the same. What a Lease that contradicts itself is read as depends on the time too.
+    where both are still the same. What a Lease that contradicts itself is read as depends on the time too. Where all
+    objects of a kind are those of before, so is their tuple: what follows from it is `kept`.
     """
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
         self._made: dict[Key, _Made] = {}
+        self._kinds: dict[str, tuple[Any, ...]] = {}
 
     def of(self, names: tuple[str, ...]) -> "dict[Key, _Made]":
         """What holds under these resource names."""
         return self._made if names == self._names else {}
 
+    def policy(self) -> "dict[Key, _Made]":
+        """What was made of the Policy, which says the resource names."""
+        return {key: made for key, made in self._made.items() if key == POLICY}
+
     def keep(self, names: tuple[str, ...], made: "dict[Key, _Made]") -> None:
         """Remembers this in place of all before."""
         self._names, self._made = names, made
+
+    def all_of(self, kind: str, found: Iterable[Any]) -> tuple[Any, ...]:
+        """The objects of a kind; the tuple of before where it has the very same ones."""
+        now, before = tuple(found), self._kinds.get(kind, ())
+        self._kinds[kind] = before if len(now) == len(before) and all(map(is_, now, before)) else now
+        return self._kinds[kind]
 
 
 def intake(
@@ -188,20 +203,20 @@ def intake(
     ``known``: of the intake before, if there was one; it is brought up to date. ``at``: Unix second after which no
     ledger can know anything, where there is one. Raises Refusal for a broken Policy.
     """
+    known = known or Known()
     with collector_paused():
-        reading = _Reading(revision, at)
+        reading = _Reading(revision, at, known)
         others = []
         for key, raw in sorted(objects, key=lambda pair: pair[0]):
             if key.group == GROUP and key.kind == "Policy":  # what a resource or label means is the Policy's to say
-                reading.take(key, raw, {})
+                reading.take(key, raw, known.policy())
             else:
                 others.append((key, raw))
         names = reading.resource_names = (reading.policy() or Policy()).spec.resource_names
-        before = known.of(names) if known else {}
+        before = known.of(names)
         for key, raw in others:
             reading.take(key, raw, before)
-        if known:
-            known.keep(names, reading.made)
+        known.keep(names, reading.made)
         return reading.done()
 
 
@@ -219,6 +234,7 @@ class _Reading:
 
     revision: str
     at: int | None
+    known: Known
     resource_names: tuple[str, ...] = ()
     made: dict[Key, _Made] = field(default_factory=dict)
     found: dict[str, dict[Key, Any]] = field(
@@ -236,10 +252,12 @@ class _Reading:
     def take(self, key: Key, raw: bytes | msgspec.Raw, before: Mapping[Key, _Made]) -> None:
         if not is_read(key):
             return
-        made = before.get(key)
+        made = old = before.get(key)
         if made is None or (made.raw is not raw and made.raw != raw) or (key.kind == "Lease" and made.warnings):
             try:
                 made = self._decode(key, raw)
+                if key.kind in _ALIVE and old is not None and old.item == made.item:
+                    made = made._replace(item=old.item)
             except Refusal as refusal:
                 if key.kind.lower() == "policy" and key.name == POLICY_NAME:
                     raise refusal if refusal.subject else refusal.about(str(key)) from None
@@ -292,21 +310,22 @@ class _Reading:
         maps = [key[2:] for key in (*self.found["ConfigMap"], *self.quarantined) if key.kind == "ConfigMap"]
         for name, message in lost(maps, self.found["Plan"].values()):
             self._warn(Key("", "ConfigMap", seen.NAMESPACE, name), [message])
-        for each, message in holdings.odd(*(self.found[kind].values() for kind in ("Lease", "Budget", "Run"))):
+        whole = {kind: self.known.all_of(kind, found.values()) for kind, found in self.found.items()}
+        for each, message in holdings.odd(whole["Lease"], whole["Budget"], whole["Run"]):
             self._warn(Key(GROUP, each.kind, each.namespace, each.name), [message])
         if self.policy() is None and not self.found["Plan"]:  # said at the first cycle, which leaves a Plan
             self._warn(POLICY, ["there is none: the built-in defaults hold"])
         return Intake(
             revision=self.revision,
-            nodes=tuple(self.found["Node"].values()),
-            pods=tuple(self.found["Pod"].values()),
-            budgets=tuple(self.found["Budget"].values()),
-            runs=tuple(self.found["Run"].values()),
-            leases=tuple(self.found["Lease"].values()),
-            reservations=tuple(self.found["Reservation"].values()),
-            plans=tuple(self.found["Plan"].values()),
+            nodes=whole["Node"],
+            pods=whole["Pod"],
+            budgets=whole["Budget"],
+            runs=whole["Run"],
+            leases=whole["Lease"],
+            reservations=whole["Reservation"],
+            plans=whole["Plan"],
             policy=self.policy(),
-            config_maps=tuple(self.found["ConfigMap"].values()),
+            config_maps=whole["ConfigMap"],
             quarantined=tuple(
                 Notice(*key[1:], message, self.told_by.get(key, ""))
                 for key, message in sorted(self.quarantined.items())
@@ -317,6 +336,8 @@ class _Reading:
 
     def _set_indices_aside(self) -> None:
         """Indices of an array that cannot be used: what they hold stays as it is, as of any such run."""
+        if not any(key.kind == "Run" for key in self.quarantined):
+            return
         for lease in self.found["Lease"].values():
             array = Key(GROUP, "Run", lease.namespace, lease.spec.run_ref.name)
             key = Key(GROUP, "Run", *lease.run_key)

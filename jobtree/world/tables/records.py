@@ -4,7 +4,7 @@ A record is a class whose annotations name the columns that it wants, and say by
 value from an empty one. Of a dataclass, fields that it works out by itself are no columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import starmap
 from typing import Any, Final, TypeVar, get_args, get_type_hints
@@ -22,6 +22,12 @@ def read(table: pa.Table, record: type[Record], **given: Sequence[Any]) -> list[
     ``given``: fields that are no column of the table, one value per row. Lists become tuples. A null is None where the
     field's annotation allows that, else the empty value of its kind: ``""``, 0, False or ``()``.
     """
+    if given:
+        return _read(table, record, given)
+    return [*values.remembered(table, record, lambda: _read(table, record, given))]
+
+
+def _read(table: pa.Table, record: type[Record], given: Mapping[str, Sequence[Any]]) -> list[Record]:
     columns = [
         given[field] if field in given else values.column(table, field, nullable=nullable)
         for field, nullable in _fields(record)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from jobtree.api import Budget, Lease, Policy, Refusal, Run, enc_hook
 from jobtree.world.collector import collector_paused
+from jobtree.world.kept import kept
 from jobtree.world.memory.balances import LeaseName, whole
 from jobtree.world.memory.cycles import number_after
 from jobtree.world.memory.lottery import Lot
@@ -21,6 +22,10 @@ from jobtree.world.tables.schema import SCHEMA_VERSION, SEEN_BUDGETS, TABLES, WH
 
 SEEN_BOUNDS: Final = {"envelopes": "seen_envelopes", "aggregates": "seen_aggregates", "use_caps": "seen_use_caps"}
 """Tables of what Budgets bound → the same as the last cycle saw them."""
+_BUILT_IN: Final = Policy()
+_nodes, _pods, _leases = kept(rows.nodes), kept(rows.pods), kept(rows.leases)
+_runs, _reservations = kept(rows_runs.runs), kept(rows.reservations)
+"""Tables that grow with the fleet, of tuples of objects; those of before where nobody has changed any."""
 SEEN_MONEY: Final = ("seen_budgets", *SEEN_BOUNDS.values(), "seen_rates", "seen_discounts")
 """Tables of what the last cycle saw of the money."""
 
@@ -96,7 +101,7 @@ def take(intake: Intake, at: int | None = None) -> Snapshot:
             f"that takes the whole cluster, and you may not list {', '.join(intake.hidden)}; ask for the role "
             "jobtree-viewer"
         )
-    policy = Policy(spec=intake.policy.spec) if intake.policy else Policy()  # its metadata and status rule nothing
+    policy = Policy(spec=intake.policy.spec) if intake.policy else _BUILT_IN  # its metadata and status rule nothing
     with collector_paused():
         since = intake.last_cycle
         number = 1 if at is None else number_after((plan.name for plan in intake.plans), at)
@@ -105,16 +110,16 @@ def take(intake: Intake, at: int | None = None) -> Snapshot:
 
 def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
     shown = rows_arrays.shown(intake, policy.spec)
-    runs = [*intake.runs, *(each for found in shown.values() for each in found)]
+    runs = (*intake.runs, *(each for found in shown.values() for each in found))
     return {
-        "nodes": rows.nodes(intake.nodes, policy.spec),
-        "pods": rows.pods(intake.pods, policy.spec),
+        "nodes": _nodes(intake.nodes, policy.spec),
+        "pods": _pods(intake.pods, policy.spec),
         "budgets": rows.budgets(intake.budgets),
         **_bounds(intake.budgets),
-        "runs": rows_runs.runs(sorted(runs, key=_key) if shown else runs, policy.spec),
+        "runs": _runs(tuple(sorted(runs, key=_key)) if shown else intake.runs, policy.spec),
         "arrays": rows_arrays.rows(intake, shown),
-        "leases": rows.leases(uncounted(intake)),
-        "reservations": rows.reservations(intake.reservations),
+        "leases": _leases(uncounted(intake)),
+        "reservations": _reservations(intake.reservations),
         "quarantine": rows.notices(intake.quarantined),
         "unread": rows.unread(intake.unread),
         "warnings": rows.notices(intake.warnings),
@@ -128,10 +133,11 @@ def _key(run: Run) -> tuple[str, str]:
     return run.namespace, run.name
 
 
-def uncounted(intake: Intake) -> list[Lease]:
+def uncounted(intake: Intake) -> tuple[Lease, ...]:
     """The leases that are not in the balances yet. One that is, and still there, was about to be deleted."""
     counted = {name: ended for part in intake.balances.values() for name, ended in part.counted.items()}
-    return [lease for lease in intake.leases if not is_counted(lease, counted)]
+    left = tuple(lease for lease in intake.leases if not is_counted(lease, counted))
+    return intake.leases if len(left) == len(intake.leases) else left
 
 
 def is_counted(lease: Lease, counted: Mapping[LeaseName, int]) -> bool:

@@ -1,7 +1,7 @@
 """A snapshot's columns as plain Python and numpy values, without a Python object per Arrow scalar."""
 
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from itertools import accumulate, pairwise
 from typing import Any, Final, TypeVar
 
@@ -31,7 +31,7 @@ def column(table: pa.Table, name: str, *, nullable: bool = False) -> list[Any]:
     return [*remembered(table, (name, nullable), lambda: _values(_flat(table, name), nullable=nullable))]
 
 
-def remembered(table: pa.Table, what: Hashable, make: Callable[[], Value]) -> Value:
+def remembered(table: pa.Table, what: object, make: Callable[[], Value]) -> Value:
     """What follows from a table, which never changes; made once and kept as long as the table is.
 
     The worlds of a cycle, which are now, foreseen or promised, differ in few of their tables and share the others.
@@ -46,7 +46,7 @@ def remembered(table: pa.Table, what: Hashable, make: Callable[[], Value]) -> Va
     return found
 
 
-_MEMORY: Final[dict[int, dict[Hashable, Any]]] = {}
+_MEMORY: Final[dict[int, dict[object, Any]]] = {}
 """By a table's identity, as no table has a hash: what has been made of it."""
 
 

@@ -27,11 +27,6 @@ GIVEN: dict[str, dict[str, Any]] = {
             "envelopes": [doc.envelope(8), doc.envelope(8, "late", preActivation={"allowReservations": False})]
         },
     },
-    "Policy": {
-        "spec.reservations.bucket": {"reservations": {"bucket": "1m"}},
-        "spec.reservations.onBudgetShortfall": {"reservations": {"onBudgetShortfall": "startUnfunded"}},
-        "spec.opportunistic": {"opportunistic": {"notice": "1m"}},
-    },
 }
 PLAIN = {
     "Run": doc.run("r", 8),
@@ -88,7 +83,6 @@ def test_u17_what_is_not_given_or_is_the_default_needs_no_word() -> None:
     default = {
         "reservations": {"notice": "15m", "horizon": "1d"},
         "podDefaults": {"cpu": "1"},
-        "opportunistic": {"notice": "0s"},
     }
     documents = [*PLAIN.values(), doc.policy(**default)]
     documents.append(doc.budget("org:a", [doc.envelope(8, preActivation={"allowReservations": True})]))

@@ -110,9 +110,14 @@ def test_what_is_no_time(text: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2025-02-30T00:00:00Z", "2025-11-01T25:00:00Z", "2025-13-01T00:00Z", "0000-01-01T00:00:00Z"]
-)
-def test_what_no_calendar_has(text: str) -> None:
+    "text",
+    [
+        "2025-02-30T00:00:00Z", "2025-11-01T25:00:00Z", "2025-13-01T00:00Z", "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01",
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+    ],
+)  # fmt: skip
+def test_what_no_calendar_has(text: str | datetime) -> None:
     with pytest.raises(Unreadable, match="a day of the calendar; allowed is"):
         Time.parse(text)
 

@@ -13,7 +13,6 @@ from jobtree.api.kinds.base import (
     AS_SET,
     BY_TYPE,
     DEFAULT_RESOURCE_NAMES,
-    LATER,
     Amount,
     Count,
     Flavor,
@@ -54,13 +53,12 @@ class ReservationsPolicy(Strict, frozen=True, kw_only=True):
     patience: Annotated[Duration, Meta(description="A natural start within it is awaited; nobody is cut.")] = Duration(
         12 * HOUR
     )
-    bucket: Annotated[Duration, Meta(description="Grid of estimated times."), LATER] = Duration(5 * MINUTE)
+    bucket: Annotated[Duration, Meta(description="Grid of estimated times.")] = Duration(5 * MINUTE)
     horizon: Annotated[Duration, Meta(description="No date beyond it is promised or estimated.")] = Duration(14 * DAY)
     max_held: Annotated[int, Meta(ge=0, le=100_000, description="Most Reservation objects; oldest demand first.")] = 200
     on_budget_shortfall: Annotated[
         Literal["wait", "startUnfunded"],
         Meta(description="What a due promise does where there is room but no money."),
-        LATER,
     ] = "wait"
 
 
@@ -224,9 +222,7 @@ class PolicySpec(Strict, frozen=True, kw_only=True):
     funding: Annotated[FundingPolicy, Meta(description="Payment.")] = FundingPolicy()
     tenancy: Annotated[TenancyPolicy, Meta(description="Namespaces.")] = TenancyPolicy()
     failure: Annotated[FailurePolicy, Meta(description="Node failure.")] = FailurePolicy()
-    opportunistic: Annotated[OpportunisticPolicy, Meta(description="Opportunistic work."), LATER] = (
-        OpportunisticPolicy()
-    )
+    opportunistic: Annotated[OpportunisticPolicy, Meta(description="Opportunistic work.")] = OpportunisticPolicy()
     maintenance: Annotated[tuple[Maintenance, ...], Meta(max_length=256, description="Planned outages.")] = ()
     pod_defaults: Annotated[PodDefaults, Meta(description="The pod of a run without `template`.")] = PodDefaults()
     credit_rates: Annotated[

@@ -88,10 +88,9 @@ class Time(int):
     def parse(cls, text: object) -> Self:
         """Reads RFC 3339 with `Z` or an offset, seconds optional. Raises Unreadable."""
         if isinstance(text, datetime):  # YAML readers make datetimes of unquoted times
-            moment = text if text.tzinfo else text.replace(tzinfo=UTC)
-            if moment.microsecond:
+            if text.microsecond:
                 raise Unreadable(text.isoformat(), "in whole seconds", TIME_ALLOWED)
-            return cls(_unix(moment))
+            text = (text if text.tzinfo else text.replace(tzinfo=UTC)).isoformat()
         if not isinstance(text, str) or not _TIME.fullmatch(text):
             raise Unreadable(text, "a time", TIME_ALLOWED)
         try:
@@ -224,5 +223,6 @@ def enc_hook(value: object) -> str:
 
 
 def _unix(moment: datetime) -> int:
-    delta = moment - EPOCH
+    """Unix seconds. Raises OverflowError where it is in no year from 1 to 9999 of UTC."""
+    delta = moment.astimezone(UTC) - EPOCH
     return delta.days * DAY + delta.seconds

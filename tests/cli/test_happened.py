@@ -34,6 +34,14 @@ def test_events_of_a_run_are_what_happened_to_it_in_its_order() -> None:
     assert ended[:3] == [moment("+1h"), "default/first", "TimeLimit"]
 
 
+def test_who_starts_unfunded_is_paid_by_nobody() -> None:
+    there = World().node("n").run("free", 4, owner="org:f", funding={"opportunistic": True})
+    there.cycle()
+    assert [each["message"] for each in json.loads(there.runs("events", "free", "-o", "json").ok().out)] == [
+        "4 GPUs of H100-80GB, for org:f", "4 GPUs on n, paid by nobody",
+    ]  # fmt: skip
+
+
 def test_events_of_a_namespace_are_those_of_all_its_runs() -> None:
     there = world()
     told = json.loads(there.runs("events", "-o", "json", at="+1h").ok().out)

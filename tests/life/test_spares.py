@@ -1,6 +1,7 @@
 # ruff: noqa: N802 -- test names are case ids
 """Standbys and failed nodes (spec §7): what is swapped, what is reclaimed for it, what ends."""
 
+import json
 from typing import Any
 
 import pytest
@@ -76,6 +77,11 @@ def test_L6_a_node_that_is_silent_for_long_has_failed() -> None:
     assert rows(cycle, "r")[-1] == (0, "Active", "a02", "Swap", None)
 
 
+def told(world: World, run: str) -> list[str]:
+    """The sentences of `events` of a run."""
+    return [each["message"] for each in json.loads(world.runs("events", run, "-o", "json", at="+1h").ok().out)]
+
+
 def squatter(world: World, gpus: int = 8, *, paid: str = "", **run: Any) -> World:
     """A run that lies on the standby's slots, unfunded, or paid by a Budget."""
     spec = {"funding": {"opportunistic": True}, **run}
@@ -103,6 +109,9 @@ def test_L5_an_unfunded_tenant_makes_way_for_a_swap() -> None:
     assert rows(cycle, "guest") == [(0, "Active", "a02", "Start", "ReclaimedBySpare")]
     assert rows(cycle, "r")[-2:] == [(0, "Spare", "a02", "Start", "Swap"), (0, "Active", "a02", "Swap", None)]
     assert cycle.phases == {"r": "Running", "guest": "Pending"}
+    assert [each for each in told(world, "guest") if "closed" in each] == [
+        "8 GPUs on a02 closed, to make room for a standby of default/r"
+    ]
 
 
 def test_funded_work_on_a_standby_declines_the_swap() -> None:
@@ -115,6 +124,17 @@ def test_funded_work_on_a_standby_declines_the_swap() -> None:
         (0, "Active", "a01", "Start", "NodeFailure"),
         (0, "Spare", "a02", "Start", "SwapDeclined"),
     ]
+    assert [each for each in told(world, "r") if "closed" in each] == [
+        "8 GPUs on a01 closed",
+        "8 spare GPUs on a02 closed, as funded work of default/guest lies there",
+    ]
+
+
+def test_a_swap_renews_no_protection_from_the_lottery() -> None:
+    world = on_two_nodes().delete("Node", "a01")
+    world.cycle("+1h")
+    (said,) = [line for line in world.runs("explain", "r", at="+1h").ok().out.splitlines() if "would lose" in line]
+    assert said.endswith("by the lottery, which may draw it from 2026-01-01T12:00:00Z on")
 
 
 def test_a_part_of_a_standby_is_none() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jobtree.api.kinds.run import OVER
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _BEGAN: Final = {"Start": "Started", "Grow": "Grown", "Swap": "Swapped"}
 """What a Lease's reason is as an event."""
+_BESIDE: Final = {
+    "SwapDeclined": ", as funded work of {} lies there",
+    "ReclaimedBySpare": ", to make room for a standby of {}",
+}
+"""What is said where a swap came about, or did not, for who lies on the same slots."""
 
 
 class Event(NamedTuple):
@@ -115,24 +120,38 @@ def of(intake: Intake) -> Iterator[Event]:
 
 
 def _starts(leases: Iterable[Lease]) -> Iterator[Event]:
-    from exporters.plans.summary import payer
-
     groups: dict[tuple[Time, RunKey, str], list[Lease]] = defaultdict(list)
     for lease in leases:
         groups[lease.spec.interval.start, lease.run_key, _BEGAN[lease.spec.reason]].append(lease)
     for (at, key, what), mine in groups.items():
-        payers = named(sorted({payer(lease) for lease in mine}))
+        paid = {lease.spec.paid_by for lease in mine}
+        payers = named(sorted("nobody" if each is None else f"{each.budget}/{each.envelope}" for each in paid))
         yield Event(at, key, what, f"{_where(mine)}, paid by {payers}")
 
 
-def _ends(leases: Iterable[Lease]) -> Iterator[Event]:
+def _ends(leases: Sequence[Lease]) -> Iterator[Event]:
     groups: dict[tuple[Time, RunKey, str, str], list[Lease]] = defaultdict(list)
     for lease in leases:
         if lease.status.ended is not None:
             cause = lease.status.cause.reservation if lease.status.cause else ""
             groups[lease.status.ended, lease.run_key, lease.status.closure_reason or "Ended", cause].append(lease)
     for (at, key, what, cause), mine in groups.items():
-        yield Event(at, key, what, f"{_where(mine)} closed{f', to make room for {cause}' if cause else ''}")
+        why = f", to make room for {cause}" if cause else _beside(mine, what, at, leases)
+        yield Event(at, key, what, f"{_where(mine)} closed{why}")
+
+
+def _beside(mine: list[Lease], what: str, at: Time, leases: Iterable[Lease]) -> str:
+    """Whose work is on these slots instead, where that is why they are closed."""
+    if what not in _BESIDE:
+        return ""
+    slots = {slot for lease in mine for slot in lease.spec.slice.nodes}
+    others = {
+        "/".join(each.run_key)
+        for each in leases
+        if each.run_key != mine[0].run_key and each.spec.slice.role == "Active" and each.spec.interval.start <= at
+        and (each.status.ended is None or each.status.ended > at) and not slots.isdisjoint(each.spec.slice.nodes)
+    }  # fmt: skip
+    return _BESIDE[what].format(named(sorted(others))) if others else ""
 
 
 def _where(leases: list[Lease]) -> str:

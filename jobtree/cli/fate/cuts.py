@@ -79,17 +79,18 @@ def _first(run: Run, leases: Sequence[Lease], intake: Intake) -> Iterator[str]:
         steps.append(f"{counted(width - least, 'GPU')} above its least width of {least}, from group {top} down")
     if unfunded < width:
         steps.append(
-            f"all {counted(width, 'GPU')}, by the lottery, which may draw it from {_drawable(active, intake)} on"
+            f"all {counted(width, 'GPU')}, by the lottery, which may draw it from {_drawable(run, active, intake)} on"
         )
     yield f"would lose first: {'; then '.join(steps)}"
 
 
-def _drawable(active: Iterable[Lease], intake: Intake) -> str:
-    """The end of a run's protection."""
+def _drawable(run: Run, active: Iterable[Lease], intake: Intake) -> str:
+    """The end of a run's protection, which a swap does not renew."""
     from jobtree.api import Policy, Time
 
     term = (intake.policy or Policy()).spec.lottery.term
-    return str(Time(min(int(lease.spec.interval.start) for lease in active) + int(term)))
+    since = run.status.started or min(lease.spec.interval.start for lease in active)
+    return str(Time(int(since) + int(term)))
 
 
 def _made(run: Run, leases: Iterable[Lease]) -> Iterator[str]:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import golden
+from tests.support import golden, scratch
 from tests.support.effort import DEFAULT, IN_CI, share
 from tests.support.order import slow_first
+
+scratch.choose()
 
 # Machines are shared, so a slow example says nothing about the code: no deadline, no complaint about slow generation.
 settings.register_profile(

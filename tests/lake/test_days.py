@@ -116,6 +116,7 @@ def files(lake: Path) -> list[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_reports_say_the_same_before_and_after(made: Path, name: str) -> None:
     for period in ((), ("--since", "2026-01-02T05:00:00Z", "--until", "2026-01-03")):

@@ -7,9 +7,9 @@ from tests.support.effort import effort
 
 @pytest.mark.parametrize(
     ("said", "in_ci", "share"),
-    [(None, False, 0.2), ("", False, 0.2), (None, True, 1.0), ("100", True, 100.0), ("0.01", True, 0.01)],
+    [(None, False, 0.1), ("", False, 0.1), (None, True, 1.0), ("100", True, 100.0), ("0.01", True, 0.01)],
 )
-def test_it_is_said_or_all_of_it_in_ci_and_a_fifth_elsewhere(said: str | None, in_ci: bool, share: float) -> None:
+def test_it_is_said_or_all_of_it_in_ci_and_a_tenth_elsewhere(said: str | None, in_ci: bool, share: float) -> None:
     assert effort(said, in_ci=in_ci) == share
 
 

@@ -20,7 +20,9 @@ from tests.support.times import moment
 STAGES = ("starts", "overdraw", "opportunistic", "payers")
 
 
-@pytest.mark.parametrize("kind", worlds.KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "all" else []) for kind in worlds.KINDS]
+)
 def test_small_worlds_are_planned_to_the_optimum(kind: str) -> None:
     @examples(77)
     @given(worlds.worlds(kind))

@@ -1,6 +1,6 @@
 """How much every property test does: one number scales the examples of them all.
 
-`JOBTREE_EFFORT` is a share of what a change must pass: 1 in CI, a fifth at a desk, a hundred at night (`make nightly`).
+`JOBTREE_EFFORT` is a share of what a change must pass: 1 in CI, a tenth at a desk, a hundred at night (`make nightly`).
 Nothing else sets the number of examples, and ruff refuses hypothesis' own `settings` in tests (TID251).
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 from hypothesis import settings
 
 IN_CI: Final = os.environ.get("CI") == "true"
-DESK: Final = 0.2
+DESK: Final = 0.1
 DEFAULT: Final = 100
 """Examples of a test that names no number, at effort 1."""
 

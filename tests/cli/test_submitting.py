@@ -354,6 +354,14 @@ QUANTITY = "a quantity such as 4, 500m or 2Gi"
             "initContainers[0].resources.requests.memory", '"x"', QUANTITY,
         ),
         ({"overhead": {"cpu": "x"}}, "overhead.cpu", '"x"', QUANTITY),
+        *(
+            (
+                {part: [{"resources": {need: {"nvidia.com/gpu.shared": 8}}}]},
+                f"{part}[0].resources.{need}[nvidia.com/gpu.shared]", "8", "to leave it out: GPUs of a run are whole",
+            )
+            for part in ("containers", "initContainers")
+            for need in ("requests", "limits")
+        ),
     ],
 )  # fmt: skip
 def test_what_a_template_asks_for_is_refused_with_run_and_field(

@@ -13,6 +13,9 @@ from tests.support import documents as doc
 from tests.support.documents import Document
 from tests.support.worlds import World
 
+LEFT_OUT = "allowed is to leave it out:"
+PER_POD = "allowed is spec.resources.gpusPerPod, 8"
+CPU: Document = {"pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
 NO_POLICY = Notice("Policy", "", "default", "there is none: the built-in defaults hold")
 
 
@@ -179,6 +182,29 @@ def test_a_node_claims_at_most_as_many_gpus_as_a_lease_can_name() -> None:
     assert quarantined([policy, both]) == {
         "Node both": "allocatable nvidia.com/gpu and amd.com/gpu is 1200; allowed is at most 1000 GPUs on one node"
     }
+
+
+@pytest.mark.parametrize(
+    ("resources", "part", "amounts", "problem"),
+    [
+        (CPU, "containers", {"x.org/gpu": 8}, "[x.org/gpu] is 8; allowed is no GPUs, as in a run with pods of CPU"),
+        (CPU, "containers", {"x.org/gpu.shared": 8}, f"[x.org/gpu.shared] is 8; {LEFT_OUT} GPUs of a run are whole"),
+        ({}, "initContainers", {"x.org/gpu": 8}, f"[x.org/gpu] is 8; {LEFT_OUT} the GPUs are those of the containers"),
+        ({"gpusPerPod": 8}, "containers", {"x.org/gpu": 16}, f"[x.org/gpu] is 16; {PER_POD}"),
+        ({"gpusPerPod": 8}, "containers", {"x.org/gpu": 8}, ""),
+        (CPU, "containers", {"y.org/gpu": 8}, ""),
+    ],
+)  # fmt: skip
+def test_gpus_are_what_the_policy_calls_so_in_templates_too(
+    resources: Document, part: str, amounts: Document, problem: str
+) -> None:
+    asking = {"containers": [{"name": "main"}], part: [{"name": "main", "resources": {"limits": amounts}}]}
+    made = run("r", resources=resources, template={"spec": asking})
+    if resources is CPU:
+        made["spec"]["resources"] = CPU
+    world = [doc.policy(resourceNames=["nvidia.com/gpu", "x.org/gpu"]), made]
+    said = f"spec.template.spec.{part}[0].resources.limits{problem}"
+    assert quarantined(world) == ({"Run r": said} if problem else {})
 
 
 def test_what_is_known_is_taken_only_while_document_and_resource_names_are_the_same() -> None:

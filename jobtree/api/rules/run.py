@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobtree.api.kinds.base import DEFAULT_RESOURCE_NAMES, MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
@@ -35,7 +35,7 @@ def run_problems(run: Run) -> Iterator[Refusal]:
     if spec.array is not None:
         yield from _array_problems(spec)
     if spec.template is not None:
-        yield from _template_problems(spec, spec.template)
+        yield from template_problems(spec, spec.template)
 
 
 def run_warnings(run: Run) -> list[str]:
@@ -187,7 +187,10 @@ def _array_problems(spec: RunSpec) -> Iterator[Refusal]:
         yield wrong("spec.gang.name", spec.gang.name, "nothing beside an array: each index of an array starts alone")
 
 
-def _template_problems(spec: RunSpec, template: Mapping[str, Any]) -> Iterator[Refusal]:
+def template_problems(
+    spec: RunSpec, template: Mapping[str, Any], names: Sequence[str] = DEFAULT_RESOURCE_NAMES
+) -> Iterator[Refusal]:
+    """What is wrong with a run's template; ``names``: the resources that are GPUs."""
     pod = template.get("spec")
     if not isinstance(pod, Mapping):
         yield wrong("spec.template.spec", pod, "a pod spec: a mapping with containers")
@@ -199,11 +202,11 @@ def _template_problems(spec: RunSpec, template: Mapping[str, Any]) -> Iterator[R
     for field, why in FORBIDDEN.items():
         if pod.get(field):
             yield wrong(f"spec.template.spec.{field}", pod[field], f"to leave it out: {why}")
-    yield from _init_problems(pod.get("initContainers"))
+    yield from _init_problems(pod.get("initContainers"), names)
     sizes = (spec.resources.gpus_per_pod,) if spec.resources.gpus_per_pod else group_sizes(spec)
     for need in ("limits", "requests"):
         try:
-            stated = list(_gpus(containers, need))
+            stated = list(_gpus(containers, need, names))
         except Refusal as refusal:
             yield refusal
             continue
@@ -213,12 +216,12 @@ def _template_problems(spec: RunSpec, template: Mapping[str, Any]) -> Iterator[R
             yield wrong(stated[0][0], given, _limits_allowed(spec, sizes))
 
 
-def _init_problems(containers: object) -> Iterator[Refusal]:
+def _init_problems(containers: object, names: Sequence[str]) -> Iterator[Refusal]:
     """Init containers are no part of the sum, and what they ask for could be more than the run's."""
     for index, container in enumerate(containers if isinstance(containers, list) else ()):
         for need in ("limits", "requests"):
             stated = _stated(container, need)
-            for name in DEFAULT_RESOURCE_NAMES:
+            for name in names:
                 if name in stated:
                     field = f"spec.template.spec.initContainers[{index}].resources.{need}[{name}]"
                     yield wrong(field, stated[name], "to leave it out: the GPUs are those of the containers")
@@ -239,11 +242,11 @@ def _limits_allowed(spec: RunSpec, sizes: tuple[int, ...]) -> str:
     return "to leave it out, since the run fills it in, or to set spec.resources.gpusPerPod to it"
 
 
-def _gpus(containers: list[Mapping[str, Any]], need: str) -> Iterator[tuple[str, int]]:
+def _gpus(containers: list[Mapping[str, Any]], need: str, names: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Fields of the containers that state GPUs, and how many."""
     for index, container in enumerate(containers):
         stated = _stated(container, need)
-        for name in DEFAULT_RESOURCE_NAMES:
+        for name in names:
             if name in stated:
                 field = f"spec.template.spec.containers[{index}].resources.{need}[{name}]"
                 try:

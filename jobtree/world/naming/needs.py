@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jobtree.api import Refusal, Run, decode
-from jobtree.api.kinds.base import MAX_NODE_GPUS
+from jobtree.api.kinds.base import DEFAULT_RESOURCE_NAMES, MAX_NODE_GPUS
 from jobtree.api.kinds.core import Container, Node, Pod, PodSpec, QuantityText
+from jobtree.api.rules.run import template_problems
 from jobtree.api.values.errors import Unreadable, wrong
 from jobtree.api.values.scalars import Cpu, Memory, parse_count
 
@@ -84,7 +85,8 @@ def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
 
 def of_template(run: Run, resource_names: Iterable[str] = ()) -> PodSpec | None:
     """The pod spec of a run's template; None where it has none. Raises Refusal, with run and field, for one that
-    cannot be read.
+    cannot be read, or asks for GPUs, by the names that the Policy has for them, beside those that the run fills in:
+    nobody would pay for them.
     """
     template = run.spec.template
     if template is None:
@@ -106,7 +108,19 @@ def of_template(run: Run, resource_names: Iterable[str] = ()) -> PodSpec | None:
             except Refusal as refusal:
                 raise _of(run, refusal) from None
         raise
+    for problem in _beside(run, template, spec, names):
+        raise _of(run, problem)
     return spec
+
+
+def _beside(run: Run, template: Mapping[str, Any], spec: PodSpec, names: tuple[str, ...]) -> Iterator[Refusal]:
+    """GPUs that a template asks for otherwise than the run does; a resource counts with its shared form too."""
+    if names and names != DEFAULT_RESOURCE_NAMES:  # else whoever decodes a Run has seen to it
+        yield from template_problems(run.spec, template, names)
+    for field, quantities in _stated(spec):
+        for name in quantities:
+            if any(name.startswith(f"{gpu}.") for gpu in names):
+                yield wrong(f"{field}[{name}]", quantities[name], "to leave it out: GPUs of a run are whole")
 
 
 def _of(run: Run, refusal: Refusal, inside: str = "") -> Refusal:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,16 @@ def look(live: Live, number: int) -> dict[str, Any]:
         "finalizers": {name[0]: len(kept) for name, kept in finalizers.items() if _round(name) == number},
         "left": [name for name, kept in finalizers.items() if kept and _round(name) != number],
         "usage": kube.ours("Budget")[0]["status"]["envelopes"][0]["ownedGPUs"],
+        "services": {name[0]: _serves(kube, name) for name in finalizers if _round(name) == number},
         "doubled": doubled(kube),
     }
+
+
+def _serves(kube: Kube, name: str) -> bool:
+    """Whether the Service of a Run is that very Run's."""
+    owner = kube.get(API_VERSION, "Run", "default", name)["metadata"]["uid"]
+    service = kube.find("v1", "Service", "default", f"run-{name}")
+    return service is not None and service["metadata"]["ownerReferences"][0]["uid"] == owner
 
 
 def _round(name: str) -> int:
@@ -105,6 +114,7 @@ EXPECTED: dict[str, Any] = {
     "finalizers": {"a": 1, "b": 1},
     "left": [],
     "usage": 24,
+    "services": {"a": True, "b": True},
     "doubled": [],
 }
 
@@ -206,6 +216,47 @@ def test_every_call_may_fail_once(
         assert kind.startswith("409")  # which says that another was faster: then the next cycle goes on
     assert settled(live, 1) == EXPECTED
     assert len(failed) > (0 if kind.startswith("409") else 20)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_any_call_may_be_told_of_a_conflict(live: Live, eye: Watcher, way: Proxy, when: str) -> None:
+    begun(live)
+    number, was_told = 0, True
+    while was_told:
+        number += 1
+        busy(live, number)
+        way.reset(lambda call: refused(409, when) if call.number == number else None)  # noqa: B023 asked in this round
+        with suppress(Refusal):  # the cycle may end there: the next goes on
+            replace(live, url=way.url).cycle()
+        was_told = len(way.writes) >= number
+        assert (number, settled(live, number)) == (number, EXPECTED)
+    assert number > 20
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_service_that_is_not_handed_over_is_so_by_the_next_cycle(live: Live, way: Proxy, when: str) -> None:
+    kube = live.kube
+    told: list[Call] = []
+
+    def conflict(call: Call) -> Fault | None:
+        if (call.method, call.path.partition("?")[0]) != ("PATCH", "/api/v1/namespaces/default/services/run-r") or told:
+            return None
+        told.append(call)
+        return refused(409, when)
+
+    kube.create(run("r", 8))
+    live.cycle()
+    kube.delete(API_VERSION, "Run", "default", "r")
+    live.cycle()
+    kube.create(run("r", 8))  # without controllers the Service of the first one is still there
+    way.reset(conflict)
+    replace(live, url=way.url).cycle()
+    assert (len(told), len(live.pods("r"))) == (1, 0 if when == "before" else 1)
+    live.cycle()
+
+    (made,), (service,) = kube.ours("Run"), kube.objects("v1", "Service", label_selector="rq.davidlangworthy.io/run")
+    assert [each["uid"] for each in service["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+    assert (len(live.pods("r")), made["metadata"].get("annotations", {})) == (1, {})
 
 
 def test_two_planners_at_once_are_one_after_the_other(live: Live, eye: Watcher) -> None:

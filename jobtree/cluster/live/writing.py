@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jobtree.api import Refusal
+from jobtree.api import LABEL_RUN, Refusal
 from jobtree.cluster.live.client import Api, ApiError, refusal_of
 from jobtree.cluster.live.lists import Stamp, stamp_of
 from jobtree.cluster.live.paths import RESOURCES_OF, Resource, actual, collection, path, whole
@@ -45,6 +45,7 @@ class Writer:
         self._api = api
         self._stamps = stamps
         self.left_out: list[Notice] = []
+        self._unserved: dict[tuple[str, str], str] = {}
 
     def all(self, writes: Sequence[Write]) -> None:
         """Each step of `steps` is done before the next begins. Raises Refusal; what was not begun by then is not."""
@@ -76,9 +77,14 @@ class Writer:
         """One run's pods, ranks and Events are its own trouble: the rest of the plan is carried out."""
         if write.ref.kind not in _ITS_OWN and write.verb != "merge":
             raise refusal
+        if write.ref.kind == "Service":
+            self._unserved[_run_of(write)] = refusal.problem
         self.left_out.append(Notice(write.ref.kind, write.ref.namespace, write.ref.name, refusal.problem))
 
     def _create(self, write: Write) -> None:
+        """A pod waits for the Service that gives it its name: as long as pods are missing, both are tried again."""
+        if write.ref.kind == "Pod" and (problem := self._unserved.get(_run_of(write))) is not None:
+            raise Refusal(f"its Service was not taken: {problem}", subject=str(write.ref))
         plain, served = RESOURCES_OF[write.ref.kind], whole(write.ref.kind)
         try:
             self._made(write, served)
@@ -113,9 +119,14 @@ class Writer:
         try:
             return self._call("PATCH", path(ref), ref, {"metadata": meta})
         except ApiError as error:
-            if error.status != 404:
+            if error.status not in {404, 409}:
                 raise
-            return self._call("POST", collection(ref.kind, ref.namespace), ref, body)  # collected meanwhile
+            now = self._get(ref)
+            if now is None:  # collected meanwhile
+                return self._call("POST", collection(ref.kind, ref.namespace), ref, body)
+            if not _holds(now["metadata"].get("ownerReferences"), own):
+                raise
+            return now
 
     def _patch(self, write: Write) -> None:
         ref, body = write.ref, dict(write.body)
@@ -157,11 +168,15 @@ class Writer:
         """Without a look at what is there, which the planner may not have the right to read."""
         ref, resource = write.ref, RESOURCES_OF[write.ref.kind]
         body, where = _named(ref, write.body, resource), collection(ref.kind, ref.namespace or "default")
-        for method, place, passed in (("PATCH", path(ref), 404), ("POST", where, 409), ("PATCH", path(ref), 0)):
+        for method, place, passed in (
+            ("PATCH", path(ref), {404, 409}),
+            ("POST", where, {409}),
+            ("PATCH", path(ref), set()),
+        ):
             try:
                 self._call(method, place, ref, body)
             except ApiError as error:
-                if error.status != passed:
+                if error.status not in passed:
                     raise
             else:
                 return
@@ -231,6 +246,11 @@ def _named(ref: Ref, body: Mapping[str, Any], resource: Resource) -> Object:
     if resource.namespaced:
         metadata["namespace"] = actual(ref.kind, ref.namespace or "default")
     return {**body, "apiVersion": resource.api_version, "kind": ref.kind, "metadata": metadata}
+
+
+def _run_of(write: Write) -> tuple[str, str]:
+    """Namespace and name of the Run whose label a Pod or Service has."""
+    return write.ref.namespace, write.body["metadata"]["labels"][LABEL_RUN]
 
 
 def _key(ref: Ref) -> Key:

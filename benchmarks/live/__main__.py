@@ -5,14 +5,12 @@ minutes. Then a fresh process reads all of it as a planner does (seconds, memory
 do: CPU of the planner and of its process for the search, writes. `results/live.md` has what came of it.
 """
 
-import os
 import resource
 import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from kubernetes.client import Configuration
@@ -89,22 +87,14 @@ def _read(url: str, ca: str) -> str:
 def _cycle(cluster: LiveCluster, lake: Lake, planner: Planner, turn: int) -> str:
     """One cycle, in a second of its own: what it took."""
     cluster.at = Time(int(time.time()) + 2 * turn)
-    began, worked, searched = time.perf_counter(), time.process_time(), _cpu(planner.pid)
+    began, worked, searched = time.perf_counter(), time.process_time(), page.cpu(planner.pid)
     result = run_cycle(cluster, int(cluster.at), lake, planner)
-    own, search = time.process_time() - worked, _cpu(planner.pid) - searched
+    own, search = time.process_time() - worked, page.cpu(planner.pid) - searched
     phases = ", ".join(f"{name} {seconds:.1f}" for name, seconds in result.seconds.items())
     return (
         f"{own + search:.1f} s of CPU ({search:.1f} s of them its search), {result.writes} writes, "
         f"{time.perf_counter() - began:.1f} s ({phases})"
     )
-
-
-def _cpu(pid: int | None) -> float:
-    """CPU seconds of a process so far."""
-    if pid is None:
-        return 0.0
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _timed(words: str, work: object) -> None:

@@ -30,3 +30,11 @@ def record(command: str, rows: Sequence[Row]) -> None:
     kept = [other for other in others if not other.startswith(f"`{command}`\n")]
     parts = [each.rstrip() + "\n" for each in (head, *sorted([*kept, section]))]
     PAGE.write_text(_SECTION.join(parts), encoding="utf-8")
+
+
+def cpu(pid: int | None) -> float:
+    """CPU seconds of a process so far; none where there is no process."""
+    if pid is None:
+        return 0.0
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -61,7 +61,7 @@ class Dating:
     def __post_init__(self) -> None:
         self.cuts = CutDates(self.state, self._later, self._kept)
         self.plan = self.written.plan
-        self.touched = Touched(self.plan, self.state, self.held, self.since)
+        self.touched = Touched(self.written, self.held, self.since)
 
     def _kept(self) -> list[Kept]:
         return self.standing.timeline.kept()

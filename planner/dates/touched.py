@@ -1,9 +1,9 @@
 """What a cycle changed where a promise by cuts looks for its room (spec §5).
 
 Whom the least harm meets hangs on what runs and what is free on the nodes that the run may use. As long as a plan
-begins, ends and turns nothing there that could be cut by the time of the promise, and nobody was given a place since
-the last cycle in a domain where those lie that it names, it names the same runs with the same chances: it is not
-weighed again.
+begins, ends and turns nothing there that could be cut by the time of the promise, no older promise by cuts ends, nobody
+was given a place since the last cycle in a domain where those lie that it names, and the ground is the same (`ground`),
+it names the same runs with the same chances: it is not weighed again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from jobtree.world.memory.cycles import Moment
-from jobtree.world.plan import Plan
-from planner.state.state import State
+from planner.dates.writing import Written
 from policies.cuts.protection import open_from
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.promises.rules import Promise
@@ -22,14 +21,16 @@ AT_ONCE: Final = 0
 
 
 class Touched:
-    """What ``plan`` changed; ``state``: of the world as it leaves it; ``held``: promises that stand, by run, and
-    ``since``: the last cycle, Unix seconds.
+    """What a plan changed, and who changed the world before it; ``held``: promises that stand, by run, and ``since``:
+    the last cycle, Unix seconds. ``over``: promises that end.
     """
 
-    def __init__(self, plan: Plan, state: State, held: Mapping[RunKey, Promise], since: int | None) -> None:
+    def __init__(self, written: Written, held: Mapping[RunKey, Promise], since: int | None) -> None:
         """Nothing is looked at before it is asked for."""
-        self.plan = plan
-        self.state = state
+        self.plan = written.plan
+        self.state = written.state
+        self.ground = written.ground
+        self.over = tuple(written.over)
         self.held = held
         self.since = since
 
@@ -39,6 +40,8 @@ class Touched:
         forecast = promise.told.forecast
         named = {each.run for each in forecast.conflict_set} if forecast is not None else set()
         if policy.mode == "noCuts" or not named <= self._running:
+            return True
+        if forecast is None or forecast.ground != self.ground.of(promise.run_key):
             return True
         leases = (lease for key in self.state.held if "/".join(key) in named for lease in self.state.held[key])
         if not self._given.isdisjoint(self._domains(lease.node for lease in leases)):
@@ -86,6 +89,10 @@ class Touched:
         named = {(each.namespace, each.name) for each in plan.closures}
         named |= {(each.namespace, each.name) for each in plan.segments}
         yield from ((each.node, AT_ONCE) for each in self.state.leases if each.key in named)
+        spared = {each.run for promise in self.over if (told := promise.told.forecast) for each in told.conflict_set}
+        for key, leases in self.state.held.items():
+            if "/".join(key) in spared:
+                yield from ((lease.node, AT_ONCE) for lease in leases)
         begun = {lease.run_key for lease in plan.leases}
         for key in sorted(begun & self.state.held.keys()):
             since = self._cuttable_from(key)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Final
 
@@ -23,6 +24,7 @@ from jobtree.api.kinds.run import Eta
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time, enc_hook
 from jobtree.world.plan import Plan, PromiseUpdate, Wait
+from planner.dates.ground import Ground
 from planner.forecast.natural import Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
@@ -46,7 +48,8 @@ CONFIDENCE: Final[Mapping[str, Confidence]] = {
 class Written:
     """``told``: what runs are told of their start, as fields of their status; ``named``: by run, promises that name it,
     whose start they are of (a run's, or a gang's that starts together: one draw for all its promises), and its chance
-    to be cut; ``new``, ``moved``: Reservations to write. ``state``: of the world as the plan leaves it.
+    to be cut; ``new``, ``moved``: Reservations to write, ``over``: those that end. ``state``: of the world as the plan
+    leaves it.
     """
 
     plan: Plan
@@ -55,9 +58,16 @@ class Written:
     named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
     new: list[Reservation] = field(default_factory=list)
     moved: list[PromiseUpdate] = field(default_factory=list)
+    over: list[Promise] = field(default_factory=list)
+
+    @cached_property
+    def ground(self) -> Ground:
+        """What promises by cuts are weighed on."""
+        return Ground(self.state, self.plan.policy)
 
     def end(self, promise: Promise, over: Fate) -> None:
         """It is over."""
+        self.over.append(promise)
         self._move(promise, msgspec.structs.replace(promise.told, forecast=None, **over._asdict()))
 
     def stay(self, promise: Promise) -> None:
@@ -88,7 +98,7 @@ class Written:
             earliest_start=Time(found.at),
             paying_envelopes=tuple(EnvelopeRef(budget=budget, envelope=name) for budget, name in found.payers),
         )
-        status = _status(ReservationStatus(), wait, found, where, self._bucket)
+        status = self._status(ReservationStatus(), wait, found, where)
         metadata = ObjectMeta(name=name, namespace=key[0], creation_timestamp=Time(self.plan.at))
         self.new.append(Reservation(metadata=metadata, spec=spec, status=status))
         self._tell(key, Time(found.at), name, found.conflicts, _late(status))
@@ -111,7 +121,7 @@ class Written:
                 cause = "What it waits for ends later than was known, or room or money was lost."
             place = where if where.nodes != promise.nodes else None
             moves = [Move(at=Time(self.plan.at), earliest_start=Time(found.at), intended_slice=place, cause=cause)]
-        status = _status(_moved(promise, *moves), wait, found, where, self._bucket)
+        status = self._status(_moved(promise, *moves), wait, found, where)
         self._move(promise, status)
         self._tell(promise.run_key, Time(found.at), promise.name, found.conflicts, _late(status))
 
@@ -142,9 +152,37 @@ class Written:
         if status != promise.told:
             self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
 
-    @property
-    def _bucket(self) -> int:
-        return int(self.state.policy.reservations.bucket)
+    def _status(self, before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice) -> ReservationStatus:
+        """What is told of it now; what is estimated is told anew only where it moved by a ``bucket``."""
+        bucket = int(self.state.policy.reservations.bucket)
+        start, told = Time(found.at), before.forecast
+        confidence = CONFIDENCE[found.source]
+        if found.source == "promise" and told is not None:
+            confidence = told.confidence  # nothing but the promise itself makes its time known
+        scope = next((short.subject for short in wait.shorts if short.rule == "capacity"), "")
+        if told is not None and (told.deficit_gpus, told.p50) == (wait.deficit_gpus, start):
+            scope = told.scope  # as much is missing elsewhere as well
+        late = Time(found.at if found.p90 is None else found.p90)
+        if told is not None and told.p50 == start and told.p90 is not None and abs(told.p90 - late) < bucket:
+            late = told.p90
+        return msgspec.structs.replace(
+            before,
+            state="Pending",
+            reason="Waiting",
+            message=f"{counted(wait.deficit_gpus, 'GPU')} missing now; it starts at {start}.",
+            earliest_start=start,
+            intended_slice=where,
+            forecast=Forecast(
+                deficit_gpus=wait.deficit_gpus,
+                scope=scope,
+                confidence=confidence,
+                p50=start,
+                p90=late,
+                conflict_set=found.conflicts,
+                remedies=found.cut.remedies if found.cut else (),
+                ground=self.ground.of((wait.namespace, wait.name)) if found.conflicts else "",
+            ),
+        )
 
     def _tell(
         self, key: RunKey, start: Time, promise: str, conflicts: Iterable[Conflict], late: Time | None = None
@@ -177,36 +215,3 @@ def _moved(promise: Promise, *moves: Move) -> ReservationStatus:
 
 def _late(status: ReservationStatus) -> Time | None:
     return status.forecast.p90 if status.forecast is not None else None
-
-
-def _status(
-    before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice, bucket: int
-) -> ReservationStatus:
-    """What is told of it now; what is estimated is told anew only where it moved by ``bucket`` seconds."""
-    start, told = Time(found.at), before.forecast
-    confidence = CONFIDENCE[found.source]
-    if found.source == "promise" and told is not None:
-        confidence = told.confidence  # nothing but the promise itself makes its time known
-    scope = next((short.subject for short in wait.shorts if short.rule == "capacity"), "")
-    if told is not None and (told.deficit_gpus, told.p50) == (wait.deficit_gpus, start):
-        scope = told.scope  # as much is missing elsewhere as well
-    late = Time(found.at if found.p90 is None else found.p90)
-    if told is not None and told.p50 == start and told.p90 is not None and abs(told.p90 - late) < bucket:
-        late = told.p90
-    return msgspec.structs.replace(
-        before,
-        state="Pending",
-        reason="Waiting",
-        message=f"{counted(wait.deficit_gpus, 'GPU')} missing now; it starts at {start}.",
-        earliest_start=start,
-        intended_slice=where,
-        forecast=Forecast(
-            deficit_gpus=wait.deficit_gpus,
-            scope=scope,
-            confidence=confidence,
-            p50=start,
-            p90=late,
-            conflict_set=found.conflicts,
-            remedies=found.cut.remedies if found.cut else (),
-        ),
-    )

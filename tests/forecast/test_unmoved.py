@@ -128,3 +128,79 @@ def test_a_start_beside_one_that_may_be_cut_changes_the_chances_of_the_others() 
     (lease,) = cycle.leases("starts")
     assert before == {"v1": HALF, "v2": HALF}
     assert chances(made, "waits-20260101t000000z") == {"v2" if lease.nodes == {"a01"} else "v1": 1}
+
+
+def halves(*more: tuple[str, str]) -> World:
+    """Two runs of 4 GPUs on the node of domain a, two on that of b, all old; nodes of 4 GPUs, by name and domain, come
+    later; then 8 GPUs in a domain are waited for.
+    """
+    made = World().domain("a").domain("b").budget("org:v", 64).budget("org:w", 64).policy(lottery={"term": "12h"})
+    for run, domain in (("v1", "a"), ("v2", "a"), ("v3", "b"), ("v4", "b")):
+        made.run(run, 4, owner="org:v", locality={"selector": {"fabric.domain": domain}})
+    made.old()
+    for name, domain in more:
+        made.node(name, 4, domain=domain)
+    return made.run("waits", 8, owner="org:w")
+
+
+ALL = dict.fromkeys(("v1", "v2", "v3", "v4"), HALF)
+IN_A = dict.fromkeys(("v1", "v2"), HALF)
+CAME = "a node comes"
+
+
+@pytest.mark.parametrize(
+    "happens", [CAME, "it goes", "it is cordoned", "it is in another domain", "a pod takes it", "it is smaller"]
+)
+def test_nodes_and_pods_that_a_promise_may_use_are_seen_when_they_change(happens: str) -> None:
+    """With 4 GPUs free in a one run less goes there than in b."""
+    made = halves(*([] if happens == CAME else [("a02", "a")]))
+    made.cycle("+0s")
+    before = chances(made, WAITS)
+    if happens == CAME:
+        made.node("a02", 4, domain="a")
+    elif happens == "it goes":
+        made.delete("Node", "a02")
+    elif happens == "it is cordoned":
+        made.edit("Node", "a02", spec={"unschedulable": True})
+    elif happens == "it is in another domain":
+        made.edit("Node", "a02", metadata={"labels": {"fabric.domain": "z"}})
+    elif happens == "a pod takes it":
+        made.foreign_pod("other", "a02", 4)
+    else:
+        made.edit("Node", "a02", status={"allocatable": {"nvidia.com/gpu": "3"}})
+    made.cycle("+1m")
+    written = made.cycle("+2m").plan.promises
+
+    assert (before, chances(made, WAITS)) == ((ALL, IN_A) if happens == CAME else (IN_A, ALL))
+    assert written == []
+
+
+WAITS = "waits-20260101t000000z"
+
+
+def test_a_node_elsewhere_that_changes_leaves_a_promise_as_it_was_told() -> None:
+    made = halves(("a02", "a")).node("o01", flavor=OTHER)
+    made.cycle("+0s")
+    made.edit("Node", "o01", spec={"unschedulable": True})
+
+    assert made.cycle("+1m").plan.promises == []
+
+
+def test_an_edit_of_the_policy_is_seen() -> None:
+    made = halves()
+    made.cycle("+0s")
+    made.edit("Policy", "default", spec={"lottery": {"term": "25h"}})
+    made.cycle("+1m")
+
+    told = made.state().get("Reservation", WAITS)["status"]
+    assert (told["earliestStart"], chances(made, WAITS)) == (moment("+1h"), ALL)
+
+
+def test_an_older_promise_by_cuts_that_ends_leaves_its_victims_to_the_younger() -> None:
+    made = halves().run("older", 8, owner="org:w", created="-1h")
+    made.cycle("+0s")
+    before = chances(made, WAITS)
+    made.edit("Run", "older", spec={"state": "Suspended"})
+    made.cycle("+1m")
+
+    assert (len(before), chances(made, WAITS)) == (2, ALL)

@@ -72,6 +72,9 @@ class Forecast(Tolerant, frozen=True, kw_only=True):
     ] = shown("estimated")
     p50: Annotated[Time | None, Meta(description="The start, as likely before as after.")] = None
     p90: Annotated[Time | None, Meta(description="The start, nine times of ten before.")] = None
+    ground: Annotated[
+        str, Meta(description="SHA-256 of nodes, others' pods and Policy that the cuts were weighed on.")
+    ] = ""
 
 
 class Move(Tolerant, frozen=True, kw_only=True):

@@ -81,7 +81,8 @@ class Kept(NamedTuple):
 @dataclass
 class CutDates:
     """``state``: of the world as the plan leaves it, ``later``: at a known time (Unix seconds); ``kept``: what has its
-    slots sooner or later without cuts; ``why_not``: by run, why no cuts would start it.
+    slots sooner or later without cuts; ``paid``: the first time between two at which money that is known to come pays
+    for some runs beside all that is promised; ``why_not``: by run, why no cuts would start it.
 
     A gang whose runs start together has one date: that of the first of it that is asked for.
     """
@@ -89,6 +90,7 @@ class CutDates:
     state: State
     later: Callable[[int], State]
     kept: Callable[[], Iterable[Kept]]
+    paid: Callable[[Collection[RunKey], int, int], int | None]
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
     _keeping: dict[tuple[RunKey, int], tuple[Kept, list[Lost]]] = field(default_factory=dict)
@@ -122,8 +124,12 @@ class CutDates:
         members = self._asked(key, held=held)
         if members is None:
             return self._known.get(key)
+        is_paid = self._trial.is_funded(members)
+        paid = earliest if is_paid else self.paid(self._keys(members), earliest, horizon)
+        if paid is None:
+            return None
         self._tried += not held
-        owners = self._trial.owners(members)
+        owners, earliest = self._trial.owners(members), paid
         times = [time for time in protected_until(self.state, owners) if earliest < time <= horizon]
         self._keep(together, earliest, earliest)
         found = self._first(members, owners, [earliest])
@@ -132,7 +138,7 @@ class CutDates:
             found = self._first(members, owners, times)
         if found is not None:
             found = self._payable(key, members, owners, found, together, horizon)
-            if found is None:
+            if found is None or not (is_paid or self.paid(self._keys(members), found[0], found[0])):
                 self.why_not[key] = UNPAID
                 return None
         if found is None:
@@ -144,7 +150,7 @@ class CutDates:
                 self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
             return None
         self._victims(owners, found[0])  # the room of that time
-        return self._settled(members, *found)
+        return self._settled(members, *found, is_paid=is_paid)
 
     def stand(self, at: int, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow]) -> None:
         """Count starts as they were told: slots and money are theirs, and what goes for them there is nobody else's."""
@@ -154,9 +160,14 @@ class CutDates:
         self._trial.spend(starts)
 
     def can_pay(self, key: RunKey, at: int) -> bool:
-        """Is there money for a run, and those that start with it, beside all that stands, now and at a time?"""
+        """Is there money for a run, and those that start with it, at a time, beside all that stands?"""
         members = self._trial.members(key, self.state.holds.promised.all)
-        return members is not None and self._trial.is_funded(members) and self._pays(key, at)
+        if members is None or not (self._trial.is_funded(members) or self.paid(self._keys(members), at, at)):
+            return False
+        return self._pays(key, at)
+
+    def _keys(self, members: Members) -> list[RunKey]:
+        return [self._trial.key([member]) for member in members]
 
     def drop(self, date: CutDate) -> None:
         """As if this had not been found: nothing is cut for it."""
@@ -206,6 +217,8 @@ class CutDates:
         members = self._asked(key, held=held)
         if members is None:
             return self._known.get(key)
+        if not self._trial.is_funded(members):
+            return None
         self._keep(together, at, at)
         weighing = self._trial.weighing(members, self._victims((), at, opportunistic=True))
         harm = self._least(weighing)
@@ -221,11 +234,15 @@ class CutDates:
         if self.is_spent or (self._tried >= DATED and not held):
             return None
         self._work += len(self.state.fleet.names)
-        members = self._trial.members(key, self.state.holds.promised.all)
-        return members if members is not None and self._trial.is_funded(members) else None
+        return self._trial.members(key, self.state.holds.promised.all)
 
-    def _settled(self, members: Members, at: int, weighing: Weighing, harm: Harm) -> CutDate | None:
-        """Cut the least for a start, and take its room; None where it does not start all the same."""
+    def _settled(
+        self, members: Members, at: int, weighing: Weighing, harm: Harm, *, is_paid: bool = True
+    ) -> CutDate | None:
+        """Cut the least for a start, and take its room; None where it does not start all the same.
+
+        ``is_paid``: there is money for it already; else it comes by then.
+        """
         trial = self._trial
         pools = Pools(weighing, harm)
         few = self.state.effort.few(len(self.state.pending))
@@ -237,7 +254,7 @@ class CutDates:
         if chosen is None:
             return None
         cut = trial.take(weighing, chosen, "", {})
-        starts = trial.start(members)
+        starts = trial.start(members, is_paid=is_paid)
         if not starts:
             trial.undo(cut)
             return None
@@ -256,6 +273,7 @@ class CutDates:
             tuple(each for each in remedies if each.run not in over),
         )
         together, then = {trial.key([settled.start.candidate]): settled for settled in starts}, self._then.get(at)
+        then = then if is_paid else self._trial_at(at)
         for settled in starts:
             run = trial.key([settled.start.candidate])
             payers = [] if then is None else then.payers(run, settled.pieces)
@@ -319,13 +337,17 @@ class CutDates:
     def _pays(self, key: RunKey, at: int) -> bool:
         """Can money that is known to be there at a time pay for a run, and those that start with it?"""
         if is_timeless(self.state.book, at):
-            return True  # till then claims only end, and it can be paid now
+            return True  # till then claims only end
+        then = self._trial_at(at)
+        members = then.members(key, self.state.holds.promised.all)
+        return members is not None and then.is_funded(members)
+
+    def _trial_at(self, at: int) -> Trial:
+        """Of the state at a known time."""
         if at not in self._then:
             self._work += len(self.state.fleet.names)
             self._then[at] = Trial.of(self.later(at))
-        then = self._then[at]
-        members = then.members(key, self.state.holds.promised.all)
-        return members is not None and then.is_funded(members)
+        return self._then[at]
 
     def _is_enough(self, members: Members, owners: Collection[str]) -> bool:
         """Would it fit if all runs went, of these ``owners`` what may go?"""

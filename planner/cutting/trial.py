@@ -125,9 +125,15 @@ class Trial:
         """A candidate's type."""
         return self.problem.types[self.problem.candidates[candidate].type]
 
-    def start(self, members: Members) -> list[Settled]:
-        """Start them at their least width and keep room and money taken; an empty list where they cannot."""
-        found = self._tried(self.filler, members)
+    def start(self, members: Members, *, is_paid: bool = True) -> list[Settled]:
+        """Start them at their least width and keep room and money taken; an empty list where they cannot.
+
+        Where nobody ``is_paid`` yet, room alone.
+        """
+        filler = self.filler if is_paid else Filler(self.problem, self.filler.room, self.filler.purses, is_paid=False)
+        found = self._tried(filler, members)
+        for domain in () if is_paid else {piece.domain for each in found for piece in each.pieces}:
+            self.filler.vacancies.changed(domain)
         self.started |= {each.start.candidate for each in found}
         self._begun |= {self.key([each.start.candidate]) for each in found}
         return found

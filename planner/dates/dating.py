@@ -59,12 +59,15 @@ class Dating:
     standing: Standing = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cuts = CutDates(self.state, self._later, self._kept)
+        self.cuts = CutDates(self.state, self._later, self._kept, self._paid)
         self.plan = self.written.plan
         self.touched = Touched(self.written, self.held, self.since)
 
     def _kept(self) -> list[Kept]:
         return self.standing.timeline.kept()
+
+    def _paid(self, keys: Collection[RunKey], first: int, last: int) -> int | None:
+        return self.standing.timeline.paid(keys, first, last)
 
     def _later(self, at: int) -> State:
         """The state at a known time (Unix seconds)."""

@@ -66,10 +66,11 @@ class Learnt:
 
 
 class Filler:
-    """Tries single starts against what is left."""
+    """Tries single starts against what is left; where they are not ``is_paid``, against room alone."""
 
-    def __init__(self, problem: Problem, room: Room, purses: Purses) -> None:
+    def __init__(self, problem: Problem, room: Room, purses: Purses, *, is_paid: bool = True) -> None:
         self.problem = problem
+        self.is_paid = is_paid
         self.room = room
         self.purses = purses
         self.vacancies = Vacancies(room)
@@ -104,7 +105,7 @@ class Filler:
             if any(together <= other for other in crowded):
                 continue  # less of the fleet will not hold it either
             where = {region[site] for site in together}
-            alone = len(where) == 1 and not kind.unfunded
+            alone = len(where) == 1 and self.is_paid and not kind.unfunded
             if where in unpaid or (alone and self._is_unreached(start, min(where), gpus)):
                 continue  # wherever it lies in a single region, it asks for the same payers there
             placed = self._settle(start, parts)
@@ -179,7 +180,7 @@ class Filler:
         recalled.
         """
         gpus = kind.gpus(start.steps)
-        if kind.unfunded:
+        if kind.unfunded or not self.is_paid:
             yield [(kind.sites, gpus)]
             return
         ceilings = self.purses.ceilings.by_region(kind)
@@ -273,7 +274,7 @@ class Filler:
 
     def _pay(self, start: Start, needed: Demand) -> Paid | None:
         candidate = self.problem.candidates[start.candidate]
-        if self.problem.types[candidate.type].unfunded:
+        if self.problem.types[candidate.type].unfunded or not self.is_paid:
             return {}
         paid = self.purses.pay(candidate, needed)
         if paid is None:

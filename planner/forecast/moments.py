@@ -1,8 +1,9 @@
 """Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from planner.filling.filler import Filler, Settled, demand
@@ -174,6 +175,19 @@ class Moment:
                 self._free(placed)
                 return []
         return placed
+
+    def pays(self, keys: Collection[RunKey]) -> bool:
+        """Would the money of then pay for these runs together, were every GPU free but those of others than runs?"""
+        room = Room(self.state.fleet)
+        room.occupy((), self.state.runs, self.state.foreign)
+        filler, problem = Filler(self.problem, room, self.filler.purses), self.problem
+        found: list[Settled] = []
+        for key in keys:
+            types = ((index, problem.types[problem.candidates[index].type]) for index in problem.ways.get(key, ()))
+            tries = (filler.try_start(kind, Start(index, 0)) for index, kind in types if not kind.unfunded)
+            found += islice(filter(None, tries), 1)
+        filler.take_back(found)
+        return len(found) == len({*keys})
 
     def has(self, gpus: Mapping[int, int]) -> bool:
         """Are so many GPUs free, by node?"""

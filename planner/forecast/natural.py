@@ -5,7 +5,7 @@ start holds its slots and its money at every moment until its limit ends it, so 
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import attrgetter
@@ -191,6 +191,15 @@ class Timeline:
     def is_cut_for(self, key: RunKey) -> bool:
         """Is a start of the run held that cuts make?"""
         return any(key in each.starts for each in self.by_cuts)
+
+    def paid(self, keys: Collection[RunKey], first: int, last: int) -> int | None:
+        """The first time from ``first`` to ``last`` (Unix seconds) at which money pays for runs, wherever they lie.
+
+        Money is at any time what it is at the last known time by then.
+        """
+        place = bisect_right(self.moments, first, key=attrgetter("at")) - 1
+        there = (moment for moment in self.moments[max(0, place) :] if moment.at <= last)
+        return next((max(first, moment.at) for moment in there if moment.pays(keys)), None)
 
     def kept(self) -> list[Kept]:
         """Starts that need no cuts."""

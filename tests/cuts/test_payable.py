@@ -79,3 +79,44 @@ def test_what_ends_by_its_limit_before_a_date_is_no_victim_of_it() -> None:
         moment("+65m"),
         [{"run": "default/v", "killProbability": 1.0}],
     )
+
+
+def lent(**v: Any) -> World:
+    """1 × 8 of which org:b has lent all to `loan`, half an hour ago, for an hour; its own run `own` waits for 4."""
+    world = World().domain("A").budget("org:b", 8, lending={"allow": True, "maxDuration": "1h"})
+    world.policy(lottery={"term": v.get("term", "0s")})
+    world.run("loan", 8, owner="org:x", funding={"allowBorrow": True, "sponsors": ["org:b"]})
+    world.cycle("-30m")
+    return world.run("own", 4, owner="org:b")
+
+
+@pytest.mark.parametrize(("term", "date"), [("0s", "+30m"), ("10m", "+30m"), ("2h", "+90m")])
+def test_a_loan_that_holds_the_slots_too_is_cut_once_it_is_of_age(term: str, date: str) -> None:
+    world = lent(term=term)
+    cycle = world.cycle()
+    (told,) = promises(cycle).values()
+    assert told["earliestStart"] == moment(date)
+    assert told["forecast"]["conflictSet"] == [{"run": "default/loan", "killProbability": 1.0}]
+    assert cycle.plan.reservations[0].spec.paying_envelopes[0].budget == "org-b"
+    assert world.cycle("+1m").plan.promises == []
+    assert world.cycle("+29m").running == ["loan"]
+    cycle = world.cycle(date)
+    assert (cycle.running, cycle.funding("own")) == (["own"], {"owned": 4})
+
+
+def test_the_money_of_a_loan_that_ages_is_promised_once() -> None:
+    world = lent().run("next", 8, owner="org:b", created="+1s")
+    first = world.cycle("+2s")
+    assert [*promises(first)] == ["own"]
+    assert promises(world.cycle("+1m"))["own"]["earliestStart"] == moment("+30m")
+
+
+def test_money_that_another_run_frees_is_waited_for_where_the_slots_are_held_for_good() -> None:
+    """org:b pays for a run on n until that ends; s may use m alone, where somebody else's work has no end."""
+    world = World().domain("A").domain("B").budget("org:a", 8).budget("org:b", 8)
+    on = {name: {"selector": {"fabric.domain": name}} for name in "AB"}
+    world.run("mine", 8, owner="org:b", limit="26h", locality=on["A"]).run("other", 8, owner="org:a", locality=on["B"])
+    world.old()
+    world.run("s", 8, owner="org:b", locality=on["B"])
+    assert promises(world.cycle())["s"]["earliestStart"] == moment("+2h")
+    assert world.cycle("+2h").running == ["s"]

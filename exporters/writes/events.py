@@ -20,7 +20,7 @@ from jobtree.world.reading.intake import Intake
 _LONGEST: Final = 1024
 """Most characters of an Event's message."""
 _GOOD: Final = frozenset({"Running", "Completed"})
-_RISK: Final = "MayBeCut"
+RISK: Final = "MayBeCut"
 """Reason of an Event that warns of a promise's cuts: it comes at least ``reservations.notice`` before them."""
 
 
@@ -38,7 +38,7 @@ def events(intake: Intake, plan: Plan) -> Iterator[Write]:
         for reason, message, good in _told(run.status, update.status, lost.get((run.namespace, run.name), "")):
             yield _event(run, plan, reason, message, good=good)
         if new := [each for each in update.status.conflict_sets if each not in run.status.conflict_sets]:
-            yield _event(run, plan, _RISK, _risk(update.status, new, dates), good=False)
+            yield _event(run, plan, RISK, _risk(update.status, new, dates), good=False)
 
 
 def _risk(status: RunStatus, new: Sequence[str], dates: Mapping[str, Time | None]) -> str:

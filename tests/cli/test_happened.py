@@ -75,3 +75,17 @@ def test_events_are_followed_until_the_run_is_over() -> None:
     os.close(ours)
     assert seen.count(b"Submitted") == 1
     assert T0 in seen.decode()
+
+
+def test_who_may_be_cut_for_a_promise_is_warned_while_that_stands() -> None:
+    there = World().domain("A").budget("org:v", 8).budget("org:w", 8).run("v", 8, owner="org:v")
+    there.old()
+    there.run("w", 8, owner="org:w").cycle()
+    warned = there.runs("events", "v").ok().out.splitlines()[-1].split(maxsplit=3)
+    way = "in the way of default/w-20260101t000000z, for run w at 2026-01-01T00:15:00Z"
+    harm = "which takes all 8 GPUs if it is drawn; loses all with a chance of 100.0%"
+    assert warned == [moment("+0s"), "default/v", "MayBeCut", f"{way}, {harm}"]
+
+    there.cycle("+15m")
+    told = [each["event"] for each in json.loads(there.runs("events", "v", "-o", "json", at="+15m").ok().out)]
+    assert told == ["Submitted", "Started", "Lottery", "Lottery"]  # its lease, and its words

@@ -42,7 +42,7 @@ class Event(NamedTuple):
 
 def add(commands: Commands) -> None:
     """Declares the command."""
-    summary = "list what happened to runs: submitted, promised, started, grown, ended, and why they wait"
+    summary = "list what happened to runs: submitted, promised, started, warned, grown, ended, and why they wait"
     parser = command(commands, "events", _events, summary, example="kubectl runs --state cluster.yaml events train-32")
     parser.add_argument("run", nargs="?", metavar="RUN", help="only of this run (default: of all in the namespace)")
     parser.add_argument(
@@ -116,6 +116,7 @@ def of(intake: Intake) -> Iterator[Event]:
             yield Event(promise.metadata.creation_timestamp, key, "Promised", first)
         for move in promise.status.history:
             yield Event(move.at, key, "PromiseMoved", f"to {move.earliest_start}: {move.cause}")
+    yield from _warnings(intake)
     yield from filter(None, map(_told, intake.runs))
 
 
@@ -152,6 +153,27 @@ def _beside(mine: list[Lease], what: str, at: Time, leases: Iterable[Lease]) -> 
         and (each.status.ended is None or each.status.ended > at) and not slots.isdisjoint(each.spec.slice.nodes)
     }  # fmt: skip
     return _BESIDE[what].format(named(sorted(others))) if others else ""
+
+
+def _warnings(intake: Intake) -> Iterator[Event]:
+    """Whom promises that stand may cut: from when they stood so, or from the start of what they name."""
+    from exporters.writes.events import RISK
+    from jobtree.cli.fate import cuts
+
+    begun: dict[RunKey, Time] = {}
+    for lease in intake.leases:
+        if not lease.status.closed:
+            begun[lease.run_key] = max(lease.spec.interval.start, begun.get(lease.run_key, lease.spec.interval.start))
+    for promise in intake.reservations:
+        status, made = promise.status, promise.metadata.creation_timestamp
+        if made is None or not status.stands or status.forecast is None:
+            continue
+        told = max([made, *(move.at for move in status.history)])
+        for each in status.forecast.conflict_set:
+            namespace, _, name = each.run.partition("/")
+            at, chance = max(told, begun.get((namespace, name), told)), float(each.kill_probability)
+            message = f"in the way of {cuts.asked(each.run, promise)}; loses all with a chance of {chance:.1%}"
+            yield Event(at, (namespace, name), RISK, message)
 
 
 def _where(leases: list[Lease]) -> str:

@@ -26,7 +26,11 @@ def _ahead(run: Run, reservations: Iterable[Reservation]) -> Iterator[str]:
     by_name = {f"{each.namespace}/{each.name}": each for each in reservations}
     for name in status.conflict_sets:
         promise = by_name.get(name)
-        yield f"in the way of {name}" if promise is None else _named(run, name, promise)
+        yield (
+            f"in the way of {name}"
+            if promise is None
+            else f"in the way of {asked(f'{run.namespace}/{run.name}', promise)}"
+        )
     chance = float(status.kill_probability or 0)
     yield (
         f"loses all with a chance of {chance:.1%}"
@@ -41,13 +45,13 @@ def _ahead(run: Run, reservations: Iterable[Reservation]) -> Iterator[str]:
     yield f"until then: {named(ways)}"
 
 
-def _named(run: Run, name: str, promise: Reservation) -> str:
-    """A promise that names the run: whose it is, when it is due, and what it takes of the run."""
+def asked(run: str, promise: Reservation) -> str:
+    """A promise that names a run (namespace/name): whose it is, when it is due, and what it takes of the run."""
     due = promise.status.earliest_start or promise.spec.earliest_start
     forecast = promise.status.forecast
-    mine = [each for each in (forecast.remedies if forecast else ()) if each.run == f"{run.namespace}/{run.name}"]
+    mine = [each for each in (forecast.remedies if forecast else ()) if each.run == run]
     taken = f", which takes {named([_taken(each) for each in mine])}" if mine else ""
-    return f"in the way of {name}, for run {promise.spec.run_ref.run_name} at {due}{taken}"
+    return f"{promise.namespace}/{promise.name}, for run {promise.spec.run_ref.run_name} at {due}{taken}"
 
 
 def _taken(remedy: Remedy) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from jobtree.world.tables import schema
 
-FOLD_VERSION: Final = 4
+FOLD_VERSION: Final = 5
 """Raised whenever a column changes its name, type or meaning."""
 
 _SPAN: Final = [("since", pa.int64()), ("until", pa.int64())]
@@ -110,6 +110,7 @@ PROMISES: Final = pa.schema(
         ("run", pa.string()),  # null: it was made before, and moves or ends
         ("state", pa.string()),
         ("start", pa.int64()),  # as promised from then on
+        ("p90", pa.int64()),  # by when it is kept nine times of ten, as told from then on
     ]
 )
 """A row whenever a plan (``time``) makes a promise, moves or ends it."""

@@ -7,7 +7,7 @@ import msgspec
 
 from exporters.lake.foldtables import WAITS
 from jobtree.api.kinds.plan import Lottery
-from jobtree.api.kinds.reservation import Reservation
+from jobtree.api.kinds.reservation import Reservation, ReservationStatus
 from jobtree.world.plan import Prices, PromiseUpdate, Wait
 
 
@@ -22,6 +22,7 @@ def promises(at: int, made: Iterable[Reservation], moved: Iterable[PromiseUpdate
             "run": each.spec.run_ref.run_name,
             "state": "Pending",
             "start": start,
+            "p90": _late(each.status),
         }
     for update in moved:
         start_now = update.status.earliest_start
@@ -32,7 +33,13 @@ def promises(at: int, made: Iterable[Reservation], moved: Iterable[PromiseUpdate
             "run": None,
             "state": update.status.state,
             "start": None if start_now is None else int(start_now),
+            "p90": _late(update.status),
         }
+
+
+def _late(status: ReservationStatus) -> int | None:
+    late = status.forecast.p90 if status.forecast is not None else None
+    return None if late is None else int(late)
 
 
 def draws(at: int, lottery: Lottery | None) -> Iterator[dict[str, Any]]:

@@ -36,11 +36,23 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_promises_are_held_against_starts(lake: Path) -> None:
-    columns = ("owner", "ahead", "promises", "kept", "given_up", "late", "error_seconds")
+    columns = ("owner", "ahead", "promises", "kept", "given_up", "late", "by_p90", "error_seconds")
     assert rows(lake, "promises", *columns) == [
-        ("org:w", "an hour", 1, 1, 0, 0, 0),
-        ("org:x", "6 hours", 2, 1, 1, 0, -2 * 3600),
+        ("org:w", "an hour", 1, 1, 0, 0, 1, 0),
+        ("org:x", "6 hours", 2, 1, 1, 0, 1, -2 * 3600),
     ]
+
+
+def test_a_start_after_its_date_may_still_be_within_its_p90(tmp_path: Path) -> None:
+    """What it waits for says 1 hour and has a limit of 2, which is the p90; it takes one and a half."""
+    world = World(tmp_path / "cluster.yaml").node("n").budget("org:a", 8)
+    world.run("first", 8, runtime={"expected": "1h", "timeLimit": "2h"}).cycle()
+    world.run("next", 8, created="+30s").cycle("+1m")
+    world.cycle("+1h")
+    world.runs("complete", "first", at="+90m").ok()
+    world.cycle("+90m")
+    world.cycle("+91m")
+    assert rows(world.lake, "promises", "kept", "late", "by_p90") == [(1, 1, 1)]
 
 
 def test_draws_are_held_against_fair_ones(lake: Path) -> None:

@@ -5,7 +5,7 @@
 Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -14,9 +14,10 @@ import msgspec
 
 from jobtree.api.kinds.reservation import Conflict, Remedy
 from jobtree.api.values.counted import counted
-from planner.cutting.least import Option, Weighing
+from planner.cutting.least import Weighing
 from planner.cutting.odds import SOLVED, odds
 from planner.cutting.pools import Pools
+from planner.cutting.told import completed, conflicts, one_set, remedies
 from planner.cutting.trial import Lost, Members, Place, Trial
 from planner.cutting.victims import Victim, protected_until, victims_of
 from planner.filling.filler import Filler, Settled
@@ -26,8 +27,7 @@ from planner.placement.place import Start
 from planner.placement.room import Chunk
 from planner.state.state import State
 from policies.caps.book import is_timeless
-from policies.cuts.lottery import Token
-from policies.cuts.order import LOTTERY, REASONS, Harm
+from policies.cuts.order import Harm
 from policies.inputs.claims import LeaseRow, RunKey
 from policies.lifecycle.endings import limit_ends
 
@@ -248,7 +248,7 @@ class CutDates:
         few = self.state.effort.few(len(self.state.pending))
         chances = odds(pools, max(0, self._odds), simulated=few) if harm.lottery else {}
         self._odds -= 0 if few else pools.solved * len(weighing.model.cost)
-        lost = _completed(pools) if self._odds > 0 else _one_set(pools)
+        lost = completed(pools) if self._odds > 0 else one_set(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
         self._work += weighing.work
         if chosen is None:
@@ -261,16 +261,15 @@ class CutDates:
         nodes = {self.state.fleet.names[node] for settled in starts for node in settled.nodes}
         others = [other for other in self._freed if not other.nodes.isdisjoint(nodes)]
         at = max([at, *(other.at for other in others)])
-        conflicts = {each.run: each for each in _conflicts(weighing, chosen, chances)}
-        counted_on = {run for other in others for run in other.runs} - conflicts.keys()
-        conflicts |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
+        named = {each.run: each for each in conflicts(weighing, chosen, chances)}
+        counted_on = {run for other in others for run in other.runs} - named.keys()
+        named |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
         over = {"/".join(run) for run, end in self._limits.items() if end <= at}
         leases = tuple(lease for lease in trial.leases_of(cut) if "/".join(lease.run_key) not in over)
         self._freed.append(_Freed.of(at, leases))
-        remedies = _remedies(weighing, chosen, chances)
         told = (
-            tuple(conflicts[run] for run in sorted(conflicts.keys() - over)),
-            tuple(each for each in remedies if each.run not in over),
+            tuple(named[run] for run in sorted(named.keys() - over)),
+            tuple(each for each in remedies(weighing, chosen, chances) if each.run not in over),
         )
         together, then = {trial.key([settled.start.candidate]): settled for settled in starts}, self._then.get(at)
         then = then if is_paid else self._trial_at(at)
@@ -376,47 +375,3 @@ class _Freed(NamedTuple):
 
 _EVER: Final = 1 << 40
 """Later than any protection."""
-
-
-def _completed(pools: Pools) -> list[RunKey]:
-    """Runs of one set with the least harm: the first token of each pool."""
-    drawn: list[Token] = []
-    while pool := {owner: tokens for owner, tokens in pools.after(drawn).items() if tokens}:
-        drawn.append(min(token for tokens in pool.values() for token in tokens))
-    return sorted({(token.namespace, token.run) for token in drawn})
-
-
-def _one_set(pools: Pools) -> list[RunKey]:
-    """Runs of one set with the least harm, whichever the solver finds: one model instead of one for each token."""
-    some = pools.weighing.some(pools.harm)
-    lost = {each.victim for each in some if each.what == "lost" and pools.weighing.kinds[each] == LOTTERY}
-    return sorted(pools.victims[number].run for number in lost)
-
-
-def _conflicts(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Conflict]:
-    """Who may lose all that it has, with its chance; and who loses a part, with none."""
-    cut = {weighing.victims[option.victim].run: 0.0 for option in chosen}
-    cut |= {
-        weighing.victims[option.victim].run: 1.0
-        for option in chosen
-        if option.what == "lost" and weighing.victims[option.victim].unfunded
-    }
-    cut = {run: chance for run, chance in cut.items() if run not in chances} | chances
-    for run, chance in sorted(cut.items()):
-        yield Conflict(run="/".join(run), kill_probability=chance)
-
-
-def _remedies(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Remedy]:
-    """Cuts in their order, the gentlest first; of the lottery everyone who may be drawn."""
-    gpus: dict[tuple[int, RunKey], int] = {}
-    for option in chosen:
-        kind, victim = weighing.kinds[option], weighing.victims[option.victim]
-        if option.what == "lost" and not victim.unfunded:
-            continue
-        size = victim.gpus if option.what == "lost" else weighing.size(option)
-        gpus[-kind, victim.run] = gpus.get((-kind, victim.run), 0) + size
-    for victim in weighing.victims:
-        if victim.run in chances:
-            gpus[0, victim.run] = victim.gpus
-    for (kind, run), size in sorted(gpus.items()):
-        yield Remedy(run="/".join(run), action=REASONS[-kind], gpus=size)

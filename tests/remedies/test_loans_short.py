@@ -77,9 +77,14 @@ def lending_worlds(draw: Draw) -> World:
 
 
 def wrong(world: World) -> list[str]:
-    """Waits whose numbers do not start their run, or one less of which does."""
+    """Waits whose numbers do not start their run, or one less of which does.
+
+    Beside starts that recall, what is short counts what they take back (spec §3.9): less may do in the next cycle. There
+    nothing at all may do as well, where a loan that starts kept others from recalling: the least rise is said then, 1.
+    """
     now = world.snapshot()
     current = plan(now, AT)
+    recalls = any(stage.value for stage in current.stages if stage.name == "overdraw")
     found = []
     for wait in current.waits:
         if not wait.shorts or any(short.rule not in MONEY for short in wait.shorts):
@@ -87,8 +92,9 @@ def wrong(world: World) -> list[str]:
         key = (wait.namespace, wait.name)
         bench = Bench.of(now, current, key)
         enough = bench.within(raised(bench.focus, key, wait.shorts, {})).starts()
-        less = [each for each in wait.shorts if bench.within(raised(bench.focus, key, wait.shorts, {each: 1})).starts()]
-        if less or not enough:
+        rises = [each for each in wait.shorts if sum(short.amount for short in wait.shorts) > 1]
+        less = [each for each in rises if bench.within(raised(bench.focus, key, wait.shorts, {each: 1})).starts()]
+        if not enough or (less and not recalls):
             found.append(f"{wait.name}: {wait.message}")
     return found
 

@@ -32,7 +32,9 @@ def holders(state: State, key: RunKey) -> list[Holder]:
     kind, room = problem.types[candidate.type], state.room()
     sight = Sight.of(state, room, loads_of(state, Draft(), room))
     spaces = sight.spaces
-    lack = Lacking(problem, Shortages(problem, Purses.after(problem, Draft())), spaces, sight.bare).of(candidate)
+    lack = Lacking(problem, Shortages(problem, Purses.after(problem, Draft()), Draft()), spaces, sight.bare).of(
+        candidate
+    )
     if not lack.deficit:
         return []
     domains = spaces.of(kind, lack.sites).domains

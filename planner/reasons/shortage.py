@@ -10,6 +10,7 @@ import numpy as np
 
 from jobtree.world.plan import Short
 from planner.filling.purses import Demand, Purses
+from planner.placement.draft import Draft
 from planner.reasons.missing import (
     BORROW_PRICE,
     LENDING_PRICE,
@@ -39,14 +40,15 @@ class Shortages:
 
     Least Σ rises with every GPU paid where it lies; a rise of hours or credits counts as the GPUs it provides for one
     accounting period. Of equal rises the run's own limits come first, then lending, then the nearest payer. What
-    farther claims hold counts as left, for they would give way; what a rise would pay first is paid.
+    farther claims hold counts as left, for they would give way; what a rise would pay first is paid, beside what
+    ``draft`` starts, which ``purses`` have counted.
     """
 
-    def __init__(self, problem: Problem, purses: Purses) -> None:
+    def __init__(self, problem: Problem, purses: Purses, draft: Draft) -> None:
         self._problem = problem
         self._purses = purses
         self._known: dict[object, Gap] = {}
-        self._waking = Waking(problem)
+        self._waking = Waking(problem, draft)
 
     def alike(self, candidate: Candidate) -> Hashable:
         """Equal for candidates whose prices are equal wherever they lie."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from planner.filling.claims import claims
+from planner.placement.draft import Draft
 from policies.caps import lending, uses
 from policies.funding.classes import honour
 from policies.model.problem import Problem
@@ -12,11 +14,14 @@ Woken = frozenset[int]
 
 
 class Waking:
-    """Who would be paid first if caps were higher."""
+    """Who would be paid first if caps were higher, beside what ``draft`` starts."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, draft: Draft) -> None:
         self._problem = problem
-        self._asleep = [i for i, funded in enumerate(problem.running.outcome.funded) if not funded]
+        parts = [*problem.running.parts, *(part for _, part in claims(problem, draft))]
+        self._order = sorted(range(len(parts)), key=lambda i: parts[i].place)
+        self._parts = [parts[i] for i in self._order]
+        self._asleep = {i for i, funded in enumerate(problem.running.outcome.funded) if not funded}
 
     def woken(self, rises: Mapping[int, int]) -> Woken:
         """Parts that are paid with these rises (cap → weighed units) and are not now."""
@@ -24,8 +29,8 @@ class Waking:
             return frozenset()
         problem = self._problem
         caps = [replace(cap, limit=cap.limit + rises.get(i, 0)) for i, cap in enumerate(problem.book.caps)]
-        funded = honour(replace(problem.book, caps=caps), problem.spent, problem.running.parts).funded
-        return frozenset(i for i in self._asleep if funded[i])
+        funded = honour(replace(problem.book, caps=caps), problem.spent, self._parts).funded
+        return frozenset(i for i, paid in zip(self._order, funded, strict=True) if paid and i in self._asleep)
 
     def weight(self, woken: Woken, cap: int, level: int) -> int:
         """What they take of a cap from a start of that level, which recalls what stands farther (spec §3.8)."""

@@ -1,12 +1,12 @@
 """Running claims beside starts: the pass of spec §3.5 with the starts in it, which has the last word (spec §3.8)."""
 
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from planner.filling.claims import claims
 from planner.filling.purses import Purses
-from planner.placement.draft import Draft, Payments
+from planner.placement.draft import Draft
 from planner.placement.room import Room
-from policies.funding.classes import FRESH_LOAN, OLD_LOAN, Part, Place, Sums, honour, weigh
+from policies.funding.classes import honour
 from policies.model import gangs
 from policies.model.problem import Problem
 
@@ -29,7 +29,7 @@ def beside(problem: Problem, draft: Draft) -> Beside:
     purses = Purses.after(problem, draft)
     if not purses.recalling:
         return Beside(running.outcome.funded, set())
-    starts = [claim for candidate, paid in draft.paid.items() for claim in _claims(problem, candidate, paid)]
+    starts = list(claims(problem, draft))
     number = {id(part): candidate for candidate, part in starts}
     order = sorted([*running.parts, *(part for _, part in starts)], key=lambda part: part.place)
     funded = honour(problem.book, problem.spent, order).funded
@@ -79,24 +79,3 @@ def drop_lost(problem: Problem, room: Room, draft: Draft) -> set[int]:
         drop(problem, room, draft, lost)
         gone |= lost
     return gone
-
-
-def _claims(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Payments]) -> Iterator[tuple[int, Part]]:
-    """What a start takes, claim by claim: each whole, since its groups follow one another in the pass."""
-    money, run = problem.book.money, problem.candidates[candidate].run
-    payers = problem.payers(problem.candidates[candidate])
-    claims: dict[int, tuple[Sums, Sums]] = {}
-    for (active, region), payments in paid.items():
-        for envelope, gpus in payments.items():
-            lane = problem.lane(payers[envelope], region)
-            sums = weigh(problem.book, lane, problem.milli(active) * gpus)
-            for total, mine in zip(claims.setdefault(envelope, ({}, {})), sums, strict=True):
-                for cap, weight in mine.items():
-                    total[cap] = total.get(cap, 0) + weight
-    for envelope, (touched, second) in claims.items():
-        payer = payers[envelope]
-        standing = payer.level
-        if payer.loan:
-            standing = FRESH_LOAN if money.envelopes[envelope].lending_duration > 0 else OLD_LOAN
-        place = Place(standing, money.at, run.key, envelope)
-        yield candidate, Part(place, False, touched, second, (), payer.loan)

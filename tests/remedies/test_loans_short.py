@@ -79,8 +79,8 @@ def lending_worlds(draw: Draw) -> World:
 def wrong(world: World) -> list[str]:
     """Waits whose numbers do not start their run, or one less of which does.
 
-    Beside starts that recall, what is short counts what they take back (spec §3.9): less may do in the next cycle. There
-    nothing at all may do as well, where a loan that starts kept others from recalling: the least rise is said then, 1.
+    Beside starts that recall, what is short counts what they take back (spec §3.9): less may do in the next cycle.
+    Nothing at all may do where a loan that starts keeps others from recalling: the least rise is said then, 1.
     """
     now = world.snapshot()
     current = plan(now, AT)
@@ -152,3 +152,14 @@ def test_an_old_loan_that_starts_keeps_its_elders() -> None:
     world = lent_world([run(5, "org:a", 1, funding=borrows("org:b")), run(6, "org:b", 8)], duration="0s")
 
     assert said(world) == ["r6: Asks for 8 GPUs: 6 GPUs short at org-b/gpus (6 of 8 in use)."]
+
+
+def test_a_rise_pays_what_runs_unfunded_beside_what_starts() -> None:
+    """4 on loan lost their payer as org:b lends 1, no longer 4; r2 borrows that 1. A rise by 3 leaves them 3."""
+    fleet = [doc.node(f"n{place}") for place in range(4)]
+    mine = doc.budget("org:a", [doc.envelope(1)])
+    before, after = ([lender("org:b", 12, lent, maxDuration="30m"), mine] for lent in (4, 1))
+    old, *new = (run(each, "org:a", gpus, funding=borrows("org:b")) for each, gpus in ((1, 5), (2, 1), (3, 3)))
+    world = World([*fleet, *after, old, *new, doc.policy()], [*fleet, *before, old, doc.policy()])
+
+    assert said(world) == ["r3: Asks for 3 GPUs: 3 GPUs short at the lending cap of org-b/gpus (1 of 1 in use)."]

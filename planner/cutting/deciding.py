@@ -136,10 +136,10 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     given = give_way(activation.trial)
     activation.cut |= given
     while activation.cut:
-        cuts = activation.trial.cuts()
+        cuts, places = activation.trial.cuts(), activation.trial.places
         before = state.holds.promised
-        turns = (*cuts.pins, *(key for key in before.due if key not in cuts.pins))
-        promised = Promised(before.all | cuts.pins.keys(), turns)
+        turns = (*places, *(key for key in before.due if key not in places))
+        promised = Promised(before.all | places.keys(), turns)
         after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts, state.effort)
         there = _started(after, activation.trial)
         failed = _not_started(state, after, activation, there)
@@ -148,7 +148,8 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
             late = [key for key in given if key in activation.cut and key not in there]
             awaited = {each: trial.places[each] for key in late for each in trial.together(key) if each not in there}
             return Decision(after, activation.drawn, awaited)
-        activation.give_up(failed)
+        if not activation.trial.loosen(failed):
+            activation.give_up(failed)
     return Decision(state, None)
 
 

@@ -132,3 +132,18 @@ def test_nobody_is_cut_for_a_start_that_is_no_sooner_than_the_natural_one() -> N
         told = promises(world.cycle(time))["w"]
         assert (told["earliestStart"], told.get("history", [])) == (moment("+16h"), [])
         assert "conflictSet" not in told["forecast"]
+
+
+def test_one_for_which_a_node_was_cleared_may_lie_where_a_start_before_it_lay_better() -> None:
+    world = World().policy(lottery={"term": "0s"}, reservations={"notice": "5m"})
+    world.node("a", 3, labels={"of": "v"}).node("b", 2).node("c", 2, labels={"of": "k"})
+    for owner in ("org:f", "org:k", "org:v", "org:w"):
+        world.budget(owner, 8)
+    world.run("v", 1, owner="org:v", locality={"selector": {"of": "v"}})
+    world.run("k", 1, owner="org:k", locality={"selector": {"of": "k"}}).cycle("-1h")
+    world.run("full", 5, owner="org:f", limit="25m").cycle("-20m")
+    world.run("wide", 5, owner="org:w").run("late", 1, owner="org:k").cycle()
+
+    due = world.cycle("+5m")
+
+    assert due.running == ["k", "late", "wide"]  # on what v held wide has two chunks, not three, and late another node

@@ -240,7 +240,7 @@ class Dating:
         policy, at, mine = self.state.policy, self.plan.at, self.standing.mine(key)
         by_cuts = promise is not None and promise.is_by_cuts
         notice = int(policy.opportunistic.notice)
-        soon = promise.start if promise is not None and by_cuts else at + notice
+        soon = self._still(promise) if promise is not None and by_cuts else at + notice
         cut = None
         if notice and (found is None or found.at > soon):
             cut = self._held(key, self.cuts.opportunistic(key, soon, mine, held=promise is not None))
@@ -256,7 +256,7 @@ class Dating:
         if promise is not None:
             soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
             told = promise.is_by_cuts and not soon
-            earliest = promise.start if told else max(promise.start, earliest)
+            earliest = self._still(promise) if told else max(promise.start, earliest)
         if natural is not None and natural.at <= earliest:
             return None
         horizon = at + int(policy.horizon) if natural is None else natural.at - 1
@@ -265,6 +265,10 @@ class Dating:
         if natural is not None:
             self.cuts.why_not.pop(key, None)
         return cut
+
+    def _still(self, promise: Promise) -> int:
+        """Its time as it stands; where it has come and this cycle could not keep it, the next second."""
+        return max(promise.start, self.plan.at + 1)
 
     def _held(self, key: RunKey, cut: CutDate | None) -> CutDate | None:
         """A start that cuts make, with its room held from then on like any other's; None where it has none."""
@@ -282,7 +286,8 @@ class Dating:
 
     def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
         """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
-        earliest = noticed(self.state.policy.reservations, self.plan.at) if promise is None else promise.start
+        at, policy = self.plan.at, self.state.policy.reservations
+        earliest = noticed(policy, at) if promise is None else self._still(promise)
         if found is not None and found.at <= earliest:
             return found
         start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))

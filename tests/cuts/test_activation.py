@@ -32,6 +32,22 @@ def test_without_notice_a_promise_by_cuts_is_kept_by_the_next_cycle() -> None:
     assert world.cycle("+1m").running == ["w"]
 
 
+def test_a_due_promise_that_its_cycle_cannot_keep_moves_and_says_why() -> None:
+    world = crowded()
+    world.cycle()
+    world.delete("Budget", "org-v")  # who turns unfunded may be cut from the next cycle on
+    told = promises(world.cycle("+15m"))["w"]
+
+    assert (told["state"], told["earliestStart"]) == ("Pending", moment("+15m1s"))
+    assert [(each["at"], each["earliestStart"], each["cause"]) for each in told["history"]] == [
+        (
+            moment("+15m"), moment("+15m1s"),
+            "What it waits for ends later than was known, or room or money was lost.",
+        )
+    ]  # fmt: skip
+    assert world.cycle("+16m").running == ["w"]
+
+
 def test_T3_who_is_in_the_way_is_told_and_drawn_after_notice() -> None:
     world = crowded()
     cycle = world.cycle()

@@ -162,6 +162,14 @@ def test_a_run_may_have_as_many_groups_as_a_large_fleet_has_nodes() -> None:
             'spec.resources.cpuPerPod is "two"; allowed is a quantity such as 4, 500m or 2Gi',
         ),
         (
+            resources(pods=4, cpuPerPod="1e30", memoryPerPod="1Gi"),
+            'spec.resources.cpuPerPod is "1e30"; allowed is at most 1000000000',
+        ),
+        (
+            resources(pods=4, cpuPerPod="1", memoryPerPod="2Pi"),
+            'spec.resources.memoryPerPod is "2Pi"; allowed is at most 1Pi',
+        ),
+        (
             spec(resources={"pods": 4}),
             "spec.resources.pods is 4; allowed is nothing here: a run of GPUs says that in its template",
         ),

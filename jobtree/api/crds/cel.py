@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from jobtree.api.kinds.base import DEFAULT_RESOURCE_NAMES, MAX_ARRAY_NAME, MAX_GROUPS, MAX_RUN_NAME
 from jobtree.api.kinds.run import RunSpec
 from jobtree.api.kinds.template import FORBIDDEN
+from jobtree.api.values.scalars import MAX_CPU, MAX_MEMORY, Cpu, Memory
 
 
 class Rule(NamedTuple):
@@ -217,11 +218,12 @@ _RUN: Final[dict[Place, list[Rule]]] = {
         ),
         *(
             Rule(
-                f"!has(self.{field}) || quantity(string(self.{field})).isGreaterThan(quantity('0'))",
-                f"{field} is a quantity above 0",
+                f"!has(self.{field}) || quantity(string(self.{field})).isGreaterThan(quantity('0')) && "
+                f"!quantity(string(self.{field})).isGreaterThan(quantity('{most}'))",
+                f"{field} is a quantity above 0 and at most {most}",
                 f".{field}",
             )
-            for field in ("cpuPerPod", "memoryPerPod")
+            for field, most in (("cpuPerPod", Cpu(MAX_CPU)), ("memoryPerPod", Memory(MAX_MEMORY)))
         ),
     ],
     ("spec", "malleable"): [

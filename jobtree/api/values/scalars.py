@@ -23,6 +23,10 @@ DAY: Final = 86400
 #: A hundred years: beyond any plan, and far from the end of the calendar.
 MAX_DURATION: Final = 36_525 * DAY
 
+#: The most of one quantity, in milli-CPU and in bytes: sums of thousands of them still fit 64 bits.
+MAX_CPU: Final = 10**12
+MAX_MEMORY: Final = 2**50
+
 DURATION_PATTERN: Final = r"^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"
 TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 #: The same with seconds, as API servers want a date-time.
@@ -132,8 +136,8 @@ class Cpu(int):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Reads a quantity, rounded up to a thousandth. Raises Unreadable."""
-        return cls(-(-quantity(text) * 1000 // 1))
+        """Reads a quantity of at most `MAX_CPU`, rounded up to a thousandth. Raises Unreadable."""
+        return cls(_at_most(cls(MAX_CPU), -(-quantity(text) * 1000 // 1), text))
 
     def __str__(self) -> str:
         return f"{self // 1000}" if self % 1000 == 0 else f"{int(self)}m"
@@ -146,8 +150,8 @@ class Memory(int):
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Reads a quantity, rounded up to a byte. Raises Unreadable."""
-        return cls(-(-quantity(text) // 1))
+        """Reads a quantity of at most `MAX_MEMORY`, rounded up to a byte. Raises Unreadable."""
+        return cls(_at_most(cls(MAX_MEMORY), -(-quantity(text) // 1), text))
 
     def __str__(self) -> str:
         for suffix in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
@@ -155,6 +159,12 @@ class Memory(int):
             if self and self % size == 0:
                 return f"{self // size}{suffix}"
         return f"{int(self)}"
+
+
+def _at_most(most: int, amount: int, text: object) -> int:
+    if amount > most:
+        raise Unreadable(text, "as little as any machine has", f"at most {most}")
+    return amount
 
 
 @lru_cache(maxsize=65_536)

@@ -26,7 +26,7 @@ from planner.state.derive import state_of
 from planner.state.state import State
 from policies.cuts import lottery
 from policies.cuts.lottery import Pick
-from policies.cuts.order import Cut
+from policies.cuts.order import Cut, Cuts
 from policies.inputs.claims import LeaseKey, RunKey
 from policies.promises.holds import Promised
 from policies.promises.rules import Promise, held
@@ -46,7 +46,8 @@ class Decision(NamedTuple):
 @dataclass
 class _Activation:
     """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
-    drew. ``_settled``: what starts, at its least width, in the order of the promises.
+    drew. ``loose``: runs that may lie elsewhere than where they were found. ``_settled``: what starts, at its least
+    width, in the order of the promises.
     """
 
     trial: Trial
@@ -54,6 +55,7 @@ class _Activation:
     promised: frozenset[RunKey]
     cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
     draws: dict[RunKey, Draw] = field(default_factory=dict)
+    loose: set[RunKey] = field(default_factory=set)
     _settled: list[Settled] = field(default_factory=list)
 
     def settle(self, promise: Promise) -> None:
@@ -104,11 +106,20 @@ class _Activation:
         """Let what starts grow once all is settled, and keep it there."""
         self.trial.pin(self.trial.widen(self._settled))
 
-    def give_up(self, key: RunKey) -> None:
-        """Cut nothing for this one."""
-        self.trial.undo(self.cut.pop(key))
-        self.trial.unpin(key)
-        self.draws.pop(key, None)
+    def cuts(self) -> Cuts:
+        """What goes, and where what it makes room for has to lie."""
+        cuts = self.trial.cuts()
+        return cuts._replace(pins={key: nodes for key, nodes in cuts.pins.items() if key not in self.loose})
+
+    def concede(self, key: RunKey) -> None:
+        """Let one that did not start, and its gang, lie elsewhere: others may have taken what was its on their common
+        nodes. Cut nothing for it where that did not help.
+        """
+        if key in self.loose:
+            self.trial.undo(self.cut.pop(key))
+            self.trial.unpin(key)
+            self.draws.pop(key, None)
+        self.loose |= {*self.trial.together(key)}
 
     @property
     def drawn(self) -> Lottery | None:
@@ -136,7 +147,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     given = give_way(activation.trial)
     activation.cut |= given
     while activation.cut:
-        cuts, places = activation.trial.cuts(), activation.trial.places
+        cuts, places = activation.cuts(), activation.trial.places
         before = state.holds.promised
         turns = (*places, *(key for key in before.due if key not in places))
         promised = Promised(before.all | places.keys(), turns)
@@ -148,8 +159,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
             late = [key for key in given if key in activation.cut and key not in there]
             awaited = {each: trial.places[each] for key in late for each in trial.together(key) if each not in there}
             return Decision(after, activation.drawn, awaited)
-        if not activation.trial.loosen(failed):
-            activation.give_up(failed)
+        activation.concede(failed)
     return Decision(state, None)
 
 

@@ -52,7 +52,6 @@ class Lost(NamedTuple):
 class Trial:
     """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
     candidates whose room and money is taken; ``places``: of starts that are to be there, in their order;
-    ``loose``: runs of those that may lie elsewhere too;
     ``over``: leases that end by themselves before a time to come, whose slots (``_ended``) count as free.
     ``_begun``: runs of these starts; ``_short``: by node, GPUs that starts take of what runs on until they begin.
 
@@ -66,7 +65,6 @@ class Trial:
     gone: dict[RunKey, Cut] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
     places: dict[RunKey, Place] = field(default_factory=dict)
-    loose: set[RunKey] = field(default_factory=set)
     over: frozenset[LeaseKey] = frozenset()
     _ended: list[tuple[Chunk, PodLoad]] = field(default_factory=list)
     _short: dict[int, int] = field(default_factory=dict)
@@ -203,15 +201,6 @@ class Trial:
         gang = self._gangs.get(key)
         return (key,) if gang is None else tuple(each for each in gang if each in self.places)
 
-    def loosen(self, key: RunKey) -> bool:
-        """Let a run, and its gang with it, lie elsewhere, where others took what was its on their common nodes; False
-        where it may already.
-        """
-        if key in self.loose:
-            return False
-        self.loose |= {*self.together(key)}
-        return True
-
     def unpin(self, key: RunKey) -> None:
         """Let a run, and its gang with it, start anywhere."""
         gang = self._gangs.get(key)
@@ -301,7 +290,7 @@ class Trial:
 
     def cuts(self) -> Cuts:
         """All of them, and what becomes of the runs that fall below their least width."""
-        pins = {key: place.nodes for key, place in self.places.items() if key not in self.loose}
+        pins = {key: place.nodes for key, place in self.places.items()}
         return Cuts(self.cut, {key: self._ending(key, cut) for key, cut in sorted(self.gone.items())}, pins)
 
     def _ending(self, key: RunKey, cut: Cut) -> Ending:

@@ -1,6 +1,8 @@
 """Where the starts of a solved master lie: by construction, and where that strands some, by small MIPs and exchange."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from planner.placement import place
 from planner.placement.allot import allot
@@ -9,24 +11,53 @@ from planner.placement.place import Piece
 from planner.placement.repair import Repair
 from planner.placement.room import Room
 from planner.solver.highs import Settings
-from policies.inputs.places import Kind
+from planner.solver.parts import labels
+from policies.inputs.places import Kind, usable
 from policies.model.problem import Problem
 
 
 def lay(
     problem: Problem, room: Room, kinds: list[Kind], draft: Draft, worth: Sequence[int], settings: Settings
-) -> tuple[list[Piece], set[int]]:
-    """Give the draft's pieces domains and slots. Returns candidates that end without, and where any do the pieces that
-    had none in their domains at first.
+) -> tuple[set[int], set[int]]:
+    """Give the draft's pieces domains and slots. Returns candidates that end without, and where any do, or lie in other
+    kinds than theirs, the kinds (by index) in which some piece had no place at first.
     """
     failed = place.choose(room, kinds, draft.pieces)
-    lost: list[Piece] = []
-    for number in sorted({piece.kind for piece in failed}):
-        mine = [piece for piece in draft.pieces if piece.kind == number]
-        rest = allot(room, kinds[number], mine, worth, settings) if number >= 0 else None
-        lost += [piece for piece in failed if piece.kind == number] if rest is None else rest
+    tight, told = {piece.kind for piece in failed}, [piece.kind for piece in draft.pieces]
+    lost = [piece for piece in failed if piece.kind < 0]
+    for linked in [[kind] for kind in kinds] if problem.exact else _linked(kinds, draft.pieces):
+        lost += _chosen(room, linked, draft.pieces, [p for p in failed if p.kind >= 0], worth, settings)
     gone = {piece.candidate for piece in lost}
     stranded = place.settle(room, [piece for piece in draft.pieces if piece.candidate not in gone])
     repair = Repair(problem, room, kinds, draft, worth)
     repair.run([*lost, *stranded])
-    return [*failed, *stranded] if repair.lost else [], repair.lost
+    if repair.lost or told != [piece.kind for piece in draft.pieces]:
+        return repair.lost, tight | {piece.kind for piece in stranded}
+    return set(), set()
+
+
+def _linked(kinds: Sequence[Kind], pieces: Sequence[Piece]) -> Iterator[list[Kind]]:
+    """Kinds that some piece may choose between, directly or by way of others."""
+    sites = sorted({piece.sites for piece in pieces}, key=sorted)
+    pairs = [(row, number) for row, mine in enumerate(sites) for number, kind in enumerate(kinds) if usable(kind, mine)]
+    row, column = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+    label = labels(row, column, len(kinds)).tolist()
+    for first in sorted({*label}):
+        yield [kind for kind, mine in zip(kinds, label, strict=True) if mine == first]
+
+
+def _chosen(
+    room: Room,
+    kinds: Sequence[Kind],
+    pieces: Sequence[Piece],
+    failed: Sequence[Piece],
+    worth: Sequence[int],
+    settings: Settings,
+) -> list[Piece]:
+    """Choose domains anew where some of these kinds' pieces ``failed``: together, or kind by kind; what gets none."""
+    numbers = {kind.index for kind in kinds}
+    mine = [piece for piece in failed if piece.kind in numbers]
+    rest = allot(room, kinds, [p for p in pieces if p.kind in numbers], worth, settings) if mine else []
+    if rest is None and len(kinds) > 1:
+        return [piece for kind in kinds for piece in _chosen(room, [kind], pieces, mine, worth, settings)]
+    return mine if rest is None else rest

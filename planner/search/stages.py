@@ -223,9 +223,9 @@ class Search:
         draft = Draft(starts, read_pieces(master, solution.values, starts))
         if master.seats:
             failed = seating.seat(room, master, solution.values, draft.pieces)
-            lost = {piece.candidate for piece in failed}
+            lost, tight = {piece.candidate for piece in failed}, {piece.kind for piece in failed}
         else:
-            failed, lost = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
+            lost, tight = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
         drop(problem, room, draft, lost)
         steps = *steps, Step("placed", self._worth(draft))
         unpaid, nearest = pay(problem, room, draft, self.settings, self.effort)
@@ -240,7 +240,6 @@ class Search:
             _, nearest = pay(problem, room, draft, self.settings, self.effort, settled=True)
             if beside(problem, draft).lost:
                 draft.paid = admissible
-        tight = {piece.kind for piece in failed}
         nearest = min(nearest, nearness(problem, draft))
         outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest, steps=steps)
         domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)

@@ -40,6 +40,7 @@ PHRASES: Final = (
     "each part to {components.NODES} nodes, one of up to {COMPACT} columns",
     "on {effort.workers} threads",
     "`planner/placement/allot.py`, at most {allot.NODES} nodes",
+    "beyond {allot.COLUMNS} columns each kind",
     "Above {effort.paid_in_parts} columns",
     "up to {effort.paid_whole} the model as it is",
     "where that finds nothing or loses more than a {MUCH:word} of what all starts",
@@ -49,7 +50,7 @@ PHRASES: Final = (
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
-OTHERS: Final = {"allot.COLUMNS", "deadline.START_TIMEOUT"}
+OTHERS: Final = {"deadline.START_TIMEOUT"}
 """Constants that the page does not speak of, and that happen to be the number of something that it does."""
 _WORDS: Final = {2: "twice", 3: "three", 10: "ten", 0.3: "three tenths", 0.25: "quarter", 0.01: "hundredth"}
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import Planning
+from planner.placement.allot import allot
 from planner.placement.draft import Draft
 from planner.placement.lay import lay
 from planner.placement.place import Start, choose, pieces_of, settle
@@ -49,7 +50,7 @@ class Laid:
 
     def lay(self) -> set[int]:
         """Numbers of the runs that end without a place."""
-        _, lost = lay(self.problem, self.room, self.kinds, self.draft, self.worth, SETTINGS)
+        lost, _ = lay(self.problem, self.room, self.kinds, self.draft, self.worth, SETTINGS)
         return {number for number, candidate in self.number.items() if candidate in lost}
 
 
@@ -59,6 +60,21 @@ def test_construction_strands_what_a_choice_of_domains_does_not() -> None:
     assert [piece.shape.size for piece in choose(built.room, built.kinds, built.draft.pieces)] == [5]
     assert laid.lay() == set()
     assert sum(laid.room.free) == 0
+
+
+def test_the_lightest_goes_to_another_kind_of_domain_where_its_own_has_no_place_for_all() -> None:
+    laid = Laid([8, 8, 8], [5, 6, 5])
+    (every,) = laid.kinds
+    two = [Kind(0, every.sites, every.domains[:2]), Kind(1, every.sites, every.domains[2:])]
+    worth = [0] * len(laid.worth)
+    for candidate, each in zip(laid.candidates, (3, 2, 1), strict=True):
+        worth[candidate] = each
+
+    lost = allot(laid.room, two, laid.draft.pieces, worth, SETTINGS)
+
+    assert lost == []
+    assert [piece.kind for piece in laid.draft.pieces] == [0, 0, 1]
+    assert sorted(piece.domain for piece in laid.draft.pieces) == [0, 1, 2]
 
 
 def test_light_work_moves_for_what_is_stranded() -> None:

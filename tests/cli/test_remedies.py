@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tests.support.times import T0
+from tests.support.times import T0, moment
 from tests.support.worlds import World
 
 CPU = {"gpuType": None, "totalGPUs": None, "pods": 1, "cpuPerPod": "1", "memoryPerPod": "1Gi"}
@@ -125,6 +125,12 @@ def test_a_run_that_starts_gets_none() -> None:
     assert first(world, "starts") == []
 
 
+def never(why: str, run: str, ends: str, follow: str) -> str:
+    """What is said of upstreams that never complete; ``ends``: when the run fails with them."""
+    again = f"cancel Run default/{run}, and submit it under another name with {follow}"
+    return f"{why} and never completes; {run} fails too at {moment(ends)}: {again}"
+
+
 def test_a_run_that_follows_others_is_told_which_have_to_complete() -> None:
     world = waiting().run("data", 1).run("both", 4, follow={"after": ["starts", "nowhere", "data"]})
     world.run("pods", 1, follow={"after": ["data"]}, resources=CPU)
@@ -137,14 +143,11 @@ def test_a_run_that_follows_others_is_told_which_have_to_complete() -> None:
     world.runs("complete", "data", at="+1m").ok()
     world.runs("cancel", "starts", at="+1m").ok()
     world.cycle("+1m")
-    again = "submit it under another name with"
     assert first(world, "both", "+2m") == [
         "nowhere (to be submitted) completes",
-        f"starts failed and never completes: cancel Run default/both, and {again} spec.follow.after: [nowhere, data]",
+        never("starts failed", "both", "+31m", "spec.follow.after: [nowhere, data]"),
     ]
-    assert first(world, "follows", "+2m") == [
-        f"starts failed and never completes: cancel Run default/follows, and {again} spec.follow: (left out)"
-    ]
+    assert first(world, "follows", "+2m") == [never("starts failed", "follows", "+31m", "spec.follow: (left out)")]
 
 
 def test_upstreams_that_were_deleted_never_complete_unless_they_had_or_come_again() -> None:
@@ -159,14 +162,9 @@ def test_upstreams_that_were_deleted_never_complete_unless_they_had_or_come_agai
     world.cycle("+1m")
     for name in ("done", "lost"):
         world.delete("Run", name)
-    again = "and submit it under another name with"
-    assert first(world, "one", "+2m") == [
-        f"lost was deleted and never completes: cancel Run default/one, {again} spec.follow: (left out)"
-    ]
-    dropped = f"{again} spec.follow.after: [done, old]"
-    assert first(world, "all", "+2m") == [
-        f"bad failed and lost was deleted, and they never complete: cancel Run default/all, {dropped}"
-    ]
+    assert first(world, "one", "+2m") == [never("lost was deleted", "one", "+32m", "spec.follow: (left out)")]
+    told = never("bad failed and lost was deleted, and they", "all", "+31m", "spec.follow.after: [done, old]")
+    assert first(world, "all", "+2m") == [told.replace("they and never completes", "they never complete")]
     world.run("lost", 1, created="+2m")
     assert first(world, "one", "+2m") == ["lost (Running) completes"]
 

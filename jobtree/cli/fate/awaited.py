@@ -59,6 +59,8 @@ def _completed(run: Run, intake: Intake, plan: Plan) -> list[Shown]:
         why = [f"{named(failed)} failed"] if failed else []
         why += [f"{named(deleted)} {'were' if deleted[1:] else 'was'} deleted"] if deleted else []
         never = " and ".join(why) + (", and they never complete" if lost[1:] else " and never completes")
+        if (ends := fate.after(run, plan).status.follow_deadline) is not None:
+            never += f"; {run.name} fails too at {ends}"
         found.append(Shown(kind="follow", who=Who.AGAIN.words, words=never, how=written([change])))
     return found
 

@@ -1,5 +1,6 @@
 """What holds for every test: reproducible examples, slow tests first, and no skipped test in CI."""
 
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -11,6 +12,10 @@ from tests.support.effort import DEFAULT, IN_CI, share
 from tests.support.order import slow_first
 
 scratch.choose()
+
+# Run in the background of a script, tests and all programs that they start would ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are shared, so a slow example says nothing about the code: no deadline, no complaint about slow generation.
 settings.register_profile(

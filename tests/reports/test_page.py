@@ -14,6 +14,7 @@ from tests.support.browser import Browser, chromium
 from tests.support.commands import jobtree
 
 PHONE, DESK, WALL = 360, 1280, 1920
+WIDEST, SLOW = "leases", pytest.mark.slow
 OWNERS = [f"org:a-rather-long-name-of-a-department:team-{number}" for number in range(11)]
 
 
@@ -47,7 +48,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module", params=names())
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=() if name == WIDEST else SLOW) for name in names()])
 def page(request: pytest.FixtureRequest, lake: Path) -> Path:
     """The page of a report."""
     path = lake.with_name(f"{request.param}.html")

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,9 @@ metadata: {name: submitter, namespace: default}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: submitter}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]
 """
+
+
+WIDTH = {"minTotalGPUs": 8, "maxTotalGPUs": 16, "stepGPUs": 8}
 
 
 @pytest.fixture
@@ -90,6 +95,36 @@ def test_a_user_submits_looks_and_cancels(live: Live, tmp_path: Path) -> None:
     live.cycle()
     assert live.phases() == {"train": "Failed", "later": "Pending"}
     live.until(lambda: live.phases()["later"] == "Running")
+
+
+def test_every_command_works_for_an_ordinary_user(live: Live) -> None:
+    live.kube.create(budget("org:b", 8, lending={"allow": True}))
+    live.kube.create(run("r", 16, malleable=WIDTH, locality={"groupGPUs": 8}, funding={"allowBorrow": True}))
+    live.cycle()
+    listed = {
+        "leases --owner org:a": ["RUN", "r", "r"], "leases --envelope org-a/pool": ["RUN", "r", "r"],
+        "state --owner org:a -o wide": ["NAMESPACE", "default"], "fleet --nodes": ["FLAVOR", *["H100-80GB"] * 2],
+        "budgets usage --owner org:a": ["OWNER", "org:a"], "sponsors list r": ["OWNER", "org:b"],
+    }  # fmt: skip
+    told = {words: kubectl_runs(*words.split()).ok().out.splitlines() for words in listed}
+    assert {words: [line.split()[0] for line in lines if line] for words, lines in told.items()} == listed
+    assert "Started" in kubectl_runs("events", "r").ok().out
+    assert kubectl_runs("completion", "bash").ok().out
+    assert "no lottery has taken anything" in kubectl_runs("verify", "r").refused()
+    assert "complete is for state files only" in kubectl_runs("complete", "r").refused()
+
+    for words, changed in {
+        "shrink r --by 8": ("malleable", "desiredTotalGPUs", 8),
+        "sponsors add r org:b": ("funding", "sponsors", ["org:b"]),
+        "suspend r": ("state", "Suspended"), "resume r": ("state", "Active"),
+    }.items():  # fmt: skip
+        kubectl_runs(*words.split()).ok()
+        *path, value = changed
+        spec = live.kube.get(API_VERSION, "Run", "default", "r")["spec"]
+        assert (words, reduce(getitem, path, spec)) == (words, value)
+        live.cycle()
+    live.until(lambda: live.phases() == {"r": "Running"})
+    assert "org:b" in kubectl_runs("sponsors", "list", "r").ok().out
 
 
 def test_the_contexts_namespace_is_the_one_that_is_meant(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

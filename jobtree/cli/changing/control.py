@@ -93,6 +93,12 @@ def _complete(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api.kinds.run import IndexRun
     from jobtree.world.naming import arrays
 
+    if options.cluster().runs_pods:
+        raise Refusal(
+            "complete is for state files only: on a cluster a run is complete once its pods have succeeded; "
+            f"end it now with `kubectl runs cancel {given.run[0]}`"
+        )
+
     def made(run: Run, intake: Intake) -> Change:
         refuse_terminal(run)
         if run.spec.array is not None:

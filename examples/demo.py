@@ -24,6 +24,7 @@ from exporters.plans import planjson, summary
 from exporters.plans.nodelist import compress
 from jobtree.api import Lease, Time
 from jobtree.cli import operator
+from jobtree.cli.common import lookup
 from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan, Wait
 from jobtree.world.reading.intake import Intake
@@ -91,7 +92,7 @@ def tell(out: Console, state: Path) -> None:
         "Nothing has changed, so nothing was changed: no lease (who holds which GPU, and who pays), no run, no Budget."
     )
 
-    tell_usage(out, query(lake, "usage", first), query(lake, "usage"))
+    tell_usage(out, before, query(lake, "usage"))
     tell_left(out, state, first, plan, NOW + 120)
 
 
@@ -262,20 +263,23 @@ def check_nothing_changed(before: object, after: object, plan: Plan) -> None:
         raise DemoError("the last cycle planned changes, though nothing had happened")
 
 
-def tell_usage(out: Console, before: pd.DataFrame, after: pd.DataFrame) -> None:
-    """What each Budget uses, by DuckDB over the Parquet of the cycles."""
+def tell_usage(out: Console, before: Intake, after: pd.DataFrame) -> None:
+    """What each Budget uses, by DuckDB over the Parquet of the cycles; ``before``: the world before the first."""
     heading(out, "GPUs that the Budgets pay for (DuckDB over the Parquet just written)")
     out.print(
         "[dim]envelope: a pool of a Budget; own: by its team's runs; family: by relatives'; GPU-hours: charged[/]"
     )
     classes = ["owned_gpus", "shared_gpus", "borrowed_gpus"]
-    used = {(row["budget"], row["envelope"]): sum(row[c] for c in classes) for row in before.to_dict("records")}
+    used = Counter[str]()
+    for lease in before.leases:
+        payer = lease.spec.paid_by
+        if payer is not None and not lease.status.closed and not lookup.is_unfunded(lease):
+            used[f"{payer.budget}/{payer.envelope}"] += lookup.active_gpus([lease])
     table = columns("envelope", ">quota", ">before", ">now", ">own", ">family", ">GPU-hours")
     rows = [{**row, "now": sum(row[c] for c in classes)} for row in after.to_dict("records")]
     for row in sorted(rows, key=lambda row: (-row["now"], row["budget"])):
-        earlier = used[row["budget"], row["envelope"]]
-        figures = (row["concurrency"], earlier, row["now"], row["owned_gpus"], row["shared_gpus"])
         where = f"{row['budget']}/{row['envelope']}"
+        figures = (row["concurrency"], used[where], row["now"], row["owned_gpus"], row["shared_gpus"])
         table.add_row(where, *(str(n) for n in figures), f"{row['gpu_hours']:,.1f}")
         if row["now"] > row["concurrency"]:
             raise DemoError(f"{where} pays for {row['now']} GPUs, {row['concurrency']} are allowed")

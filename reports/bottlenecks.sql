@@ -140,7 +140,7 @@ SELECT 'Waiting now', counted_as(sum(waiting_gpus), 'GPU'), 'asked for by runs t
 FROM report HAVING sum(waiting_gpus) > 0
 UNION ALL
 SELECT 'Dearest bound', arg_max(subject, price_now), 'one more ' || arg_max(unit, price_now) || ' is worth '
-    || number(max(price_now)) || ' GPUs of new runs'
+    || format('{:.2f}', max(price_now)::DOUBLE) || ' GPUs of new runs'
 FROM report HAVING max(price_now) > 0;
 
 -- @chart across: GPU-hours waited, by what was in the way

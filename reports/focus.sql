@@ -86,13 +86,16 @@ ORDER BY month, owner, budget, envelope, namespace, run, flavor, class, role, ra
 
 -- @lead
 WITH sums AS (
-    SELECT sum("BilledCost") AS cost, count(DISTINCT "BillingAccountId") AS owners, any_value("BillingCurrency") AS currency
+    SELECT sum("BilledCost") AS cost, count(DISTINCT "BillingAccountId") AS owners, any_value("BillingCurrency") AS currency,
+        sum("ConsumedQuantity") FILTER ("PricingCurrencyListUnitPrice" = 0) AS unrated
     FROM report
 )
 SELECT CASE
     WHEN cost IS NULL THEN 'Nothing was charged in this period.'
     ELSE money(cost) || ' ' || currency || ' are billed to ' || counted_as(owners, 'owner') || ', at '
         || getvariable('credit_price') || ' ' || currency || ' a credit.'
+        || CASE WHEN unrated > 0 THEN ' ' || number(unrated) || ' GPU-hours cost nothing: no rate of their flavor was set'
+            || ' (Policy creditRates) when they ran.' ELSE '' END
 END
 FROM sums;
 

@@ -7,7 +7,7 @@
 WITH picks AS (
     SELECT *, 1 / owners::DOUBLE AS chance
     FROM draws
-    WHERE time >= getvariable('since') AND time < getvariable('until')
+    WHERE time >= getvariable('since') AND time < getvariable('stop')
 )
 SELECT
     owner,

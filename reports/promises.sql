@@ -51,7 +51,7 @@ counted_in AS (
         END AS ahead,
         CASE WHEN horizon <= 3600 THEN 1 WHEN horizon <= 21600 THEN 2 WHEN horizon <= 86400 THEN 3 ELSE 4 END AS place
     FROM settled
-    WHERE settled >= getvariable('since') AND settled < getvariable('until')
+    WHERE settled >= getvariable('since') AND settled < getvariable('stop')
 )
 SELECT
     owner,

@@ -5,7 +5,7 @@ Whole reports, with their checks and troubles, are made by `made`; `query` gives
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -80,6 +80,9 @@ def build(source: Source, defined: Definition, asked: Asked, earlier: tuple[int,
     """The report over what was read for it; ``earlier``: the period before. Raises Refusal where its SQL is wrong."""
     owners = meant(source, asked.owner)
     terms = terms_for(source, asked.since, asked.until)
+    known = source.first if defined.cycles else source.begin
+    if defined.cycles and terms.since < known:
+        terms = replace(terms, since=min(known, terms.until))
     leases = last_forms(source.tables["leases"])
     with open_database(source, leases, terms, asked.settings, owners) as database:
         rows, outcomes = _reconciled(database, source, defined, leases, terms)
@@ -88,8 +91,8 @@ def build(source: Source, defined: Definition, asked: Asked, earlier: tuple[int,
         told = None
         if asked.tell:
             past = rows.slice(0, 0)
-            if earlier is not None and earlier[0] >= source.begin:
-                past = _of_before(source, defined, leases, Terms(*earlier), asked, owners)
+            if earlier is not None and earlier[0] >= known:
+                past = _of_before(source, defined, leases, Terms(*earlier, stop=earlier[1]), asked, owners)
             told = tell(database, defined, rows, past)
     beyond = outside(source, asked.since, asked.until)
     times: list[int] = source.tables["cycles"]["time"].to_pylist()

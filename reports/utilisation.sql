@@ -3,7 +3,8 @@
 -- GPUs are means over time. Held are those of Active leases, standby those of spares alone, other pods' (foreign) those of
 -- pods that are no run's; stopped are idle on nodes that take nothing new (cordoned, not Ready, out of service); free is the
 -- rest. Broken is the part of free that lies on nodes partly taken, where no pod of a whole node fits: fragmentation is
--- broken of free. How many GPUs there were is known from the first cycle on.
+-- broken of free. How many GPUs there were is known from the lake's first cycle on: no period begins before it.
+-- @reads cycles
 -- @check held_gpu_seconds = active
 SELECT
     iso(step) AS time,
@@ -31,9 +32,7 @@ ORDER BY step, counted(domain), domain;
 -- @lead
 WITH sums AS (
     SELECT
-        sum(held_gpu_seconds)::DOUBLE AS held,
-        sum(held_gpu_seconds) FILTER (utilisation_percent IS NOT NULL) AS known,
-        sum(held_gpu_seconds) FILTER (utilisation_percent IS NOT NULL) / nullif(sum(gpus * seconds), 0) AS part,
+        sum(held_gpu_seconds) / nullif(sum(gpus * seconds), 0) AS part,
         sum(broken * seconds) / nullif(sum(free * seconds), 0) AS broken
     FROM report
 )

@@ -2,6 +2,7 @@
 --
 -- Variables, through getvariable('NAME'):
 --   since, until   the period
+--   stop           until, or a second later where that is the last cycle: what happens before it is of the period
 --   begin          the first second that anything is known of
 --   known          the last cycle's time: an open lease is known to run until then
 --   bucket         the length of a step of charts over time, in seconds

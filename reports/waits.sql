@@ -14,7 +14,7 @@ starts AS (
     SELECT f.run_owner AS owner, f.flavor, f.gpus, f.started - r.created AS wait
     FROM firsts AS f
     LEFT JOIN (SELECT uid, min(created) AS created FROM runs GROUP BY uid) AS r ON r.uid = f.run_uid
-    WHERE f.started >= getvariable('since') AND f.started < getvariable('until')
+    WHERE f.started >= getvariable('since') AND f.started < getvariable('stop')
 ),
 waiting AS (
     SELECT owner, flavor, total AS gpus, getvariable('until') - created AS wait
@@ -88,7 +88,7 @@ UNION ALL
 SELECT 'Waiting now', counted_as(sum(waiting), 'run'), counted_as(sum(waiting_gpus), 'GPU')
 FROM report HAVING count(*) > 0;
 
--- @chart across: Hours that nine of ten runs waited at most, by owner; the line: half of them
+-- @chart each: Hours that nine of ten runs waited at most, by owner; the line: half of them
 SELECT
     owner || CASE WHEN count(*) OVER (PARTITION BY owner) > 1 THEN ', ' || flavor ELSE '' END AS label, -- waits do not add up
     wait_seconds_p90 / 3600 AS y,

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from jobtree.api.values.counted import counted
 from reports.output import Pictures, as_pictures
 from reports.read.definition import Chart
-from reports.told.charts import Picture, picture
+from reports.told.charts import EACH, Picture, picture
 from simulator.loop import Progress, Tick
 from simulator.stream import Stream
 
@@ -197,9 +197,9 @@ def page(name: str, found: list[Outcome]) -> str:
     cuts = [{"label": each.scheduler, "y": figures(each)["cuts"], "series": each.scheduler} for each in found]
     drawn = (
         ("lines", "GPUs that work, % of those that are there", [row for each in found for row in _use(each)]),
-        ("across", "Mean wait in hours, by GPUs of a job", sorted(by["size"], key=_size)),
-        ("across", "Bounded slowdown, by GPUs of a job", sorted(slow, key=_size)),
-        ("across", "Mean wait in hours of who waits longest, by owner", _longest(by["owner"])),
+        ("each", "Mean wait in hours, by GPUs of a job", sorted(by["size"], key=_size)),
+        ("each", "Bounded slowdown, by GPUs of a job", sorted(slow, key=_size)),
+        ("each", "Mean wait in hours of who waits longest, by owner", _longest(by["owner"], len(found))),
         ("across", "Stops of jobs that wait again", cuts),
         (
             "lines",
@@ -220,13 +220,15 @@ def _size(row: dict[str, Any]) -> int:
     return [name for _, name in SIZES].index(row["label"].partition(",")[0])
 
 
-def _longest(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Owners by the longest wait under any scheduler, and schedulers as they come."""
+def _longest(data: list[dict[str, Any]], schedulers: int) -> list[dict[str, Any]]:
+    """Owners by the longest wait under any scheduler, as many as a chart has room for, and schedulers as they come."""
     longest: dict[str, float] = {}
     for row in data:
         owner = row["label"].partition(",")[0]
         longest[owner] = max(longest.get(owner, 0.0), row["y"])
-    return sorted(data, key=lambda row: -longest[row["label"].partition(",")[0]])
+    shown = sorted(longest, key=lambda owner: -longest[owner])[: max(1, EACH // schedulers)]
+    rows = [row for row in data if row["label"].partition(",")[0] in shown]
+    return sorted(rows, key=lambda row: shown.index(row["label"].partition(",")[0]))
 
 
 def _notes(found: list[Outcome]) -> Iterator[str]:

@@ -33,9 +33,9 @@ def tables_for(sql: str) -> frozenset[str]:
 
 def terms_for(source: Source, since: int | None, until: int | None) -> Terms:
     """The period that is reported: [since, until), Unix seconds, as far as the lake knows; None is all of it."""
-    end = source.last if until is None else min(until, source.last)
+    end, stop = (source.last, source.last + 1) if until is None or until > source.last else (until, until)
     begin = source.begin if since is None else since
-    return Terms(min(begin, end), end)
+    return Terms(min(begin, end), end, stop)
 
 
 def last_forms(forms: pa.Table) -> pa.Table:
@@ -66,6 +66,7 @@ def open_database(
         **settings,
         "since": terms.since,
         "until": terms.until,
+        "stop": terms.stop,
         "begin": source.begin,
         "known": source.last,
         "bucket": next((s for s in STEPS if length <= s * MOST_STEPS), STEPS[-1]),

@@ -5,6 +5,7 @@
 -- More words, for people.
 -- @check COLUMN = FIGURE by COLUMN, COLUMN    what its sums must be by a second way (`reports.read.reconcile`)
 -- @reads everything                           from the lake's begin, not only the period
+-- @reads cycles                               of the period only what lies after the lake's first cycle
 -- @needs NAME                                 a setting that has to be given, as `--set NAME=VALUE`
 -- @owner COLUMN, COLUMN                       the columns that --owner asks for (without it: owner)
 SELECT ...                                     the rows: over `views.sql`
@@ -29,7 +30,7 @@ from typing import Final
 from jobtree.api import Refusal
 from jobtree.cluster import disk
 
-KINDS: Final = ("bars", "across", "lines")
+KINDS: Final = ("bars", "across", "each", "lines")
 INNER: Final = {"views", "notices", "words"}
 """SQL files that are no reports."""
 _NOTE: Final = re.compile(r"@(\w+)\s+(.*)")
@@ -87,6 +88,7 @@ class Definition:
     table: Layout | None = None
     checks: tuple[Check, ...] = ()
     everything: bool = False
+    cycles: bool = False
     needs: tuple[str, ...] = ()
     owners: tuple[str, ...] = ("owner",)
 
@@ -119,7 +121,7 @@ def parse(name: str, text: str, subject: str) -> Definition:
     checks: list[Check] = []
     needs: list[str] = []
     owners: tuple[str, ...] = ("owner",)
-    everything = False
+    reads: set[str] = set()
     sql, *rest = _SECTION.split(text)
     for line in _head(sql):
         note = _NOTE.fullmatch(line)
@@ -129,8 +131,8 @@ def parse(name: str, text: str, subject: str) -> Definition:
             parts = [part.partition(":") for part in _listed(found[3] or "")]
             keys = tuple(key or column for column, _, key in parts)
             checks.append(Check(found[1], found[2], tuple(column for column, _, _ in parts), keys))
-        elif note[1] == "reads" and note[2] == "everything":
-            everything = True
+        elif note[1] == "reads" and note[2] in {"everything", "cycles"}:
+            reads.add(note[2])
         elif note[1] == "needs" and note[2].isidentifier():
             needs.append(note[2])
         elif note[1] == "owner" and _NAMES.fullmatch(note[2]):
@@ -138,8 +140,8 @@ def parse(name: str, text: str, subject: str) -> Definition:
         else:
             raise Refusal(
                 f"the line `-- {line}` is not understood; allowed are `@check COLUMN = FIGURE by COLUMN`, "
-                "`@reads everything`, `@needs NAME`, `@owner COLUMN`, and below the query `@lead`, `@figures`, "
-                f"`@chart {'|'.join(KINDS)}: TITLE` and `@table tree sum=COLUMN`",
+                "`@reads everything`, `@reads cycles`, `@needs NAME`, `@owner COLUMN`, and below the query "
+                f"`@lead`, `@figures`, `@chart {'|'.join(KINDS)}: TITLE` and `@table tree sum=COLUMN`",
                 subject=subject,
             )
     title, _, summary = (words[0] if words else name).partition(": ")
@@ -157,7 +159,8 @@ def parse(name: str, text: str, subject: str) -> Definition:
         _chart(*shown["chart"], subject) if "chart" in shown else None,
         _table(*shown["table"], subject) if "table" in shown else None,
         tuple(checks),
-        everything,
+        "everything" in reads,
+        "cycles" in reads,
         tuple(needs),
         owners,
     )

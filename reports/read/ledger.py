@@ -35,10 +35,14 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Terms:
-    """The period, Unix seconds."""
+    """The period, Unix seconds: amounts are of [since, until), what happens in one second is of [since, stop).
+
+    ``stop`` is ``until``, or a second later where the lake ends there: what its last cycle started or drew is known.
+    """
 
     since: int
     until: int
+    stop: int
 
 
 class Ledger:
@@ -150,7 +154,7 @@ class Ledger:
             place = start, namespace, name
             if role == "Active" and (uid not in firsts or place < firsts[uid][0]):
                 firsts[uid] = place, tuple(key)
-        inside = (key for (start, _, _), key in firsts.values() if self._terms.since <= start < self._terms.until)
+        inside = (key for (start, _, _), key in firsts.values() if self._terms.since <= start < self._terms.stop)
         return dict(Counter(inside))
 
     def lost(self, by: Sequence[str]) -> dict[Key, int]:
@@ -159,7 +163,7 @@ class Ledger:
         found = {
             (ended, uid): tuple(key)
             for reason, ended, uid, *key in zip(*columns, strict=True)
-            if reason == "Lottery" and self._terms.since <= ended < self._terms.until
+            if reason == "Lottery" and self._terms.since <= ended < self._terms.stop
         }
         return dict(Counter(found.values()))
 
@@ -184,7 +188,7 @@ class Ledger:
             begun = [each for each in starts.get((key[0], row["run"]), ()) if each[0] >= row["time"]]
             if last[key] in {"Activated", "Released"} and begun:
                 start, _, owner = min(begun)
-                if self._terms.since <= start < self._terms.until:
+                if self._terms.since <= start < self._terms.stop:
                     found[(owner,)] = found.get((owner,), 0) + start - row["start"]
         return {key: total for key, total in found.items() if total}
 

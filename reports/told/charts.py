@@ -4,13 +4,17 @@ One SVG serves light and dark: its colours are CSS variables that the page sets 
 it is an inline style, so that a page with a strict content policy may hold it. What a kind of chart wants of its rows:
 
     bars     x, x2 (times), y, series    stacked, each bar from x to x2
-    across   label, y, series, mark      lying, stacked; mark, which may be left out: a line across the bar at that y
+    across   label, y, series, mark      lying, stacked; mark, which may be left out: a line across the bar at that y;
+                                         where there are too many labels the last of them are summed up as one
+    each     the same                    of what does not add up, such as means: the last of them are left out
     lines    panel, x, y, bound          a panel each; bound, which may be left out or null: a dashed step
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -27,13 +31,20 @@ SERIES: Final = 8
 """Series that have a colour of their own; the rest is drawn together, as ``others``."""
 LABELS: Final = 16
 """Bars of a lying chart."""
+EACH: Final = 42
+"""The same of amounts that do not add up."""
 PANELS: Final = 6
 LETTER: Final = 7.2
 """CSS pixels that a letter of a label may be wide: readers' fonts are not the one that the server measures with."""
 OTHERS: Final = "others"
 SPECIAL: Final = {"left": "rest", "free": "rest", OTHERS: "others", "nobody's": "warn", "stopped": "others"}
 """Series whose colour says what they are, wherever they stand."""
-_COLUMNS: Final = {"bars": ("x", "x2", "y", "series"), "across": ("label", "y", "series"), "lines": ("panel", "x", "y")}
+_COLUMNS: Final = {
+    "bars": ("x", "x2", "y", "series"),
+    "across": ("label", "y", "series"),
+    "each": ("label", "y", "series"),
+    "lines": ("panel", "x", "y"),
+}
 _DAY: Final = 86_400
 Row = dict[str, Any]
 Spec = dict[str, Any]
@@ -68,13 +79,19 @@ def picture(chart: Chart, table: pa.Table) -> Picture | None:
     rows = [row for row in _fewer(rows) if row["y"]]
     if not rows:
         return None
+    title = chart.title
+    if chart.kind == "each" and len(labels := list(_sums(rows, "label"))) > EACH:
+        rows = [row for row in rows if row["label"] in set(labels[:EACH])]
+        title = f"{title} (the first {EACH} of {len(labels)})"
     colours = _colours(list(sums))
     ranked = ", ".join(f"{name} {value:,.1f}" for name, value in sums.items())
-    draw = _bars if chart.kind == "bars" else _across
+    draw = _bars if chart.kind == "bars" else partial(_across, most=EACH if chart.kind == "each" else LABELS)
     words = f"{'Stacked bars over time' if chart.kind == 'bars' else 'Bars'}; summed up: {ranked}."
+    if chart.kind == "each":
+        words = f"Bars; the longest: {max(rows, key=lambda row: row['y'])['label']}."
     legend = tuple(colours.items()) if len(colours) > 1 else ()
     specs = [(draw(rows, colours, width),) for width in (WIDE, NARROW)]
-    return Picture(chart.title, f"{words} The table has the figures.", legend, *specs)
+    return Picture(title, f"{words} The table has the figures.", legend, *specs)
 
 
 def svg(spec: Spec, *, name: str) -> str:
@@ -144,8 +161,8 @@ def _time(rows: Sequence[Row], last: str, width: int) -> Spec:
 
 
 def _amount(ticks: int = 4) -> Spec:
-    """An axis of amounts, short: 0, 20k, 1.5M."""
-    short = "datum.value == 0 ? '0' : replace(format(datum.value, '~s'), 'G', 'B')"
+    """An axis of amounts, short: 0, 0.02, 20k, 1.5M. No prefix below 1: people read ``20m`` as minutes."""
+    short = "abs(datum.value) < 1 ? format(datum.value, '~r') : replace(format(datum.value, '~s'), 'G', 'B')"
     return {"field": "y", "type": "quantitative", "axis": {"tickCount": ticks, "labelExpr": short}}
 
 
@@ -153,10 +170,14 @@ def _bars(rows: Sequence[Row], colours: Mapping[str, str], width: int) -> Spec:
     order = {name: place for place, name in enumerate(colours)}
     begins = sorted({row["x"] for row in rows})
     x = _time(rows, "x2", width)
-    every = -(-len(begins) // x["axis"]["tickCount"])
+    bar = (width - 50) / len(begins)
+    letters = len(begins[0].strftime(x["axis"]["format"].replace("-", "")))
+    # The first label is moved into the plot, half its width to the right; the last one is to end within it.
+    every = max(-(-len(begins) // x["axis"]["tickCount"]), math.ceil((1.5 * LETTER * letters + 8) / bar))
+    last = len(begins) - LETTER * letters / bar / 2
     x["scale"] = {"type": "utc", "domain": [_iso(begins[0]), _iso(max(row["x2"] for row in rows))]}
-    middle = (width - 50) / len(begins) / 2
-    x["axis"] |= {"values": [_iso(each) for each in begins[::every]], "tickOffset": middle}
+    labelled = [_iso(each) for place, each in enumerate(begins) if place % every == 0 and place + 0.5 <= last]
+    x["axis"] |= {"values": labelled, "tickOffset": bar / 2}
     values: list[Row] = []
     for _, group in groupby(sorted(rows, key=lambda row: row["x"]), key=lambda row: row["x"]):
         floor = 0.0
@@ -175,9 +196,9 @@ def _bars(rows: Sequence[Row], colours: Mapping[str, str], width: int) -> Spec:
     )  # fmt: skip
 
 
-def _across(rows: Sequence[Row], colours: Mapping[str, str], width: int) -> Spec:
+def _across(rows: Sequence[Row], colours: Mapping[str, str], width: int, most: int = LABELS) -> Spec:
     labels = list(_sums(rows, "label"))
-    shown = labels if len(labels) <= LABELS else labels[: LABELS - 1]
+    shown = labels if len(labels) <= most else labels[: most - 1]
     merged = [row if row["label"] in set(shown) else {**row, "label": _more(labels, shown)} for row in rows]
     names = [*shown, *([] if len(shown) == len(labels) else [_more(labels, shown)])]
     order = {name: place for place, name in enumerate(colours)}

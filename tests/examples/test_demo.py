@@ -1,6 +1,7 @@
 """The demo tells its story and ends well."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def test_it_opens_with_its_headline_in_plain_words(told: tuple[int, str, Path]) 
     assert second.startswith("18 of 60 waiting runs (jobs that start with all their GPUs or not at all) start; ")
     opening = " ".join(told[1].partition("\n$ jobtree")[0].split())
     assert "42 go on waiting, 33 for quota alone, 9 for quota and room. One GPU more is worth most at " in opening
+
+
+def test_before_is_before_the_first_cycle(told: tuple[int, str, Path]) -> None:
+    rows = re.findall(r"^philly\S*/\S+ +(\d+) +(\d+) +(\d+) ", told[1], re.MULTILINE)
+    quota, before, now = (sum(int(row[place]) for row in rows) for place in range(3))
+    assert before < 240 - 63 + 1 <= now <= quota
 
 
 def test_its_picture_names_every_machine(told: tuple[int, str, Path]) -> None:

@@ -50,9 +50,11 @@ def test_X6_a_drawn_run_is_verified_and_a_changed_secret_is_found(drawn: World) 
     said = drawn.runs("verify", name).ok().out
     assert said.splitlines()[0] == f"Plan {plan['metadata']['name']}"
     assert f"  holds  pick 0 of {plan['status']['lottery']['draws'][0]['reservation']}: {pick}" in said
-    assert drawn.runs("verify", plan["metadata"]["name"]).ok().out.count("  holds  ") == 17
+    of_the_plan = drawn.runs("verify", plan["metadata"]["name"]).ok().out
+    assert of_the_plan.count("  holds  ") == 17
+    assert of_the_plan.splitlines()[-1] == "All 17 hold: it was drawn as published."
     told = drawn.runs("explain", name, at="+15m").ok().out
-    assert f"recompute it: `kubectl runs verify {name}`" in told
+    assert f"recompute it: `kubectl runs --state {drawn.path} -n default verify {name}`" in told
     assert "no lottery has taken anything" in drawn.runs("verify", "w").refused()
 
     secret = plan["status"]["lottery"]["secret"]
@@ -135,7 +137,7 @@ def test_a_Reservation_that_is_gone_is_said_and_not_compared(drawn: World) -> No
 
 def test_the_program_on_the_page_verifies_the_files_of_a_cluster(drawn: World, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/verify-lottery.md").read_text()
-    (tmp_path / "verify.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    (tmp_path / "verify.py").write_text(re.findall(r"```python verify.py\n(.*?)```", page, re.DOTALL)[0])
     state = drawn.state()
     plan = next(each for each in state.all("Plan") if "lottery" in each["status"])
     anchor = state.get("ConfigMap", "jobtree-lottery")

@@ -68,3 +68,20 @@ def test_n6_so_it_is_once_the_day_is_packed_and_another_cycle_follows(world: Wor
     assert after == {row["run"]: (row["ended"], row["reason"]) for row in before}
     (used,) = rows(world, "usage")
     assert used["gpu_hours"] == 8 + 4 * 25 == world.usage("org-a", at="+30h")["gpuHoursConsumed"]
+
+
+def test_what_the_last_cycle_started_is_of_the_period_that_ends_with_it(world: World) -> None:
+    assert [row["started"] for row in rows(world, "waits")] == [2]
+    assert [row["started"] for row in rows(world, "waits", "+5h")] == [1]
+
+
+def test_a_fleet_is_no_fuller_than_it_was_before_its_first_cycle_of_the_lake(world: World) -> None:
+    shutil.rmtree(world.lake)
+    world.cycle("+6h")
+    world.cycle("+8h")
+
+    made = make(world.lake, "utilisation")
+    assert (made.terms.since, made.terms.until) == (unix("+6h"), unix("+8h"))
+    assert {(row["gpus"], row["held"], row["utilisation_percent"]) for row in made.rows.to_pylist()} == {
+        (8.0, 4.0, 50.0)
+    }

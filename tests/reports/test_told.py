@@ -211,7 +211,7 @@ def test_a_table_of_more_than_nine_columns_is_refused() -> None:
         sheet(table, Layout(""))
 
 
-@pytest.mark.parametrize("kind", ["bars", "across", "lines"])
+@pytest.mark.parametrize("kind", ["bars", "across", "each", "lines"])
 def test_a_picture_is_one_svg_for_light_and_dark(kind: str) -> None:
     begun, ended = (pa.scalar(unix(when) * 10**6, pa.timestamp("us")) for when in ("+0s", "+1h"))
     table = pa.table({"x": [begun, begun], "x2": [ended, ended], "y": [1.0, 2.0], "series": ["a", "b"],
@@ -224,6 +224,30 @@ def test_a_picture_is_one_svg_for_light_and_dark(kind: str) -> None:
     assert [re.findall("style=|<b>|<script", each) for each in drawn] == [[]] * len(drawn)
     colours = {colour for each in drawn for colour in re.findall('(?:fill|stroke)="([^"]+)"', each)}
     assert {colour for colour in colours if not colour.startswith("var(--")} <= {"none", "transparent"}
+
+
+def test_bars_that_do_not_add_up_are_left_out_where_there_are_too_many_and_others_are_one() -> None:
+    table = pa.table(
+        {"label": [f"o{n:02}" for n in range(50)], "y": [50.0 - n for n in range(50)], "series": ["s"] * 50}
+    )
+
+    means, sums = picture(Chart("each", "Wait", ""), table), picture(Chart("across", "Spent", ""), table)
+    assert means is not None
+    assert sums is not None
+    assert (means.title, sums.title) == ("Wait (the first 42 of 50)", "Spent")
+    shown = [[row["label"] for row in found.wide[0]["layer"][0]["data"]["values"]] for found in (means, sums)]
+    assert [sorted(set(labels)) for labels in shown] == [
+        [f"o{n:02}" for n in range(42)],
+        sorted([*(f"o{n:02}" for n in range(15)), "35 others"]),
+    ]
+
+
+def test_parts_of_an_hour_have_no_prefix_that_reads_as_minutes() -> None:
+    found = picture(Chart("each", "Hours", ""), pa.table({"label": ["a"], "y": [0.08], "series": ["s"]}))
+    assert found is not None
+
+    ticks = re.findall(">([0-9.]+m?)<", svg(found.wide[0], name="n"))
+    assert ticks == ["0", "0.02", "0.04", "0.06", "0.08"]
 
 
 def test_a_picture_of_nothing_is_none() -> None:

@@ -129,6 +129,15 @@ def test_the_page_needs_nothing_else_and_names_every_scheduler(tmp_path: Path) -
     assert not re.findall(r'(?:src|href)="(?!data:)|<script|@import', page)
 
 
+def test_mean_waits_of_owners_are_not_added_up(tmp_path: Path) -> None:
+    rows = [
+        {"label": f"org:o{n:02}, {name}", "y": float(n), "series": name} for n in range(30) for name in ("a", "b", "c")
+    ]
+
+    shown = results._longest(rows, 3)
+    assert [row["label"] for row in shown] == [f"org:o{n:02}, {name}" for n in range(29, 15, -1) for name in "abc"]
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -2,9 +2,9 @@
 
 In a ``console`` block a line ``$ COMMAND`` is run, and the lines below it are what a terminal shows of it: its standard
 output, then its warnings or its error; a line ``...`` stands for any number of lines. Of ``sh`` blocks our own commands
-are run, and ``sql`` and ``python`` blocks whole. A page begins and ends in the clone's root, with a copy of
-``examples/``; what it makes lies in folders of its own. ``python -m tests.support.console PAGE...`` writes what is
-printed now into pages.
+are run, and ``sql`` and ``python`` blocks whole; one that says ``python NAME`` is saved as NAME. A page begins and ends
+in the clone's root, with a copy of ``examples/``; what it makes lies in folders of its own. ``python -m
+tests.support.console PAGE...`` writes what is printed now into pages.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ import duckdb
 from tests.support.commands import Output, jobtree, kubectl_runs
 
 ROOT = Path(__file__).parents[2]
-_FENCE = re.compile(r"^```(console|sh|sql|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(console|sh|sql|python(?: \S+)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROGRAMS: dict[str, Callable[..., Output]] = {
     "kubectl runs": kubectl_runs,
     "kubectl-runs": kubectl_runs,
@@ -61,6 +62,8 @@ class Shell:
         """The same of one block."""
         if language == "sql":
             duckdb.execute(text).fetchall()
+        elif language.startswith("python "):
+            Path(language.removeprefix("python ")).write_text(text, encoding="utf-8")
         elif language == "python":
             exec(compile(text, "page", "exec"), self.names)
         elif language == "sh":
@@ -91,6 +94,9 @@ class Shell:
             if words[: len(given)] == given:
                 return program(*words[len(given) :])
         match words:
+            case ["python", *given]:
+                done = subprocess.run([sys.executable, *given], capture_output=True, text=True, check=False)
+                return Output(done.returncode, done.stdout, done.stderr)
             case ["cd", folder]:
                 os.chdir(folder)
             case ["mkdir", "-p", folder]:

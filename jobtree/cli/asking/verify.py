@@ -44,6 +44,8 @@ def _verify(options: Options, given: argparse.Namespace) -> int:
     else:
         for plan in dict.fromkeys(each.plan for each in found):
             show.say(f"Plan {plan}", *(f"  {_line(each.step)}" for each in found if each.plan == plan))
+        if not wrong:
+            show.say(f"All {sum(each.step.compared for each in found)} hold: it was drawn as published.")
     if wrong:
         step = wrong[0].step
         raise Refusal(

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from jobtree.world.reading.intake import Intake
 
 
-def lines(run: Run, leases: Sequence[Lease], intake: Intake) -> list[str]:
-    """Of a run and all its leases; empty where there is nothing to be said."""
-    return [*_ahead(run, intake.reservations), *_first(run, leases, intake), *_made(run, leases)]
+def lines(run: Run, leases: Sequence[Lease], intake: Intake, reach: str) -> list[str]:
+    """Of a run and all its leases; empty where there is nothing to be said.
+
+    ``reach``: options that name the cluster, for commands that are to be typed.
+    """
+    return [*_ahead(run, intake.reservations), *_first(run, leases, intake), *_made(run, leases, reach)]
 
 
 def _ahead(run: Run, reservations: Iterable[Reservation]) -> Iterator[str]:
@@ -97,7 +100,9 @@ def _drawable(run: Run, active: Iterable[Lease], intake: Intake) -> str:
     return str(Time(int(since) + int(term)))
 
 
-def _made(run: Run, leases: Iterable[Lease]) -> Iterator[str]:
+def _made(run: Run, leases: Iterable[Lease], reach: str) -> Iterator[str]:
+    from planner.remedies.record import Command
+
     drawn = False
     for lease in leases:
         cause, proof = lease.status.cause, lease.status.proof
@@ -109,4 +114,4 @@ def _made(run: Run, leases: Iterable[Lease]) -> Iterator[str]:
             drawn = True
             yield f"  pick {proof.draw} with secret {proof.position} of the chain: {proof.secret}"
     if drawn:
-        yield f"recompute it: `kubectl runs verify {run.name}`"
+        yield f"recompute it: `{Command(f'verify {run.name}', run.namespace).typed(reach)}`"

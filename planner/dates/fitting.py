@@ -14,7 +14,7 @@ from jobtree.api.values.counted import counted
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, expected
 from planner.state.state import State
-from policies.inputs.claims import LeaseRow, RunKey
+from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import limit_ends
 
 NEVER: Final = 1 << 60
@@ -42,11 +42,6 @@ class Fitting:
         limits = limit_ends(self.state.runs, self.state.held)
         self._ends = {key: min(limits.get(key) or NEVER, guesses.get(key, NEVER)) for key in self.state.held}
         self._spans = expected(self.world)
-        self._leases: dict[str, list[LeaseRow]] = {}
-        for held in self.state.held.values():
-            for lease in held:
-                if lease.active:
-                    self._leases.setdefault(lease.node, []).append(lease)
 
     def unfit(self, dates: Iterable[Date]) -> dict[RunKey, str]:
         """Those that go, the youngest where several do not fit one another, and why, as a sentence."""
@@ -71,15 +66,8 @@ class Fitting:
         return None
 
     def _room(self, node: str, start: int, cut: set[str]) -> int:
-        other = self.state.foreign.get(node)
-        size = int(self.state.fleet.gpus[self.state.fleet.index[node]])
-        nobody = 0 if other is None else other.gpus + len(other.slots)
-        lasting = (
-            lease.gpus
-            for lease in self._leases.get(node, ())
-            if self._ends[lease.run_key] > start and "/".join(lease.run_key) not in cut
-        )
-        return max(0, size - nobody) - sum(lasting)
+        there = (lease for lease in self.state.leases_on(node) if lease.active and "/".join(lease.run_key) not in cut)
+        return self.state.left_on(node, (lease for lease in there if self._ends[lease.run_key] > start))
 
     def _end(self, date: Date) -> int:
         span = self.state.runs[date.run].limit or self._spans.get(date.run)

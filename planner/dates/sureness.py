@@ -42,7 +42,7 @@ class Sureness:
             asked[name] = asked.get(name, 0) + chunk.count
         found: set[RunKey] = set()
         for node, gpus in asked.items():
-            early = {lease.run_key for lease in self._leases.get(node, ()) if self._is_guessed(lease, start.at)}
+            early = {lease.run_key for lease in self.state.leases_on(node) if self._is_guessed(lease, start.at)}
             if early and gpus > self._free(node, start.at):
                 found |= early
         if not found:
@@ -56,20 +56,9 @@ class Sureness:
 
     def _free(self, node: str, at: int) -> int:
         """GPUs of a node that are surely nobody's then."""
-        fleet, other = self.state.fleet, self.state.foreign.get(node)
-        nobody = 0 if other is None else other.gpus + len(other.slots)
-        limits = self._limits
-        lasting = (
-            each.gpus for each in self._leases.get(node, ()) if (end := limits.get(each.run_key)) is None or end > at
-        )
-        return int(fleet.gpus[fleet.index[node]]) - nobody - sum(lasting)
-
-    @cached_property
-    def _leases(self) -> Mapping[str, list[LeaseRow]]:
-        found: dict[str, list[LeaseRow]] = {}
-        for lease in (lease for mine in self.state.held.values() for lease in mine):
-            found.setdefault(lease.node, []).append(lease)
-        return found
+        limits, there = self._limits, self.state.leases_on(node)
+        lasting = (each for each in there if (end := limits.get(each.run_key)) is None or end > at)
+        return self.state.left_on(node, lasting)
 
     @cached_property
     def _limits(self) -> Mapping[RunKey, int | None]:

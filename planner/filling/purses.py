@@ -113,23 +113,11 @@ class Purses:
             for (active, region), payments in paid.items():
                 milli = sign * self.problem.milli(active)
                 for envelope, gpus in payments.items():
-                    payer, touches = self._payers_at(candidate, region)[envelope]
+                    payer, touches = self.ways.of(candidate, region)[envelope]
                     level = 0 if run and self._is_contract(payer) else payer.level
                     for cap, weight in touches:
                         self.count(cap, weight * milli * gpus, level)
             self.count_trees(start, sign)
-
-    def _payers_at(self, candidate: Candidate, region: int) -> dict[int, tuple[Payer, Touches]]:
-        """Those that pay for it in a region, by envelope."""
-        found = self._found.get((candidate.purse, region))
-        if found is None:
-            ways = self.ways.of(candidate, region)
-            found = self._found[candidate.purse, region] = {payer.envelope: (payer, touches) for payer, touches in ways}
-        return found
-
-    @cached_property
-    def _found(self) -> dict[tuple[int, int], dict[int, tuple[Payer, Touches]]]:
-        return {}
 
     def _is_contract(self, payer: Payer) -> bool:
         """Is what it pays a loan that stands before all other claims while it is young (spec §3.5)?"""
@@ -245,7 +233,7 @@ class Bill:
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
-        for payer, touches in self.purses.ways.of(self.candidate, region):
+        for payer, touches in self.purses.ways.of(self.candidate, region).values():
             if not gpus:
                 break
             gpus -= self._take(payer, touches, (active, region), gpus)

@@ -3,7 +3,7 @@
 Hundreds of purses share some hundred payers, which are asked again at every try: looked up once, then remembered.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from policies.caps.leeway import Touches
 from policies.caps.uses import Watch
@@ -24,15 +24,16 @@ class Ways:
         self._problem = problem
         self._reaches: dict[_Sort, Reach] = {}
         self._onto: dict[tuple[_Sort, frozenset[int]], tuple[Touches, ...]] = {}
-        self._known: dict[tuple[int, bool, int], Sequence[tuple[Payer, Touches]]] = {}
+        self._known: dict[tuple[int, bool, int], Mapping[int, tuple[Payer, Touches]]] = {}
 
-    def of(self, candidate: Candidate, region: int) -> Sequence[tuple[Payer, Touches]]:
-        """The payers of a start that pay in a region, nearest first, and what they touch there."""
+    def of(self, candidate: Candidate, region: int) -> Mapping[int, tuple[Payer, Touches]]:
+        """The payers of a start that pay in a region, by envelope, nearest first, and what they touch there."""
         key = candidate.purse, bool(candidate.payers), region
         found = self._known.get(key)
         if found is None:
             reaches = ((payer, self._reach_of(payer).get(region)) for payer in candidate.payers)
-            found = self._known[key] = [(payer, touches) for payer, touches in reaches if touches is not None]
+            found = {payer.envelope: (payer, touches) for payer, touches in reaches if touches is not None}
+            self._known[key] = found
         return found
 
     def onto(self, candidate: Candidate, sites: frozenset[int]) -> Iterator[tuple[Payer, tuple[Touches, ...]]]:

@@ -81,6 +81,24 @@ class State:
                 found.setdefault((lease.node, slot), set()).add(lease.key)
         return {slot: frozenset(keys) for slot, keys in found.items() if len(keys) > 1}
 
+    @cached_property
+    def _on(self) -> Mapping[str, list[LeaseRow]]:
+        found: dict[str, list[LeaseRow]] = {}
+        for lease in (lease for held in self.held.values() for lease in held):
+            found.setdefault(lease.node, []).append(lease)
+        return found
+
+    def leases_on(self, node: str) -> list[LeaseRow]:
+        """Open leases of a node."""
+        return self._on.get(node, [])
+
+    def left_on(self, node: str, lasting: Iterable[LeaseRow]) -> int:
+        """GPUs of a node that are nobody's beside these leases of it; below 0 where it has too few for them."""
+        other = self.foreign.get(node)
+        nobody = 0 if other is None else other.gpus + len(other.slots)
+        size = int(self.fleet.gpus[self.fleet.index[node]])
+        return max(0, size - nobody) - len({slot for lease in lasting for slot in lease.ordinals})
+
     @property
     def money(self) -> Money:
         """Budgets at the cycle's time."""

@@ -1,9 +1,9 @@
 """Large masters: a certificate by branching, then whole numbers size by size (docs/planner.md).
 
-The big gangs are branched on (large.branching). At the leaf it is rounded (large.dive) how far starts are allowed where
-claims may be recalled (model.recall), then, size by size, every count, each size fixed before the next. Where counts
-lose more than Policy ``solver.gap`` the big gangs are branched on once more, with what is allowed fixed. Where nothing
-is found, or without recall nothing close enough, a MIP of big gangs follows.
+It is branched (large.branching) on the big gangs, and on how far starts are allowed where claims may be recalled
+(model.recall). From where none of these is in part every count is rounded (large.dive), size by size, each size fixed
+before the next; and so from further nodes, until one comes as close as Policy ``solver.gap``. Where nothing is found,
+or without recall nothing close enough, a MIP of big gangs follows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from planner.large.branching import Branching, Fixings, Node
+from planner.large.branching import Branching, Node
 from planner.large.dive import Dive, columns_of
-from planner.solver.highs import LEAN, NOTHING, Settings, Solution, best_of, only_integer, proven, solve, within
+from planner.solver.highs import LEAN, NOTHING, Settings, Solution, only_integer, proven, solve
 from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem
@@ -41,8 +41,7 @@ class Rounding:
         self.model, self.settings = model, settings
         self.relaxed = Relaxed(model, settings)
         self.columns = columns_of(model, problem)
-        self.allowed: dict[int, float] = {}
-        self.after_allowed: float | None = None
+        self.recalls = bool(self.columns.allows.any())
 
     def run(self) -> Iterator[Solution]:
         """What no plan is worth more than, by the relaxation, then by the branching; last a whole point as well."""
@@ -50,38 +49,27 @@ class Rounding:
         yield proven(search.bound)
         search.run()
         yield proven(search.bound)
-        found = NOTHING if search.leaf is None else self._whole(search.leaf)
+        found = self._whole(search)
         if found.values is None:
             found = self._after_gangs(search.bound)
-        else:
-            search.tighten(found.objective * (1 + self.settings["mip_rel_gap"]))
-        bound = max(search.bound, found.objective)
-        yield replace(found, bound=bound, relaxed=search.root, allowed=self.after_allowed)
+        yield replace(found, bound=max(search.bound, found.objective), relaxed=search.root)
 
-    def _whole(self, node: Node) -> Solution:
-        """A whole point of a node, close enough where nothing may be recalled, or none."""
-        if not self.columns.allows.any():
-            return self._dive(node.fixings, node, node.bound * (1 - FAR * self.settings["mip_rel_gap"]))
-        self.allowed, self.after_allowed = self._allow(node)
-        found = self._dive({**node.fixings, **_fixed(self.allowed)}, node)
-        if found.values is None or not within(found.objective, self.after_allowed, self.settings["mip_rel_gap"]):
-            search = Branching(self.relaxed, self.columns, _fixed(self.allowed))
-            search.run()
-            found = found if search.leaf is None else best_of(found, self._dive(search.leaf.fixings, search.leaf))
+    def _whole(self, search: Branching) -> Solution:
+        """The best whole point of nodes further down; where nothing may be recalled none that is not close enough."""
+        found = NOTHING
+        while (node := search.deeper(found.objective * (1 + self.settings["mip_rel_gap"]))) is not None:
+            least = -INF if self.recalls else node.bound * (1 - FAR * self.settings["mip_rel_gap"])
+            whole = self._dive(node, least)
+            if whole.objective > found.objective:
+                found = replace(whole, allowed=node.bound if self.recalls else None)
+            if found.values is None:
+                break
         return found
 
-    def _allow(self, node: Node) -> tuple[dict[int, float], float]:
-        """How far starts are allowed at contested caps, by column, rounded at a node, and what the relaxation is worth
-        then; where that finds no point all starts are allowed.
-        """
-        self.relaxed.only(node.fixings, node.basis)
-        point, value = Dive(self.relaxed, replace(self.columns, integer=self.columns.allows > 0)).run(BANDS, node.bound)
-        values = self.relaxed.most if point is None else np.round(point)
-        return {column: float(values[column]) for column in np.flatnonzero(self.columns.allows).tolist()}, value
-
-    def _dive(self, fixings: Fixings, node: Node, least: float = -INF) -> Solution:
-        """A whole point under these fixings."""
-        self.relaxed.only(fixings, node.basis)
+    def _dive(self, node: Node, least: float) -> Solution:
+        """A whole point of a node, with as much allowed as there."""
+        allowed = {int(c): float(round(node.point[c])) for c in np.flatnonzero(self.columns.allows)}
+        self.relaxed.only({**node.fixings, **_fixed(allowed)}, node.basis)
         point, value = Dive(self.relaxed, self.columns).run(BANDS, node.bound, least)
         return Solution(point, value, node.bound, optimal=False)
 
@@ -97,8 +85,7 @@ class Rounding:
             gap = SHARE * self.settings["mip_rel_gap"]
             first = solve(model, self.settings | LEAN | SEARCH | {"mip_rel_gap": gap})
         counts = {} if first.values is None else {int(c): round(float(first.values[c])) for c in np.flatnonzero(gangs)}
-        fixed = self.allowed | {column: float(count) for column, count in counts.items()}
-        self.relaxed.only(_fixed(fixed))
+        self.relaxed.only(_fixed({column: float(count) for column, count in counts.items()}))
         point, value = Dive(self.relaxed, self.columns).run(BANDS, bound)
         return Solution(point, value, bound, optimal=False)
 

@@ -6,7 +6,7 @@ The best bound that is open in the end is one of every plan: the certificate.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,8 +22,10 @@ BIG: Final = 0.005
 """A start that is worth this part of the bound is branched on."""
 GANGS: Final = 32
 """Most LPs of a search for its leaf."""
-COLUMNS: Final = 500_000
-"""Most columns that all LPs together have that tighten the bound beyond the leaf."""
+FURTHER: Final = 300
+"""Most LPs beyond those, but for the way to a first point,"""
+COLUMNS: Final = 2_000_000
+"""and most columns that they have together."""
 
 Fixings = Mapping[int, tuple[float, float]]
 """Column → least and most."""
@@ -85,27 +87,42 @@ class Branching:
             sides = self._gang(node) if self.solved < GANGS else []
             if not sides:
                 self.leaf = node
-            self._branch(node, sides)
+            for child in self._children(node, sides):
+                self._push(child)
 
-    def tighten(self, least: float) -> None:
-        """Branch on how far starts are allowed as well, while what no plan is worth more than is above ``least``."""
+    def deeper(self, least: float) -> Node | None:
+        """The next node at which no big gang starts, and no level of starts is allowed, in part, worth above ``least``.
+
+        From the best open node into the better of its sides, again and again. None: there is no such node, or there
+        were LPs enough; what no plan is worth more than has come down all the same.
+        """
         if self.leaf is not None:
             self._push(self.leaf)
             self.leaf = None
-        most = self.solved + COLUMNS // len(self.relaxed.least)
+        most = GANGS + min(FURTHER, COLUMNS // len(self.relaxed.least))
         while self.open and self.solved < most and self.open[0][2].bound > least:
             node = heapq.heappop(self.open)[2]
-            sides = self._allowed(node) or self._gang(node)
-            if not sides:
+            while node.bound > least:
+                sides = self._allowed(node) or self._gang(node)
+                if not sides:
+                    self.closed = max(self.closed, node.bound)
+                    return node
+                inside = sorted(self._children(node, sides), key=lambda child: child.bound)
+                if not inside:
+                    break
+                node = inside.pop()
+                for child in inside:
+                    self._push(child)
+            else:
                 self._push(node)
-                return
-            self._branch(node, sides)
+        return None
 
-    def _branch(self, node: Node, sides: Sequence[Fixings]) -> None:
+    def _children(self, node: Node, sides: Sequence[Fixings]) -> Iterator[Node]:
+        """The sides of a node that have a point."""
         for side in sides:
             child = self._node({**node.fixings, **side}, node)
             if child is not None:
-                self._push(child)
+                yield child
 
     def _push(self, node: Node) -> None:
         self.pushed += 1

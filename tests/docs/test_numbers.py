@@ -28,6 +28,7 @@ PHRASES: Final = (
     "at most {branching.GANGS} LPs",
     "in bands by the GPUs of a run: {bands.BANDS[0]} and more, {bands.BANDS[1]}, {bands.BANDS[2]}, {bands.BANDS[3]}, ",
     "more than {bands.FAR:word} times `solver.gap`",
+    "with {branching.FURTHER} LPs at most",
     "as many LPs as have {branching.COLUMNS:,} columns together",
     "to {SHARE:word} times the gap",
     "ends more than {effort.close:word} `solver.gap` from the bound, a master of up to {effort.again} integer columns",

@@ -33,8 +33,8 @@ DATED: Final = 300
 """Most runs without a promise for which one is looked for where many wait: the oldest."""
 NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
 """Why a run has no estimate."""
-SOONER: Final = 8
-"""Where many runs wait, how many promises, the oldest, an earlier time is looked for in a cycle."""
+SOONER: Final = 32
+"""Where many runs wait, how often an earlier time is looked for in a cycle, for the oldest promises first."""
 
 
 @dataclass
@@ -310,7 +310,22 @@ class Dating:
         return standing
 
     def _move_up(self, promised: Iterable[RunKey]) -> None:
-        """Hold at an earlier time what has one beside all that stands; where many wait, of the oldest alone."""
-        natural = [key for key in promised if key in self.standing.starts]
-        for key in natural if self.state.effort.few(len(self.plan.waits)) else natural[:SOONER]:
-            self.standing.sooner(key, self.standing.starts[key].at)
+        """Hold at an earlier time what has one beside all that stands, the oldest first: else promises made
+        after it have that time. Where many wait, who asks what found none is not looked at, and so many others alone.
+        """
+        many, tried, none = not self.state.effort.few(len(self.plan.waits)), 0, dict[object, int]()
+        for key in promised:
+            start = self.standing.starts.get(key)
+            if start is None or start.at <= none.get(alike := self._alike(key) if many else key, 0):
+                continue
+            if not self.standing.sooner(key, start.at):
+                none[alike] = start.at
+            tried += 1
+            if many and tried >= SOONER:
+                return
+
+    def _alike(self, key: RunKey) -> object:
+        """The same of runs that look for the same room and money for as long, where many wait."""
+        problem, span = self.standing.timeline.moments[0].problem, self.standing.mine(key)[key]
+        types = tuple(problem.candidates[way].type for way in problem.ways.get(key, ()))
+        return (types, span) if types and not self.state.runs[key].gang else key

@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.support.times import unix
+import planner
+from planner.effort import Effort
+from tests.support.times import moment, unix
 from tests.support.worlds import World
 
 
@@ -87,3 +89,23 @@ def test_money_that_is_held_for_a_younger_promise_keeps_no_older_one_that_is_due
     cycle = world.cycle("+15m")
 
     assert cycle.phases == {"y": "Running", "v": "Failed", "old": "Running", "new": "Pending"}
+
+
+def test_what_comes_free_early_is_promised_to_those_that_were_promised_late() -> None:
+    world = World().node("n", 16).budget("org:a", 16)
+    for number in range(16):
+        world.run(f"r{number:02}", 1, limit="10h")
+    world.cycle()
+    for number in range(12):
+        world.run(f"w{number:02}", 1, limit="1h", created="+0s")
+    world.cycle("+1m")
+    for number in range(16):
+        world.edit("Run", f"r{number:02}", metadata={"annotations": {"rq.davidlangworthy.io/eta": moment("+2h")}})
+    for number in range(8):
+        world.run(f"y{number}", 1, limit="1h", created="+59m")
+    plan = planner.plan(world.snapshot("+1h"), unix(moment("+1h")), Effort(exact=0))
+
+    starts = {each.name[:3]: each.status.earliest_start for each in plan.promises}
+    assert starts == {f"w{number:02}": unix(moment("+2h")) for number in range(12)}
+    made = sorted(int(each.spec.earliest_start) for each in plan.reservations)
+    assert made == [unix(moment("+2h"))] * 4 + [unix(moment("+3h"))] * 4

@@ -277,6 +277,7 @@ def test_every_question_has_panels() -> None:
     assert all(title.endswith("?") and row for title, row in ROWS.items())
 
 
+@pytest.mark.slow
 def test_a_service_answers_with_the_newest_cycle(world: World) -> None:
     world.cycle()
     with socket.socket() as probe:

@@ -3,6 +3,9 @@
 Synthesised: nodes, domains, owners, budgets, and everything of a run but its size and duration, which are draws from
 the Philly trace (``benchmarks.sizes``). Every cap is kept at every second, with a full period of look-ahead, each slot
 is held once, groups lie in one domain and pods on one node, so a planner may change nothing about the running work.
+
+``recipe`` says what a fleet is like, ``dice`` draws. ``room`` has nodes and domains, ``owners``, ``private`` and
+``money`` who may pay, ``draw``, ``job`` and ``runs`` what runs and waits; ``manifests`` writes it all as objects.
 """
 
 from pathlib import Path

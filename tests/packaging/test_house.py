@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.console import ROOT
 
-PACKAGES: Final = ("cronjobs", "exporters", "jobtree", "planner", "policies", "reports", "simulator")
+PACKAGES: Final = ("benchmarks", "cronjobs", "exporters", "jobtree", "planner", "policies", "reports", "simulator")
 FOLDERS: Final = sorted(path.parent for package in PACKAGES for path in (ROOT / package).rglob("__init__.py"))
 MOST: Final = 12
 LONGEST: Final = 400
@@ -32,7 +32,9 @@ def test_no_module_is_longer_than_one_reads_at_once() -> None:
     assert {path: count for path, count in lines.items() if count > LONGEST} == {}
 
 
-@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if modules(folder)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "folder", [folder for folder in FOLDERS if modules(folder)], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_a_folder_names_its_files(folder: Path) -> None:
     page = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
     named = set(re.findall(r"`(\w+)`", page))

@@ -1,1 +1,4 @@
-"""What does Jobtree take on a real API server? ``__main__`` at rest, ``starts`` as runs start; ``page`` keeps both."""
+"""What does Jobtree take on a real API server? ``__main__`` at rest, ``starts`` as runs start.
+
+`fresh` reads as a new process does, `page` keeps what came of it.
+"""

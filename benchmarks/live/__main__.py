@@ -5,7 +5,6 @@ minutes. Then a fresh process reads all of it as a planner does (seconds, memory
 do: CPU of the planner and of its process for the search, writes. `results/live.md` has what came of it.
 """
 
-import resource
 import sys
 import tempfile
 import time
@@ -13,9 +12,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from kubernetes.client import Configuration
-
 from benchmarks.live import page
+from benchmarks.live.fresh import read
 from benchmarks.live.page import Row
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
@@ -25,7 +23,6 @@ from jobtree.cluster.live.client import Api
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.cluster.live.paths import collection
 from jobtree.world.memory import seen
-from jobtree.world.tables.snapshot import take
 from tests.kube.bench import build, processes
 from tests.kube.bench.kube import Kube, Object, node
 from tests.kube.live import api, budget, run
@@ -54,34 +51,19 @@ def main() -> None:
         began = [_cycle(cluster, Lake(lake), planner, 0)]
         print(began[0], flush=True)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-            read = fresh.submit(_read, kube.url, str(kube.processes.ca)).result()
+            told = fresh.submit(read, kube.url, str(kube.processes.ca)).result()
         rest = [_cycle(cluster, Lake(lake), planner, turn) for turn in range(1, 5)]
         planner.close()
         kube.close()
     world = f"{nodes} nodes, {leases} leases and as many pods"
     page.record(
-        "python -m benchmarks.live",
+        " ".join(["python -m benchmarks.live", *sys.argv[1:]]),
         [
-            Row(f"a fresh process reads {world} into a Snapshot", read, "8 s, 1.5 GiB"),
+            Row(f"a fresh process reads {world} into a Snapshot", told, "8 s, 1.5 GiB"),
             *(Row(f"cycle {turn} after those starts", each, "at rest 3 s of CPU and no write")
               for turn, each in enumerate(rest, 1)),
         ],
     )  # fmt: skip
-
-
-def _read(url: str, ca: str) -> str:
-    """Seconds and memory of a read, in a process that has done nothing else."""
-    configuration = Configuration()
-    configuration.host, configuration.ssl_ca_cert = url, ca
-    configuration.api_key = {"authorization": "Bearer admin"}
-    way = Api(configuration)
-    began, worked = time.perf_counter(), time.process_time()
-    snapshot = take(LiveCluster(way, int(time.time())).read())
-    done, cpu = time.perf_counter() - began, time.process_time() - worked
-    way.close()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    rows = snapshot.tables["nodes"].num_rows, snapshot.tables["leases"].num_rows
-    return f"{done:.1f} s, {cpu:.1f} s of CPU, {memory:.2f} GiB; {rows[0]} nodes, {rows[1]} leases"
 
 
 def _cycle(cluster: LiveCluster, lake: Lake, planner: Planner, turn: int) -> str:

@@ -74,7 +74,7 @@ class Trial:
     def of(cls, state: State) -> "Trial":
         """Of a state in which nothing has been started yet."""
         asked = state.asking(state.pending)
-        problem = asked.problem()
+        problem = asked.problem(emptied=True)
         return cls(state, problem, Filler(problem, state.room(), Purses.after(problem, Draft())))
 
     @cached_property

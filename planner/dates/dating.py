@@ -134,16 +134,6 @@ class Dating:
             self._tell(key, Eta(p50=Time(found.at), p90=Time(found.p90 or found.at)), exact=True)
         return is_held
 
-    def estimate(self) -> None:
-        """Leave promises as they stand, and estimate all others."""
-        for key, promise in self.held.items():
-            if key in self.anew:
-                self.written.wait(promise, anew=True)
-            else:
-                self.written.stay(promise)
-        others = [key for key in self.waits.keys() - self.held.keys() if not self.waits[key].never]
-        self._estimate(self._by_age(others), ())
-
     def _by_age(self, keys: Iterable[RunKey]) -> list[RunKey]:
         return sorted(keys, key=lambda key: (self.state.runs[key].created, key))
 

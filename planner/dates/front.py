@@ -1,7 +1,6 @@
 """From a plan to its dates: which promises stand, move or end, and when every other run will start (spec §5)."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Set
-from typing import Final
 
 import msgspec
 
@@ -27,9 +26,6 @@ from policies.inputs.runs import read_runs
 from policies.lifecycle import unweighed
 from policies.promises.rules import Fate, Promise, fate, read_promises
 
-LARGEST: Final = 5_000
-"""Most nodes on which runs are promised anything where many wait: each known time is a world to be derived."""
-
 
 def dated(
     snapshot: Snapshot, plan: Plan, effort: Effort = USUAL, awaited: Mapping[RunKey, Place] | None = None
@@ -48,10 +44,7 @@ def dated(
     held = _settled(stored, waits, written)
     anew = _held_anew(awaited or {}, waits, held, written)
     dating = Dating(world, state, snapshot.since, waits, held, anew, _etas(snapshot, waits), written)
-    if len(snapshot.tables["nodes"]) > LARGEST and not effort.few(len(waits)):
-        dating.estimate()
-    else:
-        dating.date()
+    dating.date()
     _fit(Fitting(world, state), held, written)
     written.warn()
     return msgspec.structs.replace(

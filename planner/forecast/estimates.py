@@ -14,11 +14,12 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates as _estimates
 from planner.forecast.calendar import expected
 from planner.forecast.durations import Durations, ended
-from planner.forecast.fluid import Ask, Fluid, grid
+from planner.forecast.fluid import Ask, Fluid, LanesOf, grid
 from planner.forecast.natural import Dated
-from planner.state.payer_lists import PayerLists
+from planner.state.payer_lists import PayerList, PayerLists
 from planner.state.state import State
 from policies.inputs.claims import RunKey
+from policies.inputs.fleet import Access
 from policies.lifecycle.endings import limit_ends, started
 
 MOST: Final = 9
@@ -41,9 +42,10 @@ def estimated(
 
     ``state``: of the world as the plan leaves it; ``lasting``: how long runs last, for ``p50`` and for ``p90``.
     """
-    half, most = lasting
-    p50 = _starts(state, keys, [*dated], half)
-    p90 = p50 if most == half else _starts(state, keys, [*dated], most)
+    (half, most), asking, lanes = lasting, _asking(state, keys), LanesOf(state)
+    beside = [*dated]
+    p50 = _together(state, keys, _starts(state, asking, beside, half, lanes))
+    p90 = p50 if most == half else _together(state, keys, _starts(state, asking, beside, most, lanes))
     return {
         key: Eta(p50=Time(p50[key]), p90=Time(max(p50[key], p90[key]))) for key in keys if key in p50 and key in p90
     }
@@ -84,32 +86,45 @@ def _end(state: State, past: Durations, key: RunKey, limit: int | None, told: in
     return min(known, default=None)
 
 
-def _starts(state: State, keys: Iterable[RunKey], dated: Sequence[Dated], likely: Likely) -> dict[RunKey, int]:
-    """Unix seconds by run; those of a gang start together, when the last can."""
+def _asking(state: State, keys: Iterable[RunKey]) -> dict[RunKey, tuple[Ask, PayerList]]:
+    """What each run asks, for good, and of whom; those that nobody pays anywhere are left out."""
+    purses, found = PayerLists(state.book), dict[RunKey, tuple[Ask, PayerList]]()
+    sites_for: dict[Access, frozenset[int]] = {}
+    for key in keys:
+        run = state.runs[key].waiting()
+        purse, access = purses.of(run), run.access(state.policy.maintenance, state.at)
+        if access not in sites_for:
+            sites_for[access] = state.fleet.sites_for(access)
+        sites, pieces = sites_for[access] & purse.sites, run.lowered().pieces()
+        if pieces and sites:
+            found[key] = Ask(purse.number, tuple(sorted(sites)), run.width_min, max(pieces), None), purse
+    return found
+
+
+def _starts(
+    state: State,
+    asking: Mapping[RunKey, tuple[Ask, PayerList]],
+    dated: Sequence[Dated],
+    likely: Likely,
+    lanes: LanesOf,
+) -> dict[RunKey, int]:
+    """When each starts by itself, Unix seconds by run."""
     policy = state.policy.reservations
     horizon = state.at + int(policy.horizon)
     times = grid(state.at, horizon, int(policy.bucket))
-    fluid = Fluid.of(state, likely.ends, times)
+    fluid = Fluid.of(state, likely.ends, times, lanes)
     for each in dated:
         _hold(fluid, state, each)
-    purses = PayerLists(state.book)
     found: dict[RunKey, int] = {}
-    for key in keys:
-        run = state.runs[key].waiting()
-        purse = purses.of(run)
-        lowered = run.lowered()
-        pieces = lowered.pieces()
-        sites = state.fleet.sites_for(run.access(state.policy.maintenance, state.at)) & purse.sites
-        if not pieces or not sites:
-            continue
-        ask = Ask(purse.number, tuple(sorted(sites)), run.width_min, max(pieces), likely.spans.get(key))
-        start = fluid.start(ask, purse)
+    for key, (ask, purse) in asking.items():
+        start = fluid.start(ask._replace(span=likely.spans.get(key)), purse)
         if start is not None:
             found[key] = start
-    return _together(state, keys, found)
+    return found
 
 
 def _together(state: State, keys: Iterable[RunKey], found: Mapping[RunKey, int]) -> dict[RunKey, int]:
+    """The same where those of a gang start together, when the last can."""
     gangs: dict[tuple[str, str], list[RunKey]] = {}
     for key in keys:
         if state.runs[key].gang:

@@ -73,9 +73,40 @@ def grid(now: int, until: int, bucket: int) -> Ints:
 
 
 @dataclass
+class LanesOf:
+    """The lanes of each purse and set of sites, made when they are first asked for; they know no clock."""
+
+    state: State
+    _known: dict[tuple[int, tuple[int, ...]], Lanes] = field(default_factory=dict, repr=False)
+
+    def of(self, ask: Ask, purse: PayerList) -> Lanes:
+        """How the payers of a list, which has one number, pay on the sites that it asks for."""
+        asked = purse.number, ask.sites
+        if asked not in self._known:
+            book, money, near = self.state.book, self.state.money, purse.payers
+            pays_on = [money.paid_on(payer.envelope, payer.watch.shut).intersection(ask.sites) for payer in near]
+            payers = [(payer, min(sites), sites) for payer, sites in zip(near, pays_on, strict=True) if sites]
+            touched = [
+                book.touches(Lane(payer.envelope, payer.loan, money.region[site], payer.limit, payer.watch.on))
+                for payer, site, _ in payers
+            ]
+            shape = len(touched), max((len(each) for each in touched), default=0)
+            caps, shares = np.full(shape, len(book.caps), np.int64), np.ones(shape)
+            for payer, mine in enumerate(touched):
+                for place, (cap, weight) in enumerate(mine):
+                    caps[payer, place], shares[payer, place] = cap, 1 / (MILLI * weight)
+            kinds = sorted({tuple(sorted(sites)) for _, _, sites in payers})
+            among = np.array([[site in kind for site in ask.sites] for kind in kinds], np.float64)
+            places = np.array([kinds.index(tuple(sorted(sites))) for _, _, sites in payers], np.int64)
+            most = np.array([FAR if each.run_gpus is None else each.run_gpus for each, *_ in payers], np.float64)
+            self._known[asked] = Lanes(caps, shares, among.reshape(len(kinds), len(ask.sites)), places, most)
+        return self._known[asked]
+
+
+@dataclass
 class Fluid:
     """``times``: of the grid, T; ``free``: GPUs (nodes × T); ``taken``: (sites × T); ``left``: (caps × T), in the
-    caps' units, the last row without bound.
+    caps' units, the last row without bound; ``lanes``: how money flows.
     """
 
     state: State
@@ -83,12 +114,12 @@ class Fluid:
     free: Ints
     left: Floats
     taken: Floats
+    lanes: LanesOf
     _shapes: dict[Shape, Floats] = field(default_factory=dict, repr=False)
-    _lanes: dict[tuple[int, tuple[int, ...]], Lanes] = field(default_factory=dict, repr=False)
     _first: dict[Ask, int] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, state: State, ends: Mapping[RunKey, int | None], times: Ints) -> "Fluid":
+    def of(cls, state: State, ends: Mapping[RunKey, int | None], times: Ints, lanes: LanesOf) -> "Fluid":
         """What is left as runs end; ``ends``: Unix seconds, by run, None where that is not known."""
         fleet, book = state.fleet, state.book
         cell = {key: int(np.searchsorted(times, FAR if end is None else end)) for key, end in ends.items()}
@@ -108,7 +139,7 @@ class Fluid:
                         back[cap, cell[part.leases[0].run_key]] += weight
         left = np.cumsum(back, axis=1)[:, :-1].astype(np.float64)
         free = np.minimum(free, fleet.gpus[:, None])
-        return cls(state, times, free, left, np.zeros((fleet.site_count, len(times))))
+        return cls(state, times, free, left, np.zeros((fleet.site_count, len(times))), lanes)
 
     def start(self, ask: Ask, purse: PayerList) -> int | None:
         """The first time at which it fits in room and money, and it is taken from then on; None where it never does.
@@ -119,7 +150,7 @@ class Fluid:
         times = self.times[first:]
         if not len(times):
             return None
-        lanes = self._lanes_of(ask, purse)
+        lanes = self.lanes.of(ask, purse)
         room = self._room(ask, first)
         money = self._money(lanes, ask, room, first)
         fits = (room.sum(axis=0) >= ask.gpus) & (money.sum(axis=0) >= ask.gpus)
@@ -161,8 +192,11 @@ class Fluid:
 
     def _money(self, lanes: Lanes, ask: Ask, room: Floats, first: int) -> Floats:
         """GPUs that each payer pays, (payers × times from ``first`` on)."""
-        shares = self.left[lanes.caps, first:] * lanes.shares[:, :, None]
-        money: Floats = np.floor(shares.min(axis=1, initial=FAR) + HAIR)
+        money = np.full((len(lanes.caps), len(self.times) - first), float(FAR))
+        for caps, shares in zip(lanes.caps.T, lanes.shares.T, strict=True):  # cap by cap: a payer touches but a few
+            np.minimum(money, self.left[caps, first:] * shares[:, None], out=money)
+        money += HAIR
+        np.floor(money, out=money)
         np.minimum(money, np.minimum(lanes.most, ask.gpus)[:, None], out=money)
         np.minimum(money, (lanes.sites @ room)[lanes.place], out=money)
         np.maximum(money, 0.0, out=money)
@@ -204,25 +238,3 @@ class Fluid:
             wanted -= gpus
             if not wanted:
                 return
-
-    def _lanes_of(self, ask: Ask, purse: PayerList) -> Lanes:
-        asked = purse.number, ask.sites
-        if asked not in self._lanes:
-            book, money, near = self.state.book, self.state.money, purse.payers
-            pays_on = [money.paid_on(payer.envelope, payer.watch.shut).intersection(ask.sites) for payer in near]
-            payers = [(payer, min(sites), sites) for payer, sites in zip(near, pays_on, strict=True) if sites]
-            touched = [
-                book.touches(Lane(payer.envelope, payer.loan, money.region[site], payer.limit, payer.watch.on))
-                for payer, site, _ in payers
-            ]
-            shape = len(touched), max((len(each) for each in touched), default=0)
-            caps, shares = np.full(shape, len(book.caps), np.int64), np.ones(shape)
-            for payer, mine in enumerate(touched):
-                for place, (cap, weight) in enumerate(mine):
-                    caps[payer, place], shares[payer, place] = cap, 1 / (MILLI * weight)
-            kinds = sorted({tuple(sorted(sites)) for _, _, sites in payers})
-            among = np.array([[site in kind for site in ask.sites] for kind in kinds], np.float64)
-            places = np.array([kinds.index(tuple(sorted(sites))) for _, _, sites in payers], np.int64)
-            most = np.array([FAR if each.run_gpus is None else each.run_gpus for each, *_ in payers], np.float64)
-            self._lanes[asked] = Lanes(caps, shares, among.reshape(len(kinds), len(ask.sites)), places, most)
-        return self._lanes[asked]

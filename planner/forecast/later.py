@@ -8,7 +8,7 @@ clock, what runs on weighs what it weighs now, and runs have the payers that the
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.api.kinds.lease import ClosureReason
 from jobtree.world.plan import Closure
@@ -21,15 +21,18 @@ from planner.state.derive import paid_now, state_of
 from planner.state.lower import Asked
 from planner.state.replay import Fates, Past, Turn, replay, turned
 from planner.state.state import State
-from policies.caps.book import book_of, is_timeless
+from policies.caps.book import book_of, is_timeless, windows_stay
 from policies.caps.cap import CapBook
-from policies.funding.classes import Funded, still_funded
+from policies.funding.classes import Funded, Pass, Sums, still_funded
 from policies.funding.frozen import is_frozen
 from policies.funding.ledger import Spent
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays, follow
 from policies.lifecycle.endings import Ending, limit_ends
+
+_FOR_GOOD: Final = 1 << 40
+"""Later than any end."""
 
 
 class _Ends(NamedTuple):
@@ -59,7 +62,7 @@ class Later:
     """``world``: the snapshot, ``now``: its state; ``estimated``: ends, Unix seconds.
 
     ``waiting``: who may start; ``replayed``: how leases turn until a time, once it has been asked; ``asked``: who pays
-    for whom at all times that are like now.
+    for whom at all times that are like now; ``counted``: who knows how leases turn, if another does.
     """
 
     world: Snapshot
@@ -68,6 +71,7 @@ class Later:
     waiting: Sequence[RunRow]
     replayed: list[tuple[int, dict[LeaseKey, list[Turn]]]] = field(default_factory=list, repr=False, compare=False)
     asked: Asked = field(default_factory=Asked, repr=False, compare=False)
+    counted: "Later | None" = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, world: Snapshot, state: State, dated: Collection[RunKey]) -> "Later":
@@ -86,7 +90,7 @@ class Later:
         ending = {key: each for key, each in self._endings.items() if each.ended <= at}
         closures = [*now.closures, *self._closures(ending)]
         like_now = is_timeless(now.book, at)
-        money = self._like_now(at, ending) if like_now else None
+        money = self._like_now(at, ending) if like_now else self._counted_on(at, ending)
         money = money or self._anew(at, ending, closures)
         rows = {} if money.leases is now.leases else {lease.key: lease for lease in money.leases}
         held = {
@@ -102,7 +106,7 @@ class Later:
             now, at=at, book=money.book, leases=money.leases, held=held, closures=closures, spent=money.spent,
             taken=money.taken, funded=money.funded, turns={}, changed=at, endings=over, blocked={}, deadlines={},
             pending=[run for run in self.waiting if run.key not in done], rooms=self._rooms(ending),
-            asked=self.asked if like_now else Asked(),
+            asked=self.asked if like_now or windows_stay(now.book, at) else Asked(),
         )  # fmt: skip
         if now.blocked:
             block(state, self._gone)
@@ -122,17 +126,59 @@ class Later:
 
     @cached_property
     def sure(self) -> "Later":
-        """The same where nothing ends by an estimate."""
-        return replace(self, estimated={}, replayed=[], asked=Asked())
+        """The same where nothing ends by an estimate, but for how claims turn until then: that is asked once."""
+        return replace(self, estimated={}, counted=self, asked=Asked())
 
     def _like_now(self, at: int, ending: Mapping[RunKey, _Ends]) -> _Money | None:
-        """Where the clock changes nothing but what ends; None where a loan ages by then, or a payer is gone."""
-        now = self.now
-        held = [lease for key, mine in now.held.items() if key not in ending for lease in mine]
-        book = replace(now.book, money=replace(now.money, at=at))
-        none = Spent()
-        funded = None if any(is_frozen(lease) for lease in held) else still_funded(now.funded, book, none, held, ending)
-        return None if funded is None else _Money(book, now.leases, none, none, funded)
+        """Where the clock changes nothing but what ends; None where a payer is gone."""
+        now, held = self.now, self._still(ending)
+        if held is None:
+            return None
+        book, none = replace(now.book, money=replace(now.money, at=at)), Spent()
+        return _Money(book, now.leases, none, none, still_funded(now.funded, book, none, held, ending))
+
+    def _counted_on(self, at: int, ending: Mapping[RunKey, _Ends]) -> _Money | None:
+        """Where many wait and windows stay as they are: hours and credits as if none ran out until then.
+
+        Of a cap on these a claim that is funded takes what is left of its run, as far as it is charged or provided for:
+
+            charge per second × min(accountingPeriod + time until then, its run's end, its envelope's end)
+        """
+        now, held = self.now, self._still(ending)
+        if held is None or now.effort.few(len(now.pending)) or not windows_stay(now.book, at):
+            return None
+        book = book_of(replace(now.money, at=at))
+        still = still_funded(now.funded, book, now.taken, held, ending)
+        used = [old if cap.ahead else new for cap, old, new in zip(book.caps, self._charged, still.used, strict=True)]
+        most = int(now.policy.accounting_period) + at - now.at
+        for second, end, key in self._burning:
+            lasts = min(most, end, ending[key].ended - now.at if key in ending else end)
+            for cap, charge in second.items():
+                used[cap] += charge * lasts
+        return _Money(book, now.leases, now.spent, now.taken, replace(still, outcome=Pass(still.outcome.funded, used)))
+
+    def _still(self, ending: Mapping[RunKey, _Ends]) -> list[LeaseRow] | None:
+        """Leases of what does not end; None where the payer of one is gone."""
+        held = [lease for key, mine in self.now.held.items() if key not in ending for lease in mine]
+        return None if any(is_frozen(lease) for lease in held) else held
+
+    @cached_property
+    def _charged(self) -> list[int]:
+        """Per cap, what is taken now before any claim is asked."""
+        return self.now.taken.used(len(self.now.book.caps))
+
+    @cached_property
+    def _burning(self) -> list[tuple[Sums, int, RunKey]]:
+        """What is funded now and charged by the second: that, the seconds left of its run and window, and its run."""
+        now, money = self.now, self.now.money
+        limits = limit_ends(now.runs, now.held)
+        found = []
+        for part, funded in zip(now.funded.parts, now.funded.outcome.funded, strict=True):
+            if funded and part.second:
+                key = part.leases[0].run_key
+                ends = (limits.get(key), money.envelopes[part.place.envelope].end)
+                found.append((part.second, min([_FOR_GOOD, *(end for end in ends if end is not None)]) - now.at, key))
+        return found
 
     def _anew(self, at: int, ending: Mapping[RunKey, _Ends], closures: list[Closure]) -> _Money:
         """Where the clock matters: hours are charged until then, and every claim is weighed again."""
@@ -146,6 +192,8 @@ class Later:
 
     def _turns(self, at: int) -> dict[LeaseKey, list[Turn]]:
         """How leases turn until a time: the same seconds are replayed once for all times."""
+        if self.counted is not None:
+            return self.counted._turns(at)
         now = self.now
         if not self.replayed or self.replayed[-1][0] < at:
             until = max(at, now.at + int(now.policy.reservations.horizon))

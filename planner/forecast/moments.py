@@ -32,13 +32,19 @@ class Cut(NamedTuple):
 @dataclass
 class Moment:
     """One known time. ``source``: what makes it known; ``left``: by node, GPUs that are cut for promises and that none
-    of these takes: for those alone that count on cuts.
+    of these takes: for those alone that count on cuts; ``since``: the first promised time that it stands for, as the
+    next known one that is looked at.
     """
 
     at: int
     source: str
     later: Later = field(repr=False)
     left: dict[int, int] = field(default_factory=dict, repr=False)
+    since: int = 0
+
+    def __post_init__(self) -> None:
+        """It stands for its own time at least."""
+        self.since = self.since or self.at
 
     @classmethod
     def of(cls, state: State, later: Later) -> "Moment":

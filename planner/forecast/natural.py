@@ -45,7 +45,7 @@ class Natural(NamedTuple):
 
 
 class Dated(NamedTuple):
-    """A start that holds what it has ``found`` at a moment, from ``at`` to ``end`` (None: for good).
+    """A start that holds what it has ``found`` at a moment, from ``at`` to ``end`` (Unix seconds; None: for good).
 
     ``held``: the same at later moments.
     """
@@ -53,13 +53,9 @@ class Dated(NamedTuple):
     key: RunKey
     found: Settled
     moment: Moment
+    at: int
     end: int | None
     held: list[tuple[Moment, Settled]]
-
-    @property
-    def at(self) -> int:
-        """Unix seconds."""
-        return self.moment.at
 
 
 class ByCuts(NamedTuple):
@@ -125,7 +121,7 @@ class Timeline:
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
         """Of a world, and the times that are known in it; of more than ``most`` the last of equal shares of them, and
-        those of promises.
+        those of promises: where many wait of these, too, no more than the last of as many shares.
 
         ``now``: its present state, where what can start now is to start now; then nobody is told of these starts.
         """
@@ -137,11 +133,16 @@ class Timeline:
         times = [*sources]
         if len(times) > most:
             # of the others alone: promises must not change which of these are looked at, or dates would move by them
-            times = [at for at, source in sources.items() if source != "promise"]
-            shares = {times[(share + 1) * len(times) // most - 1] for share in range(min(most, len(times)))}
-            sources = {at: source for at, source in sources.items() if at in shares or at in promised}
+            shares = _last_of_shares([at for at, source in sources.items() if source != "promise"], most)
+            few = later.now.effort.few(len(later.now.pending))
+            shares |= promised if few else _last_of_shares(sorted(promised), most)
+            times = [at for at in times if at in shares]
         timeline = cls(later, most, tells=now is None)
-        timeline.moments = [Moment(at, source, later) for at, source in sources.items()]
+        stands = sorted(promised)
+        for at in times:
+            first = bisect_right(stands, timeline.moments[-1].at if timeline.moments else 0)
+            since = stands[first] if first < len(stands) and stands[first] < at else at
+            timeline.moments.append(Moment(at, sources[at], later, since=since))
         if now is not None:
             timeline.moments.insert(0, Moment.of(now, later))
         return timeline
@@ -160,8 +161,8 @@ class Timeline:
 
     def stand(self, together: Lasting, at: int, where: Mapping[RunKey, frozenset[int]]) -> dict[RunKey, Natural]:
         """Hold starts at a known time, on the nodes that are given for a run; empty where that cannot be."""
-        moment = next((each for each in self.moments if each.at == at), None)
-        return {} if moment is None else self._start(moment, together, where)
+        moment = self._standing_for(at)
+        return {} if moment is None else self._start(moment, together, where, at)
 
     def cut(self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow]) -> bool:
         """Hold starts that cuts make like any other; False, with nothing held, where some moment has no room."""
@@ -233,9 +234,15 @@ class Timeline:
             self.dated.append(dated)
 
     def _start(
-        self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]]
+        self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int | None = None
     ) -> dict[RunKey, Natural]:
-        starts = self._try(moment, together, where)
+        """Start them at a moment, or ``at`` a time that it stands for."""
+        at = moment.at if at is None else at
+        over = self._over(moment, at)
+        starts = self._try(moment, together, where, at)
+        for dated, taken in over:  # who has the slots next is in the way of all who would be there longer
+            again = moment.take(dated.key, taken, anyway=True)
+            dated.held.extend([] if again is None else [(moment, again)])
         self.dated += starts
         for dated in starts:
             self._open(dated.end)
@@ -244,18 +251,30 @@ class Timeline:
         self.guesses |= together.keys() if guess else set()
         return {dated.key: self._natural(dated, guess=guess) for dated in starts}
 
-    def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]]) -> list[Dated]:
+    def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int) -> list[Dated]:
         """Start all of them at a moment and hold them at all later ones; where one cannot be, none is."""
         starts: list[Dated] = []
         for key, lasting in together.items():
             found = moment.lay(key, where[key]) if key in where else moment.try_start(key)
             if found is not None:
-                starts.append(Dated(key, found, moment, None if lasting is None else moment.at + lasting, []))
+                starts.append(Dated(key, found, moment, at, None if lasting is None else at + lasting, []))
             if found is None or not self._hold(starts[-1]):
                 for dated in starts:
                     self._let_go(dated)
                 return []
         return starts
+
+    def _over(self, moment: Moment, at: int) -> list[tuple[Dated, Settled]]:
+        """Hold no longer at a moment what ends ``at`` the latest among the times that it stands for; returns that."""
+        found: list[tuple[Dated, Settled]] = []
+        for dated in self.dated if moment.since < at else ():
+            if dated.end is not None and moment.since < dated.end <= at:
+                mine = [taken for other, taken in dated.held if other is moment]
+                dated.held[:] = [each for each in dated.held if each[0] is not moment]
+                found += [(dated, taken) for taken in mine]
+        for _, taken in found:
+            moment.give_back(taken)
+        return found
 
     def _let_go(self, dated: Dated) -> None:
         dated.moment.give_back(dated.found)
@@ -267,13 +286,16 @@ class Timeline:
         return next(dated.found for dated in self.dated if dated.key == key)
 
     def moment(self, at: int) -> Moment:
-        """The moment at a known time."""
-        return next(each for each in self.moments if each.at == at)
+        """The moment at a known time, or the one that stands for it."""
+        return next(each for each in self.moments if each.since <= at <= each.at)
+
+    def _standing_for(self, at: int) -> Moment | None:
+        return next((each for each in self.moments if each.since <= at <= each.at), None)
 
     def _hold(self, dated: Dated) -> bool:
         """Hold it at all later moments; False where one has no room or money for it."""
-        first = bisect_right(self.moments, dated.at, key=attrgetter("at"))
-        over = len(self.moments) if dated.end is None else bisect_left(self.moments, dated.end, key=attrgetter("at"))
+        first = bisect_right(self.moments, dated.moment.at, key=attrgetter("at"))
+        over = len(self.moments) if dated.end is None else bisect_left(self.moments, dated.end, key=attrgetter("since"))
         needed = gpus_of(dated.found)
         if not all(moment.has(needed) for moment in self.moments[first:over]):  # a quick look before it is paid
             return False
@@ -286,7 +308,7 @@ class Timeline:
 
     def _open(self, at: int | None, *, always: bool = False) -> None:
         """Look at the time at which a dated start ends, too; slots that are promised are held then, whoever pays."""
-        if at is None or any(moment.at == at for moment in self.moments):
+        if at is None or self._standing_for(at) is not None:
             return
         if len(self.moments) >= self.most and not always:
             return
@@ -302,12 +324,12 @@ class Timeline:
 
     def _natural(self, dated: Dated, *, guess: bool) -> Natural:
         moment, found = dated.moment, dated.found
-        source = "estimate" if guess else moment.source
+        source = "estimate" if guess else moment.source if dated.at == moment.at else "promise"
         return Natural(dated.at, source, *Place.of(moment.state, found.nodes, payers_of(found.paid)))
 
     def _is_guess(self, starts: Sequence[Dated]) -> bool:
         """Would these, which are held, not start then if nothing ended before that only an estimate ends?"""
-        at = starts[0].at
+        at = starts[0].moment.at
         others = [each for each in self.dated if each not in starts and each.at <= at]
         lasting = [each for each in others if each.end is None or at < each.end or self._ends_by_guess(each)]
         if not self.later.guesses(at) and all(each.end is None or at < each.end for each in lasting):
@@ -318,6 +340,13 @@ class Timeline:
 
     def _ends_by_guess(self, dated: Dated) -> bool:
         return dated.key in self.guesses or dated.moment.state.runs[dated.key].limit is None
+
+
+def _last_of_shares(times: Sequence[int], most: int) -> set[int]:
+    """The last of each of ``most`` equal shares of ``times``, all where they are no more."""
+    if len(times) <= most:
+        return {*times}
+    return {times[(share + 1) * len(times) // most - 1] for share in range(most)}
 
 
 def together(

@@ -13,8 +13,10 @@ what it says holds until the next event. Envelopes that share no cap have nothin
 those that do has a clock of its own, and where nothing happens nothing is computed.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -157,18 +159,21 @@ class _Clock:
     still: list[LeaseRow]
     now: dict[LeaseKey, Said] = field(default_factory=dict)
     turns: dict[LeaseKey, list[Turn]] = field(default_factory=dict)
+    _unfunded: set[LeaseKey] = field(default_factory=set)
 
     def run(self, used: dict[int, int]) -> dict[LeaseKey, list[Turn]]:
         """The turns. ``used``: per cap on hours or credits, what is charged before the first second; counted on."""
         self.now = {lease.key: said_of(lease) for lease in self.leases}
+        self._unfunded = {key for key, said in self.now.items() if said.funding_class == UNFUNDED}
         at = self.past.since
         asked = self._asked()
         limits, ends = set(self._mine(self.fates.limits)), set(self._mine(self.fates.ends))
         known = sorted(when for when in asked | limits | ends if at < when < self.until)
+        burn = self._burn(at)
         while True:
-            burn = self._burn(at)
             crossed = min((at + lasts for lasts in self._lasting(used, burn)), default=self.until)
-            then = min(crossed, next((when for when in known if when > at), self.until))
+            place = bisect_right(known, at)
+            then = min(crossed, known[place] if place < len(known) else self.until)
             if then >= self.until:
                 return self.turns
             for cap, charge in burn.items():
@@ -176,6 +181,11 @@ class _Clock:
             at = then
             if at == crossed or at in asked or (at in limits and self._wanting(at)):
                 self._ask(at, used)
+                burn = self._burn(at)
+            elif self.still:
+                burn = self._burn(at)
+            else:
+                self._let_go(burn, at)
 
     def _asked(self) -> set[int]:
         """Seconds at which the pass is asked whatever was charged: windows, and loans that have aged."""
@@ -217,7 +227,7 @@ class _Clock:
 
     def _wanting(self, at: int) -> bool:
         """Could anybody be funded again where a run ended?"""
-        return any(self.now[lease.key].funding_class == UNFUNDED for lease in self._there(at, self.leases))
+        return any(self.fates.limits.get(key, self.until) > at for key in self._unfunded)
 
     def _burn(self, at: int) -> dict[int, int]:
         """What the second ``at`` is charged to each cap on hours or credits."""
@@ -230,6 +240,25 @@ class _Clock:
         for cap, charge in self._kept(at, {}).cap.items():
             if self.book.caps[cap].ahead and charge:
                 found[cap] = found.get(cap, 0) + charge
+        return found
+
+    def _let_go(self, burn: dict[int, int], at: int) -> None:
+        """Take out of ``burn`` what is charged no more from ``at`` on, as leases end: then nothing else changes."""
+        for lease in self._ending.get(at, ()):
+            said = self.now[lease.key]
+            for cap, charge in self._second(lease, at, said.rate) if said.funding_class != UNFUNDED else ():
+                burn[cap] -= charge
+                if not burn[cap]:
+                    del burn[cap]
+
+    @cached_property
+    def _ending(self) -> dict[int, list[LeaseRow]]:
+        """Leases by the second from which on they are charged no more."""
+        found: dict[int, list[LeaseRow]] = {}
+        for lease in self.leases:
+            ends = (each[lease.key] for each in (self.fates.limits, self.fates.ends) if lease.key in each)
+            if (end := min(ends, default=None)) is not None:
+                found.setdefault(end, []).append(lease)
         return found
 
     def _kept(self, at: int, used: dict[int, int]) -> Spent:
@@ -272,6 +301,7 @@ class _Clock:
         for key, said in says.items():
             if said != self.now[key]:
                 self.now[key] = said
+                (self._unfunded.add if said.funding_class == UNFUNDED else self._unfunded.discard)(key)
                 if self.fates.ends.get(key, self.until) > at:  # else it is over, and its ledger with it
                     self.turns.setdefault(key, []).append(Turn(at, said))
 

@@ -122,9 +122,12 @@ class State:
             self.rooms.append(room)
         return self.rooms[0].copy()
 
-    def problem(self, *, many: bool = False) -> Problem:
-        """What waits and may start, lowered; with ``many`` as where many wait, however few do here."""
-        return self.lowered(self.waiting(many=many))
+    def problem(self, *, many: bool = False, emptied: bool = False) -> Problem:
+        """What waits and may start, lowered; with ``many`` as where many wait, however few do here.
+
+        ``emptied``: any GPU may come free, so no payer is left out for want of one.
+        """
+        return self.lowered(self.waiting(many=many), emptied=emptied)
 
     def waiting(self, *, many: bool = False) -> Waiting:
         """What waits and may start, before it is lowered."""
@@ -139,10 +142,18 @@ class State:
         left = funds.beside(self.holds.money, self.book, self.funded, self.taken)
         return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact, asked=self.asked)
 
-    def lowered(self, waiting: Waiting, *, rises: bool = False) -> Problem:
-        """What waits as a problem; with ``rises`` also what only a rise of some bound would let start."""
+    def lowered(self, waiting: Waiting, *, rises: bool = False, emptied: bool = False) -> Problem:
+        """What waits as a problem; with ``rises`` also what only a rise of some bound would let start, with ``emptied``
+        what would have room once others have gone.
+        """
         at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
-        return waiting.lowered(dict.fromkeys(at_work, 0) | self.room().free_by_site(), rises=rises)
+        free = self._size_by_site() if emptied else self.room().free_by_site()
+        return waiting.lowered(dict.fromkeys(at_work, 0) | free, rises=rises)
+
+    def _size_by_site(self) -> dict[int, int]:
+        """GPUs at work, whoever has them."""
+        gpus = np.bincount(self.fleet.site, np.where(self.fleet.takes_work, self.fleet.gpus, 0))
+        return {site: int(size) for site, size in enumerate(gpus) if size}
 
     def _started(self) -> dict[RunKey, RunRow]:
         """Members of gangs that run on or have completed, be it now."""

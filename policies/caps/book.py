@@ -21,9 +21,14 @@ def is_timeless(book: CapBook, until: int) -> bool:
 
     No cap counts hours or credits, no window opens or closes, and none asks how long a run lasts to its end. Loans age.
     """
+    return not any(cap.ahead for cap in book.caps) and windows_stay(book, until)
+
+
+def windows_stay(book: CapBook, until: int) -> bool:
+    """Does no window open or close up to ``until`` (Unix seconds), and none ask how long a run lasts to its end?"""
     money = book.money
     windows = [(each.start, each.end) for each in money.envelopes] + [(each.start, each.end) for each in money.uses]
     if money.policy.funding.past_window == "refuse" and any(end is not None for _, end in windows):
         return False
     edges = (edge for window in windows for edge in window if edge is not None)
-    return not any(cap.ahead for cap in book.caps) and not any(money.at < edge <= until for edge in edges)
+    return not any(money.at < edge <= until for edge in edges)

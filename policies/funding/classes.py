@@ -9,7 +9,8 @@ envelope. A claim is funded iff every cap it touches still holds with it:
 """
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from jobtree.api.kinds.lease import FundingClass
@@ -93,18 +94,23 @@ def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Sp
 
 def still_funded(
     before: Funded, book: CapBook, spent: Spent, leases: Iterable[LeaseRow], gone: Container[RunKey]
-) -> Funded | None:
+) -> Funded:
     """The classes of open ``leases`` without the claims of runs that are ``gone``, at a later time at which all others
-    weigh the same as ``before``. None where a loan has aged since, and stands elsewhere.
+    weigh the same as ``before``; loans that have aged since stand last.
     """
     money, parts = book.money, [part for part in before.parts if part.place.run not in gone]
-    for part in parts:
-        young = part.place.standing == FRESH_LOAN
-        if young and money.at - part.place.admitted >= money.envelopes[part.place.envelope].lending_duration:
-            return None
+    places = {part.place for part in parts if part.place.standing == FRESH_LOAN}
+    aged = {each: each._replace(standing=OLD_LOAN) for each in places if not _is_young(money, each)}
+    if aged:
+        parts = [replace(part, place=aged.get(part.place, part.place)) for part in parts]
+        parts.sort(key=attrgetter("place"))
     outcome = honour(book, spent, parts)
     classes = {lease.key: before.classes[lease.key] for lease in leases}
     return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
+
+
+def _is_young(money: Money, place: Place) -> bool:
+    return money.at - place.admitted < money.envelopes[place.envelope].lending_duration
 
 
 def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> dict[tuple[str, str], FundingClass]:
@@ -145,13 +151,11 @@ def parts_of(book: CapBook, claims: list[Claim], sites: dict[str, int]) -> list[
 
 
 def _place(money: Money, claim: Claim) -> Place:
-    envelope = money.envelopes[claim.envelope]
+    place = Place(FRESH_LOAN, claim.admitted, claim.run, claim.envelope)
     if claim.loan:
-        young = money.at - claim.admitted < envelope.lending_duration
-        standing = FRESH_LOAN if young else OLD_LOAN
-    else:
-        standing = money.family.standing(claim.run_owner, envelope.owner)
-    return Place(standing, claim.admitted, claim.run, claim.envelope)
+        return place if _is_young(money, place) else place._replace(standing=OLD_LOAN)
+    owner = money.envelopes[claim.envelope].owner
+    return place._replace(standing=money.family.standing(claim.run_owner, owner))
 
 
 def _together(claim: Claim) -> list[list[LeaseRow]]:

@@ -21,7 +21,8 @@ class Effort:
     columns of such a model that may be solved as it is. ``largest_part``: most of a master's integer columns that one
     component may have: else the parts are no easier than the whole. ``workers``: threads that solve components side by
     side; no answer depends on them. ``prices``: most bounds that a plan has prices of, the largest; ``price_terms``:
-    most terms of a relaxation that they are made of.
+    most terms of a relaxation that they are made of. ``moments_of_many``: most known times that are looked at where
+    many runs wait, and no more than make ``looked_at`` nodes, but ``fewest_moments`` at least.
     """
 
     exact: int = 100
@@ -40,10 +41,21 @@ class Effort:
     workers: int = 4
     prices: int = 32
     price_terms: int = 500_000
+    moments_of_many: int = 12
+    fewest_moments: int = 4
+    looked_at: int = 60_000
 
     def few(self, waiting: int) -> bool:
         """Do so few runs wait that each keeps the order of its payers, and is weighed with all others to the end?"""
         return waiting <= self.exact
+
+    def moments(self, waiting: int, nodes: int, few: int) -> int:
+        """Most known times that are looked at, ``few`` where few wait: each is a world, and costs by its nodes."""
+        return (
+            few
+            if self.few(waiting)
+            else max(self.fewest_moments, min(self.moments_of_many, self.looked_at // max(1, nodes)))
+        )
 
 
 USUAL = Effort()

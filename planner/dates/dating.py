@@ -27,8 +27,6 @@ from policies.promises.rules import Fate, Promise, noticed
 
 MOMENTS: Final = 64
 """Most known times that are looked at where few runs wait."""
-FEWER_MOMENTS: Final = 12
-"""... and where many do."""
 DATED: Final = 300
 """Most runs without a promise for which one is looked for where many wait: the oldest."""
 NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
@@ -85,7 +83,7 @@ class Dating:
             self.cuts.why_not |= {key: NOTHING_KNOWN for key in others if not waits[key].never}
             return
         exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
-        self.standing = self._standing(FEWER_MOMENTS if many else MOMENTS, exact)
+        self.standing = self._standing(exact)
         stood = self._stand_by_cuts(promised)
         if not self._is_still:
             self._move_up(promised)
@@ -283,7 +281,7 @@ class Dating:
         start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))
         return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
 
-    def _standing(self, most: int, exact: Collection[RunKey]) -> Standing:
+    def _standing(self, exact: Collection[RunKey]) -> Standing:
         """What is known to come, with what is promised; ``exact``: what may be dated on it."""
         at = self.plan.at
         horizon = at + int(self.state.policy.reservations.horizon)
@@ -294,6 +292,7 @@ class Dating:
         ]
         known = [each for each in times if at < each.at <= horizon]
         self.later = Later.of(self.world, self.state, exact)
+        most = self.state.effort.moments(len(self.plan.waits), len(self.state.fleet.names), MOMENTS)
         timeline = Timeline.of(self.later, known, most)
         standing = Standing(timeline, self.state, self.held, self.waits.keys(), expected(self.world))
         standing.hold(self._by_age(self.held))

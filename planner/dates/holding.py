@@ -19,8 +19,6 @@ from policies.promises.rules import Promise, held
 
 MOMENTS = 24
 """Most known times that are looked at to see what promises need, where few runs wait."""
-FEWER_MOMENTS = 12
-"""... and where many do."""
 PASSING = 32
 """Most runs that are promised nothing of which it is asked whether all that can start now do."""
 
@@ -107,7 +105,7 @@ def _dated(
     """Every promise as it stands, now where that can be, or anew; ``new``: who else may be dated beside them."""
     known = list(_known(snapshot, state, promises))
     of = {promise.run_key: promise for promise in promises}
-    most = MOMENTS if state.effort.few(len(state.pending)) else FEWER_MOMENTS
+    most = state.effort.moments(len(state.pending), len(state.fleet.names), MOMENTS)
     standing = Standing(Timeline.of(Later.of(snapshot, state, {*of, *new}), known, most, state), state, of, of, spans)
     timeline = standing.timeline
     standing.hold(sorted(of, key=lambda key: (state.runs[key].created, key)))

@@ -191,10 +191,12 @@ class Later:
         return _Money(book, leases, charged, taken, funded_of([lease for mine in held.values() for lease in mine]))
 
     def _turns(self, at: int) -> dict[LeaseKey, list[Turn]]:
-        """How leases turn until a time: the same seconds are replayed once for all times."""
+        """How leases turn until a time: the same seconds are replayed once for all times, and not where many wait."""
         if self.counted is not None:
             return self.counted._turns(at)
         now = self.now
+        if not now.effort.few(len(now.pending)):
+            return {}
         if not self.replayed or self.replayed[-1][0] < at:
             until = max(at, now.at + int(now.policy.reservations.horizon))
             closures = self._closures(self._endings)

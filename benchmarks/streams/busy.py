@@ -82,7 +82,7 @@ class Seen:
             self.cut.update(runs if reason == "Lottery" else ())
         count["promises kept by cuts"] += len(freed)
         used = {node for name in freed for node in started["default", whose[name]]}
-        count["needless"] += sum(not nodes <= used for nodes in freed.values())
+        count["needless"] += sum(not nodes & used for nodes in freed.values())  # a run that is drawn goes whole
         count["promised"] += len(plan.reservations)
         for made in plan.reservations:
             self._stands((made.namespace, made.name), made.status)

@@ -89,10 +89,11 @@ def _options(script: str) -> Iterator[tuple[str, str]]:
 
 def _shape(options: dict[str, str]) -> tuple[int, int]:
     """How many nodes and tasks it has: one task on each node, and one node, where it says nothing else."""
-    said, each = options.pop("nodes", ""), _count("ntasks-per-node", options.pop("ntasks-per-node", "1"))
+    said, most = options.pop("nodes", ""), options.pop("ntasks-per-node", "")
+    each = _count("ntasks-per-node", most or "1")
     if "ntasks" in options and not said:
         tasks = _count("ntasks", options.pop("ntasks"))
-        return (-(-tasks // each) if each > 1 else 1), tasks
+        return (-(-tasks // each) if most else 1), tasks
     nodes = _count("nodes", (said or "1").partition("-")[0])
     return nodes, _count("ntasks", options.pop("ntasks", str(nodes * each)))
 

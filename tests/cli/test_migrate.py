@@ -75,6 +75,8 @@ def test_a_script_becomes_a_run_that_starts(tmp_path: Path) -> None:
                 "resources": {"gpuType": "h", "totalGPUs": 16, "gpusPerPod": 8},
             },
         ),
+        (["-n 4 --ntasks-per-node=1 --gres=gpu:8"], {"resources": {"gpuType": "h", "totalGPUs": 32, "gpusPerPod": 8}}),
+        (["-n 4 --gres=gpu:8"], {"resources": {"gpuType": "h", "totalGPUs": 8, "gpusPerPod": 8}}),
         (["-N 2 --ntasks-per-node=3"], {"resources": {"pods": 6, "cpuPerPod": "1", "memoryPerPod": "1Gi"}}),
         (["-G1 -a 1,3,5-9:2%2"], {"array": {"indices": [1, 3, 5, 7, 9], "maxParallel": 2}}),
         (["-G1 --array=0-4"], {"array": {"count": 5}}),

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 START_TIMEOUT: Final = 60
 """Seconds that a planner process may take to start before it counts as broken."""
-GRACE: Final = 60
+GRACE: Final = 180
 """Seconds beyond the deadline that the first incumbent is waited for, and that the plan of a found one may take to be
-written down: a cycle without any plan helps nobody."""
+written down, with the dates of thousands that wait where a machine is busy: a cycle without any plan helps nobody."""
 
 
 KEPT: Final = 6

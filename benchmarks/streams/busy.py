@@ -4,7 +4,9 @@
 
 Five nodes of 8 GPUs in two domains, three owners who may each use all of it, a cycle a minute. Every other minute a run
 arrives: fixed, malleable or opportunistic, most without an end that is known, half of them waiting again when they are
-cut. Every plan is passed by the checker. What must be nothing is asserted; the figures go to ``results/busy.md``.
+cut. Every plan is passed by the checker. A cut is needless if without it alone every promise that was due and kept in
+that cycle could still have been placed, at its run's least width (`unneeded`). What must be nothing is asserted; the
+figures go to ``results/busy.md``, anew every 100 cycles.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import msgspec
 from benchmarks import machine
 from benchmarks.cycles.tables import table
 from benchmarks.streams import kueue
+from benchmarks.streams.unneeded import CUTS, Cut, unneeded
 from cronjobs.cycle import run_cycle
 from exporters.lake.lake import Lake
 from jobtree.api import API_VERSION, Time
@@ -29,9 +32,15 @@ from jobtree.api.kinds.reservation import ReservationStatus
 from jobtree.cluster.memory import Memory
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.plan import Plan
+from jobtree.world.reading.intake import Intake
 from simulator.jobtree import ORIGIN, Here
 
 BEGIN: Final = int(Time.parse("2026-01-05T00:00:00Z"))
+GPUS: Final = 8
+"""Of a node."""
+DOMAIN: Final = {f"n{number}": f"d{number % 2}" for number in range(5)}
+ROOM: Final = {domain: GPUS * nodes for domain, nodes in Counter(DOMAIN.values()).items()}
+"""GPUs by domain."""
 OWNERS: Final = ("a", "b", "c")
 RESULTS: Final = Path(__file__).parents[1] / "results" / "busy.md"
 SOON: Final = 300
@@ -43,65 +52,74 @@ Measured on {on}.
 {cycles:,} cycles of a minute (`benchmarks/streams/busy.py` says of which world), {seconds:.2f} CPU seconds a cycle in
 the mean, the checker's and the writes' among them.
 
+A cut is needless if without it alone every promise that was due and kept in that cycle could still have been placed, at
+its run's least width; what opportunistic work leaves without a promise, if without that all funded starts could.
+
 {table}
 """
+
+Place = tuple[Time | None, tuple[str, ...]]
+"""When and on which nodes a run is promised to start."""
 
 
 @dataclass
 class Seen:
-    """``count``: see `FIGURES`; ``stood``: times and places of each promise so far; ``cut``: how often runs were drawn.
+    """``count``: see `FIGURES`; ``stood``: times and places of each promise so far; ``cut``: how often runs were drawn;
+    ``needless``: cuts that were, and when.
 
     A flap is a run that shrinks for a promise within `SOON` of growing, or grows within it of shrinking.
     """
 
     count: Counter[str] = field(default_factory=Counter)
-    stood: dict[tuple[str, str], list[object]] = field(default_factory=lambda: defaultdict(list))
+    stood: dict[tuple[str, str], list[Place]] = field(default_factory=lambda: defaultdict(list))
+    needless: list[tuple[Time, Cut]] = field(default_factory=list)
     cut: Counter[tuple[str, str]] = field(default_factory=Counter)
     was_quiet: bool = False
     _widths: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
-    def take(self, cluster: Memory, before: dict[tuple[str, str], Any], plan: Plan) -> None:
-        """What one more plan did; ``before``: leases that were open, by name."""
+    def take(self, before: Intake, plan: Plan) -> None:
+        """What one more plan did; ``before``: what the cluster held."""
         count, at = self.count, plan.at
-        started: dict[tuple[str, str], set[str]] = defaultdict(set)
         for lease in plan.leases:
-            started[lease.run_key].add(lease.spec.node)
             self._width(lease.run_key, lease.spec.reason, at)
         count["starts"] += len({each.run_key for each in plan.leases if each.spec.reason == "Start"})
-        whose = {f"{each.namespace}/{each.name}": each.spec.run_ref.run_name for each in cluster.read().reservations}
-        freed: dict[str, set[str]] = defaultdict(set)
-        lost: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        leases = {(each.namespace, each.name): each for each in before.leases}
+        kept, lost = set[str](), defaultdict[str, set[tuple[str, str]]](set)
         for closure in plan.closures:
-            if closure.made_room_for:
-                lease = before[closure.namespace, closure.name]
-                freed[closure.made_room_for].add(lease.spec.node)
-                lost[closure.reason].add(lease.run_key)
-                self._width(lease.run_key, closure.reason, at)
+            if closure.reason in CUTS:
+                run = leases[closure.namespace, closure.name].run_key
+                lost[closure.reason].add(run)
+                self._width(run, closure.reason, at)
+                kept |= {closure.made_room_for} - {""}
         for reason, runs in lost.items():
             count[reason] += len(runs)
             self.cut.update(runs if reason == "Lottery" else ())
-        count["promises kept by cuts"] += len(freed)
-        used = {node for name in freed for node in started["default", whose[name]]}
-        count["needless"] += sum(not nodes & used for nodes in freed.values())  # a run that is drawn goes whole
+        count["promises kept by cuts"] += len(kept)
+        self.needless += [(Time(at), cut) for cut in unneeded(ROOM, DOMAIN, before, plan)]
+        count["needless"] = len(self.needless)
         count["promised"] += len(plan.reservations)
         for made in plan.reservations:
-            self._stands((made.namespace, made.name), made.status)
+            self._moved((made.namespace, made.name), made.status)
         is_quiet = plan.changed < at and not plan.leases and not plan.closures
         is_still, self.was_quiet = is_quiet and self.was_quiet, is_quiet
         for update in plan.promises:
-            if update.status.stands and self._stands((update.namespace, update.name), update.status):
+            if update.status.stands and self._moved((update.namespace, update.name), update.status):
                 count["still"] += is_still
 
-    def _stands(self, key: tuple[str, str], status: ReservationStatus) -> bool:
+    def _moved(self, key: tuple[str, str], status: ReservationStatus) -> bool:
         """Note where a promise stands; did it move?"""
-        where = status.earliest_start, status.intended_slice.nodes if status.intended_slice else ()
+        at, nodes = status.earliest_start, status.intended_slice.nodes if status.intended_slice else ()
         before = self.stood[key]
-        if before[-1:] == [where]:
+        if before[-1:] == [(at, nodes)]:
             return False
-        self.count["moves"] += bool(before)
-        self.count["swings"] += where in before
-        before.append(where)
-        return len(before) > 1
+        moved = bool(before)
+        if moved:
+            self.count["moves"] += 1
+            self.count["places"] += before[-1][0] == at
+            self.count["swings"] += (at, nodes) in before
+            self.count["swings in time"] += before[-1][0] != at and (at, nodes) in before
+        before.append((at, nodes))
+        return moved
 
     def _width(self, run: tuple[str, str], what: str, at: int) -> None:
         if what not in ("Grow", "Shrink"):
@@ -112,8 +130,8 @@ class Seen:
 
 
 def _base() -> list[dict[str, Any]]:
-    nodes = [kueue.node(f"n{number}", f"d{number % 2}", 8) for number in range(5)]
-    budgets = [kueue.budget(name, "org", name, "default", 40) for name in OWNERS]
+    nodes = [kueue.node(node, domain, GPUS) for node, domain in DOMAIN.items()]
+    budgets = [kueue.budget(name, "org", name, "default", GPUS * len(DOMAIN)) for name in OWNERS]
     spec = {
         "lottery": {"term": "30m"},
         "reservations": {"patience": "10m", "notice": "5m"},
@@ -142,8 +160,8 @@ def _run(chance: random.Random, number: int, at: int) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "Run", "metadata": metadata, "spec": spec}
 
 
-def play(cycles: int) -> tuple[Seen, float]:
-    """What so many cycles did, and their CPU seconds."""
+def play(cycles: int) -> Seen:
+    """What so many cycles did."""
     chance, seen = random.Random(7), Seen()
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": _base()})
     cluster, begun = Memory(text, BEGIN), process_time()
@@ -158,19 +176,17 @@ def play(cycles: int) -> tuple[Seen, float]:
                     [Write("create", Ref("Run", "default", body["metadata"]["name"]), body)], cluster.revision
                 )
                 seen.count["runs"] += 1
-            leases = {(each.namespace, each.name): each for each in cluster.read().leases}
+            before = cluster.read()
             plan = run_cycle(cluster, at, lake, Here(), origin=ORIGIN).plan
             if plan is not None:
-                seen.take(cluster, leases, plan)
-    return seen, process_time() - begun
+                seen.take(before, plan)
+            if (minute + 1) % 100 == 0 or minute + 1 == cycles:
+                write(seen, minute + 1, process_time() - begun)
+    return seen
 
 
-def main() -> None:
-    """Entry point: plays it, writes the page, and fails where something went or moved to no purpose."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams.busy")
-    parser.add_argument("--cycles", type=int, default=1000)
-    cycles = parser.parse_args().cycles
-    seen, seconds = play(cycles)
+def write(seen: Seen, cycles: int, seconds: float) -> None:
+    """The page on so many cycles, in CPU ``seconds``."""
     rows = [(what, f"{seen.count[key]:,}") for what, key in FIGURES.items()]
     rows.append(("runs that were drawn more than once", f"{sum(times > 1 for times in seen.cut.values()):,}"))
     page = PAGE.format(
@@ -178,8 +194,15 @@ def main() -> None:
         table=table(("what", "how often"), rows),
     )  # fmt: skip
     RESULTS.write_text(page, encoding="utf-8")
-    print(page)
-    assert not any(seen.count[each] for each in ("needless", "still")), seen.count
+
+
+def main() -> None:
+    """Entry point: plays it, writes the page, and fails where something went or moved to no purpose."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams.busy")
+    parser.add_argument("--cycles", type=int, default=1000)
+    seen = play(parser.parse_args().cycles)
+    print(RESULTS.read_text(encoding="utf-8"))
+    assert not any(seen.count[each] for each in ("needless", "still")), (seen.count, seen.needless)
 
 
 FIGURES: Final = {
@@ -187,12 +210,14 @@ FIGURES: Final = {
     "starts": "starts",
     "promises made": "promised",
     "promises for which something was cut": "promises kept by cuts",
-    "of these, in room that no such promise used": "needless",
-    "runs that lost unfunded work to a promise": "ReclaimUnfunded",
+    "cuts that were needless": "needless",
+    "runs that lost unfunded work": "ReclaimUnfunded",
     "runs that shrank for one": "Shrink",
     "runs that were drawn for one": "Lottery",
     "moves of promises": "moves",
+    "of these, of the place alone": "places",
     "of these, back to a time and place that it had before": "swings",
+    "and of these in turn, with another time between": "swings in time",
     "in the second of two cycles in which nothing happened": "still",
     "runs that grew and shrank within 5 minutes": "flaps",
 }

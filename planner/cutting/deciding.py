@@ -2,7 +2,8 @@
 
 Promises that are due are settled in their order, each at its least width beside those before it; then they grow in what
 is left, so none is late for another's width. One that fits starts; one that only money keeps waiting cuts nobody; else
-the set of victims with the least harm goes, by the lottery where several are equal. No failure of one blocks the next.
+the set of victims with the least harm goes, by the lottery where several are equal. What then fits in what others' cuts
+leave over spares its own victims. No failure of one blocks the next.
 What is funded and not promised makes opportunistic work alone give way; where its pods are still there, what it was
 made for is promised the slots (`Decision.awaited`).
 """
@@ -18,15 +19,16 @@ from jobtree.api.values.scalars import OwnerPath, Time
 from jobtree.world.memory.lottery import Lot
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.opportunistic import give_way, is_called_for
+from planner.cutting.places import Place
 from planner.cutting.pools import Pools
-from planner.cutting.trial import Place, Trial
+from planner.cutting.trial import Trial
 from planner.cutting.victims import victims_of
 from planner.filling.filler import Settled
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.cuts import lottery
 from policies.cuts.lottery import Pick
-from policies.cuts.order import Cut, Cuts
+from policies.cuts.order import Cut, Cuts, Harm
 from policies.inputs.claims import LeaseKey, RunKey
 from policies.promises.holds import Promised
 from policies.promises.rules import Promise, held
@@ -47,7 +49,7 @@ class Decision(NamedTuple):
 class _Activation:
     """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
     drew. ``loose``: runs that may lie elsewhere than where they were found. ``_settled``: what starts, at its least
-    width, in the order of the promises.
+    width, by run, in the order of the promises; ``_harm``: of what goes for each.
     """
 
     trial: Trial
@@ -56,7 +58,8 @@ class _Activation:
     cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
     draws: dict[RunKey, Draw] = field(default_factory=dict)
     loose: set[RunKey] = field(default_factory=set)
-    _settled: list[Settled] = field(default_factory=list)
+    _settled: dict[RunKey, list[Settled]] = field(default_factory=dict)
+    _harm: dict[RunKey, Harm] = field(default_factory=dict)
 
     def settle(self, promise: Promise) -> None:
         """Start what is promised, where need be in the room of victims."""
@@ -66,7 +69,7 @@ class _Activation:
             return  # nobody pays, or its gang has started it already
         found = trial.start(members)
         if found:
-            self._settled += found
+            self._settled[key] = found
             return
         if promise.awaits_victims(trial.state.at) or not trial.is_funded(members):
             return  # its victims' pods are still ending, or money alone is short: nobody is cut for that
@@ -97,14 +100,22 @@ class _Activation:
         if not found:
             trial.undo(cut)
             return
-        self._settled += found
-        self.cut[key] = cut
+        self._settled[key], self._harm[key], self.cut[key] = found, harm, cut
         if picks:
             self.draws[key] = _draw(name, promise, seed, picks)
 
+    def spare(self) -> None:
+        """Cut nothing for a promise that fits in what is left over beside the others: the most harm is spared first."""
+        for key in sorted(self.cut, key=self._harm.__getitem__, reverse=True):
+            found = self.trial.spare(self._settled[key], self.cut[key])
+            if found is not None:
+                self._settled[key] = found
+                del self.cut[key]
+                self.draws.pop(key, None)
+
     def pin(self) -> None:
         """Let what starts grow once all is settled, and keep it there."""
-        self.trial.pin(self.trial.widen(self._settled))
+        self.trial.pin(self.trial.widen(each for found in self._settled.values() for each in found))
 
     def cuts(self) -> Cuts:
         """What goes, and where what it makes room for has to lie."""
@@ -143,6 +154,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
     activation = _Activation(Trial.of(state), snapshot.lot, frozenset(promise.run_key for promise in due))
     for promise in due:
         activation.settle(promise)
+    activation.spare()
     activation.pin()
     given = give_way(activation.trial)
     activation.cut |= given

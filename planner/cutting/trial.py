@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Need, Option, Weighing
+from planner.cutting.places import Lost, Place
 from planner.cutting.victims import Victim
 from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses, payers_of
@@ -24,28 +24,6 @@ from policies.model.problem import Problem, RunType
 
 Members = tuple[int, ...]
 """Candidates that start together, or not at all; the first is of the run that they start for."""
-
-
-class Place(NamedTuple):
-    """Where a start lies, by name, and who pays for it: (budget, envelope), nearest first."""
-
-    nodes: tuple[str, ...]
-    payers: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, state: State, nodes: Iterable[int], payers: Iterable[int]) -> "Place":
-        """Of nodes and envelopes by their numbers in a state."""
-        names, envelopes = state.fleet.names, state.money.envelopes
-        paying = (envelopes[payer] for payer in payers)
-        return cls(tuple(names[node] for node in nodes), tuple((each.budget, each.name) for each in paying))
-
-
-class Lost(NamedTuple):
-    """Slots of a node that are left to somebody: GPUs that were ``free``, and others that are still held."""
-
-    node: int
-    free: int
-    held: int
 
 
 @dataclass
@@ -287,6 +265,28 @@ class Trial:
             del self.cut[key]
         runs = {lease.run_key for lease in self.leases_of(found)}
         self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}
+
+    def spare(self, found: Sequence[Settled], cut: Mapping[LeaseKey, Cut]) -> list[Settled] | None:
+        """Make starts without what was cut for them, beside all others as they lie; None, and all as it was, where that
+        cannot be.
+        """
+        members, gone = tuple(each.start.candidate for each in found), self.gone
+        for each in reversed(found):
+            self.take_back(each)
+        self.undo(cut)
+        room, nodes = self.filler.room, {chunk.node for chunk, _ in self._chunks(cut)}
+        left = (room.free, room.cpu, room.memory, room.pods)
+        is_clear = all(kind[node] >= 0 for kind in left for node in nodes)  # nobody else lies where they stay
+        if is_clear and (again := self.start(members)):
+            return again
+        self._free(cut)
+        self.cut |= cut
+        self.gone = gone
+        for each in found:
+            self.filler.put_back(each)
+            self.started.add(each.start.candidate)
+            self._begun.add(self.key([each.start.candidate]))
+        return None
 
     def cuts(self) -> Cuts:
         """All of them, and what becomes of the runs that fall below their least width."""

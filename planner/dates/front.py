@@ -12,7 +12,7 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.rows_runs import status_in
 from jobtree.world.tables.snapshot import Snapshot
-from planner.cutting.trial import Place
+from planner.cutting.places import Place
 from planner.dates.dating import Dating
 from planner.dates.fitting import Date, Fitting
 from planner.dates.undated import without_date

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from jobtree.api.kinds.reservation import Conflict
 from planner.cutting.dating import CutDate, Kept, Lasting
-from planner.cutting.trial import Place
+from planner.cutting.places import Place
 from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known

@@ -58,6 +58,21 @@ def test_nobody_is_cut_for_the_width_of_another() -> None:
     assert (told, cycle.running) == ({"default/other"}, ["next", "victim", "wide"])
 
 
+def test_what_another_leaves_over_spares_ones_own_victims() -> None:
+    """2 GPUs come free as two promises are due: with these, 2 of `small` make room for the first; 4 of `large` go for
+    the second and leave over 2, so the first fits without `small`.
+    """
+    world = World().node("n").budget("org:v", 9).budget("org:a", 9).budget("org:b", 9)
+    world.foreign_pod("p", "n", 2).run("small", 2, owner="org:v").run("large", 4, owner="org:v").old()
+    world.run("first", 4, owner="org:a", created="+1m").run("second", 2, owner="org:b", created="+2m")
+    world.cycle("+5m")
+    cycle = world.delete("Pod", "p").cycle("+20m")
+
+    assert (cycle.running, cycle.waiting) == (["first", "second", "small"], [])
+    assert cycle.plan.lottery is not None
+    assert [each.picks for each in cycle.plan.lottery.draws] == [("default/large#0",)]
+
+
 def named(reservation: dict[str, Any]) -> list[str]:
     """Whom a Reservation warns."""
     return [each["run"] for each in reservation["status"]["forecast"].get("conflictSet", [])]

@@ -110,7 +110,7 @@ def test_a_changed_secret_is_found() -> None:
 
 def test_the_program_on_the_page_verifies_a_plan_and_finds_a_changed_byte(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/verify-lottery.md").read_text()
-    (tmp_path / "verify.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    (tmp_path / "verify.py").write_text(re.findall(r"```python verify.py\n(.*?)```", page, re.DOTALL)[0])
     record = drawn({"org:p": {Token("d", "p", 0)}, "org:q": {Token("d", f"q{i}", 0) for i in range(9)}}, 2)
     (tmp_path / "anchor.json").write_text(json.dumps({"data": {"anchor": lottery.secret_at(ORIGIN, 0, LENGTH)}}))
 

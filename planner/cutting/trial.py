@@ -13,7 +13,7 @@ from planner.filling.purses import Demand, Paid, Purses, payers_of
 from planner.filling.together import Together
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start
-from planner.placement.room import Chunk, Room
+from planner.placement.room import Chunk
 from planner.state.state import State
 from policies.cuts.order import LOTTERY, REASONS, Cut, Cuts
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
@@ -187,9 +187,7 @@ class Trial:
 
     def is_funded(self, members: Members) -> bool:
         """Would they be paid for, were every GPU free but those of others than runs?"""
-        room = Room(self.state.fleet)
-        room.occupy((), self.state.runs, self.state.foreign)
-        filler = Filler(self.problem, room, self.filler.purses)
+        filler = Filler(self.problem, self.state.emptied_room(), self.filler.purses)
         found = self._tried(filler, members)
         filler.take_back(found)
         return bool(found)

@@ -184,9 +184,7 @@ class Moment:
 
     def pays(self, keys: Collection[RunKey]) -> bool:
         """Would the money of then pay for these runs together, were every GPU free but those of others than runs?"""
-        room = Room(self.state.fleet)
-        room.occupy((), self.state.runs, self.state.foreign)
-        filler, problem = Filler(self.problem, room, self.filler.purses), self.problem
+        filler, problem = Filler(self.problem, self.state.emptied_room(), self.filler.purses), self.problem
         found: list[Settled] = []
         for key in keys:
             types = ((index, problem.types[problem.candidates[index].type]) for index in problem.ways.get(key, ()))

@@ -122,6 +122,12 @@ class State:
             self.rooms.append(room)
         return self.rooms[0].copy()
 
+    def emptied_room(self) -> Room:
+        """What would be free were no run there: every GPU but those that others than runs hold."""
+        room = Room(self.fleet)
+        room.occupy((), self.runs, self.foreign)
+        return room
+
     def problem(self, *, many: bool = False, emptied: bool = False) -> Problem:
         """What waits and may start, lowered; with ``many`` as where many wait, however few do here.
 

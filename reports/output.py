@@ -1,4 +1,4 @@
-"""A report as text: a table, CSV, JSON, or a page of its own (`reports/page.html.j2`)."""
+"""A report as text: a table, CSV, JSON, or a page of its own (`reports/told/page.html.j2`)."""
 
 import csv
 import io
@@ -119,7 +119,7 @@ def _environment() -> Any:
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_seen,
-        loader=FunctionLoader(lambda name: resources.files("reports").joinpath(name).read_text(encoding="utf-8")),
+        loader=FunctionLoader(lambda name: resources.files("reports.told").joinpath(name).read_text(encoding="utf-8")),
     )  # fmt: skip
     environment.filters |= {"shown": shown, "plain": _plain, "is_number": _is_number, "svg": _svg, "whole": _whole}
     return environment

@@ -1,7 +1,7 @@
-"""Reports: SQL files beside this module, run by DuckDB over a lake (spec §11).
+"""Reports: the files of `reports/sql`, run by DuckDB over a lake (spec §11).
 
 Whole reports, with their checks and troubles, are made by `made`; `query` gives the rows of one on one cycle, and
-`connect` a database for queries by hand. What a query sees: `views.sql`.
+`connect` a database for queries by hand. What a query sees: `reports/read/views.sql`.
 """
 
 from collections.abc import Mapping

@@ -76,5 +76,5 @@ def open_database(
     for name, value in values.items():
         database.execute(f'SET VARIABLE "{name}" = ?', [value])
     for name in ("views.sql", "words.sql"):
-        database.execute(resources.files("reports").joinpath(name).read_text(encoding="utf-8"))
+        database.execute(resources.files("reports.read").joinpath(name).read_text(encoding="utf-8"))
     return database

@@ -8,7 +8,7 @@
 -- @reads cycles                               of the period only what lies after the lake's first cycle
 -- @needs NAME                                 a setting that has to be given, as `--set NAME=VALUE`
 -- @owner COLUMN, COLUMN                       the columns that --owner asks for (without it: owner)
-SELECT ...                                     the rows: over `views.sql`
+SELECT ...                                     the rows: over `views.sql` beside this module
 
 What a page and a terminal show of it follows, a query each over the rows, ``report``, those of the period before,
 ``before`` (none where that is not asked for or not known), the views, and the macros of `words.sql`:
@@ -31,8 +31,8 @@ from jobtree.api import Refusal
 from jobtree.cluster import disk
 
 KINDS: Final = ("bars", "across", "each", "lines")
-INNER: Final = {"views", "notices", "words"}
-"""SQL files that are no reports."""
+_OWN: Final = resources.files("reports") / "sql"
+"""Where Jobtree's own reports lie: one file each."""
 _NOTE: Final = re.compile(r"@(\w+)\s+(.*)")
 _CHECK: Final = re.compile(r"(\w+) = (\w+)(?: by ([\w:]+(?:, ?[\w:]+)*))?")
 _NAMES: Final = re.compile(r"\w+(?:, ?\w+)*")
@@ -95,8 +95,7 @@ class Definition:
 
 def names() -> list[str]:
     """The names of the reports that Jobtree has."""
-    files = (f.name for f in resources.files("reports").iterdir())
-    return sorted(name.removesuffix(".sql") for name in files if name.endswith(".sql") and name[:-4] not in INNER)
+    return sorted(file.name.removesuffix(".sql") for file in _OWN.iterdir())
 
 
 def load(report: str) -> Definition:
@@ -112,7 +111,7 @@ def text(report: str) -> str:
         raise Refusal(
             f"{report!r} is not a report; allowed are {', '.join(names())}, and a file's name that ends in .sql"
         )
-    return resources.files("reports").joinpath(f"{report}.sql").read_text(encoding="utf-8")
+    return (_OWN / f"{report}.sql").read_text(encoding="utf-8")
 
 
 def parse(name: str, text: str, subject: str) -> Definition:

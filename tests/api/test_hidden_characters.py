@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal, decode
-from jobtree.api.crds.crds import generate
+from jobtree.api.crds.crds import RESOURCES, definition
 from jobtree.api.rules.kinds import check_object
 from jobtree.api.values.escaped import escaped, is_plain
 from tests.support import documents as doc
@@ -110,14 +109,14 @@ def patterns(schema: Any) -> list[str]:
 
 @given(character=HIDDEN)
 def test_V6_nor_does_any_pattern_of_the_definitions(character: str) -> None:
-    found = {pattern for text in DEFINITIONS for pattern in patterns(text)}
+    found = {pattern for each in DEFINITIONS for pattern in patterns(each)}
     assert len(found) > 10
     for pattern in found:
         for text in (f"a{character}b", f"ab{character}", f"{character}1", f"1{character}"):
             assert not re.search(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern, text)
 
 
-DEFINITIONS = [yaml.safe_load(text) for text in generate().values()]
+DEFINITIONS = [definition(kind) for kind in RESOURCES]
 
 
 @given(st.text())

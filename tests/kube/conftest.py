@@ -5,20 +5,29 @@ apiserver, for what needs many objects and no pods. The commands are built once 
 (`tests.kube.bench.build`); where they are missing, the tests are skipped, and in CI fail.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.kube.bench import build, processes
-from tests.kube.bench.kube import Kube
+
+if TYPE_CHECKING:
+    from tests.kube.bench.kube import Kube
 
 FEW: Final = 8
 """Descriptors that a test may leave open: the planner's process is kept, and connections of the bench's admin."""
+
+
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Where ``-m`` leaves these tests out nothing here is imported, which is a third of what collecting takes."""
+    return True if "not kube" in config.getoption("markexpr") else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,6 +47,8 @@ def skip_or_fail(missing: Iterable[str]) -> None:
 
 @contextmanager
 def _bench(*, thin: bool) -> Iterator[Kube]:
+    from tests.kube.bench.kube import Kube  # the client's models take a second to import
+
     found = build.find()
     needed = processes.THIN if thin else build.COMMANDS
     skip_or_fail(name for name in needed if name not in found)

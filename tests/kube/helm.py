@@ -1,15 +1,20 @@
 """helm on the bench, and what a kubelet would do with the chart's pods: the same command with the same environment."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.kube.bench import tools
 from tests.kube.bench.build import KUBERNETES
-from tests.kube.bench.kube import Kube, Object
+
+if TYPE_CHECKING:  # who renders the chart alone needs no client
+    from tests.kube.bench.kube import Kube, Object
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "gpu-fleet"

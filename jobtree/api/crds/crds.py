@@ -193,7 +193,7 @@ def _column(column: Column) -> dict[str, Any]:
     return {**entry, "priority": 1} if column.wide else entry
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes every value out in full: an API server's client reads no anchors it did not ask for."""
 
     def ignore_aliases(self, data: object) -> bool:

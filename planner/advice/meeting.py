@@ -6,7 +6,7 @@ import numpy as np
 
 from jobtree.api.values.counted import counted
 from planner.state.state import State
-from policies.caps.cap import POOL_WORDS, Lane, amounts
+from policies.caps.cap import Lane, amounts
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.model.payers import payers
@@ -94,5 +94,5 @@ def _caps(state: State, run: RunRow) -> dict[int, int]:
 
 def _bound(state: State, number: int, needs: tuple[int, int]) -> Bound:
     cap = state.book.caps[number]
-    name = POOL_WORDS[cap.rule].format(cap.subject)
+    name = cap.place
     return Bound(name, cap.measure.unit, cap.measure.scale, cap.limit, state.funded.used[number], needs)

@@ -14,7 +14,8 @@ from jobtree.world.tables.rows_runs import NO_STATUS, status_in
 from planner.plan import conditions
 from planner.plan.conditions import Saying
 from planner.state.state import State
-from policies.funding.usage import FIELD, HOUR_MILLI, Classes, plain
+from policies.caps.cap import HOUR_MILLI
+from policies.funding.usage import FIELD, Classes, plain
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays as lifecycle_arrays

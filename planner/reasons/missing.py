@@ -9,16 +9,15 @@ from msgspec import structs
 from jobtree.api.values.counted import counted
 from jobtree.world.plan import Short
 from planner.filling.purses import Demand
-from policies.caps.cap import POOL_WORDS, Cap
-from policies.caps.uses import RULE
+from policies.caps.cap import Cap
+from policies.caps.uses import USE
 from policies.inputs.money import Use
 from policies.model.problem import Candidate
 
 BORROW_PRICE: Final = 0.998
 RUN_PRICE: Final = 0.9985
-LENDING_PRICE: Final = 0.999
-"""What a GPU of the run's own borrow limit, of a limit on single runs, and of a lending cap costs against 1 of any
-other cap: of equal rises those that concern fewest people are named first."""
+"""What a GPU of the run's own borrow limit, and of a limit on single runs, costs beside the price of a cap's family: of
+equal rises those that concern fewest people are named first."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,6 @@ def over_run_limit(gpus: int, label: str, limit: int) -> Missing:
 def over_use_limit(use: Use, milli: int) -> Missing:
     """A use cap's ``perRun.maxGPUs`` binds, by so many milli-GPUs."""
     gpus, limit = -(-milli // 1000), counted(use.per_run_gpus or 0, "GPU")
-    words = f"at {POOL_WORDS[RULE].format(use.label)}, which gives one run {limit} (perRun.maxGPUs)"
+    words = f"at {USE.named(use.label)}, which gives one run {limit} (perRun.maxGPUs)"
     short = Short(rule="use-perRun", subject=use.label, amount=gpus, unit="GPU")
     return Missing(short, words)

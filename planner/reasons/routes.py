@@ -21,7 +21,6 @@ from planner.filling.lanes import Lanes, left_of
 from planner.filling.purses import Demand, Purses
 from planner.reasons.missing import (
     BORROW_PRICE,
-    LENDING_PRICE,
     RUN_PRICE,
     Gap,
     Missing,
@@ -142,10 +141,10 @@ class Routes:
         self._left = np.append(left.astype(np.float64), np.inf)  # the last one fills rows up
         self._caps, self._weights = self._lanes.rows(len(left))
         caps = problem.book.caps
-        lending = np.asarray([LENDING_PRICE if cap.rule == "lending" else 1.0 for cap in caps] + [0.0])
+        prices = np.asarray([cap.family.price for cap in caps] + [0.0])
         ahead = np.asarray([cap.ahead for cap in caps] + [False], dtype=np.bool_)
         unit = np.where(ahead[self._caps], np.maximum(1.0, self._weights), 1.0)
-        self._prices = lending[self._caps] / unit
+        self._prices = prices[self._caps] / unit
         self._ways: dict[_Asked, _Ways] = {}
         self._given: dict[tuple[_Asked, int, int], tuple[int, _Taken]] = {}
         self._gaps: dict[object, Gap] = {}

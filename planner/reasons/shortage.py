@@ -13,7 +13,6 @@ from planner.filling.purses import Demand, Purses
 from planner.placement.draft import Draft
 from planner.reasons.missing import (
     BORROW_PRICE,
-    LENDING_PRICE,
     RUN_PRICE,
     Gap,
     Missing,
@@ -160,7 +159,7 @@ class _Rises:
         """
         cap = self.problem.book.caps[index]
         period = int(self.problem.book.money.policy.accounting_period) / 3600
-        price = (LENDING_PRICE if cap.rule == "lending" else 1.0) + 1e-6 * near
+        price = cap.family.price + 1e-6 * near
         whole = not cap.ahead  # and so said: a part of a GPU is not to be had
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0), integer=whole)
         far: list[tuple[int, int]] = []

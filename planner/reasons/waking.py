@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from planner.filling.claims import claims
 from planner.placement.draft import Draft
-from policies.caps import lending, uses
 from policies.funding.classes import honour
 from policies.model.problem import Problem
 
@@ -34,8 +33,8 @@ class Waking:
 
     def weight(self, woken: Woken, cap: int, level: int) -> int:
         """What they take of a cap from a start of that level, which recalls what stands farther (spec §3.8)."""
-        recall, rule = self._problem.recall, self._problem.book.caps[cap]
-        may_recall = not rule.ahead and rule.rule not in (lending.RULE, uses.RULE)
+        recall = self._problem.recall
+        may_recall = self._problem.book.caps[cap].recalls
         total = 0
         for part in (self._problem.running.parts[i] for i in sorted(woken)):
             gone = may_recall and part.place.standing > level and recall.may_lose(part.place)

@@ -34,9 +34,6 @@ FIELD: Final = 200
 """Where many wait, the runs that a change is tried against first, before it is tried against all."""
 RIVALS: Final = 20
 """How many of them, of those that could start then, are planned with the run."""
-HOUR_MILLI: Final = 3_600_000
-"""Milli-GPU-seconds in a GPU-hour."""
-
 
 @dataclass(frozen=True)
 class Bench:

@@ -13,11 +13,11 @@ from jobtree.api.values.scalars import Duration
 from jobtree.world.naming.kinship import COUSIN, OWN, Family
 from jobtree.world.tables import values
 from planner.advice.edits import Cell
-from planner.remedies.bench import HOUR_MILLI, Bench, largest
+from planner.remedies.bench import Bench, largest
 from planner.remedies.record import Change, Command, Remedy, Who, label_of
 from planner.remedies.submitting import again
 from policies.caps import uses
-from policies.caps.cap import POOL_WORDS
+from policies.caps.cap import HOUR_MILLI
 from policies.inputs.fleet import ANY
 from policies.inputs.money import Envelope, bits
 from policies.inputs.runs import RunRow
@@ -112,7 +112,7 @@ def use_terms(bench: Bench) -> Iterator[Remedy]:
             kind="terms",
             who=Who.BUDGETS,
             gpus=0,
-            words=f"longer runs at {named([POOL_WORDS[uses.RULE].format(use.label) for use in shut])}",
+            words=f"longer runs at {named([uses.USE.named(use.label) for use in shut])}",
             changes=tuple(
                 Change(f"Budget {use.budget}", f"spec.useCaps[{use.name}].perRun.maxTime", to) for use in shut
             ),

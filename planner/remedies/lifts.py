@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from jobtree.world.tables import values
 from planner.placement.room import Room
-from planner.reasons.missing import BORROW_PRICE, LENDING_PRICE, RUN_PRICE
-from planner.remedies.bench import HOUR_MILLI, Bench
+from planner.reasons.missing import BORROW_PRICE, RUN_PRICE
+from planner.remedies.bench import Bench
 from planner.solver.highs import Floats
-from policies.caps.cap import Lane
-from policies.caps.scopes import GONE
+from policies.caps.cap import HOUR_MILLI, Lane
+from policies.caps.scopes import GONE, OWN, SUBTREE
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey, on_loan
 from policies.lifecycle.endings import limit_end, started
 from policies.model.linear import INF
@@ -101,8 +101,7 @@ class Lifts:
             most = float(math.ceil(gpus * max(weights, default=0.0)))
             if key[0] == "cap":
                 cap = problem.book.caps[key[1]]
-                price = LENDING_PRICE if cap.rule == "lending" else 1.0
-                price += TIES * min((near[e] for e in cap.pool.envelopes if e in near), default=1.0)
+                price = cap.family.price + TIES * min((near[e] for e in cap.pool.envelopes if e in near), default=1.0)
                 per_gpu = max(weights, default=1.0) if cap.ahead else 1.0
                 most += self._owed(row, -problem.room_of(key[1]) / cap.measure.scale, most)
                 self._add(Lift("cap", key[1]), price / per_gpu, min(most, self._window(key[1])), {row: 1.0})
@@ -151,7 +150,7 @@ class Lifts:
         book = self._bench.state.book
         cap = book.caps[number]
         start, end = cap.pool.since, cap.pool.end
-        if cap.measure.name != "hours" or cap.rule not in ("envelope", "subtree") or start is None or end is None:
+        if cap.measure.name != "hours" or cap.family not in (OWN, SUBTREE) or start is None or end is None:
             return INF
         return float(max(0, (1000 * (cap.pool.concurrency or 0) * (end - start) - cap.limit) // cap.measure.scale))
 

@@ -5,32 +5,15 @@ from typing import Final
 
 from jobtree.api.values.counted import counted, named
 from planner.advice.edits import Cell, Edit, field
-from planner.remedies.bench import HOUR_MILLI, Bench
+from planner.remedies.bench import Bench
 from planner.remedies.lifts import Lift
 from planner.remedies.record import Change, Command, Remedy, Who
-from policies.caps.cap import POOL_WORDS
+from policies.caps.cap import HOUR_MILLI, Family
+from policies.caps.scopes import OWN
+from policies.caps.uses import USE
 from policies.funding.usage import plain
 from policies.inputs.claims import RunKey
 from policies.inputs.money import Envelope, Use
-
-_FIELDS: Final = {
-    ("envelope", "concurrency"): ("concurrency", "concurrency", 1),
-    ("envelope", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
-    ("envelope", "credits"): ("max_millicredits", "maxCredits", 1000),
-    ("lending", "concurrency"): ("lending_concurrency", "lending.maxConcurrency", 1),
-    ("lending", "hours"): ("lending_gpu_milliseconds", "lending.maxGPUHours", HOUR_MILLI),
-    ("aggregate", "concurrency"): ("concurrency", "maxConcurrency", 1),
-    ("aggregate", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
-    ("aggregate", "credits"): ("max_millicredits", "maxCredits", 1000),
-    ("use", "concurrency"): ("concurrency", "maxConcurrency", 1),
-    ("use", "hours"): ("max_gpu_milliseconds", "maxGPUHours", HOUR_MILLI),
-    ("use", "credits"): ("max_millicredits", "maxCredits", 1000),
-}
-"""(rule, measure) → column of the snapshot, field of the manifest, and the column's units in one of the field's."""
-
-
-_PLACES: Final = {"aggregate": ("aggregates", "aggregateCaps"), "use": ("use_caps", "useCaps")}
-"""Rule → table of the snapshot, and list of the manifest's spec; any other is of envelopes."""
 
 
 def remedy_of(bench: Bench, lifts: Mapping[Lift, int]) -> Remedy:
@@ -61,47 +44,48 @@ def together(parts: list[Remedy]) -> Remedy:
 
 def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
     cap = bench.state.book.caps[lift.subject]
-    table, part = _PLACES.get(cap.rule, ("envelopes", "envelopes"))
+    family, unit = cap.family, cap.measure.column
     budget, _, name = cap.subject.partition("/")
-    column, path, unit = _FIELDS["envelope" if cap.rule == "subtree" else cap.rule, cap.measure.name]
-    value = field(bench.near, table, (budget, name), column) + rise * unit
+    column, path = family.limits[cap.measure.name]
+    value = field(bench.near, family.table, (budget, name), column) + rise * unit
     gpus = rise
     if cap.ahead:  # as many GPUs as the rise provides for one accounting period
         period = int(bench.state.policy.accounting_period)
-        per_gpu = period * 1000 * (bench.state.money.rate_milli(cap.pool.envelopes[0]) if path == "maxCredits" else 1)
+        rate = bench.state.money.rate_milli(cap.pool.envelopes[0]) if cap.measure.name == "credits" else 1
+        per_gpu = period * 1000 * rate
         gpus = -(-rise * cap.measure.scale // max(1, per_gpu))
     return Remedy(
         kind="cap",
         who=Who.BUDGETS,
         gpus=gpus,
-        words=f"{counted(rise, cap.measure.unit)} more at {POOL_WORDS[cap.rule].format(cap.subject)}",
-        changes=(Change(f"Budget {budget}", f"spec.{part}[{name}].{path}", plain(value, unit)),),
-        edits=(Cell(table, (budget, name), column, value),),
+        words=f"{counted(rise, cap.measure.unit)} more at {cap.place}",
+        changes=(Change(f"Budget {budget}", f"spec.{family.part}[{name}].{path}", plain(value, unit)),),
+        edits=(Cell(family.table, (budget, name), column, value),),
     )
 
 
 def _per_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
     envelope = bench.state.money.envelopes[lift.subject]
     words = f"{counted(rise, 'GPU')} more of {envelope.label} for one run"
-    return _for_one_run(envelope, rise, words, "envelopes", "envelopes")
+    return _for_one_run(envelope, OWN, rise, words)
 
 
 def _use_run(bench: Bench, lift: Lift, rise: int) -> Remedy:
     use = bench.state.money.uses[lift.subject]
-    words = f"{counted(rise, 'GPU')} more for one run at {POOL_WORDS['use'].format(use.label)}"
-    return _for_one_run(use, rise, words, "useCaps", "use_caps")
+    words = f"{counted(rise, 'GPU')} more for one run at {USE.named(use.label)}"
+    return _for_one_run(use, USE, rise, words)
 
 
-def _for_one_run(bound: Envelope | Use, rise: int, words: str, part: str, table: str) -> Remedy:
-    """A higher perRun.maxGPUs. ``part``: of the Budget's spec, ``table``: of the snapshot, that it stands in."""
+def _for_one_run(bound: Envelope | Use, family: Family, rise: int, words: str) -> Remedy:
+    """A higher perRun.maxGPUs of a pool of the ``family``."""
     limit = (bound.per_run_gpus or 0) + rise
     return Remedy(
         kind="cap",
         who=Who.BUDGETS,
         gpus=rise,
         words=words,
-        changes=(Change(f"Budget {bound.budget}", f"spec.{part}[{bound.name}].perRun.maxGPUs", limit),),
-        edits=(Cell(table, (bound.budget, bound.name), "per_run_gpus", limit),),
+        changes=(Change(f"Budget {bound.budget}", f"spec.{family.part}[{bound.name}].perRun.maxGPUs", limit),),
+        edits=(Cell(family.table, (bound.budget, bound.name), "per_run_gpus", limit),),
     )
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from planner.state.payer_lists import PayerList, PayerLists
-from policies.caps import lending
 from policies.caps.cap import Cap, CapBook, Lane
 from policies.caps.leeway import Leeway
+from policies.caps.lending import LENDING
 from policies.caps.uses import Watch
 from policies.funding.classes import Funded
 from policies.funding.ledger import Spent
@@ -84,7 +84,7 @@ class _Lowering:
         there = self.book.of_envelope(source.envelope, source.watch.on)
         caps = [self.book.caps[cap] for cap in there if cap not in self.leeway.idle]
         limit = source.limit if any(cap.ahead for cap in caps) else None
-        lent = source.loan and (borrows or any(cap.rule == lending.RULE for cap in caps))
+        lent = source.loan and (borrows or any(cap.family is LENDING for cap in caps))
         own = source.run_gpus if source.run_gpus is not None and source.run_gpus < most else None
         watch = self._watched(source.watch, caps, most)
         lanes = (Lane(source.envelope, source.loan, region, limit, watch.on) for region in self.leeway.free)

@@ -3,17 +3,25 @@
 Σ payments from the named envelopes ≤ maxConcurrency, maxGPUHours, maxCredits
 """
 
-from policies.caps.cap import Pool
+from typing import Final
+
+from policies.caps.cap import MAXIMA, Family, Pool
 from policies.inputs.money import Money
 
-RULE = "aggregate"
+AGGREGATE: Final = Family(
+    rule="aggregate",
+    words="the aggregate cap {}",
+    table="aggregates",
+    part="aggregateCaps",
+    limits=MAXIMA,
+)
 
 
 def pools(money: Money) -> list[Pool]:
     """One pool per aggregate cap, in (budget, name) order."""
     return [
         Pool(
-            rule=RULE,
+            family=AGGREGATE,
             subject=f"{cap.budget}/{cap.name}",
             envelopes=cap.envelopes,
             contains=lambda _: True,

@@ -9,13 +9,16 @@ is a pool under a measure:
 The class pass, the greedy start, the rows of the MILP and the words of a refusal all read the same book.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from jobtree.api.values.counted import counted
 from policies.inputs.money import Money
+
+HOUR_MILLI: Final = 3_600_000
+"""Milli-GPU-seconds in a GPU-hour."""
 
 
 class Lane(NamedTuple):
@@ -41,6 +44,37 @@ class Gone(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Family:
+    """Pools of one sort: all that is known of them but whose payments count.
+
+    ``rule``: its name in plans; ``words``: what people call a pool of its ``{}``; ``table``, ``part``: of the snapshot
+    and of a Budget's spec, that have its limits; ``limits``: by measure, their column there and the field's path.
+    ``price``: of a rise by a unit, where several are equal the cheapest is named; ``recalls``: may starts take back at
+    it what farther claims hold (spec §3.8)?
+    """
+
+    rule: str
+    words: str
+    table: str
+    part: str
+    limits: Mapping[str, tuple[str, str]]
+    price: float = 1.0
+    recalls: bool = True
+
+    def named(self, subject: str) -> str:
+        """How people call a pool of it."""
+        return self.words.format(subject)
+
+
+MAXIMA: Final[Mapping[str, tuple[str, str]]] = {
+    "concurrency": ("concurrency", "maxConcurrency"),
+    "hours": ("max_gpu_milliseconds", "maxGPUHours"),
+    "credits": ("max_millicredits", "maxCredits"),
+}
+"""The limits of a family that has one under each measure, by the usual names."""
+
+
+@dataclass(frozen=True)
 class Pool:
     """Payments that count together. ``subject`` names it to people; ``contains`` decides for lanes of ``envelopes``.
 
@@ -49,7 +83,7 @@ class Pool:
     the bit of a use cap, 0 of any other.
     """
 
-    rule: str
+    family: Family
     subject: str
     envelopes: tuple[int, ...]
     contains: Callable[[Lane], bool]
@@ -67,11 +101,29 @@ class Pool:
 class Cap:
     """One pool under one measure. ``limit`` and ``spent`` in milli-``unit`` × the measure's time (see Measure)."""
 
-    rule: str
-    subject: str
     pool: Pool
     measure: "Measure"
     limit: int
+
+    @property
+    def family(self) -> Family:
+        """What its pool is one of."""
+        return self.pool.family
+
+    @property
+    def rule(self) -> str:
+        """The name of its family."""
+        return self.family.rule
+
+    @property
+    def subject(self) -> str:
+        """What names its pool to people."""
+        return self.pool.subject
+
+    @property
+    def place(self) -> str:
+        """How people call its pool."""
+        return self.family.named(self.subject)
 
     @property
     def name(self) -> str:
@@ -83,6 +135,11 @@ class Cap:
         """Does it bind admissions only (look-ahead), not running work?"""
         return self.measure.ahead
 
+    @property
+    def recalls(self) -> bool:
+        """May starts take back at it what farther claims hold (spec §3.8)?"""
+        return self.family.recalls and not self.ahead
+
     def words(self, used: int, first: int = 0, *, recalls: bool = False) -> str:
         """Where something is missing, for people, and what is taken there, ``used`` in the weighed unit.
 
@@ -90,26 +147,28 @@ class Cap:
         plan take and what they recall.
         """
         scale, unit = self.measure.scale, self.measure.unit
-        place = POOL_WORDS[self.rule].format(self.subject)
         if self.ahead:  # what is spent grows with the clock, and a condition must not
             rest = "overdrawn: more than its" if used > self.limit else "the rest of"
-            return f"at {place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
+            return f"at {self.place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
         said, limit, unpaid = amounts((used, self.limit, first), scale)
         taken = f"{said} of {limit} {self.measure.taken}"
         if first:
             taken += f"; {counted(unpaid, unit)} that run unfunded would be paid first"
         if recalls:
             taken += "; this cycle recalls there, and the run may start in the next"
-        return f"at {place} ({taken})"
+        return f"at {self.place} ({taken})"
 
 
 class Measure(Protocol):
-    """How a payment is weighed. ``scale``: units of the weighed sum in one ``unit`` that people read."""
+    """How a payment is weighed. ``scale``: units of the weighed sum in one ``unit`` that people read; ``column``: units
+    of a limit in the snapshot in one of the Budget's field.
+    """
 
     name: str
     unit: str
     taken: str
     scale: int
+    column: int
     ahead: bool
 
     def limit(self, pool: Pool) -> int | None:
@@ -137,7 +196,7 @@ class CapBook:
     def of(cls, money: Money, pools: Sequence[Pool], measures: Sequence[Measure]) -> "CapBook":
         """All (pool, measure) pairs that have a limit."""
         caps = [
-            Cap(pool.rule, pool.subject, pool, measure, limit)
+            Cap(pool, measure, limit)
             for measure in measures
             for pool in pools
             if (limit := measure.limit(pool)) is not None
@@ -194,16 +253,6 @@ def span(money: Money, lane: Lane, pool_end: int | None) -> int:
     ends = [end - money.at for end in (own_end, pool_end) if end is not None]
     limits = [] if lane.limit is None else [lane.limit]
     return max(0, min([int(money.policy.accounting_period), *ends, *limits]))
-
-
-POOL_WORDS = {
-    "envelope": "{}",
-    "subtree": "the subtree of {}",
-    "aggregate": "the aggregate cap {}",
-    "lending": "the lending cap of {}",
-    "use": "the use cap {}",
-}
-"""How people call a pool, by its rule."""
 
 
 def amount(value: int, scale: int, least: int = 3) -> str:

@@ -16,6 +16,7 @@ class Concurrency:
     unit = "GPU"
     taken = "in use"
     scale = 1000
+    column = 1
     ahead = False
 
     def limit(self, pool: Pool) -> int | None:

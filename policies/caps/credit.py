@@ -3,7 +3,7 @@
 spent + Σ over open funded and new claims of milli-GPUs × min(P, window left, limit left) × rate ≤ maxCredits
 """
 
-from policies.caps.cap import Lane, Pool, span
+from policies.caps.cap import HOUR_MILLI, Lane, Pool, span
 from policies.inputs.money import Money
 
 
@@ -13,12 +13,13 @@ class Credit:
     name = "credits"
     unit = "credit"
     taken = "spent or provided for"
-    scale = 1000 * 3600 * 1000
+    scale = 1000 * HOUR_MILLI
+    column = 1000
     ahead = True
 
     def limit(self, pool: Pool) -> int | None:
-        """A millicredit is 3,600,000 of the weighed unit."""
-        return None if pool.max_millicredits is None else 3_600_000 * pool.max_millicredits
+        """A millicredit is `HOUR_MILLI` of the weighed unit."""
+        return None if pool.max_millicredits is None else HOUR_MILLI * pool.max_millicredits
 
     def weight(self, money: Money, pool: Pool, lane: Lane) -> int:
         """Seconds provided for × the rate of the paying envelope's flavor."""

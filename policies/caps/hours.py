@@ -5,7 +5,7 @@
 P is ``accountingPeriod``. Only admissions are held to it: running work stays funded while hours remain.
 """
 
-from policies.caps.cap import Lane, Pool, span
+from policies.caps.cap import HOUR_MILLI, Lane, Pool, span
 from policies.inputs.money import Money
 
 
@@ -15,7 +15,7 @@ class Hours:
     name = "hours"
     unit = "GPU-hour"
     taken = "spent or provided for"
-    scale = 3_600_000
+    scale = column = HOUR_MILLI
     ahead = True
 
     def limit(self, pool: Pool) -> int | None:

@@ -3,17 +3,30 @@
 Σ payments from e for runs of no relative of its owner ≤ lending.maxConcurrency, lending.maxGPUHours
 """
 
-from policies.caps.cap import Pool
+from typing import Final
+
+from policies.caps.cap import Family, Pool
 from policies.inputs.money import Money
 
-RULE = "lending"
+LENDING: Final = Family(
+    rule="lending",
+    words="the lending cap of {}",
+    table="envelopes",
+    part="envelopes",
+    limits={
+        "concurrency": ("lending_concurrency", "lending.maxConcurrency"),
+        "hours": ("lending_gpu_milliseconds", "lending.maxGPUHours"),
+    },
+    price=0.999,  # it concerns fewest people
+    recalls=False,
+)
 
 
 def pools(money: Money) -> list[Pool]:
     """One pool per envelope, in envelope order: what one that lends no more has out on loan stays bounded."""
     return [
         Pool(
-            rule=RULE,
+            family=LENDING,
             subject=envelope.label,
             envelopes=(index,),
             contains=lambda lane: lane.loan,

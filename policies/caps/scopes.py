@@ -8,12 +8,21 @@ An envelope of a descendant that is deleted, or cannot be read, is one by the ow
 was charged to the subtree is refunded.
 """
 
-from policies.caps.cap import Gone, Lane, Pool
+from dataclasses import replace
+from typing import Final
+
+from policies.caps.cap import MAXIMA, Family, Gone, Lane, Pool
 from policies.inputs.money import Money
 
-RULE_OWN = "envelope"
-RULE_SUBTREE = "subtree"
-GONE = -1
+OWN: Final = Family(
+    rule="envelope",
+    words="{}",
+    table="envelopes",
+    part="envelopes",
+    limits={**MAXIMA, "concurrency": ("concurrency", "concurrency")},
+)
+SUBTREE: Final = replace(OWN, rule="subtree", words="the subtree of {}")
+GONE: Final = -1
 """The site of a node that is not there any more: it counts as matched, so that caps stay safe."""
 
 
@@ -48,7 +57,7 @@ def _pool(money: Money, index: int) -> Pool:
         return beneath and (gone.site in sites or gone.site == GONE)
 
     return Pool(
-        rule=RULE_SUBTREE if envelope.subtree else RULE_OWN,
+        family=SUBTREE if envelope.subtree else OWN,
         subject=envelope.label,
         envelopes=tuple(sorted(members)),
         contains=contains,

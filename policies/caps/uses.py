@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from jobtree.api.values.scalars import Duration
-from policies.caps.cap import Gone, Lane, Pool
+from policies.caps.cap import MAXIMA, Family, Gone, Lane, Pool
 from policies.caps.scopes import GONE
 from policies.inputs.money import Money, Use, bits
 
-RULE: Final = "use"
+USE: Final = Family(rule="use", words="the use cap {}", table="use_caps", part="useCaps", limits=MAXIMA, recalls=False)
 EVERYBODY: Final = -1
 """A user at whom every use cap looks."""
 
@@ -56,7 +56,7 @@ def _pool(money: Money, number: int, use: Use) -> Pool:
         return use.is_of(gone.flavor) and counts(gone.user, gone.site)
 
     return Pool(
-        rule=RULE,
+        family=USE,
         subject=use.label,
         envelopes=members(money, use) if opened else (),
         contains=contains,

@@ -21,14 +21,13 @@ from jobtree.api.kinds.meta import Condition
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time
 from policies.caps import uses
-from policies.caps.cap import Cap, CapBook, Lane, amount, amounts, span
+from policies.caps.cap import HOUR_MILLI, Cap, CapBook, Lane, amount, amounts, span
 from policies.caps.scopes import GONE
 from policies.funding.ledger import Spent
 from policies.inputs.claims import UNFUNDED, LeaseRow, on_loan
 from policies.inputs.money import Aggregate, Envelope
 
 Classes = Mapping[tuple[str, str], FundingClass]
-HOUR_MILLI = 3_600_000
 FIELD = {"owned": "owned_gpus", "shared": "shared_gpus", "borrowed": "borrowed_gpus", UNFUNDED: "unfunded_gpus"}
 """Where a status counts the GPUs of a class."""
 

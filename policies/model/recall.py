@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from jobtree.world.tables import values
-from policies.caps import lending, scopes, uses
+from policies.caps import scopes
 from policies.caps.cap import CapBook
 from policies.funding.classes import OLD_LOAN, Funded, Place
 from policies.funding.ledger import Spent
@@ -148,7 +148,7 @@ def overdraw(model: Model, recall: Recall, paid: Mapping[int, Sequence[tuple[int
 
 
 def _loose_caps(book: CapBook) -> set[int]:
-    return {i for i, cap in enumerate(book.caps) if not cap.ahead and cap.rule not in (lending.RULE, uses.RULE)}
+    return {i for i, cap in enumerate(book.caps) if cap.recalls}
 
 
 def _held(book: CapBook, running: Funded, changed: int) -> dict[int, list[int]]:
@@ -204,11 +204,7 @@ def _contested(limit: int, held: Sequence[int], wanted: Sequence[int]) -> Rooms:
 def _spare(book: CapBook, running: Funded, room: Mapping[int, Rooms]) -> dict[int, int]:
     """By envelope whose own cap is contested: its concurrency less what it pays."""
     number = {envelope.label: i for i, envelope in enumerate(book.money.envelopes)}
-    own = {
-        number[book.caps[cap].subject]: cap
-        for cap in room
-        if book.caps[cap].rule in (scopes.RULE_OWN, scopes.RULE_SUBTREE)
-    }
+    own = {number[book.caps[cap].subject]: cap for cap in room if book.caps[cap].family in (scopes.OWN, scopes.SUBTREE)}
     spare = {envelope: book.caps[cap].limit for envelope, cap in sorted(own.items())}
     for part, funded in zip(running.parts, running.outcome.funded, strict=True):
         envelope = part.place.envelope

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from policies.caps.cap import CapBook
-from policies.caps.lending import RULE as LENDING
+from policies.caps.lending import LENDING
 from policies.funding.classes import Funded
 from policies.funding.ledger import Spent
 
@@ -101,4 +101,4 @@ def beside(held: Mapping[int, HeldMoney], book: CapBook, funded: Funded, spent: 
 
 def _binds(book: CapBook, cap: int) -> bool:
     """Is it a cap on GPUs at a time, whoever they are for?"""
-    return book.caps[cap].measure.name == "concurrency" and book.caps[cap].rule != LENDING
+    return book.caps[cap].measure.name == "concurrency" and book.caps[cap].family is not LENDING

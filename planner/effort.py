@@ -7,22 +7,155 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Branching:
+    """The search of `planner.large.branching`.
+
+    ``big``: part of the bound that a start is worth that is branched on. ``gangs``: most LPs of the search for its
+    leaf; ``further``: most LPs beyond those, but for the way to a first point, and ``columns``: most columns that they
+    have together.
+    """
+
+    big: float = 0.005
+    gangs: int = 32
+    further: int = 300
+    columns: int = 2_000_000
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How a large relaxation becomes whole, in `planner.large.bands` and `planner.large.dive`.
+
+    ``bands``: least Active GPUs of the run types that a band makes whole. ``far``: how often Policy ``solver.gap`` it
+    may end away from the bound before the big gangs are solved as a MIP; ``share``: how often that solve may.
+    ``batch``: counts nearer than this to a whole number are rounded together, fewer where that loses much. ``drop``:
+    part of the bound that one rounding may lose before the other side is tried. ``unlikely``: starts that would cost
+    this part of the bound are left out. ``resets``: most times that a single type is made to start less; then all may.
+    """
+
+    bands: tuple[int, ...] = (64, 16, 8, 4, 0)
+    far: int = 10
+    share: int = 3
+    batch: float = 0.45
+    drop: float = 1e-5
+    unlikely: float = 2e-5
+    resets: int = 20
+
+
+@dataclass(frozen=True)
+class Components:
+    """Prices on rows of room (`planner.large.components`).
+
+    ``largest``: most of a master's integer columns that one part may have: else the parts are no easier than the whole.
+    ``workers``: threads that solve parts side by side; no answer depends on them. ``rounds``: most rounds of prices;
+    ``columns``: most columns that all rounds together solve; two rounds are made of any master. ``steps``: how far new
+    prices move from the best so far to the duals of the mixture, by round; the last one stays. ``nodes``: most
+    branch-and-bound nodes of one part at a time. ``compact``: columns up to which a part is solved without what HiGHS
+    takes milliseconds to set up: thousands of small families. ``choice_gap``, ``choice_nodes``: where the choice among
+    proposals ends: what it leaves the last pass finds. ``rest``: of what the prices say that parts could still gain,
+    what the last pass does not look for.
+    """
+
+    largest: float = 0.25
+    workers: int = 4
+    rounds: int = 10
+    columns: int = 80_000
+    steps: tuple[float, ...] = (0.2, 0.4, 0.5)
+    nodes: int = 200
+    compact: int = 64
+    choice_gap: float = 0.001
+    choice_nodes: int = 50
+    rest: float = 0.1
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Where construction strands pieces.
+
+    ``nodes``: most branch-and-bound nodes of `planner.placement.allot`; ``columns``: most columns that it is done with
+    at all; ``move``: what a piece costs there in another kind of domain, as part of what its run is worth. ``domains``:
+    most domains in which `planner.placement.repair` tries a piece, those with most free GPUs first; ``moved``: most
+    pieces that are taken out of a domain for one.
+    """
+
+    nodes: int = 50
+    columns: int = 10_000
+    move: float = 0.1
+    domains: int = 12
+    moved: int = 24
+
+
+@dataclass(frozen=True)
+class Paying:
+    """Who pays for the starts of a problem that is not exact (`planner.search.pay`).
+
+    ``in_parts``: columns from which on starts and payers are sought in the relaxation first; ``whole``: most columns of
+    such a model that may be solved as it is; ``much``: part of what all starts are worth that the first way may lose
+    before the model is solved as it is. ``nodes``: most branch-and-bound nodes. ``near``: what a rank of a GPU's payer
+    counts, as part of what the GPU itself is worth at least. ``light``: starts on each cap, the lightest, that may make
+    way for those that the relaxation pays in part.
+    """
+
+    in_parts: int = 10_000
+    whole: int = 20_000
+    much: float = 0.01
+    nodes: int = 30
+    near: float = 0.01
+    light: int = 12
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """What a plan has prices of (`planner.plan.prices`).
+
+    ``listed``: most bounds, the largest; ``tries``: how many bounds at most are raised to find one of them; ``terms``:
+    most terms of the relaxation that they are made of.
+    """
+
+    listed: int = 32
+    tries: int = 2
+    terms: int = 500_000
+
+
+@dataclass(frozen=True)
+class Helping:
+    """What is tried to make a run start (`planner.remedies`).
+
+    ``wider``: how many times as large a rise may become where others that wait take what it gives; ``rounds``: how
+    often more runs are found that would start instead. Where many wait, ``field``: the runs that a change is tried
+    against first, before it is tried against all; ``rivals``: how many of them, of those that could start then, are
+    planned with the run. ``events``: most cycles ahead. ``lenders``: nearest envelopes whose terms are looked at;
+    ``domains``: most domains to which nodes are added, those with most GPUs first. ``seats``: most nodes of a relief
+    model; beyond, only the domains nearest to holding the run are looked at; ``nodes``: most branch-and-bound nodes of
+    one answer.
+    """
+
+    wider: int = 16
+    rounds: int = 3
+    field: int = 200
+    rivals: int = 20
+    events: int = 12
+    lenders: int = 6
+    domains: int = 4
+    seats: int = 2_000
+    nodes: int = 5_000
+
+
+@dataclass(frozen=True)
 class Effort:
     """One value, handed down from the planner's front; what it is by default is what every cycle uses.
 
     ``exact``: most runs that wait of a problem that is solved to the end, with all stages on one master.
     ``small``: most integer columns of a master that is solved whole at once, and again with kinds split; ``middle``: of
     a block that is solved whole after its bands; ``again``: of a large master that is solved once more near its first
-    solution, where its plan ends more than ``close`` times Policy ``solver.gap`` from the bound.
+    solution, where its plan ends more than ``close`` times Policy ``solver.gap`` from the bound, but for columns of
+    which one more or less costs more than ``dear`` of what the plan lacks.
     ``rounds``: most times that a master is solved, each with more kinds split; ``near``: how often ``solver.gap`` a
     large problem may end away from its bound and not be solved again. ``seats``: most seats of a master that goes down
-    to nodes, where its domains left a gap. ``nodes``, ``exact_nodes``: most branch-and-bound nodes of one solve.
-    ``paid_in_parts``: columns from which on starts and payers are sought in the relaxation first; ``paid_whole``: most
-    columns of such a model that may be solved as it is. ``largest_part``: most of a master's integer columns that one
-    component may have: else the parts are no easier than the whole. ``workers``: threads that solve components side by
-    side; no answer depends on them. ``prices``: most bounds that a plan has prices of, the largest; ``price_terms``:
-    most terms of a relaxation that they are made of. ``moments_of_many``: most known times that are looked at where
-    many runs wait, and no more than make ``looked_at`` nodes, but ``fewest_moments`` at least.
+    to nodes, where its domains left a gap. ``nodes``, ``exact_nodes``, ``rest_nodes``: most branch-and-bound nodes of
+    one solve, on exact problems, and where most columns stay as they are. ``steps``: most steps of simplex for the
+    bound of a later stage of a large problem. ``growing``: most rows of growth that are solved to the end.
+    ``moments_of_many``: most known times that are looked at where many runs wait, and no more than make ``looked_at``
+    nodes, but ``fewest_moments`` at least.
     """
 
     exact: int = 100
@@ -30,20 +163,25 @@ class Effort:
     middle: int = 3_000
     again: int = 4_000
     close: int = 2
+    dear: float = 0.3
     rounds: int = 8
     near: int = 10
     seats: int = 1_000
     nodes: int = 2_000
     exact_nodes: int = 50_000
-    paid_in_parts: int = 10_000
-    paid_whole: int = 20_000
-    largest_part: float = 0.25
-    workers: int = 4
-    prices: int = 32
-    price_terms: int = 500_000
+    rest_nodes: int = 100
+    steps: int = 4_000
+    growing: int = 30
     moments_of_many: int = 12
     fewest_moments: int = 4
     looked_at: int = 60_000
+    branching: Branching = Branching()
+    rounding: Rounding = Rounding()
+    components: Components = Components()
+    placing: Placing = Placing()
+    paying: Paying = Paying()
+    pricing: Pricing = Pricing()
+    helping: Helping = Helping()
 
     def few(self, waiting: int) -> bool:
         """Do so few runs wait that each keeps the order of its payers, and is weighed with all others to the end?"""

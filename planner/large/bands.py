@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.effort import USUAL, Effort
 from planner.large.branching import Branching, Node
 from planner.large.dive import Dive, columns_of
 from planner.solver.highs import LEAN, NOTHING, Settings, Solution, only_integer, proven, solve
@@ -19,12 +20,6 @@ from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem
 
-BANDS: Final = (64, 16, 8, 4, 0)
-"""Least Active GPUs of the run types that a band makes whole."""
-FAR: Final = 10
-"""How often Policy ``solver.gap`` rounding may end away from the bound before the big gangs are solved as a MIP."""
-SHARE: Final = 3
-"""How often ``solver.gap`` that solve may end away from the bound: closer costs too much."""
 SEARCH: Final[Settings] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_rins": False,
@@ -37,15 +32,15 @@ SEARCH: Final[Settings] = {
 class Rounding:
     """How the relaxation of a master, or of a block of one, becomes whole, for the objective that it has."""
 
-    def __init__(self, model: Model, problem: Problem, settings: Settings) -> None:
-        self.model, self.settings = model, settings
+    def __init__(self, model: Model, problem: Problem, settings: Settings, effort: Effort = USUAL) -> None:
+        self.model, self.settings, self.effort = model, settings, effort
         self.relaxed = Relaxed(model, settings)
         self.columns = columns_of(model, problem)
         self.recalls = bool(self.columns.allows.any())
 
     def run(self) -> Iterator[Solution]:
         """What no plan is worth more than, by the relaxation, then by the branching; last a whole point as well."""
-        search = Branching(self.relaxed, self.columns)
+        search = Branching(self.relaxed, self.columns, self.effort)
         yield proven(search.bound)
         search.run()
         yield proven(search.bound)
@@ -56,9 +51,9 @@ class Rounding:
 
     def _whole(self, search: Branching) -> Solution:
         """The best whole point of nodes further down; where nothing may be recalled none that is not close enough."""
-        found = NOTHING
+        found, far = NOTHING, self.effort.rounding.far * self.settings["mip_rel_gap"]
         while (node := search.deeper(found.objective * (1 + self.settings["mip_rel_gap"]))) is not None:
-            least = -INF if self.recalls else node.bound * (1 - FAR * self.settings["mip_rel_gap"])
+            least = -INF if self.recalls else node.bound * (1 - far)
             whole = self._dive(node, least)
             if whole.objective > found.objective:
                 found = replace(whole, allowed=node.bound if self.recalls else None)
@@ -70,7 +65,7 @@ class Rounding:
         """A whole point of a node, with as much allowed as there."""
         allowed = {int(c): float(round(node.point[c])) for c in np.flatnonzero(self.columns.allows)}
         self.relaxed.only({**node.fixings, **_fixed(allowed)}, node.basis)
-        point, value = Dive(self.relaxed, self.columns).run(BANDS, node.bound, least)
+        point, value = Dive(self.relaxed, self.columns, self.effort).run(node.bound, least)
         return Solution(point, value, node.bound, optimal=False)
 
     def _after_gangs(self, bound: float) -> Solution:
@@ -80,13 +75,13 @@ class Rounding:
         call optimal what is not.
         """
         model = self.model
-        gangs = np.asarray(model.integer, dtype=np.bool_) & self.columns.gangs(BANDS[0])
+        gangs = np.asarray(model.integer, dtype=np.bool_) & self.columns.gangs(self.effort.rounding.bands[0])
         with only_integer(model, gangs):
-            gap = SHARE * self.settings["mip_rel_gap"]
+            gap = self.effort.rounding.share * self.settings["mip_rel_gap"]
             first = solve(model, self.settings | LEAN | SEARCH | {"mip_rel_gap": gap})
         counts = {} if first.values is None else {int(c): round(float(first.values[c])) for c in np.flatnonzero(gangs)}
         self.relaxed.only(_fixed({column: float(count) for column, count in counts.items()}))
-        point, value = Dive(self.relaxed, self.columns).run(BANDS, bound)
+        point, value = Dive(self.relaxed, self.columns, self.effort).run(bound)
         return Solution(point, value, bound, optimal=False)
 
 

@@ -8,24 +8,15 @@ The best bound that is open in the end is one of every plan: the certificate.
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
+from planner.effort import USUAL, Effort
 from planner.large.dive import Columns
 from planner.solver.basis import Basis
 from planner.solver.highs import NOISE, Floats
 from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF
-
-BIG: Final = 0.005
-"""A start that is worth this part of the bound is branched on."""
-GANGS: Final = 32
-"""Most LPs of a search for its leaf."""
-FURTHER: Final = 300
-"""Most LPs beyond those, but for the way to a first point,"""
-COLUMNS: Final = 2_000_000
-"""and most columns that they have together."""
 
 Fixings = Mapping[int, tuple[float, float]]
 """Column → least and most."""
@@ -51,6 +42,7 @@ class Branching:
 
     relaxed: Relaxed
     columns: Columns
+    effort: Effort = USUAL
     fixings: Fixings = field(default_factory=dict)
     big: list[int] = field(default_factory=list)
     leaf: Node | None = None
@@ -76,15 +68,15 @@ class Branching:
             self.closed = INF
             return
         self.root = root.bound
-        worth = self.columns.worth
-        self.big = [c for c in np.argsort(-worth, kind="stable").tolist() if worth[c] >= BIG * max(root.bound, NOISE)]
+        worth, least = self.columns.worth, self.effort.branching.big * max(root.bound, NOISE)
+        self.big = [c for c in np.argsort(-worth, kind="stable").tolist() if worth[c] >= least]
         self._push(root)
 
     def run(self) -> None:
         """Find the leaf."""
         while self.open and self.leaf is None:
             node = heapq.heappop(self.open)[2]
-            sides = self._gang(node) if self.solved < GANGS else []
+            sides = self._gang(node) if self.solved < self.effort.branching.gangs else []
             if not sides:
                 self.leaf = node
             for child in self._children(node, sides):
@@ -99,7 +91,8 @@ class Branching:
         if self.leaf is not None:
             self._push(self.leaf)
             self.leaf = None
-        most = GANGS + min(FURTHER, COLUMNS // len(self.relaxed.least))
+        limits = self.effort.branching
+        most = limits.gangs + min(limits.further, limits.columns // len(self.relaxed.least))
         while self.open and self.solved < most and self.open[0][2].bound > least:
             node = heapq.heappop(self.open)[2]
             while node.bound > least:

@@ -17,30 +17,14 @@ parts that the prices say could gain are solved once more, one after another, wi
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 
-from planner.effort import USUAL, Effort
+from planner.effort import USUAL, Components, Effort
 from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, proven, solve
 from planner.solver.parts import Split, split
 from policies.model.linear import INF, Model
 from policies.model.master import Master
-
-ROUNDS: Final = 10
-"""Most rounds of prices."""
-COLUMNS: Final = 80_000
-"""Most columns that all rounds together solve; two rounds are made of any master."""
-STEPS: Final = (0.2, 0.4, 0.5)
-"""How far new prices move from the best so far to the duals of the mixture, by round; the last one stays."""
-NODES: Final = 200
-"""Most branch-and-bound nodes of one part at a time."""
-COMPACT: Final = 64
-"""Columns up to which a part is solved without what HiGHS takes milliseconds to set up: thousands of small families."""
-CHOICE: Final[Settings] = {"mip_rel_gap": 0.001, "mip_max_nodes": 50}
-"""Where the choice among proposals ends: what it leaves the last pass finds."""
-REST: Final = 0.1
-"""Of what the prices say that parts could still gain, what the last pass does not look for."""
 
 
 def solve_components(master: Master, settings: Settings, effort: Effort = USUAL) -> Iterator[Solution]:
@@ -49,11 +33,11 @@ def solve_components(master: Master, settings: Settings, effort: Effort = USUAL)
     Nothing where it has no parts.
     """
     model = master.model
-    parted = split(model, _idle(master), effort.largest_part)
+    parted = split(model, _idle(master), effort.components.largest)
     if parted is None:
         return
-    with ThreadPoolExecutor(effort.workers) as pool:
-        search = _Search(parted, settings, pool)
+    with ThreadPoolExecutor(effort.components.workers) as pool:
+        search = _Search(parted, settings, effort.components, pool)
         relaxed = solve(model, settings, relaxed=True)
         yield proven(relaxed.bound)
         bound = relaxed.bound
@@ -116,6 +100,7 @@ class _Search:
 
     parted: Split
     settings: Settings
+    limits: Components
     pool: ThreadPoolExecutor
     proposals: list[_Proposal] = field(default_factory=list)
     prices: Floats = field(default_factory=lambda: np.zeros(0))
@@ -124,11 +109,11 @@ class _Search:
 
     def rounds(self, relaxed: Solution) -> Iterator[float]:
         """Propose at one vector of prices after another, first the relaxation's; the least bound after each."""
-        parted, gap = self.parted, self.settings["mip_rel_gap"]
+        parted, limits, gap = self.parted, self.limits, self.settings["mip_rel_gap"]
         columns = sum(len(part.columns) for part in parted.parts)
         prices = np.zeros(len(parted.rows)) if relaxed.duals is None else _prices(relaxed.duals[parted.rows])
         least = INF
-        for number in range(max(2, min(ROUNDS, COLUMNS // columns))):
+        for number in range(max(2, min(limits.rounds, limits.columns // columns))):
             bounds = self._propose(prices)
             bound = float(prices @ parted.limits) + sum(bounds)
             if bound <= least:
@@ -137,7 +122,7 @@ class _Search:
             mixture = solve(self._mixture(self.proposals, whole=False), self.settings, relaxed=True)
             if mixture.duals is None or least - mixture.objective <= gap * least:
                 break
-            step = STEPS[min(number, len(STEPS) - 1)]
+            step = limits.steps[min(number, len(limits.steps) - 1)]
             prices = (1 - step) * self.prices + step * _prices(mixture.duals[: len(parted.rows)])
 
     def _propose(self, prices: Floats) -> list[float]:
@@ -154,8 +139,8 @@ class _Search:
 
     def _solve(self, model: Model, start: Sequence[float] | None = None) -> Solution:
         """The best point of a part's model."""
-        lean = LEAN if len(model.cost) <= COMPACT else {}
-        return solve(model, self.settings | {"mip_max_nodes": NODES} | lean, start=start)
+        lean = LEAN if len(model.cost) <= self.limits.compact else {}
+        return solve(model, self.settings | {"mip_max_nodes": self.limits.nodes} | lean, start=start)
 
     def _proposal(self, number: int, values: Floats) -> _Proposal:
         part = self.parted.parts[number]
@@ -183,7 +168,8 @@ class _Search:
     def choose(self, group: list[int]) -> list[_Proposal]:
         """A plan for parts: proposals that fit together, then each part that could gain in what the others leave."""
         proposals = [proposal for proposal in self.proposals if proposal.part in set(group)]
-        mixed = solve(self._mixture(proposals, whole=True), self.settings | CHOICE)
+        ends = {"mip_rel_gap": self.limits.choice_gap, "mip_max_nodes": self.limits.choice_nodes}
+        mixed = solve(self._mixture(proposals, whole=True), self.settings | ends)
         chosen: dict[int, _Proposal] = {}
         if mixed.values is not None:
             chosen = {p.part: p for p, weight in zip(proposals, mixed.values, strict=True) if weight > 1 - NOISE}
@@ -201,7 +187,7 @@ class _Search:
         return list(chosen.values())
 
     def _hopeful(self, group: list[int], chosen: dict[int, _Proposal], left: Floats) -> Iterator[int]:
-        """Parts, the most hopeful first, until the rest could gain but a tenth of what all could.
+        """Parts, the most hopeful first, until the rest could gain but little of what all could.
 
         By the prices a part is worth at most its bound and what the room that it may have costs.
         """
@@ -213,7 +199,7 @@ class _Search:
                 hope += float(self.prices[rooms] @ chosen[number].use) - chosen[number].value
             hopes.append((hope, number))
         rest = sum(hope for hope, _ in hopes)
-        enough = REST * rest
+        enough = self.limits.rest * rest
         for hope, number in sorted(hopes, key=lambda h: (-h[0], h[1])):
             if rest <= enough:
                 return

@@ -2,30 +2,22 @@
 
 The relaxation of a large master has only some dozen counts that are not whole, and after a change of a bound the dual
 simplex needs milliseconds. So: size by size, the largest runs first, starts before groups, whatever is nearly whole is
-rounded together, else what is nearest to it. Where that loses more than DROP of the bound the other side is tried.
+rounded together, else what is nearest to it. Where that loses too much the other side is tried.
 Where neither side has a point, the type may start less. Everything may stay away, so in the end there is always one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from jobtree.world.tables.values import Bools, Ints
+from planner.effort import USUAL, Effort
 from planner.solver.highs import NOISE, Floats
 from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem
 
-BATCH: Final = 0.45
-"""Counts nearer than this to a whole number are rounded together, fewer where that loses much."""
-DROP: Final = 1e-5
-"""Part of the bound that one rounding may lose before the other side is tried."""
-UNLIKELY: Final = 2e-5
-"""Starts that would cost this part of the bound are left out."""
-RESETS: Final = 20
-"""Most times that a single type is made to start less; then all may."""
 STARTS: Final = ("start", "starts")
 """What columns count starts."""
 
@@ -52,28 +44,23 @@ class Columns:
 class Dive:
     """One rounding of a relaxation's columns: from where its bounds are, ever closer, but for resets."""
 
-    def __init__(self, relaxed: Relaxed, of: Columns) -> None:
-        self.relaxed, self.of = relaxed, of
+    def __init__(self, relaxed: Relaxed, of: Columns, effort: Effort = USUAL) -> None:
+        self.relaxed, self.of, self.limits = relaxed, of, effort.rounding
         self.whole = of.integer.copy()
         self.resets, self.many = 0, len(self.whole)
 
-    def run(self, sizes: Sequence[int], bound: float, least: float = -INF) -> tuple[Floats | None, float]:
-        """A point that is whole, and its value.
-
-        ``sizes``: least Active GPUs, falling.
-
-        ``least``: a point that is worth less is not looked for.
-        """
+    def run(self, bound: float, least: float = -INF) -> tuple[Floats | None, float]:
+        """A point that is whole, and its value; one that is worth less than ``least`` is not looked for."""
         point, value = self.relaxed.best()
         if point is None:
             return None, -INF
         self._leave_out(point, bound)
         self.relaxed.shrink()
-        bands = [self.whole & (self.of.size >= size) for size in sizes]
+        bands = [self.whole & (self.of.size >= size) for size in self.limits.bands]
         bands[-1:] = [bands[-2] | (self.whole & (self.of.size < 0)), self.whole]  # money, then what fills its rests
         for band in bands:
             while point is not None and len(open_ := self._open(band, point)):
-                point, value = self._round(open_, point, value, DROP * bound)
+                point, value = self._round(open_, point, value, self.limits.drop * bound)
             if point is None or value < least:
                 return None, -INF
             now = np.flatnonzero(band & (self.relaxed.lower < self.relaxed.upper))
@@ -82,7 +69,8 @@ class Dive:
 
     def _leave_out(self, point: Floats, bound: float) -> None:
         lower, upper = self.relaxed.lower, self.relaxed.upper
-        unlikely = (self.of.size >= 0) & (point < NOISE) & (self.relaxed.reduced() < -UNLIKELY * bound) & (lower <= 0)
+        dear = self.relaxed.reduced() < -self.limits.unlikely * bound
+        unlikely = (self.of.size >= 0) & (point < NOISE) & dear & (lower <= 0)
         columns = np.flatnonzero(unlikely & (upper > 0))
         self.relaxed.put(columns, lower[columns], np.zeros(len(columns)))
 
@@ -96,7 +84,7 @@ class Dive:
 
     def _round(self, columns: Ints, point: Floats, value: float, drop: float) -> tuple[Floats | None, float]:
         off = np.abs(point[columns] - np.round(point[columns]))
-        many = columns[off < BATCH][: self.many]
+        many = columns[off < self.limits.batch][: self.many]
         if len(many) > 1:
             found = self.relaxed.within(many, np.round(point[many]))
             if found[1] >= value - drop:
@@ -126,7 +114,7 @@ class Dive:
     def _less(self, one: Ints, point: Floats) -> tuple[Floats | None, float]:
         """Let the type of a count start less; where that is not enough, every type."""
         self.resets += 1
-        if self.resets <= RESETS:
+        if self.resets <= self.limits.resets:
             mine = np.flatnonzero(self.whole & (self.of.owner == self.of.owner[one[0]]))
             self.relaxed.put(mine, self.relaxed.least[mine], self.relaxed.upper[mine])
             found = self.relaxed.within(one, np.floor(point[one]), self.relaxed.least[one])

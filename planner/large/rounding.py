@@ -27,13 +27,13 @@ def solve_large(master: Master, settings: Settings, effort: Effort = USUAL) -> I
     for last in components.solve_components(master, settings, effort):
         yield last
     if last.values is None:
-        yield from _solve_blocks(master, settings, effort.middle)
+        yield from _solve_blocks(master, settings, effort)
 
 
-def _solve_blocks(master: Master, settings: Settings, middle: int) -> Iterator[Solution]:
+def _solve_blocks(master: Master, settings: Settings, effort: Effort) -> Iterator[Solution]:
     """All are begun before the first one goes on, so that their bounds add up from the start."""
     problem = master.problem
-    parts = [(block.columns, _solve_block(block.model, problem, settings, middle)) for block in blocks(master.model)]
+    parts = [(block.columns, _solve_block(block.model, problem, settings, effort)) for block in blocks(master.model)]
     answers = [next(solving) for _, solving in parts]
     yield proven(sum(each.bound for each in answers))
     values = np.zeros(len(master.model.cost))
@@ -53,15 +53,15 @@ def _solve_blocks(master: Master, settings: Settings, middle: int) -> Iterator[S
     yield Solution(values, objective, bound, optimal=False, relaxed=relaxed, allowed=allowed)
 
 
-def _solve_block(model: Model, problem: Problem, settings: Settings, middle: int) -> Iterator[Solution]:
-    """In bands; where that does not end close enough, whole from there, up to ``middle`` integer columns."""
+def _solve_block(model: Model, problem: Problem, settings: Settings, effort: Effort) -> Iterator[Solution]:
+    """In bands; where that does not end close enough, whole from there, up to ``effort.middle`` integer columns."""
     if not any(model.integer) or not any(model.cost):
         yield solve(model, settings | LEAN)
         return
     found = NOTHING
-    for found in Rounding(model, problem, settings).run():
+    for found in Rounding(model, problem, settings, effort).run():
         yield found
-    if found.within(settings["mip_rel_gap"]) or sum(model.integer) > middle:
+    if found.within(settings["mip_rel_gap"]) or sum(model.integer) > effort.middle:
         return
     start = None if found.values is None else found.values.tolist()
     best = best_of(found, solve(model, settings | LEAN, start=start))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from planner.effort import USUAL, Effort
 from planner.placement.place import Piece
 from planner.placement.room import Room
 from planner.solver.highs import LEAN, Settings, solve
@@ -22,14 +23,8 @@ from policies.inputs.shapes import PodLoad, Shape
 from policies.model import capacity
 from policies.model.linear import INF, Model
 
-NODES: Final = 50
-"""Most branch-and-bound nodes."""
-COLUMNS: Final = 10_000
-"""Most columns of what is done at all."""
 KEEP: Final = 1e-6
 """What a piece counts that is worth nothing to this stage, as part of the heaviest."""
-MOVE: Final = 0.1
-"""What a piece costs in another kind of domain, as part of what its run is worth."""
 
 _Alike = tuple[Shape, frozenset[int], PodLoad]
 """(shape, sites that it may use, what a pod asks of its node beside GPUs)."""
@@ -59,7 +54,12 @@ class _Group:
 
 
 def allot(
-    room: Room, kinds: Sequence[Kind], pieces: Sequence[Piece], worth: Sequence[float], settings: Settings
+    room: Room,
+    kinds: Sequence[Kind],
+    pieces: Sequence[Piece],
+    worth: Sequence[float],
+    settings: Settings,
+    effort: Effort = USUAL,
 ) -> list[Piece] | None:
     """Give pieces domains of ``kinds``; returns those that get none. None: no answer, and nothing changed.
 
@@ -69,7 +69,8 @@ def allot(
     for piece in sorted(pieces, key=lambda p: (-worth[p.candidate], p.candidate, p.groups)):
         sites = frozenset[int]().union(*(usable(kind, piece.sites) for kind in kinds))
         groups.setdefault((piece.shape, sites, piece.load), _Group([])).pieces.append(piece)
-    if sum(len(kind.domains) for kind in kinds for _, sites, _ in groups if usable(kind, sites)) > COLUMNS:
+    limits = effort.placing
+    if sum(len(kind.domains) for kind in kinds for _, sites, _ in groups if usable(kind, sites)) > limits.columns:
         return None
     model = Model()
     most = max([1.0, *(float(worth[piece.candidate]) for piece in pieces)])
@@ -86,7 +87,7 @@ def allot(
                     inside[domain].append(capacity.Pieces(shape, part, load, column))
                 here = sum(piece.kind == kind.index for piece in group.pieces)
                 moved = model.column(("moved", shape, kind.index))
-                costs[moved] = -MOVE * worth[group.pieces[-1].candidate] / most
+                costs[moved] = -limits.move * worth[group.pieces[-1].candidate] / most
                 model.row(("moved", shape, kind.index), [*((c, 1.0) for _, c in mine), (moved, -1.0)], -INF, here)
         kept = [model.column(("keep",), upper=1.0) for _ in group.pieces]
         costs |= {c: KEEP + worth[p.candidate] / most for c, p in zip(kept, group.pieces, strict=True)}
@@ -96,7 +97,7 @@ def allot(
         for domain in kind.domains:
             capacity.rows(model, Kind(kind.index, kind.sites, (domain,)), inside[domain], room.capacity)
     model.maximise(costs)
-    found = solve(model, settings | LEAN | {"mip_max_nodes": NODES}).values
+    found = solve(model, settings | LEAN | {"mip_max_nodes": limits.nodes}).values
     if found is None:
         return None
     count = {c: round(float(found[c])) for group in groups.values() for mine in group.columns.values() for _, c in mine}

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.effort import USUAL, Effort
 from planner.placement.draft import Draft
 from planner.placement.place import Piece
 from planner.placement.room import Chunk, Room
@@ -20,10 +21,6 @@ from planner.placement.vacancy import Vacancies
 from policies.inputs.places import Kind
 from policies.model.problem import Problem
 
-DOMAINS: Final = 12
-"""Most domains in which a piece is tried, those with most free GPUs first."""
-MOVED: Final = 24
-"""Most pieces that are taken out of a domain for one."""
 UNTOLD: Final = 1 << 62
 """More than anything is worth."""
 
@@ -31,8 +28,17 @@ UNTOLD: Final = 1 << 62
 class Repair:
     """``worth``: per candidate, what its start adds to the first stage; ``lost``: candidates that gave way for good."""
 
-    def __init__(self, problem: Problem, room: Room, kinds: Sequence[Kind], draft: Draft, worth: Sequence[int]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        room: Room,
+        kinds: Sequence[Kind],
+        draft: Draft,
+        worth: Sequence[int],
+        effort: Effort = USUAL,
+    ) -> None:
         self.room = room
+        self.limits = effort.placing
         self.worth = worth
         self.lost: set[int] = set()
         self._kinds = kinds
@@ -88,7 +94,7 @@ class Repair:
         left = self._vacancies.of(piece.sites, piece.shape.pod, piece.load)
         options = self._kinds[piece.kind].domains if piece.kind >= 0 else range(len(left))
         best, least = -1, self.worth[piece.candidate]
-        for domain in sorted(options, key=lambda d: (-int(left[d]), d))[:DOMAINS]:
+        for domain in sorted(options, key=lambda d: (-int(left[d]), d))[: self.limits.domains]:
             before = [(other, other.chunks) for other in self._lightest(piece, domain)]
             stranded = self._make_way(piece, domain)
             if stranded is not None:
@@ -107,7 +113,7 @@ class Repair:
     def _lightest(self, piece: Piece, domain: int) -> list[Piece]:
         """What may make way for a piece, the least valuable first."""
         others = [p for p in self._in.get(domain, ()) if p.candidate != piece.candidate and p.sites & piece.sites]
-        return sorted(others, key=lambda p: (self.worth[p.candidate], p.candidate, p.groups))[:MOVED]
+        return sorted(others, key=lambda p: (self.worth[p.candidate], p.candidate, p.groups))[: self.limits.moved]
 
     def _make_way(self, piece: Piece, domain: int) -> list[Piece] | None:
         """Settle the piece; what finds no place any more. None: it does not fit, whatever makes way."""

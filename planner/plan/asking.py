@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final
 
 from planner.filling.purses import Purses
 from planner.state.lower import Waiting
@@ -18,9 +17,6 @@ from policies.model.recall import Recall
 from policies.model.trees import Ties
 from policies.promises import funds
 from policies.promises.holds import NOBODY
-
-FEW: Final = 30
-"""Most rows that are solved to the end."""
 
 
 def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[int, int]) -> Problem:
@@ -47,7 +43,7 @@ def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[i
         once_changed=nothing,
         recalls=[False] * len(rows),
         ties=Ties([], trees, NOBODY),
-        exact=len(rows) <= FEW,
+        exact=len(rows) <= state.effort.growing,
     )
     problem = waiting.lowered(free)
     unit = int(state.policy.age.unit)

@@ -34,8 +34,6 @@ from policies.model import demand
 from policies.model.linear import INF, TooLargeError
 from policies.model.master import Master, build
 
-TRIES: Final = 2
-"""How many bounds at most are raised to find one price."""
 _NOISE: Final = 1e-6
 """Of a GPU of a run just created: less is the solver's arithmetic."""
 _ABOVE: Final = 0.094179
@@ -94,8 +92,9 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
     hopes = [_Hope(relaxation.most(bound.rises), bound) for bound in _bounds(master)]
     hopes = sorted((hope for hope in hopes if hope.most > _NOISE), key=lambda hope: -hope.most)
     unit = int(policy.age.unit)
-    found, tried = _tried(relaxation, hopes[: TRIES * state.effort.prices], state.effort.prices, unit)
-    listed = sorted(found, key=lambda price: -price.value)[: state.effort.prices]
+    limits = state.effort.pricing
+    found, tried = _tried(relaxation, hopes[: limits.tries * limits.listed], limits.listed, unit)
+    listed = sorted(found, key=lambda price: -price.value)[: limits.listed]
     return Prices(
         relaxed=_up(unit * relaxation.optimum),
         weight=unit,
@@ -112,7 +111,7 @@ def _master(state: State, waiting: Waiting) -> Master | None:
     room = state.room()
     places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
     try:
-        return build(problem, places, room.capacity, most=state.effort.price_terms)
+        return build(problem, places, room.capacity, most=state.effort.pricing.terms)
     except TooLargeError:
         return None
 

@@ -29,8 +29,6 @@ from policies.lifecycle import unweighed
 
 __all__ = ["Change", "Remedies", "Remedy", "Who", "remedies", "typed", "written"]
 
-WIDER: Final = 16
-"""How many times as large a rise may become where others that wait take what it gives."""
 LIMITS: Final = ("cap", "tree", "per-run", "use-run")
 SINGLES: Final = (("own", True), ("end", True), ("back", True), ("free", False))
 """Kinds of lifts beside rises, and whether one of them is to do."""
@@ -47,8 +45,6 @@ MIXTURES: Final = (
 
 SHARED: Final = {"end": ("own", "end"), "cap": LIMITS, "free": ("free",), "node": ("back",)}
 """Kind of a change that others take → the lifts that are looked for, so that they start and the run starts, too."""
-ROUNDS: Final = 3
-"""How often more runs are found that would start instead."""
 
 
 @dataclass
@@ -116,9 +112,10 @@ def _shared(bench: Bench, result: Remedies) -> Remedy | None:
     """
     kinds = [lifts for kind, lifts in SHARED.items() if kind in result.ahead and (bench.few or kind != "end")]
     ahead = {other for others in result.ahead.values() for other in others}
-    for _ in range(ROUNDS if kinds else 0):
+    limits = bench.state.effort.helping
+    for _ in range(limits.rounds if kinds else 0):
         crowd = bench.beside(ahead)
-        if sum(run.width_min for run in crowd.state.pending) > WIDER * bench.run.width_min:
+        if sum(run.width_min for run in crowd.state.pending) > limits.wider * bench.run.width_min:
             return None
         relief = Relief(crowd)
         tried = [relief.least(*lifts) for lifts in (kinds if bench.few else kinds[:1])]
@@ -171,7 +168,9 @@ def _raised(bench: Bench, lifts: dict[Lift, int], result: Remedies) -> Remedy | 
 
     if works(least):
         return remedy_of(bench, lifts)
-    high = next((least * factor for factor in _doublings() if works(least * factor)), None)
+    high = next(
+        (least * factor for factor in _doublings(bench.state.effort.helping.wider) if works(least * factor)), None
+    )
     if high is None:
         return _confirmed(bench, remedy_of(bench, lifts), result)
     low = high // 2
@@ -179,8 +178,8 @@ def _raised(bench: Bench, lifts: dict[Lift, int], result: Remedies) -> Remedy | 
     return remedy_of(bench, {lift: rise})
 
 
-def _doublings() -> Iterator[int]:
+def _doublings(most: int) -> Iterator[int]:
     factor = 2
-    while factor <= WIDER:
+    while factor <= most:
         yield factor
         factor *= 2

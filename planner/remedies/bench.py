@@ -12,7 +12,7 @@ the planner itself,
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from msgspec import structs
 
@@ -30,10 +30,6 @@ from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle.follow import waiting
 
-FIELD: Final = 200
-"""Where many wait, the runs that a change is tried against first, before it is tried against all."""
-RIVALS: Final = 20
-"""How many of them, of those that could start then, are planned with the run."""
 
 @dataclass(frozen=True)
 class Bench:
@@ -91,7 +87,9 @@ class Bench:
         runs = self.state.runs
         most = sum(run.width_min for run in self.state.pending)
         asking = [key for key in self.others if runs[key].width_min <= most and not waiting(runs[key], self._outcomes)]
-        return without(self.near, self.state, frozenset(self.others).difference(asking[:FIELD]))
+        return without(
+            self.near, self.state, frozenset(self.others).difference(asking[: self.state.effort.helping.field])
+        )
 
     @cached_property
     def _outcomes(self) -> dict[RunKey, str]:
@@ -143,7 +141,7 @@ class Bench:
         """What waits on the bench and the heaviest of what else does."""
         mine = {run.key for run in self.state.pending}
         there = {run.key for run in state.pending}
-        rivals = [key for key in self.others if key in there][:RIVALS]
+        rivals = [key for key in self.others if key in there][: self.state.effort.helping.rivals]
         return state.asking([run for run in state.pending if run.key in mine.union(rivals)])
 
     def _worlds(self, changes: Iterable[Edit]) -> Iterator[Snapshot]:

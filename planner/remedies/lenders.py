@@ -6,7 +6,7 @@ asked first, and where no single one suffices, the fewest in that order.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from jobtree.api.values.counted import named
 from jobtree.api.values.scalars import Duration
@@ -22,9 +22,6 @@ from policies.inputs.fleet import ANY
 from policies.inputs.money import Envelope, bits
 from policies.inputs.runs import RunRow
 from policies.lifecycle import unweighed
-
-NEAREST: Final = 6
-"""Most envelopes whose terms are looked at, nearest first."""
 
 
 def sponsors(bench: Bench) -> Iterator[Remedy]:
@@ -98,7 +95,7 @@ def terms(bench: Bench) -> list[Remedy]:
             ),
             edits=tuple(Cell("envelopes", (envelope.budget, envelope.name), *cell) for cell in columns.items()),
         )
-        for envelope, said, columns in _closed_doors(bench)[:NEAREST]
+        for envelope, said, columns in _closed_doors(bench)[: bench.state.effort.helping.lenders]
     ]
 
 

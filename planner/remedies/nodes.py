@@ -1,15 +1,11 @@
 """More nodes: how many more, like one that is there, would hold the run."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from jobtree.api.values.counted import counted
 from planner.advice.edits import copies
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import Remedy, Who
-
-DOMAINS: Final = 4
-"""Most domains that are looked at, those with most GPUs first."""
 
 
 def more(bench: Bench) -> Iterator[Remedy]:
@@ -31,7 +27,8 @@ def _models(bench: Bench, sites: frozenset[int]) -> list[int]:
             total[domain] = total.get(domain, 0) + int(fleet.gpus[node])
             if domain not in best or fleet.gpus[node] > fleet.gpus[best[domain]]:
                 best[domain] = node
-    return [best[domain] for domain in sorted(best, key=lambda d: (-total[d], d))[:DOMAINS]]
+    most = bench.state.effort.helping.domains
+    return [best[domain] for domain in sorted(best, key=lambda d: (-total[d], d))[:most]]
 
 
 def _copies(bench: Bench, node: int) -> Remedy | None:

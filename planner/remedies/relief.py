@@ -13,7 +13,6 @@ run that ends costs the GPUs that it holds, and gives back what it has of nodes 
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from planner.placement.room import Foreign, Room
 from planner.remedies.bench import Bench
@@ -23,11 +22,6 @@ from policies.inputs.places import kinds
 from policies.model.linear import INF
 from policies.model.master import Master, build
 from policies.model.seats import Seating
-
-SEATS: Final = 2_000
-"""Most nodes of a relief model; beyond, only the domains nearest to holding the run are looked at."""
-NODES: Final = 5_000
-"""Most branch-and-bound nodes of one answer."""
 
 
 class Relief:
@@ -41,7 +35,7 @@ class Relief:
         for seating in nodes:
             empty.free[seating.node] = seating.free
         split = frozenset(seating.domain for seating in nodes)
-        self._seed = bench.state.policy.solver.seed
+        self._settings = options(bench.state.policy.solver.seed, 0.0, bench.state.effort.helping.nodes)
         self._master = build(problem, kinds(problem.fleet, empty.free, split), empty.capacity, seatings=nodes)
         self._hopeless = not _start(self._master, bench)
         self._lifts = Lifts(bench, self._master, room, nodes)
@@ -51,7 +45,7 @@ class Relief:
         if self._hopeless:
             return {}
         self._lifts.allow(allowed, one=one)
-        found = solve(self._master.model, options(self._seed, 0.0, NODES))
+        found = solve(self._master.model, self._settings)
         return {} if found.values is None else self._lifts.read(found.values)
 
 
@@ -77,17 +71,18 @@ def _seatings(bench: Bench, room: Room) -> list[Seating]:
         if free > 0 and int(fleet.site[node]) in sites:
             load = room.cpu[node], room.memory[node], room.pods[node]
             found.append(Seating(node, int(fleet.site[node]), int(fleet.domain[node]), free, *load))
-    return found if len(found) <= SEATS else _nearest(found, room)
+    most = state.effort.helping.seats
+    return found if len(found) <= most else _nearest(found, room, most)
 
 
-def _nearest(nodes: Iterable[Seating], room: Room) -> list[Seating]:
-    """Whole domains, most slots free or out of work first, until there are enough nodes."""
+def _nearest(nodes: Iterable[Seating], room: Room, most: int) -> list[Seating]:
+    """Whole domains, most slots free or out of work first, ``most`` nodes or the first domain."""
     domains: dict[int, list[Seating]] = {}
     for seating in nodes:
         domains.setdefault(seating.domain, []).append(seating)
     chosen: list[Seating] = []
     for domain in sorted(domains, key=lambda d: (-sum(len(room.slots[s.node]) for s in domains[d]), d)):
-        if chosen and len(chosen) + len(domains[domain]) > SEATS:
+        if chosen and len(chosen) + len(domains[domain]) > most:
             break
         chosen += domains[domain]
     return sorted(chosen, key=lambda seating: seating.node)

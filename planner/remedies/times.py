@@ -2,11 +2,10 @@
 
 Known times are ends by time limits, windows that open, use caps that bind no more and maintenance that is over. Cycles
 are planned at each of them in turn, each on what the one before has left, until the run starts. Nothing is said where
-many runs wait, or where it takes more than `EVENTS` cycles: this is no forecast, only an exact date.
+many runs wait, or where it takes more than `Effort.helping.events` cycles: this is no forecast, only an exact date.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from jobtree.api.values.scalars import Time
 from jobtree.world.tables.after import after
@@ -19,15 +18,12 @@ from planner.remedies.record import Remedy, Who
 from planner.state.state import State
 from policies.lifecycle.endings import limit_ends
 
-EVENTS: Final = 12
-"""Most cycles ahead."""
-
 
 def wait(bench: Bench) -> Iterator[Remedy]:
     """The cycle that starts the run if nothing but time passes; confirmed by having planned it."""
     world, at = bench.near, bench.at
     horizon = bench.at + int(bench.state.policy.reservations.horizon)
-    for _ in range(EVENTS if bench.few else 0):
+    for _ in range(bench.state.effort.helping.events if bench.few else 0):
         known = [time for time in _known(held_state(world, at)) if at < time <= horizon]
         if not known:
             return

@@ -20,8 +20,6 @@ from policies.model.linear import INF
 from policies.model.master import Master
 from policies.model.problem import Problem
 
-STEPS: Final = 4_000
-"""Most steps of simplex for the bound of a later stage of a large problem; beyond, it is that of `unsolved`."""
 RELATIVE: Final = 1e-7
 """Relative noise of the solver's arithmetic."""
 Sense = Literal["max", "min"]
@@ -83,11 +81,15 @@ class Solved:
 
 @dataclass(frozen=True)
 class Certificates:
-    """Of the plans of one problem. ``free``: GPUs that are free before anything starts."""
+    """Of the plans of one problem. ``free``: GPUs that are free before anything starts.
+
+    ``steps``: most steps of simplex for the bound of a later stage of a large problem; beyond, it is `unsolved`'s.
+    """
 
     problem: Problem
     settings: Settings
     free: int
+    steps: int
 
     @property
     def order(self) -> list[str]:
@@ -160,7 +162,7 @@ class Certificates:
                 if costs and later and not self.problem.exact and len(bounds) == 1:
                     relaxation.best(costs)  # the others begin at its optimum
             else:
-                bound = relaxation.best(costs, steps=None if self.problem.exact else STEPS).bound if costs else 0.0
+                bound = relaxation.best(costs, steps=None if self.problem.exact else self.steps).bound if costs else 0.0
                 bounds[name] = self.bound(name, bound)
             if name in rows:
                 row, held = rows[name]

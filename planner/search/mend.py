@@ -8,10 +8,11 @@ that lie there; and what its reduced costs say is far from the optimum.
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from planner.effort import Effort
 from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.solver.highs import NOISE, Floats, Settings, Solution
@@ -20,9 +21,6 @@ from planner.solver.rest import solve_rest
 from policies.inputs.places import kinds
 from policies.model import demand
 from policies.model.master import Master, build
-
-DEAR: Final = 0.3
-"""Columns stay as they are in the relaxation where one more or less costs this part of what a draft lacks of it."""
 
 
 class Again(NamedTuple):
@@ -47,7 +45,7 @@ class First(NamedTuple):
     left: frozenset[int]
 
 
-def solve_again(first: First, room: Room, settings: Settings, *, unfunded: bool) -> Again | None:
+def solve_again(first: First, room: Room, settings: Settings, effort: Effort, *, unfunded: bool) -> Again | None:
     """A point that may come to more than the first one's draft; None: none is found.
 
     ``room``: before anything starts; ``unfunded``: which starts the objective counts.
@@ -57,11 +55,13 @@ def solve_again(first: First, room: Room, settings: Settings, *, unfunded: bool)
     master = build(problem, places, room.capacity)
     fixed = _decided(first, master)
     master.model.maximise(demand.objective(problem, master.starts, unfunded=unfunded))
-    found = _solve(first, master, fixed, settings)
+    found = _solve(first, master, fixed, settings, effort)
     return None if found is None else Again(master, found)
 
 
-def _solve(first: First, master: Master, fixed: Mapping[int, float], settings: Settings) -> Solution | None:
+def _solve(
+    first: First, master: Master, fixed: Mapping[int, float], settings: Settings, effort: Effort
+) -> Solution | None:
     """The best whole point near the relaxation's and the draft's; ``fixed``: columns, and what they stay at."""
     model = master.model
     full, others = _lies(first, master)
@@ -70,9 +70,9 @@ def _solve(first: First, master: Master, fixed: Mapping[int, float], settings: S
     point, value = relaxed.best()
     if point is None or value <= first.worth:
         return None
-    free = np.abs(relaxed.reduced()) <= DEAR * (value - first.worth)
+    free = np.abs(relaxed.reduced()) <= effort.dear * (value - first.worth)
     free[[*fixed, *full, *(column for column, count in others.items() if abs(point[column] - count) < NOISE)]] = False
-    found = solve_rest(model, point, free, settings)
+    found = solve_rest(model, point, free, settings | {"mip_max_nodes": effort.rest_nodes})
     return None if found.values is None else found
 
 

@@ -28,16 +28,8 @@ from policies.model.payers import Source
 from policies.model.payments import PayKey, Purse, limits_runs
 from policies.model.problem import Problem
 
-NEAR: Final = 0.01
-"""What a rank of a GPU's payer counts, as part of what the GPU itself is worth at least."""
-QUICK: Final[Settings] = LEAN | FEW_CUTS | {"mip_max_nodes": 30}
-"""How payers of problems that are not exact are searched for."""
-MUCH: Final = 0.01
-"""Part of what all starts are worth that this may lose before the model is solved as it is."""
 OVERDRAW: Final = 100.0
 """What a GPU of overdraw counts on large problems, as ranks of a GPU's payer: those go before it."""
-LIGHT: Final = 12
-"""Starts on each cap, the lightest, that may make way in a large model for those that the relaxation pays in part."""
 
 
 @dataclass
@@ -140,29 +132,42 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings, effort: Effort
     for column in built.keep.values():
         model.lower[column] = 0.0
     worth = {column: _worth(problem, candidate) for candidate, column in built.keep.items()}
-    if len(model.cost) > effort.paid_in_parts and not problem.exact:
-        found = _kept_in_parts(problem, built, worth, settings)
-        enough = found is not None and _of(worth, found) >= (1 - MUCH) * sum(worth.values())
-        if found is not None and (enough or len(model.cost) > effort.paid_whole):
+    limits = effort.paying
+    if len(model.cost) > limits.in_parts and not problem.exact:
+        found = _kept_in_parts(problem, built, worth, settings, effort)
+        enough = found is not None and _of(worth, found) >= (1 - limits.much) * sum(worth.values())
+        if found is not None and (enough or len(model.cost) > limits.whole):
             return found
     model.maximise(worth)
-    return solve(model, settings if problem.exact else settings | QUICK).values
+    return solve(model, settings if problem.exact else _quick(settings, effort)).values
 
 
-def _kept_in_parts(problem: Problem, built: _PayModel, worth: dict[int, float], settings: Settings) -> Floats | None:
+def _quick(settings: Settings, effort: Effort) -> Settings:
+    """How payers of problems that are not exact are searched for."""
+    return settings | LEAN | FEW_CUTS | {"mip_max_nodes": effort.paying.nodes}
+
+
+def _rest(settings: Settings, effort: Effort) -> Settings:
+    """How what is left of a model is solved where most of it stays."""
+    return settings | {"mip_max_nodes": effort.rest_nodes}
+
+
+def _kept_in_parts(
+    problem: Problem, built: _PayModel, worth: dict[int, float], settings: Settings, effort: Effort
+) -> Floats | None:
     """The same where what the relaxation keeps is kept, by payers nearly as near as can be."""
     model = built.model
-    little = NEAR * float(problem.book.money.policy.age.unit)
+    little = effort.paying.near * float(problem.book.money.policy.age.unit)
     ranks = payments.objective(problem, built.purses, built.pay)
     model.maximise(worth | {column: little * cost for column, cost in ranks.items()})
-    relaxed = _with_levels(model, settings)
+    relaxed = _with_levels(model, _quick(settings, effort))
     if relaxed is None:
         return None
     off = fractional(model, relaxed)
     for cap in tight(model, off):
         mine = beside(model, cap, equal=True)
-        off[[c for _, c in sorted((worth[c], c) for c in worth if mine[c])[:LIGHT]]] = True
-    return solve_rest(model, relaxed, beside(model, off, equal=True), settings).values
+        off[[c for _, c in sorted((worth[c], c) for c in worth if mine[c])[: effort.paying.light]]] = True
+    return solve_rest(model, relaxed, beside(model, off, equal=True), _rest(settings, effort)).values
 
 
 def _with_levels(model: Model, settings: Settings) -> Floats | None:
@@ -174,7 +179,7 @@ def _with_levels(model: Model, settings: Settings) -> Floats | None:
     point = np.zeros(len(allowed))
     with only_integer(model, allowed):
         for block in blocks(model):
-            found = solve(block.model, settings | QUICK).values
+            found = solve(block.model, settings).values
             if found is None:
                 return None
             point[block.columns] = found
@@ -193,7 +198,7 @@ def _nearest(
     ranks = payments.objective(problem, built.purses, built.pay)
     order = payments.order(problem, built.purses, built.pay)
     if not problem.exact:
-        return _nearly_nearest(built, ranks, order, settings, effort.paid_whole, paid)
+        return _nearly_nearest(built, ranks, order, settings, effort, paid)
     if built.overdraw:
         model.maximise(built.overdraw)
         least = solve(model, settings)
@@ -217,13 +222,13 @@ def _nearly_nearest(
     ranks: Mapping[int, float],
     order: Mapping[int, float],
     settings: Settings,
-    most: int,
+    effort: Effort,
     paid: Floats | None,
 ) -> tuple[Floats | None, int]:
     """The same of large problems: a network but for spares, which count half, once it is decided how far starts are
-    allowed at contested caps; mostly its relaxation is whole. ``most``: columns of a model that is solved as it is.
+    allowed at contested caps; mostly its relaxation is whole.
     """
-    model = built.model
+    model, most, quick = built.model, effort.paying.whole, _quick(settings, effort)
     costs = {**ranks, **{column: OVERDRAW * cost for column, cost in built.overdraw.items()}}
     least = 0
     if built.overdraw:
@@ -231,7 +236,7 @@ def _nearly_nearest(
         bound = solve(model, settings, relaxed=True)
         least = integer_bound(1000 * bound.bound, least=True) if bound.optimal else 0
         model.maximise(costs)
-        point = _with_levels(model, settings)
+        point = _with_levels(model, quick)
         if point is None:
             return paid, least
         for column, (what, *_) in enumerate(model.column_keys):
@@ -244,10 +249,10 @@ def _nearly_nearest(
         least = integer_bound(1000 * near.bound, least=True)
     model.maximise(costs)
     if relaxed.values is not None:
-        whole = made_whole(model, relaxed.values, settings, most=most)
+        whole = made_whole(model, relaxed.values, _rest(settings, effort), most=most)
         if whole is not None or len(model.cost) > most:
             return paid if whole is None else whole, least
-    found = solve(model, settings | QUICK).values
+    found = solve(model, quick).values
     return paid if found is None else found, least
 
 

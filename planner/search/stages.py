@@ -59,7 +59,7 @@ class Search:
     @cached_property
     def certificates(self) -> Certificates:
         """Of its plans."""
-        return Certificates(self.problem, self.settings, sum(self.new_room().free))
+        return Certificates(self.problem, self.settings, sum(self.new_room().free), self.effort.steps)
 
     @cached_property
     def fills(self) -> Fills:
@@ -198,7 +198,7 @@ class Search:
         if within(worth, solved.solution.bound, self.effort.close * self.settings["mip_rel_gap"]):
             return
         first = First(solved.master, solved.solution.values, placed.outcome.draft, worth, placed.failed, placed.left)
-        again = solve_again(first, self.fills.room(), self.settings, unfunded=unfunded)
+        again = solve_again(first, self.fills.room(), self.settings, self.effort, unfunded=unfunded)
         if again is not None and again.solution.objective > worth:
             steps = *solved.steps, self._step("solved again", again.solution.objective)
             yield self._place(again.master, again.solution, self.fills.room(), steps).outcome
@@ -225,7 +225,7 @@ class Search:
             failed = seating.seat(room, master, solution.values, draft.pieces)
             lost, tight = {piece.candidate for piece in failed}, {piece.kind for piece in failed}
         else:
-            lost, tight = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings)
+            lost, tight = lay(problem, room, master.kinds, draft, self.certificates.worth(), self.settings, self.effort)
         drop(problem, room, draft, lost)
         steps = *steps, Step("placed", self._worth(draft))
         unpaid, nearest = pay(problem, room, draft, self.settings, self.effort)

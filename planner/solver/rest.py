@@ -4,16 +4,12 @@ Nothing is presolved (solver.highs), so columns that are fixed are taken out her
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
 from jobtree.world.tables.values import Bools
 from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, solve
 from policies.model.linear import INF, Model
-
-NODES: Final = 100
-"""Most branch-and-bound nodes of what is left."""
 
 
 def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
@@ -67,7 +63,7 @@ def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings) -> 
         indices=place[column[inside]].tolist(),
         values=value[inside].tolist(),
     )
-    found = solve(small, settings | LEAN | {"mip_max_nodes": NODES})
+    found = solve(small, settings | LEAN)
     if found.values is None:
         return Solution(None, -INF, found.bound, found.optimal)
     base[columns] = found.values

@@ -9,7 +9,8 @@ from hypothesis import given
 
 from jobtree.check import check
 from jobtree.world.plan import Stage
-from planner import Effort, Planning
+from planner import Planning
+from planner.effort import USUAL, Components
 from planner.search.certificates import Certified
 from tests.reference import worlds
 from tests.reference.large import AS_LARGE
@@ -18,13 +19,12 @@ from tests.support import documents as doc
 from tests.support.effort import examples
 from tests.support.times import T0
 
-USUAL: Final = Effort()
 WAYS: Final = {
     "exact": USUAL,
     "whole": replace(USUAL, exact=0),
     "blocks": AS_LARGE,
     "blocks, then whole": replace(AS_LARGE, middle=USUAL.middle),
-    "components": replace(AS_LARGE, largest_part=1.0),
+    "components": replace(AS_LARGE, components=Components(largest=1.0)),
 }
 """The ways of solving a master."""
 WORTH: Final = 86_400

@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import re
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -25,33 +25,34 @@ PHRASES: Final = (
     "solved again, up to {effort.rounds} times",
     "up to {effort.seats} seats",
     "more than {effort.exact_nodes} nodes",
-    "at most {branching.GANGS} LPs",
-    "in bands by the GPUs of a run: {bands.BANDS[0]} and more, {bands.BANDS[1]}, {bands.BANDS[2]}, {bands.BANDS[3]}, ",
-    "more than {bands.FAR:word} times `solver.gap`",
-    "with {branching.FURTHER} LPs at most",
-    "as many LPs as have {branching.COLUMNS:,} columns together",
-    "to {SHARE:word} times the gap",
+    "at most {branching.gangs} LPs",
+    "in bands by the GPUs of a run: {rounding.bands[0]} and more, {rounding.bands[1]}, {rounding.bands[2]}, ",
+    "more than {rounding.far:word} times `solver.gap`",
+    "with {branching.further} LPs at most",
+    "as many LPs as have {branching.columns} columns together",
+    "to {rounding.share:word} times the gap",
     "ends more than {effort.close:word} `solver.gap` from the bound, a master of up to {effort.again} integer columns",
-    "more than {DEAR:word} of what the plan lacks. It has {rest.NODES} nodes at most",
-    "than {certificates.STEPS} steps of simplex",
+    "more than {effort.dear:word} of what the plan lacks. It has {effort.rest_nodes} nodes at most",
+    "than {effort.steps} steps of simplex",
     "a master of up to {effort.again} integer columns is solved once more",
     "within {effort.near:word} times `solver.gap`",
-    "more than a {effort.largest_part:word} of the integer columns",
-    "At most {components.ROUNDS} rounds, and no more than {components.COLUMNS} columns",
-    "each part to {components.NODES} nodes, one of up to {COMPACT} columns",
-    "on {effort.workers} threads",
-    "`planner/placement/allot.py`, at most {allot.NODES} nodes",
-    "beyond {allot.COLUMNS} columns each kind",
-    "Above {effort.paid_in_parts} columns",
-    "up to {effort.paid_whole} the model as it is",
-    "where that finds nothing or loses more than a {MUCH:word} of what all starts",
-    "`planner/solver/rest.py`, at most {rest.NODES} nodes",
-    "The {effort.prices} largest are in the plan",
-    "A relaxation of more than {effort.price_terms} terms has none",
+    "more than a {components.largest:word} of the integer columns",
+    "At most {components.rounds} rounds, and no more than {components.columns} columns",
+    "each part to {components.nodes} nodes, one of up to {components.compact} columns",
+    "on {components.workers} threads",
+    "`planner/placement/allot.py`, at most {placing.nodes} nodes",
+    "beyond {placing.columns} columns each kind",
+    "Above {paying.in_parts} columns",
+    "up to {paying.whole} the model as it is",
+    "where that finds nothing or loses more than a {paying.much:word} of what all starts",
+    "as far as {paying.nodes} nodes of branch and bound",
+    "`planner/solver/rest.py`, at most {effort.rest_nodes} nodes",
+    "The {pricing.listed} largest are in the plan",
+    "A relaxation of more than {pricing.terms} terms has none",
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
-OTHERS: Final = {"deadline.START_TIMEOUT"}
+OTHERS: Final = {"deadline.START_TIMEOUT", "effort.growing", "components.choice_nodes"}
 """Constants that the page does not speak of, and that happen to be the number of something that it does."""
 _WORDS: Final = {2: "twice", 3: "three", 10: "ten", 0.3: "three tenths", 0.25: "quarter", 0.01: "hundredth"}
 
@@ -64,8 +65,11 @@ class Number(float):
 
 
 def constants() -> dict[str, Any]:
-    """``module.NAME`` → value, of the planner and of what keeps its deadline; the fields of its effort."""
-    found: dict[str, Any] = {f"effort.{name}": value for name, value in asdict(USUAL).items()}
+    """``module.NAME`` → value, of the planner and of what keeps its deadline; ``part.name`` of its effort."""
+    found: dict[str, Any] = {}
+    for part, limits in {"effort": USUAL, **vars(USUAL)}.items():
+        if is_dataclass(limits):
+            found |= {f"{part}.{name}": value for name, value in vars(limits).items()}
     for package in (planner, cronjobs):
         for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not each.ispkg:
@@ -104,6 +108,7 @@ def test_a_constant_whose_number_is_on_the_page_is_named_in_a_phrase() -> None:
     prose = re.sub(r"<!-- measured.*?end -->|```.*?```", "", PAGE, flags=re.DOTALL)
     printed = set(re.findall(r"(?<![\w.,])\d+(?:,\d{3})*(?![\w.,]*\d)", prose))
     on_page = set(re.findall(r"`planner/[\w/]*?(\w+)\.py`", PAGE))
+    on_page |= {"effort", *vars(USUAL)} - {"helping"}  # of which the page of remedies speaks
     there = {name for name in constants() if name.partition(".")[0] in on_page} | {"deadline.GRACE"}
     named = {name for phrase in PHRASES for name in re.findall(r"\{([\w.]+)", phrase)}
     numbers = {name: value for name, value in constants().items() if isinstance(value, int) and value >= 8}

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 
 from jobtree.check import check
 from planner import Planning
-from planner.effort import USUAL, Effort
+from planner.effort import USUAL, Effort, Paying
 from planner.placement.draft import Draft
 from planner.search import pay, stages
 from planner.search.beside import overdraw
@@ -62,12 +62,12 @@ def test_what_is_paid_in_parts_is_no_more_than_can_be_and_where_it_is_much_less_
     def holds(world: World) -> None:
         wanted = next(Planning(rich(world).snapshot(), AT).outcomes())
         exact = paid(world, wanted, USUAL)
-        in_parts = paid(world, wanted, replace(AS_LARGE, paid_in_parts=0))
-        weighed = paid(world, wanted, replace(AS_LARGE, paid_in_parts=0, paid_whole=PLENTY * PLENTY))
+        in_parts = paid(world, wanted, replace(AS_LARGE, paying=Paying(in_parts=0, whole=0)))
+        weighed = paid(world, wanted, replace(AS_LARGE, paying=Paying(in_parts=0, whole=PLENTY * PLENTY)))
 
         assert [exact.wrong, in_parts.wrong, weighed.wrong] == [[], [], []]
         assert in_parts.worth <= exact.worth
-        assert (1 - pay.MUCH) * exact.worth <= weighed.worth <= exact.worth
+        assert (1 - USUAL.paying.much) * exact.worth <= weighed.worth <= exact.worth
 
     holds()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import planner
 from jobtree.world.plan import Prices
-from planner.effort import USUAL, Effort
+from planner.effort import USUAL, Effort, Pricing
 from planner.plan import prices
 from tests.reference import worlds
 from tests.reference.facts import read
@@ -134,7 +134,7 @@ def test_none_of_a_relaxation_with_too_many_terms() -> None:
     documents = made(doc.node("a1"), doc.budget("org:a", [doc.envelope(4)]))
     assert planner.plan(snapshot([*documents, run("r", 8)]), AT).prices is not None
 
-    assert planner.plan(snapshot([*documents, run("r", 8)]), AT, Effort(price_terms=2)).prices is None
+    assert planner.plan(snapshot([*documents, run("r", 8)]), AT, Effort(pricing=Pricing(terms=2))).prices is None
 
 
 def test_the_largest_are_listed_and_the_others_counted() -> None:
@@ -142,7 +142,7 @@ def test_the_largest_are_listed_and_the_others_counted() -> None:
     budgets = [doc.budget(owner, [doc.envelope(1)]) for owner in owners]
     runs = [run(f"r{n}", 4, owner, hours=12 * n) for n, owner in enumerate(owners)]
     documents = [*made(*(doc.node(f"a{n}") for n in range(4)), *budgets), *runs]
-    found = planner.plan(snapshot(documents), AT, Effort(prices=2)).prices
+    found = planner.plan(snapshot(documents), AT, Effort(pricing=Pricing(listed=2))).prices
 
     assert found is not None
     assert [(price.subjects, price.value) for price in found.bounds] == [

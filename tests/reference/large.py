@@ -5,11 +5,12 @@ from typing import Final
 import planner
 from jobtree.check import check
 from planner import Effort
+from planner.effort import Paying
 from tests.reference.facts import read
 from tests.reference.model import Reference
 from tests.reference.worlds import AT, World
 
-AS_LARGE: Final = Effort(exact=0, paid_whole=0, small=0, middle=0)
+AS_LARGE: Final = Effort(exact=0, small=0, middle=0, paying=Paying(whole=0))
 """Every problem counts as a large one."""
 
 

@@ -16,6 +16,7 @@ from jobtree.cluster.statefile import StateFile
 from jobtree.world.plan import Plan
 from jobtree.world.tables.snapshot import Snapshot, take
 from planner import Effort
+from planner.effort import Components
 from planner.large import components
 from planner.planning import master_of
 from planner.solver.highs import options, solve
@@ -39,7 +40,7 @@ def gap(plan: Plan) -> float:
 
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_the_optimum_lies_between_value_and_bound(kind: str) -> None:
-    effort = replace(AS_LARGE, largest_part=1.0)
+    effort = replace(AS_LARGE, components=Components(largest=1.0))
 
     @examples(6)
     @given(worlds.worlds(kind))
@@ -64,7 +65,9 @@ def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) 
 @pytest.mark.slow
 def test_threads_change_no_byte(tmp_path: Path) -> None:
     snapshot = snapshot_of(msgspec.structs.replace(TIGHT, gpus=512, pending=150), tmp_path)
-    one, seven = (planner.plan(snapshot, fleet.AT, Effort(workers=workers)) for workers in (1, 7))
+    one, seven = (
+        planner.plan(snapshot, fleet.AT, Effort(components=Components(workers=workers))) for workers in (1, 7)
+    )
 
     assert planjson.encode(one) == planjson.encode(seven)
 

@@ -1,7 +1,7 @@
 """From a snapshot to the state that is planned on: what ends, what is funded now, what waits, and why not yet."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -10,10 +10,12 @@ from msgspec import structs
 
 from jobtree.api.kinds.policy import PolicySpec
 from jobtree.world.memory.cycles import Moment
+from jobtree.world.plan import Closure
 from jobtree.world.tables import values as col
 from jobtree.world.tables.given import any_due, given_of
 from jobtree.world.tables.snapshot import Snapshot
 from planner.effort import USUAL, Effort
+from planner.placement.room import Foreign
 from planner.state.blocking import block
 from planner.state.closing import closures_of, ends_of, fates_of
 from planner.state.lower import Asked
@@ -53,82 +55,145 @@ def state_of(
     snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS, effort: Effort = USUAL
 ) -> State:
     """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
-    rows = read_runs(snapshot.tables["runs"], snapshot.tables["arrays"])
-    runs = {run.key: pinned(run, cuts) for run in rows}
-    tables, policy, fleet, book = _seen(snapshot, runs, at, holds, cuts)
-    uids = {key: run.uid for key, run in runs.items()}
-    leases = [lease.of(uids) for lease in read_leases(tables["leases"], book.money)]
-    held = _held(leases, {})
-    unread = unread_of(tables["quarantine"], tables["unread"])
-    found = pods.read_pods(tables["pods"])
-    lives, serving = pods.serving(found, runs, held)
-    places = {lease.place for mine in held.values() for lease in mine}
-    lost, doubt = failures.failed(tables["nodes"], places, _quarantined_nodes(tables["quarantine"]), policy, at)
-    ended = endings.endings(runs, held, _reports(lives, serving, runs, unread), lost, unread, snapshot.since, at)
-    foreign_of = partial(foreign, found, serving, unread=unread)
-    well = partial(_is_well, lives, serving, at=at)
-    cycle = Moment(at, snapshot.number).name
-    malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
-    node_site = fleet.node_site
-    past, lost_record = past_of(snapshot, fleet, book.money, leases)
-    mending = Mending({}, [], ended)
-    if lost:
-        ends_now = fates_of(closures_of(leases, ended, lost, cuts, {}, at), malleable)
-        now = _held(_replayed(past, leases, ends_now, node_site, at)[0], {})
-        sites = partial(_sites, fleet, snapshot.policy.spec, now, at)
-        mending = mended(Failing(runs, now, ended, lost, unread.runs, fleet, well, sites, at, cycle), foreign_of)
-    shrinking = shrunk(runs, held, mending, unread, at)
-    ended = {**mending.endings, **cuts.endings}
-    found_arrays = arrays.read_arrays(tables["arrays"])
-    ended |= arrays.endings(found_arrays, runs, ended, at)
-    gone = follow.gone(tables["leases"], runs, unread.runs)
-    ended |= follow.endings(runs, ended, gone, held, at)
-    closures = closures_of(leases, ended, lost, cuts, mending.closing | shrinking, at)
-    ends = ends_of(closures)
-    leases, turns = _replayed(past, leases, fates_of(closures, malleable), node_site, at)
+    world = _world(snapshot, at, holds, cuts)
+    runs, book, node_site = world.runs, world.seen.book, world.seen.fleet.node_site
+    over = _over(world, snapshot, cuts)
+    ends = ends_of(over.closures)
+    fates = fates_of(over.closures, _malleable(runs, world.held))
+    leases, turns = _replayed(over.past, world.leases, fates, node_site, at)
     staying = _held(leases, ends)
     charged, taken, funded_of = paid_now(book, runs, leases, staying, ends, node_site)
-    swaps = [swap for swap in mending.swaps if swap.run_key not in ended]
     still = [lease for mine in staying.values() for lease in mine]
+    swaps = over.swaps
     if swaps:
         swaps = paid(swaps, runs, staying, book, lambda more: funded_of([*still, *more]), node_site)
         for swap in swaps:
             staying.setdefault(swap.run_key, []).append(swap)
         leases = sorted([*leases, *swaps], key=lambda lease: lease.key)
-    given = given_of(snapshot, at)
-    waiting = [run.waiting() for key, run in runs.items() if _waits(run, key in staying, ended.get(key))]
-    standing = frozenset(run.key for run in waiting if run.key not in ended and unread.stands(run))
+    news = bool(over.closures) or _any_is_over(over.endings) or any_due(snapshot, at)
+    waiting = [run.waiting() for key, run in runs.items() if _waits(run, key in staying, over.endings.get(key))]
+    standing = frozenset(run.key for run in waiting if run.key not in over.endings and world.unread.stands(run))
     state = State(
         at=at,
-        policy=policy,
-        fleet=fleet,
+        policy=world.seen.policy,
+        fleet=world.seen.fleet,
         book=book,
         runs=runs,
         leases=leases,
         held=staying,
-        endings=ended,
-        closures=closures,
+        endings=over.endings,
+        closures=over.closures,
         spent=charged,
         taken=taken,
         funded=funded_of([*still, *swaps]),
-        foreign=foreign_of(covering(staying, held, closures, swaps)),
+        foreign=world.foreign_of(covering(staying, world.held, over.closures, swaps)),
         turns=turns,
-        changed=last_changed(
-            tables["seen_world"], given, bool(closures) or _any_is_over(ended) or any_due(snapshot, at), at
-        ),
-        doubt=doubt,
-        lost=lost_record,
+        changed=last_changed(world.seen.tables["seen_world"], given_of(snapshot, at), news, at),
+        doubt=over.doubt,
+        lost=over.record_lost,
         node_site=node_site,
         pending=[run for run in waiting if run.key not in standing],
         standing=standing,
-        unread=unread,
+        unread=world.unread,
         effort=effort,
         holds=holds,
         swaps=frozenset(swap.key for swap in swaps),
-        arrays=found_arrays,
+        arrays=over.arrays,
     )
-    block(state, gone)
+    block(state, over.gone)
     return state
+
+
+@dataclass(frozen=True)
+class _World:
+    """What a snapshot says at ``at``, before anything ends. ``held``: open leases by run; ``found``: pods,
+    ``lives`` of runs that have had some, and by run those ``serving`` it.
+    """
+
+    at: int
+    seen: "_Seen"
+    runs: dict[RunKey, RunRow]
+    leases: list[LeaseRow]
+    held: dict[RunKey, list[LeaseRow]]
+    unread: Unread
+    found: list[pods.PodRow]
+    lives: Mapping[RunKey, pods.Life]
+    serving: Mapping[RunKey, list[pods.PodRow]]
+
+    def foreign_of(self, held: Mapping[RunKey, list[LeaseRow]]) -> dict[str, Foreign]:
+        """What is in use by node beside these leases."""
+        return foreign(self.found, self.serving, held, unread=self.unread)
+
+
+def _world(snapshot: Snapshot, at: int, holds: Holds, cuts: Cuts) -> _World:
+    rows = read_runs(snapshot.tables["runs"], snapshot.tables["arrays"])
+    runs = {run.key: pinned(run, cuts) for run in rows}
+    seen = _seen(snapshot, runs, at, holds, cuts)
+    uids = {key: run.uid for key, run in runs.items()}
+    leases = [lease.of(uids) for lease in read_leases(seen.tables["leases"], seen.book.money)]
+    held = _held(leases, {})
+    found = pods.read_pods(seen.tables["pods"])
+    lives, serving = pods.serving(found, runs, held)
+    unread = unread_of(seen.tables["quarantine"], seen.tables["unread"])
+    return _World(at, seen, runs, leases, held, unread, found, lives, serving)
+
+
+class _Over(NamedTuple):
+    """What ends at the cycle's time, and why: runs, Leases, and in whose place ``swaps`` open; ``doubt``: a warning on
+    nodes, ``record_lost`` one on the last cycle's Budgets; ``gone``: outcomes of upstreams that are there no more.
+    """
+
+    endings: dict[RunKey, Ending]
+    closures: list[Closure]
+    swaps: list[LeaseRow]
+    past: Past | None
+    arrays: list[arrays.ArrayRow]
+    gone: Mapping[RunKey, str]
+    doubt: str
+    record_lost: str
+
+
+def _over(world: _World, snapshot: Snapshot, cuts: Cuts) -> _Over:
+    at, runs, held, tables = world.at, world.runs, world.held, world.seen.tables
+    places = {lease.place for mine in held.values() for lease in mine}
+    unreadable = _quarantined_nodes(tables["quarantine"])
+    lost, doubt = failures.failed(tables["nodes"], places, unreadable, world.seen.policy, at)
+    reports = _reports(world.lives, world.serving, runs, world.unread)
+    ended = endings.endings(runs, held, reports, lost, world.unread, snapshot.since, at)
+    past, record_lost = past_of(snapshot, world.seen.fleet, world.seen.book.money, world.leases)
+    mending = _mended(world, snapshot, cuts, ended, lost, past) if lost else Mending({}, [], ended)
+    shrinking = shrunk(runs, held, mending, world.unread, at)
+    ended = {**mending.endings, **cuts.endings}
+    found_arrays = arrays.read_arrays(tables["arrays"])
+    ended |= arrays.endings(found_arrays, runs, ended, at)
+    gone = follow.gone(tables["leases"], runs, world.unread.runs)
+    ended |= follow.endings(runs, ended, gone, held, at)
+    closures = closures_of(world.leases, ended, lost, cuts, mending.closing | shrinking, at)
+    swaps = [swap for swap in mending.swaps if swap.run_key not in ended]
+    return _Over(ended, closures, swaps, past, found_arrays, gone, doubt, record_lost)
+
+
+def _mended(
+    world: _World,
+    snapshot: Snapshot,
+    cuts: Cuts,
+    ended: Mapping[RunKey, Ending],
+    lost: frozenset[failures.Place],
+    past: Past | None,
+) -> Mending:
+    """What outlives the ``lost`` nodes."""
+    at, runs, fleet = world.at, world.runs, world.seen.fleet
+    fates = fates_of(closures_of(world.leases, ended, lost, cuts, {}, at), _malleable(runs, world.held))
+    now = _held(_replayed(past, world.leases, fates, fleet.node_site, at)[0], {})
+    sites = partial(_sites, fleet, snapshot.policy.spec, now, at)
+    well = partial(_is_well, world.lives, world.serving, at=at)
+    cycle = Moment(at, snapshot.number).name
+    failing = Failing(runs, now, ended, lost, world.unread.runs, fleet, well, sites, at, cycle)
+    return mended(failing, world.foreign_of)
+
+
+def _malleable(runs: Mapping[RunKey, RunRow], held: Iterable[RunKey]) -> frozenset[RunKey]:
+    return frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
 
 
 def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
@@ -183,8 +248,7 @@ def paid_now(
     still = (lease for mine in held.values() for lease in mine)
     frozen = [lease for lease in still if is_frozen(lease) and lease.budget in book.money.quarantined]
     taken = kept(book, charged, frozen, node_site, limits)
-    malleable = frozenset(key for key in held if (run := runs.get(key)) is not None and run.malleable)
-    return charged, taken, partial(_funded, book, limits, malleable, taken, node_site)
+    return charged, taken, partial(_funded, book, limits, _malleable(runs, held), taken, node_site)
 
 
 def _replayed(

@@ -12,8 +12,13 @@ from policies.lifecycle.endings import started
 
 
 def open_from(run: RunRow, leases: Iterable[LeaseRow], term: int) -> int:
-    """Unix second from which on a run with these open leases may be drawn: ``term`` seconds after its start."""
-    return (started(run, leases) or 0) + term
+    """Unix second from which on a run with these open leases may be drawn."""
+    return open_after(started(run, leases), term)
+
+
+def open_after(start: int | None, term: int) -> int:
+    """The same of a run that started then (Unix seconds): ``term`` seconds later."""
+    return (start or 0) + term
 
 
 def is_drawable(run: RunRow, leases: Iterable[LeaseRow], owners: Collection[str], term: int, at: int) -> bool:

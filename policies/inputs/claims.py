@@ -119,7 +119,9 @@ def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
 
 @dataclass
 class Claim:
-    """One run's open leases at one envelope. ``sites``: site → milli-GPUs; ``groups``: group → site → milli-GPUs."""
+    """One run's open leases at one envelope. ``admitted``: start of the first, Unix seconds; ``limit``: seconds left of
+    the run's time limit, None where it has none.
+    """
 
     run: RunKey
     run_owner: str

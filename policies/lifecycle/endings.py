@@ -65,15 +65,17 @@ def endings(
 
 
 def started(run: RunRow, leases: Iterable[LeaseRow]) -> int | None:
-    """When a run with these open leases started: with the oldest, or, as swaps renew leases, when its status says.
+    """When a run with these open leases started, Unix seconds. A CPU run has its status alone."""
+    found = since(run.started, (lease.start for lease in leases))
+    return run.started if found is None and run.is_cpu else found
 
-    A CPU run has its status alone.
+
+def since(told: int | None, starts: Iterable[int]) -> int | None:
+    """When leases with these ``starts`` began (Unix seconds): with the oldest, or, as swaps renew leases, when the
+    run's status has ``told``; None where there are none.
     """
-    oldest = min((lease.start for lease in leases), default=None)
-    if oldest is None:
-        return run.started if run.is_cpu else None
-    told = run.started
-    return oldest if told is None else min(oldest, told)
+    oldest = min(starts, default=None)
+    return oldest if oldest is None or told is None else min(oldest, told)
 
 
 def limit_end(start: int | None, limit: int | None) -> int | None:

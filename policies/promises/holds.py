@@ -8,10 +8,8 @@ Where a promise leaves a part of a node's free slots, that part is everybody's a
 Money is held likewise: `policies.promises.funds`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -20,9 +18,7 @@ from jobtree.api.values.scalars import Time
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Selector
 from policies.inputs.maintenance import HELD
-
-if TYPE_CHECKING:  # a CapBook knows Runs
-    from policies.promises.funds import HeldMoney
+from policies.promises.funds import HeldMoney
 
 FOR_GOOD: Final = Time(253_402_300_799)
 

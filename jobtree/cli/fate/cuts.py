@@ -94,10 +94,12 @@ def _first(run: Run, leases: Sequence[Lease], intake: Intake) -> Iterator[str]:
 def _drawable(run: Run, active: Iterable[Lease], intake: Intake) -> str:
     """The end of a run's protection, which a swap does not renew."""
     from jobtree.api import Policy, Time
+    from policies.cuts.protection import open_after
+    from policies.lifecycle.endings import since
 
     term = (intake.policy or Policy()).spec.lottery.term
-    since = run.status.started or min(lease.spec.interval.start for lease in active)
-    return str(Time(int(since) + int(term)))
+    began = since(run.status.started, (lease.spec.interval.start for lease in active))
+    return str(Time(open_after(began, int(term))))
 
 
 def _made(run: Run, leases: Iterable[Lease], reach: str) -> Iterator[str]:

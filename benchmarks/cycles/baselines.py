@@ -30,7 +30,7 @@ from planner.filling import greedy
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
-from planner.search.reached import value_of
+from planner.search.objective import value_of
 from policies.model.problem import Problem, RunType
 
 Order = Callable[[Problem, Room], list[int]]

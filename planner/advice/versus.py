@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import structs
 
-from jobtree.world.plan import Plan
+from jobtree.world.plan import Plan, Stage
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.contenders import idle, weighed
@@ -19,8 +19,7 @@ from planner.advice.meeting import Meeting, meeting
 from planner.dates.holding import held_state
 from planner.planning import plan as plan_of
 from planner.search import stages
-from planner.search.certificates import Certified
-from planner.search.reached import START_STAGES, value_of
+from planner.search.objective import START_STAGES, value_of
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.model.problem import Problem
@@ -62,7 +61,7 @@ class Scenario:
     """A plan of the two and of what is weighed with them: who starts, and what each stage is worth, in order."""
 
     started: frozenset[RunKey]
-    stages: list[Certified]
+    stages: list[Stage]
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Versus:
         return (pair[0], pair[1]) if pair[0].placed and pair[1].fate == WAITS else None
 
     @property
-    def differs(self) -> tuple[Certified, Certified] | None:
+    def differs(self) -> tuple[Stage, Stage] | None:
         """The first stage that tells the two plans apart: as planned, and instead."""
         if self.present is None or self.instead is None:
             return None
@@ -148,13 +147,13 @@ def _scenario(state: State, forced: RunKey | None) -> Scenario:
     search = problem if forced is None else _favoured(problem, forced)
     *_, last = stages.incumbents(search, state.room, state.policy.solver, state.effort)
     found = [
-        replace(stage, value=value_of(problem, last.draft, unfunded=START_STAGES[stage.name]))
+        structs.replace(stage, value=value_of(problem, last.draft, unfunded=START_STAGES[stage.name]))
         if stage.name in START_STAGES
         else stage
         for stage in last.stages
     ]
     if forced is not None:  # of a plan that was made to be, nothing is proven
-        found = [replace(stage, bound=stage.value, proven=False) for stage in found]
+        found = [structs.replace(stage, bound=stage.value, proven=False) for stage in found]
     return Scenario(frozenset(last.draft.started(problem)), found)
 
 

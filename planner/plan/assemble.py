@@ -22,7 +22,6 @@ from jobtree.world.tables.schema import QUARANTINE
 from jobtree.world.tables.snapshot import Snapshot
 from planner.filling import greedy
 from planner.filling.purses import Purses
-from planner.placement import tie_breaks
 from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.plan import growing, lending
@@ -31,7 +30,7 @@ from planner.plan.statuses import After, run_updates
 from planner.reasons import otherwise
 from planner.search.beside import beside, drop
 from planner.search.incumbent import Incumbent
-from planner.search.reached import value_of
+from planner.search.objective import STAGES
 from planner.state.segments import segments
 from planner.state.state import State
 from policies.funding import retention
@@ -145,15 +144,11 @@ def _grown(state: State, problem: Problem, draft: Draft, room: Room, stages: lis
 
 def _restated(stage: Stage, problem: Problem, draft: Draft, room: Room) -> Stage:
     """A stage that growth may have changed, with what is reached now."""
-    if stage.name == "opportunistic":
-        return msgspec.structs.replace(stage, value=value_of(problem, draft, unfunded=True))
-    if stage.name == "domains":
-        value = tie_breaks.domains_used((piece.candidate, piece.domain) for piece in draft.pieces)
-    elif stage.name == "holes":
-        value = tie_breaks.holes(room.domain_free())
-    else:
+    counts = STAGES[stage.name]
+    if not (counts.unfunded or counts.constructive):
         return stage
-    return msgspec.structs.replace(stage, value=value, bound=value)
+    value = counts.value(problem, draft, room)
+    return msgspec.structs.replace(stage, value=value, bound=value if counts.constructive else stage.bound)
 
 
 def _aside(problem: Problem, draft: Draft) -> list[int]:

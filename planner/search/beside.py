@@ -44,17 +44,6 @@ def beside(problem: Problem, draft: Draft) -> Beside:
     return Beside(stays, lost)
 
 
-def overdraw(problem: Problem, draft: Draft) -> int:
-    """Stage 4: milli-GPUs by which envelopes pay more than their concurrency, all that was funded before counted."""
-    taken = dict.fromkeys(problem.recall.spare, 0)
-    for paid in draft.paid.values():
-        for (active, _), payments in paid.items():
-            for envelope, gpus in payments.items():
-                if envelope in taken:
-                    taken[envelope] += gpus * problem.milli(active)
-    return sum(max(0, milli - problem.recall.spare[envelope]) for envelope, milli in taken.items())
-
-
 def drop(problem: Problem, room: Room, draft: Draft, candidates: set[int]) -> None:
     """Take starts out of a draft, and where fewer of a gang are left than have to start together, all of it.
 

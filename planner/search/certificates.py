@@ -8,12 +8,12 @@ whole GPUs.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from planner.placement import tie_breaks
+from jobtree.world.plan import Stage
 from planner.placement.draft import Draft
 from planner.placement.room import Room
-from planner.search.reached import START_STAGES, nearness, value_of
+from planner.search.objective import STAGES, START_STAGES
 from planner.solver.highs import Relaxation, Settings, Solution, integer_bound
 from policies.model import demand, payments
 from policies.model.linear import INF
@@ -22,22 +22,6 @@ from policies.model.problem import Problem
 
 RELATIVE: Final = 1e-7
 """Relative noise of the solver's arithmetic."""
-Sense = Literal["max", "min"]
-
-
-@dataclass(frozen=True)
-class Certified:
-    """A stage's value (of the draft as placed) and bound, in the stage's own integers.
-
-    ``proven`` is False where there is no bound but the value, or one for these starts on these nodes only.
-    """
-
-    name: str
-    unit: str
-    sense: Sense
-    value: int
-    bound: int
-    proven: bool = True
 
 
 class Step(NamedTuple):
@@ -51,15 +35,14 @@ class Step(NamedTuple):
 class Outcome:
     """A draft that is finished, with the room that it leaves, and the certificates of its stages.
 
-    ``overdraw``: stage 4; ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the
-    one that was solved last; ``steps``: how a solution came to be this draft.
+    ``nearest``: what stage 7 cannot go below for these starts on these nodes; ``master``: the one that was solved last;
+    ``steps``: how a solution came to be this draft.
     """
 
     draft: Draft
     room: Room
     settings: Settings
-    overdraw: int
-    stages: tuple[Certified, ...] = ()
+    stages: tuple[Stage, ...] = ()
     nearest: int = 0
     master: Master | None = None
     steps: tuple[Step, ...] = ()
@@ -141,12 +124,6 @@ class Certificates:
 
     def given(self, solved: Solved, outcome: Outcome) -> dict[str, int]:
         """Bounds of stages given what the outcome reaches in those before: its placement may have lost some of it."""
-        reached = {
-            name: value_of(self.problem, outcome.draft, unfunded=unfunded) / self.unit
-            for name, unfunded in START_STAGES.items()
-        }
-        reached["overdraw"] = -outcome.overdraw / 1000
-        reached["payers"] = -nearness(self.problem, outcome.draft) / 1000
         model = solved.master.model
         rows = {name: (row, held) for name, row, held in solved.kept}
         for row, _ in rows.values():
@@ -167,38 +144,40 @@ class Certificates:
             if name in rows:
                 row, held = rows[name]
                 half = 0.5 / (self.unit if name in START_STAGES else 1000)  # of what its integers can differ by
-                intact = intact and reached[name] >= held - max(half, RELATIVE * abs(held))
-                relaxation.raise_row(row, reached[name] - RELATIVE * max(1.0, abs(reached[name])))
+                reached = STAGES[name].in_model(self._value(name, outcome), self.unit)
+                intact = intact and reached >= held - max(half, RELATIVE * abs(held))
+                relaxation.raise_row(row, reached - RELATIVE * max(1.0, abs(reached)))
         return bounds
 
     def bound(self, name: str, bound: float) -> int:
         """A bound of the model as an integer of the stage."""
-        if name in ("overdraw", "payers"):
+        if STAGES[name].sense == "min":
             return 0 if bound == INF else integer_bound(1000 * bound, least=True)
         return self._heaviest[name] if bound == INF else integer_bound(self.unit * bound)
 
     def of(self, outcome: Outcome, bounds: dict[str, int]) -> Outcome:
         """The outcome with the certificates of its stages, given their bounds."""
-        problem, draft = self.problem, outcome.draft
         found = []
-        for name in self.order:
-            value = value_of(problem, draft, unfunded=START_STAGES[name])
-            found.append(Certified(name, "GPU-seconds of weight", "max", value, bounds[name]))
-            if name == "starts":
-                found.append(Certified("overdraw", "milli-GPUs", "min", outcome.overdraw, bounds.get("overdraw", 0)))
-        near = bounds.get("payers")
-        least = outcome.nearest if near is None else near
-        value = nearness(problem, draft)
-        found.append(Certified("payers", "milli-GPUs × rank", "min", value, least, proven=near is not None))
-        for stage in found:
-            wrong = stage.bound < stage.value if stage.sense == "max" else stage.bound > stage.value
-            if wrong:
-                raise ArithmeticError(f"stage {stage.name} reaches {stage.value}, beyond its bound {stage.bound}")
-        domains = tie_breaks.domains_used((p.candidate, p.domain) for p in draft.pieces)
-        found.append(Certified("domains", "domains of runs", "min", domains, domains, proven=False))
-        holes = tie_breaks.holes(outcome.room.domain_free())
-        found.append(Certified("holes", "squared free GPUs of domains", "max", holes, holes, proven=False))
+        known = {"overdraw": 0} | bounds
+        for name in self._told():
+            stage, value = STAGES[name], self._value(name, outcome)
+            bound = known.get(name, outcome.nearest if name == "payers" else value)
+            if bound < value if stage.sense == "max" else bound > value:
+                raise ArithmeticError(f"stage {name} reaches {value}, beyond its bound {bound}")
+            proven = name in known
+            found.append(Stage(name=name, unit=stage.unit, sense=stage.sense, value=value, bound=bound, proven=proven))
         return replace(outcome, stages=tuple(found))
+
+    def _told(self) -> Iterator[str]:
+        """Stages in the order in which a plan has them."""
+        for name in self.order:
+            yield name
+            if name == "starts":
+                yield "overdraw"
+        yield from ("payers", "domains", "holes")
+
+    def _value(self, stage: str, outcome: Outcome) -> int:
+        return STAGES[stage].value(self.problem, outcome.draft, outcome.room)
 
     @cached_property
     def _heaviest(self) -> dict[str, int]:

@@ -7,9 +7,9 @@ from planner.filling import greedy
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
-from planner.search.beside import drop_lost, overdraw
+from planner.search.beside import drop_lost
 from planner.search.certificates import Certificates, Outcome
-from planner.search.reached import START_STAGES
+from planner.search.objective import START_STAGES
 from policies.model.problem import Problem
 
 
@@ -25,7 +25,7 @@ class Fills:
         """The heaviest first."""
         room, draft = self.room(), Draft()
         self.top_up(room, draft)
-        return Outcome(draft, room, self.certificates.settings, overdraw(self.problem, draft))
+        return Outcome(draft, room, self.certificates.settings)
 
     def room(self) -> Room:
         """A fresh room that knows which sites are wanted by how many types."""

@@ -45,10 +45,7 @@ class Incumbent(msgspec.Struct, frozen=True, kw_only=True):
                 for (active, region), payments in paid.items()
                 for envelope, gpus in payments.items()
             ],
-            stages=[
-                Stage(name=s.name, unit=s.unit, sense=s.sense, value=s.value, bound=s.bound, proven=s.proven)
-                for s in outcome.stages
-            ],
+            stages=list(outcome.stages),
             solver=Solver(**identity(outcome.settings)),
         )
 

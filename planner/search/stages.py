@@ -19,12 +19,12 @@ from planner.placement.draft import Draft
 from planner.placement.lay import lay
 from planner.placement.room import Room
 from planner.search import seating
-from planner.search.beside import beside, drop, overdraw
+from planner.search.beside import beside, drop
 from planner.search.certificates import Certificates, Outcome, Solved, Step
 from planner.search.fills import Fills
 from planner.search.mend import First, solve_again
+from planner.search.objective import START_STAGES, nearness, overdraw, value_of
 from planner.search.pay import pay
-from planner.search.reached import START_STAGES, nearness, value_of
 from planner.search.reading import read_pieces, read_starts
 from planner.solver.highs import NOISE, NOTHING, Settings, Solution, options, solve, within
 from policies.inputs.places import kinds
@@ -134,7 +134,7 @@ class Search:
         for name in self.certificates.order:
             values.append(value_of(self.problem, outcome.draft, unfunded=START_STAGES[name]))
             if name == "starts":
-                values.append(-outcome.overdraw)
+                values.append(-overdraw(self.problem, outcome.draft))
         return (*values, -nearness(self.problem, outcome.draft))
 
     def _turn(self, candidate: int) -> int:
@@ -241,7 +241,7 @@ class Search:
             if beside(problem, draft).lost:
                 draft.paid = admissible
         nearest = min(nearest, nearness(problem, draft))
-        outcome = Outcome(draft, room, self.settings, overdraw(problem, draft), nearest=nearest, steps=steps)
+        outcome = Outcome(draft, room, self.settings, nearest=nearest, steps=steps)
         domains = (domain for kind in master.kinds if kind.index in tight for domain in kind.domains)
         return _Placed(outcome, frozenset(domains), left)
 

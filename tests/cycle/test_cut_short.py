@@ -11,7 +11,6 @@ from jobtree.check import check
 from jobtree.world.plan import Stage
 from planner import Planning
 from planner.effort import USUAL, Components
-from planner.search.certificates import Certified
 from tests.reference import worlds
 from tests.reference.large import AS_LARGE
 from tests.reference.worlds import AT, World, snapshot
@@ -31,7 +30,7 @@ WORTH: Final = 86_400
 """Of a GPU of a run just created: GPU-seconds."""
 
 
-def told(stages: Iterable[Certified | Stage]) -> tuple[int, int]:
+def told(stages: Iterable[Stage]) -> tuple[int, int]:
     """Value and bound of stage `starts`."""
     return next((stage.value, stage.bound) for stage in stages if stage.name == "starts")
 

@@ -13,9 +13,9 @@ from planner import Planning
 from planner.effort import USUAL, Effort, Paying
 from planner.placement.draft import Draft
 from planner.search import pay, stages
-from planner.search.beside import overdraw
 from planner.search.certificates import Outcome
 from planner.search.incumbent import Incumbent
+from planner.search.objective import overdraw
 from planner.solver.highs import Solution, solve
 from policies.model.linear import Model
 from tests.reference import worlds
@@ -83,7 +83,7 @@ def paid(world: World, wanted: Outcome, effort: Effort) -> Paid:
         [piece for piece in draft.pieces if piece.candidate not in lost],
         draft.paid,
     )
-    plan = planning.finish(Incumbent.of(replace(wanted, draft=kept, overdraw=overdraw(problem, kept), stages=())))
+    plan = planning.finish(Incumbent.of(replace(wanted, draft=kept, stages=())))
     started = [problem.candidates[start.candidate] for start in kept.starts]
     worth = sum(problem.types[each.type].base_gpus * each.weight for each in started)
     return Paid(worth, [str(violation) for violation in check(planning.snapshot, plan)])

@@ -1,0 +1,92 @@
+"""The stages of the objective: what each counts of a draft, in its own integers, exact (spec §4).
+
+Growth, which follows the search, is not of a draft: `planner.plan.growing`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+from planner.placement import tie_breaks
+from planner.placement.draft import Draft
+from planner.placement.room import Room
+from policies.model import payments
+from policies.model.problem import Problem
+
+Sense = Literal["max", "min"]
+
+
+class Objective(NamedTuple):
+    """A stage. ``value``: of a draft, beside the room that it leaves; ``unfunded``: which starts it counts, None where
+    it counts no starts; ``constructive``: made by placement alone, so that it has no bound but its value.
+    """
+
+    name: str
+    unit: str
+    sense: Sense
+    value: Callable[[Problem, Draft, Room], int]
+    unfunded: bool | None = None
+    constructive: bool = False
+
+    def in_model(self, value: int, unit: int) -> float:
+        """A value as the model has it, which maximises: in ``unit`` GPU-seconds of weight, or minus GPUs."""
+        return value / unit if self.sense == "max" else -value / 1000
+
+
+def value_of(problem: Problem, draft: Draft, *, unfunded: bool) -> int:
+    """Σ Active GPUs × weight of the draft's funded (stage 3) or unfunded (stage 6) starts: GPU-seconds, exact."""
+    total = 0
+    for start in draft.starts:
+        candidate = problem.candidates[start.candidate]
+        kind = problem.types[candidate.type]
+        if kind.unfunded == unfunded:
+            total += kind.gpus(start.steps) * candidate.weight
+    return total
+
+
+def overdraw(problem: Problem, draft: Draft) -> int:
+    """Stage 4: milli-GPUs by which envelopes pay more than their concurrency, all that was funded before counted."""
+    taken = dict.fromkeys(problem.recall.spare, 0)
+    for paid in draft.paid.values():
+        for (active, _), mine in paid.items():
+            for envelope, gpus in mine.items():
+                if envelope in taken:
+                    taken[envelope] += gpus * problem.milli(active)
+    return sum(max(0, milli - problem.recall.spare[envelope]) for envelope, milli in taken.items())
+
+
+def nearness(problem: Problem, draft: Draft) -> int:
+    """Stage 7: Σ milli-GPUs × rank of the payers, exact."""
+    return sum(payments.distance(problem, candidate, paid) for candidate, paid in draft.paid.items())
+
+
+def _starts(problem: Problem, draft: Draft, _room: Room, *, unfunded: bool) -> int:
+    return value_of(problem, draft, unfunded=unfunded)
+
+
+def _start_stage(name: str, *, unfunded: bool) -> Objective:
+    return Objective(name, "GPU-seconds of weight", "max", partial(_starts, unfunded=unfunded), unfunded)
+
+
+STAGES: Final = {
+    stage.name: stage
+    for stage in (
+        _start_stage("starts", unfunded=False),
+        Objective("overdraw", "milli-GPUs", "min", lambda problem, draft, _: overdraw(problem, draft)),
+        _start_stage("opportunistic", unfunded=True),
+        Objective("payers", "milli-GPUs × rank", "min", lambda problem, draft, _: nearness(problem, draft)),
+        Objective(
+            "domains", "domains of runs", "min",
+            lambda _, draft, __: tie_breaks.domains_used((p.candidate, p.domain) for p in draft.pieces),
+            constructive=True,
+        ),
+        Objective(
+            "holes", "squared free GPUs of domains", "max",
+            lambda _, __, room: tie_breaks.holes(room.domain_free()),
+            constructive=True,
+        ),
+    )
+}  # fmt: skip
+"""Every stage of a draft, by name, in the specification's order."""
+START_STAGES: Final = {stage.name: stage.unfunded for stage in STAGES.values() if stage.unfunded is not None}
+"""Those that start runs: funded ones, and those unfunded by their own choice."""

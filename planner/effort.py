@@ -23,7 +23,7 @@ class Branching:
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a large relaxation becomes whole, in `planner.large.bands` and `planner.large.dive`.
+    """Rounding of a large relaxation, in `planner.large.bands` and `planner.large.dive`.
 
     ``bands``: least Active GPUs of the run types that a band makes whole. ``far``: how often Policy ``solver.gap`` it
     may end away from the bound before the big gangs are solved as a MIP; ``share``: how often that solve may.
@@ -69,7 +69,7 @@ class Components:
 
 @dataclass(frozen=True)
 class Placing:
-    """Where construction strands pieces.
+    """Placement where construction strands pieces.
 
     ``nodes``: most branch-and-bound nodes of `planner.placement.allot`; ``columns``: most columns that it is done with
     at all; ``move``: what a piece costs there in another kind of domain, as part of what its run is worth. ``domains``:
@@ -86,7 +86,7 @@ class Placing:
 
 @dataclass(frozen=True)
 class Paying:
-    """Who pays for the starts of a problem that is not exact (`planner.search.pay`).
+    """Payment of the starts of a problem that is not exact (`planner.search.pay`).
 
     ``in_parts``: columns from which on starts and payers are sought in the relaxation first; ``whole``: most columns of
     such a model that may be solved as it is; ``much``: part of what all starts are worth that the first way may lose
@@ -105,7 +105,7 @@ class Paying:
 
 @dataclass(frozen=True)
 class Pricing:
-    """What a plan has prices of (`planner.plan.prices`).
+    """Prices of a plan (`planner.plan.prices`).
 
     ``listed``: most bounds, the largest; ``tries``: how many bounds at most are raised to find one of them; ``terms``:
     most terms of the relaxation that they are made of.
@@ -118,7 +118,7 @@ class Pricing:
 
 @dataclass(frozen=True)
 class Helping:
-    """What is tried to make a run start (`planner.remedies`).
+    """Remedies that are tried to make a run start (`planner.remedies`).
 
     ``wider``: how many times as large a rise may become where others that wait take what it gives; ``rounds``: how
     often more runs are found that would start instead. Where many wait, ``field``: the runs that a change is tried

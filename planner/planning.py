@@ -38,31 +38,31 @@ class Planning:
 
     @cached_property
     def state(self) -> State:
-        """What the snapshot means at the cycle's time."""
+        """State that the snapshot means at the cycle's time."""
         with collector_paused():
             return self.decision.state
 
     @cached_property
     def decision(self) -> Decision:
-        """The same, and what was drawn for it."""
+        """State, and what was drawn for it."""
         with collector_paused():
             return with_cuts(self.snapshot, held_state(self.snapshot, self.at, self.effort))
 
     @cached_property
     def waiting(self) -> Waiting:
-        """What waits and may start, before it is lowered."""
+        """Runs that wait and may start, before they are lowered."""
         with collector_paused():
             return self.state.waiting()
 
     @cached_property
     def problem(self) -> Problem:
-        """The same, lowered."""
+        """Problem of the runs that wait and may start."""
         with collector_paused():
             return self.state.lowered(self.waiting)
 
     @cached_property
     def prices(self) -> Future[Prices | None]:
-        """What a thread finds beside the search and the words, of what both only read."""
+        """Prices, found by a thread beside the search and the words, from what both only read."""
         state, waiting = self.state, self.waiting
         state.room()  # counted here, once
         thread = ThreadPoolExecutor(1)
@@ -77,7 +77,7 @@ class Planning:
             _ = self.prices  # the first one does not wait for them
 
     def outcomes(self) -> Iterator[Outcome]:
-        """The same as the search has them."""
+        """Incumbents as the search has them."""
         return stages.incumbents(self.problem, self.state.room, self.state.policy.solver, self.effort)
 
     def finish(self, incumbent: Incumbent) -> Plan:
@@ -87,7 +87,7 @@ class Planning:
             return dated(self.snapshot, plan, self.effort, self.decision.awaited)
 
     def undated(self, incumbent: Incumbent) -> Plan:
-        """The same without promises and estimates."""
+        """Plan of an incumbent without promises and estimates."""
         with collector_paused():
             return assemble(self.snapshot, self.state, self.problem, incumbent, self.prices)
 

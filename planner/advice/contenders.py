@@ -1,4 +1,4 @@
-"""Who could start if nothing else did: after a plan, which is maximal (spec §4), few of those that wait.
+"""Contenders: runs that could start if nothing else did; after a plan, which is maximal (spec §4), few that wait.
 
 Questions about one run, where many wait, are asked of it and of these alone: the others would wait in any case.
 """
@@ -22,7 +22,7 @@ def weighed(state: State, keys: Iterable[RunKey]) -> State:
 
 
 def idle(state: State, keys: Iterable[RunKey] = (), *, many: bool = False) -> set[RunKey]:
-    """What waits but for ``keys`` and could not start even if nothing else did."""
+    """Runs that wait, but for ``keys``, and could not start even if nothing else did."""
     return {run.key for run in state.pending} - contenders(state, many=many).union(keys)
 
 

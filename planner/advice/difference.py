@@ -36,7 +36,7 @@ class StagePair:
 
 @dataclass(frozen=True)
 class Difference:
-    """What the other plan leaves otherwise than the present one.
+    """Differences of what the other plan leaves from what the present one does.
 
     ``gain``: runs that hold GPUs only then, with their payers; ``lose``: only now, likewise; ``change``: in both, with
     other payers or widths: (now, then); ``classes``: in both, with more unfunded GPUs, by class: (now, then);

@@ -1,4 +1,4 @@
-"""Who holds the GPUs that a waiting run would need, in the place where it lacks least."""
+"""Holders of the GPUs that a waiting run would need, in the place where it lacks least."""
 
 from typing import NamedTuple
 

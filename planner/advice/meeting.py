@@ -1,4 +1,4 @@
-"""Where two runs meet: the caps that both of their payers count against, and the nodes that both may use."""
+"""Meeting of two runs: the caps that both of their payers count against, and the nodes that both may use."""
 
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ class Meeting:
 
 
 def meeting(state: State, one: RunKey, other: RunKey) -> Meeting:
-    """Where two runs meet, with what ``state`` leaves."""
+    """Find what two runs meet at, with what ``state`` leaves."""
     runs = (state.runs[one], state.runs[other])
     weights = [_caps(state, run) for run in runs]
     shared = sorted(weights[0].keys() & weights[1].keys())

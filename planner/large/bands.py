@@ -30,7 +30,7 @@ SEARCH: Final[Settings] = {
 
 
 class Rounding:
-    """How the relaxation of a master, or of a block of one, becomes whole, for the objective that it has."""
+    """Rounding of the relaxation of a master, or of a block of one, for the objective that it has."""
 
     def __init__(self, model: Model, problem: Problem, settings: Settings, effort: Effort = USUAL) -> None:
         self.model, self.settings, self.effort = model, settings, effort
@@ -39,7 +39,7 @@ class Rounding:
         self.recalls = bool(self.columns.allows.any())
 
     def run(self) -> Iterator[Solution]:
-        """What no plan is worth more than, by the relaxation, then by the branching; last a whole point as well."""
+        """Yield bounds of every plan, by the relaxation, then by the branching; last a whole point as well."""
         search = Branching(self.relaxed, self.columns, self.effort)
         yield proven(search.bound)
         search.run()

@@ -54,12 +54,12 @@ class Branching:
 
     @property
     def beside(self) -> float:
-        """What no plan outside the leaf is worth more than."""
+        """Bound of every plan outside the leaf."""
         return max([self.closed, *(node.bound for *_, node in self.open[:1])])
 
     @property
     def bound(self) -> float:
-        """What no plan is worth more than."""
+        """Bound of every plan."""
         return self.beside if self.leaf is None else max(self.beside, self.leaf.bound)
 
     def __post_init__(self) -> None:

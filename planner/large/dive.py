@@ -37,7 +37,7 @@ class Columns:
     integer: Bools
 
     def gangs(self, least: int) -> Bools:
-        """What counts starts of runs of so many Active GPUs and more."""
+        """Mark columns, (columns,) bools, that count starts of runs of ``least`` Active GPUs and more."""
         return self.counts & (self.size >= least)
 
 

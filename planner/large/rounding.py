@@ -1,4 +1,4 @@
-"""How a large master is solved for its first stage: by its size."""
+"""Ways of solving a large master for its first stage, by its size."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which domain each piece lies in, as a small MIP, where placement by construction has stranded some.
+"""Choice of a domain for each piece, as a small MIP, where placement by construction has stranded some.
 
     max Σ worth × keep − Σ move × moved
     Σ_domains n[alike, domain] = Σ_pieces alike keep,   0 ≤ keep ≤ 1,

@@ -1,4 +1,4 @@
-"""Where the starts of a solved master lie: by construction, and where that strands some, by small MIPs and exchange."""
+"""Laying the starts of a solved master: by construction, and where that strands some, by small MIPs and exchange."""
 
 from collections.abc import Iterator, Sequence
 

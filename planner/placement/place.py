@@ -29,7 +29,7 @@ class Start:
 
 @dataclass
 class Piece:
-    """What of one start must lie in one domain.
+    """Part of a start that must lie in one domain.
 
     ``groups``: its groups with their shapes; ``shape``: all of them together; ``domain``, ``chunks``: where.
     """
@@ -58,7 +58,7 @@ def pieces_of(problem: Problem, start: Start) -> list[Piece]:
 
 
 class Domains:
-    """What each domain of each kind has room for beside what it has accepted, by sites, pod size and load."""
+    """Room of each domain of each kind beside what it has accepted, by sites, pod size and load."""
 
     def __init__(self, vacancies: Vacancies, kinds: list[Kind], pieces: Iterable[Piece]) -> None:
         self.kinds = kinds
@@ -81,7 +81,7 @@ class Domains:
         return self._left[kind.index][usable(kind, piece.sites), max(1, piece.shape.pod), NO_LOAD]
 
     def open_to(self, kind: Kind, piece: Piece) -> Bools:
-        """Which domains of the kind can take the piece."""
+        """Domains of the kind that can take the piece."""
         fits = np.ones(len(kind.domains), dtype=np.bool_)
         part = usable(kind, piece.sites)
         if not part:

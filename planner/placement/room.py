@@ -112,7 +112,7 @@ class Room:
             self.free[node] = max(0, self.free[node] - gpus)
 
     def copy(self) -> "Room":
-        """The same room, to be filled apart."""
+        """Copy the room, to be filled apart."""
         other = copy(self)
         other.free, other.cpu, other.memory, other.pods = [*self.free], [*self.cpu], [*self.memory], [*self.pods]
         other.wanted = [*self.wanted]
@@ -125,7 +125,7 @@ class Room:
         self.pods[node] -= pods
 
     def pods_that_fit(self, node: int, pod: int, load: PodLoad) -> int:
-        """How many pods of ``pod`` GPUs (0: single GPUs of one pod) the node takes."""
+        """Count the pods of ``pod`` GPUs (0: single GPUs of one pod) that the node takes."""
         count = self.free[node] // (pod or 1)
         if not pod:
             fits = self.pods[node] >= 1 and self.cpu[node] >= load.cpu_milli and self.memory[node] >= load.memory
@@ -270,7 +270,7 @@ def _emptiest(item: tuple[tuple[int, int, int], int]) -> tuple[int, int, int]:
 
 @dataclass
 class Foreign:
-    """What pods that no lease covers use of one node; ``slots``: those of Leases that cannot be read; ``own``: GPUs of
+    """Use of one node by pods that no lease covers; ``slots``: those of Leases that cannot be read; ``own``: GPUs of
     pods of runs whose leases have ended.
 
     ``ending``: GPUs and needs of those of runs that are being deleted: room that is free as soon as they are gone.

@@ -1,4 +1,4 @@
-"""What runs ask for beside what they hold, if anything, as a problem: it recalls nobody, and keeps a run's limits."""
+"""Problem of what runs ask for beside what they hold: it recalls nobody, and keeps a run's limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -108,7 +108,7 @@ class Changing:
         return found
 
     def steps(self, run: RunRow) -> int:
-        """How many steps a run may grow in this cycle."""
+        """Count the steps that a run may grow in this cycle."""
         width = sum(lease.gpus for lease in self.state.held[run.key] if lease.active)
         wanted = run.total if run.desired is None else run.desired
         most = self.state.policy.elasticity.max_grow_steps_per_cycle

@@ -1,4 +1,4 @@
-"""What one more unit of a bound would be worth to stage ``starts``: prices by the relaxation (docs/planner.md).
+"""Prices: what one more unit of a bound is worth to stage ``starts``, by the relaxation (docs/planner.md).
 
 For a bound b of money or room, with LP(b) the optimum of the master's relaxation,
 
@@ -201,7 +201,7 @@ class _Relaxation:
         return min(ceiling.over(rises) for ceiling in self._ceilings)
 
     def steady(self, rises: Mapping[int, float]) -> tuple[float, float] | None:
-        """What `risen` says, where the basis stays feasible and so optimal; else None. Asked before any `risen`."""
+        """Answer as `risen`, where the basis stays feasible and so optimal; else None. Asked before any `risen`."""
         most = self._most.copy()
         held = np.zeros(len(self._limits))
         for row, rise in rises.items():
@@ -218,7 +218,7 @@ class _Relaxation:
         return self._ceilings[0].over(rises), float(self._gpus[self._inside[columns]] @ steps[columns])
 
     def risen(self, rises: Mapping[int, float]) -> tuple[float, float]:
-        """What it gains by them, in its own unit and in Active GPUs started."""
+        """Gain by them, in the objective's unit and in Active GPUs started."""
         for row, rise in rises.items():
             self._highs.changeRowBounds(row, -INF, self._limits[row] + rise)
         optimum = self._solve()

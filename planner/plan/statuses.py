@@ -1,4 +1,4 @@
-"""What each Run's status says after the plan (spec §1 Run.status, §7). Only statuses that change are in the plan."""
+"""Statuses of Runs after the plan (spec §1 Run.status, §7). Only statuses that change are in the plan."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ _UNDECIDED: Final[dict[str, Any]] = dict.fromkeys(
 
 @dataclass(frozen=True)
 class After:
-    """What holds once the plan is carried out: open leases by run with their classes, and who waits why.
+    """State once the plan is carried out: open leases by run with their classes, and who waits why.
 
     ``limits``: enforced time limits in seconds; ``starts``: when each run that holds leases started (Unix seconds).
     """

@@ -25,7 +25,7 @@ _MIB: Final = 1 << 20
 
 
 class Crowded(NamedTuple):
-    """What pods need of a node beside GPUs, and what it has left. ``what``: 0 CPU (milli), 1 memory (bytes), 2 pods."""
+    """Need of pods on a node beside GPUs, and what it has left. ``what``: 0 CPU (milli), 1 memory (bytes), 2 pods."""
 
     node: str
     what: int
@@ -70,7 +70,7 @@ class Crowding:
     left: Ints
 
     def of(self, kind: RunType, sites: frozenset[int]) -> list[Crowded]:
-        """What nodes lack for the least width of a type's runs; nothing where GPUs are short as well, or nothing is."""
+        """Find what nodes lack for a type's least width; nothing where GPUs are short as well, or nothing is."""
         free, left = self.free.copy(), self.left.copy()
         needs = np.asarray([kind.load.cpu_milli, kind.load.memory, 1], dtype=np.int64)
         here = np.flatnonzero(np.isin(self.fleet.site, sorted(sites)) & (free > 0))

@@ -84,7 +84,7 @@ def _money(purses: Purses, draft: Draft) -> Money:
 
 
 def loads_of(state: State, draft: Draft, room: Room) -> Loads:
-    """What is left on nodes beside GPUs, and the pods that hold the rest."""
+    """Room left on nodes beside GPUs, and the pods that hold the rest."""
     nodes = state.fleet.index
     held: dict[tuple[RunKey, int, int], int] = {}
     for key, leases in state.held.items():

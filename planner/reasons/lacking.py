@@ -1,4 +1,4 @@
-"""What a run lacks where it lacks least: room and money of one and the same place (spec §3.9, §5 Deficit).
+"""Least lack of a run: room and money of one and the same place (spec §3.9, §5 Deficit).
 
 Money is of regions and room is of domains. Least Σ GPUs to be freed + rises of caps, with all of the run in one region,
 or spread as room is cheapest.
@@ -33,7 +33,7 @@ class _Place:
 
 
 class Lacking:
-    """What runs lack against one state of room and money; what runs of a type and with the same payers share.
+    """Least lacks of runs against one state of room and money; what runs of a type and with the same payers share.
 
     ``money``: in a world that has just changed, as it has once a bound rises; ``as_it_is``: in the one of
     now, where that differs; ``bare``: the room if nodes lacked nothing but GPUs, for runs that have no place otherwise.

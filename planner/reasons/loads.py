@@ -60,7 +60,7 @@ class Loads:
 
     @property
     def emptied(self) -> Ints:
-        """What would be left if all tenants went."""
+        """Room that would be left if all tenants went."""
         found = self.left.copy()
         for tenant in self.tenants:
             found[tenant.node] += (tenant.load.cpu_milli, tenant.load.memory, 1)

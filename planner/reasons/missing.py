@@ -22,7 +22,7 @@ equal rises those that concern fewest people are named first."""
 
 @dataclass(frozen=True)
 class Missing:
-    """What is short, and where that is, for people."""
+    """Shortage, and where it is, for people."""
 
     short: Short
     where: str
@@ -50,7 +50,7 @@ class Gap(NamedTuple):
 
 
 class Money(Protocol):
-    """Who knows what money is missing for a run, by where it lies."""
+    """Finder of the money that is missing for a run, by where it lies."""
 
     def alike(self, candidate: Candidate) -> Hashable:
         """Equal for candidates whose prices are equal wherever they lie."""
@@ -59,7 +59,7 @@ class Money(Protocol):
         """Prices of so many Active and spare GPUs if all of them lie in one region, by region."""
 
     def missing(self, candidate: Candidate, demand: Demand) -> Gap:
-        """What is missing if they lie so."""
+        """Find what is missing if they lie so."""
 
 
 def missing_at(cap: Cap, rise: int, used: int, first: int = 0, *, recalls: bool) -> Missing:

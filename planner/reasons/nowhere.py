@@ -45,7 +45,7 @@ class Sight:
 
     @classmethod
     def of(cls, state: State, room: Room, loads: Loads) -> "Sight":
-        """What is free in ``room``."""
+        """Free GPUs in ``room``."""
         fleet, movable = state.fleet, _movable(state)
         free = np.asarray(room.free, dtype=np.int64) - np.asarray(room.lost, dtype=np.int64)
         return cls(
@@ -253,7 +253,7 @@ def wait_of(
 
 
 def asks(run: RunRow) -> str:
-    """How a sentence about what it lacks begins."""
+    """Begin of a sentence about what it lacks."""
     least = f"at least {run.width_min} of " if run.malleable and run.width_min < run.total else ""
     groups = f" in groups of {run.group}" if run.group and run.group < run.total else ""
     return f"Asks for {least}{counted(run.total, 'GPU')}{groups}"

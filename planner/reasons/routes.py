@@ -104,7 +104,7 @@ class _Taken:
         self._count(payer, milli, uses)
 
     def raise_caps(self, payer: Payer, touched: Touches, milli: int, uses: Iterable[int]) -> None:
-        """The same where caps may hold less, and rise."""
+        """Price the same where caps may hold less, and rise."""
         for cap, weight in touched:
             rise = weight * milli - self.left[cap]
             if rise > 0:
@@ -169,7 +169,7 @@ class Routes:
         return self._known[key]
 
     def missing(self, candidate: Candidate, demand: Demand) -> Gap:
-        """What is missing if they lie so."""
+        """Find what is missing if they lie so."""
         asked = self._asked(candidate)
         needs: dict[int, int] = {}
         spares = 0

@@ -62,7 +62,7 @@ class Shortages:
         }
 
     def missing(self, candidate: Candidate, demand: Demand) -> Gap:
-        """What is missing if they lie so."""
+        """Find what is missing if they lie so."""
         key = (self.alike(candidate), tuple(sorted(demand.items())))
         if key not in self._known:
             self._known[key] = self._solve(candidate, demand)

@@ -47,7 +47,7 @@ class Space:
 
     @property
     def domains(self) -> tuple[int, ...]:
-        """Where it is, each once."""
+        """Domains where it is, each once."""
         return tuple(dict.fromkeys(lot.domain for lot in self.lots))
 
 

@@ -13,7 +13,7 @@ Woken = frozenset[int]
 
 
 class Waking:
-    """Who would be paid first if caps were higher, beside what ``draft`` starts."""
+    """Running work that would be paid first if caps were higher, beside what ``draft`` starts."""
 
     def __init__(self, problem: Problem, draft: Draft) -> None:
         self._problem = problem
@@ -32,7 +32,7 @@ class Waking:
         return frozenset(i for i, paid in zip(self._order, funded, strict=True) if paid and i in self._asleep)
 
     def weight(self, woken: Woken, cap: int, level: int) -> int:
-        """What they take of a cap from a start of that level, which recalls what stands farther (spec §3.8)."""
+        """Weigh what they take of a cap from a start of that level, which recalls what stands farther (spec §3.8)."""
         recall = self._problem.recall
         may_recall = self._problem.book.caps[cap].recalls
         total = 0

@@ -1,4 +1,4 @@
-"""Where changes are tried: a run that waits, in the world as this cycle's plan leaves it.
+"""Bench for changes: a run that waits, in the world as this cycle's plan leaves it.
 
 A change is first tried on the run alone, everything else kept as the plan leaves it: a small problem, so many can be
 tried. What starts the run there is then *confirmed*: the tables are edited and planned again, with all that waits, by
@@ -96,7 +96,7 @@ class Bench:
         return {key: run.outcome for key, run in self.state.runs.items()}
 
     def beside(self, more: Iterable[RunKey]) -> "Bench":
-        """The same bench on which ``more`` runs wait with the run."""
+        """Make a bench on which ``more`` runs wait with the run."""
         keys = set(more)
         fellows = [self.state.runs[key].waiting() for key in self.others if key in keys]
         return replace(self, state=self.state.asking([*self.state.pending, *fellows]))

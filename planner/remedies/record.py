@@ -18,7 +18,7 @@ from planner.advice.edits import Edit
 
 
 class Who(IntEnum):
-    """Who has to act, cheapest first."""
+    """People who have to act, cheapest first."""
 
     OWNER = 0
     AGAIN = 1
@@ -67,7 +67,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Command:
-    """What to type: of `kubectl runs`, about a run in its ``namespace``; without one, of kubectl itself."""
+    """Words to type: of `kubectl runs`, about a run in its ``namespace``; without one, of kubectl itself."""
 
     words: str
     namespace: str = ""
@@ -105,7 +105,7 @@ class Remedy:
 
     @property
     def how(self) -> str:
-        """What to do, for people."""
+        """Instruction for people."""
         return typed(self.commands) or written(self.changes)
 
 

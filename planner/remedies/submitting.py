@@ -1,4 +1,4 @@
-"""What the run's owner can do by submitting it again: another shape, another place, less of it.
+"""Changes that the run's owner can make by submitting it again: another shape, another place, less of it.
 
 Fields of a Run's spec do not change once it is there (spec §1), so each of these costs the run its age: it is tried as
 if it were created at the cycle's time. For each kind the change that asks least of the run:

@@ -19,7 +19,7 @@ class Beside(NamedTuple):
 
 
 def beside(problem: Problem, draft: Draft) -> Beside:
-    """Who is funded once a draft is carried out.
+    """Decide who is funded once a draft is carried out.
 
     Within the room that recall leaves (`model.recall`) a start can only be unfunded where a claim comes back that
     was unfunded, in place of what is recalled. Where that takes the payer of what cannot be recalled, the last of the

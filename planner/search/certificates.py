@@ -25,7 +25,7 @@ RELATIVE: Final = 1e-7
 
 
 class Step(NamedTuple):
-    """What a part of the search left of the leading stage, in its own integers."""
+    """Value that a part of the search left of the leading stage, in the stage's integers."""
 
     name: str
     value: int
@@ -87,7 +87,7 @@ class Certificates:
 
     @property
     def unit(self) -> int:
-        """What one unit of the model's objective is in the stages' GPU-seconds of weight."""
+        """GPU-seconds of weight in one unit of the model's objective."""
         return int(self.problem.book.money.policy.age.unit)
 
     def unsolved(self) -> dict[str, int]:
@@ -104,7 +104,7 @@ class Certificates:
         return bounds
 
     def worth(self) -> list[int]:
-        """What the start of each candidate adds to the leading stage, at its least width."""
+        """Values, by candidate, that its start adds to the leading stage, at its least width."""
         unfunded, types = START_STAGES[self.leading], self.problem.types
         kinds = ((types[candidate.type], candidate) for candidate in self.problem.candidates)
         return [kind.base_gpus * one.weight if kind.unfunded == unfunded else 0 for kind, one in kinds]

@@ -31,7 +31,7 @@ class Again(NamedTuple):
 
 
 class First(NamedTuple):
-    """What a first solution has come to.
+    """First solution, and what it has come to.
 
     ``values``: of the master; ``draft``: finished, without what was lost; ``worth``: what it reaches of the objective;
     ``failed``: domains of kinds in which some piece found no place; ``left``: those that had GPUs left.

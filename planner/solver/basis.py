@@ -1,4 +1,4 @@
-"""Where a relaxation's solve ended, as the next may begin there, whatever columns and rows have come or gone since."""
+"""Basis in which a relaxation's solve ended: the next may begin there, whatever columns and rows come or go."""
 
 from typing import Final, NamedTuple
 
@@ -23,7 +23,7 @@ class Basis(NamedTuple):
     left: Shrunk | None
 
     def on(self, columns: int, rows: int, left: Shrunk | None) -> highspy.HighsBasis:
-        """The same for so many columns and rows, of which so much is left.
+        """Basis for so many columns and rows, of which so much is left.
 
         Columns that came since are at 0, rows that came since bind nothing.
         """

@@ -53,7 +53,7 @@ def to_highs(model: Model, *, relaxed: bool) -> highspy.HighsLp:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solve found. ``values`` is None where no feasible point was found; ``infeasible``: there is none.
+    """Answer of a solve. ``values`` is None where no feasible point was found; ``infeasible``: there is none.
 
     ``bound`` holds whatever happened. ``duals``: of the rows, where the relaxation was solved to its optimum.
     ``relaxed``: the value of the relaxation that a large model began from; ``allowed``: the same once it was decided

@@ -1,4 +1,4 @@
-"""What a master falls into without its rows of room: parts that share no payer, no cap and no tie between runs.
+"""Parts into which a master falls without its rows of room: they that share no payer, no cap and no tie between runs.
 
 Families of owners with budgets of their own touch each other on the nodes alone. Then every row of the master but
 ``room`` (and ``count``, which only sums groups for it) lies within one part:
@@ -33,7 +33,7 @@ class Part:
     weights: tuple[Ints, Ints, Floats]
 
     def use(self, point: Floats) -> Floats:
-        """What a point of the part takes of ``rooms``."""
+        """Use that a point of the part makes of ``rooms``."""
         row, column, weight = self.weights
         used = np.bincount(row, weights=weight * point[column], minlength=len(self.rooms))
         return used.astype(np.float64)  # of no weights, it counts

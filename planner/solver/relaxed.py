@@ -83,7 +83,7 @@ class Relaxed:
         self.go_to(self._before)
 
     def basis(self) -> Basis:
-        """Where the next solve begins: where the last one ended, or where `go_to` led since then."""
+        """Basis from which the next solve begins: where the last one ended, or where `go_to` led since then."""
         if self._here is None:
             self._here = Basis(self._highs.getBasis(), self._whole.getNumCol(), self._whole.getNumRow(), self._left)
         return self._here
@@ -117,7 +117,7 @@ class Relaxed:
         self._highs.addRows(len(more.rows), least, most, len(index), start, index, value)
 
     def reduced(self) -> Floats:
-        """What one more of each column costs at the last optimum; of those that are left out 0."""
+        """Reduced costs, (columns,), at the last optimum; of columns that are left out 0."""
         duals = np.asarray(self._highs.getSolution().col_dual, dtype=np.float64)
         return self._spread(duals, np.zeros(len(self.least)))
 

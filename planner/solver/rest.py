@@ -1,4 +1,4 @@
-"""What is left of a model where most of its columns stay as they are: an exact smaller model, and its answer.
+"""Sub-MIP: the free columns of a model solved again, all others as they are.
 
 Nothing is presolved (solver.highs), so columns that are fixed are taken out here, and rows that then say nothing.
 """

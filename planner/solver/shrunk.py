@@ -14,7 +14,7 @@ _NOISE: Final = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Shrunk:
-    """What is left of a model: ``columns`` and ``rows``, by their number in it, within ``lower`` and ``upper``.
+    """Rest of a model: ``columns`` and ``rows``, by their number in it, within ``lower`` and ``upper``.
 
     ``place``: column of the whole model → its number here, or -1; ``lp``: the model that is left, whose objective
     counts what is left out.

@@ -1,4 +1,4 @@
-"""Which waiting runs are not even weighed, and why: tenancy, Leases that cannot be read, upstreams, turns of arrays."""
+"""Waiting runs that are not even weighed, and why: tenancy, Leases that cannot be read, upstreams, turns of arrays."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Which open leases end in this cycle, when and why: the one list of what a cycle closes before it plans."""
+"""Closures of open leases in this cycle, when and why: the one list of what a cycle closes before it plans."""
 
 from collections.abc import Mapping
 
@@ -48,6 +48,6 @@ def ends_of(closures: list[Closure]) -> dict[LeaseKey, int]:
 
 
 def fates_of(closures: list[Closure], malleable: frozenset[RunKey]) -> Fates:
-    """The same as what the replay of the seconds since the last cycle asks: limits apart from all other ends."""
+    """Closures as the replay of the seconds since the last cycle asks: limits apart from all other ends."""
     limits = ends_of([closure for closure in closures if closure.reason == "TimeLimit"])
     return Fates(limits, ends_of([closure for closure in closures if closure.reason != "TimeLimit"]), malleable)

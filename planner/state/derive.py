@@ -121,7 +121,7 @@ class _World:
     serving: Mapping[RunKey, list[pods.PodRow]]
 
     def foreign_of(self, held: Mapping[RunKey, list[LeaseRow]]) -> dict[str, Foreign]:
-        """What is in use by node beside these leases."""
+        """Use of nodes beside these leases."""
         return foreign(self.found, self.serving, held, unread=self.unread)
 
 
@@ -197,7 +197,7 @@ def _malleable(runs: Mapping[RunKey, RunRow], held: Iterable[RunKey]) -> frozens
 
 
 def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
-    """What `state_of` makes of ``snapshot`` with ``holds``, from its ``state`` without: nodes and money alone differ.
+    """Derive as `state_of` with ``holds``, from the ``state`` without: nodes and money alone differ.
 
     What a swap is paid by hangs on both: where there is one, all is derived again.
     """
@@ -240,7 +240,7 @@ def paid_now(
     ends: Mapping[LeaseKey, int],
     node_site: dict[str, int],
 ) -> tuple[Spent, Spent, Callable[[list[LeaseRow]], Funded]]:
-    """What caps were charged, the same with what frozen work takes, and how to ask who is funded of open leases.
+    """Charges of caps, the same with what frozen work takes, and how to ask who is funded of open leases.
 
     At the time of ``book``; ``leases``: all of them, ``held``: those that run on, ``ends``: when the others end.
     """

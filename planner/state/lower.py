@@ -111,7 +111,7 @@ class _Lowering:
         return all(room[level] >= weight * self.leeway.least for room, weight in rooms)
 
     def access(self, run: RunRow) -> Access:
-        """What the run asks of a node, were it to start now."""
+        """Demand of the run on a node, were it to start now."""
         return run.access(self.book.money.policy.maintenance, self.book.money.at)
 
     def type(self, run: RunRow, purse: PayerList, *, unfunded: bool, tied: bool) -> RunType:

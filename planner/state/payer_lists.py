@@ -1,4 +1,4 @@
-"""Who may pay for each run that waits: one list for all runs that ask the same."""
+"""Payers of each run that waits: one list for all runs that ask the same."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class PayerLists:
         self._found: dict[tuple[object, ...], tuple[list[Payer], list[Refused], list[int]]] = {}
 
     def of(self, run: RunRow) -> PayerList:
-        """Who may pay for the run."""
+        """List who may pay for the run."""
         who = (run.owner, run.flavor, run.sponsors, run.allow_borrow, run.key in self._promised)
         asked = (*who, self._weighed_limit(run))
         if asked not in self._lists:

@@ -35,7 +35,7 @@ from policies.inputs.money import Money
 
 
 class Said(NamedTuple):
-    """What a pass says of a lease. ``rate``: millicredits per GPU-hour, 0 where it is unfunded."""
+    """Word of a pass on a lease. ``rate``: millicredits per GPU-hour, 0 where it is unfunded."""
 
     funding_class: FundingClass
     rate: int
@@ -58,7 +58,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Fates:
-    """What became of open leases by now. ``limits``: the second at which a time limit ended a lease.
+    """Ends of open leases by now. ``limits``: the second at which a time limit ended a lease.
 
     ``ends``: likewise, of all others that ended. They are charged no more from then on, and hold their quota until the
     cycle that sees it: nobody else could have known.
@@ -72,7 +72,7 @@ class Fates:
 def replay(
     past: Past, leases: Iterable[LeaseRow], fates: Fates, sites: dict[str, int], at: int, *, charges: bool = False
 ) -> dict[LeaseKey, list[Turn]]:
-    """How open leases turned in the seconds between ``past.since`` and ``at``. ``leases``: all, closed ones too.
+    """Find how open leases turned in the seconds between ``past.since`` and ``at``. ``leases``: all, closed ones too.
 
     ``charges``: only those that anything on hours or credits may hang on.
     """
@@ -307,7 +307,7 @@ class _Clock:
 
 
 def said_of(lease: LeaseRow) -> Said:
-    """What is recorded of a lease."""
+    """Record of a lease."""
     return Said(lease.funding_class, 0 if lease.funding_class == UNFUNDED else lease.rate_milli)
 
 

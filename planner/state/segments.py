@@ -1,4 +1,4 @@
-"""What a plan adds to the ledgers of open leases: a segment wherever class or rate changed (spec §3.6)."""
+"""Segments that a plan adds to the ledgers of open leases: a segment wherever class or rate changed (spec §3.6)."""
 
 from collections.abc import Iterator
 

@@ -114,7 +114,7 @@ class State:
         return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked), asked=Asked())
 
     def room(self) -> Room:
-        """What is free before anything is started, to be filled."""
+        """Room before anything is started, to be filled."""
         if not self.rooms:
             room = Room(self.fleet)
             room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
@@ -123,20 +123,20 @@ class State:
         return self.rooms[0].copy()
 
     def emptied_room(self) -> Room:
-        """What would be free were no run there: every GPU but those that others than runs hold."""
+        """Room were no run there: every GPU but those that others than runs hold."""
         room = Room(self.fleet)
         room.occupy((), self.runs, self.foreign)
         return room
 
     def problem(self, *, many: bool = False, emptied: bool = False) -> Problem:
-        """What waits and may start, lowered; with ``many`` as where many wait, however few do here.
+        """Problem of the runs that wait and may start; with ``many`` as where many wait, however few do here.
 
         ``emptied``: any GPU may come free, so no payer is left out for want of one.
         """
         return self.lowered(self.waiting(many=many), emptied=emptied)
 
     def waiting(self, *, many: bool = False) -> Waiting:
-        """What waits and may start, before it is lowered."""
+        """Runs that wait and may start, before they are lowered."""
         there = self._started()
         ready = [run for run in self.pending if run.key not in self.blocked and run.key not in there]
         whole, waiting = gangs.gangs(ready, there.values(), partial(self._away, ready, there))
@@ -149,8 +149,8 @@ class State:
         return Waiting.of(ready, self.fleet, self.book, left, ties, changed=self.changed, exact=exact, asked=self.asked)
 
     def lowered(self, waiting: Waiting, *, rises: bool = False, emptied: bool = False) -> Problem:
-        """What waits as a problem; with ``rises`` also what only a rise of some bound would let start, with ``emptied``
-        what would have room once others have gone.
+        """Lower what waits; with ``rises`` also what only a rise of some bound would let start, with ``emptied`` what
+        would have room once others have gone.
         """
         at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
         free = self._size_by_site() if emptied else self.room().free_by_site()

@@ -1,4 +1,4 @@
-"""What pods without a lease use of nodes (spec §2)."""
+"""Use of nodes by pods without a lease (spec §2)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,7 +16,7 @@ def foreign(
     held: Mapping[RunKey, list[LeaseRow]],
     unread: Unread,
 ) -> dict[str, Foreign]:
-    """What pods without a lease use per node (spec §2: they use up capacity).
+    """Use per node by pods without a lease (spec §2: they use up capacity).
 
     Those are foreign pods, pods of lives that are over or end now, and GPUs of a run's own pods beyond what its leases
     on that node cover (``held``: those that stay open); and slots of Leases that cannot be read. Where a Run or a Lease

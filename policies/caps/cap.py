@@ -62,7 +62,7 @@ class Family:
     recalls: bool = True
 
     def named(self, subject: str) -> str:
-        """How people call a pool of it."""
+        """Name that people have for a pool of it."""
         return self.words.format(subject)
 
 
@@ -107,7 +107,7 @@ class Cap:
 
     @property
     def family(self) -> Family:
-        """What its pool is one of."""
+        """Family of its pool."""
         return self.pool.family
 
     @property
@@ -117,17 +117,17 @@ class Cap:
 
     @property
     def subject(self) -> str:
-        """What names its pool to people."""
+        """Name of its pool: the Budget and its part."""
         return self.pool.subject
 
     @property
     def place(self) -> str:
-        """How people call its pool."""
+        """Name that people have for its pool, with the family's words."""
         return self.family.named(self.subject)
 
     @property
     def name(self) -> str:
-        """What shortages and prices call its rule: ``concurrency``, ``aggregate-hours``."""
+        """Name of its rule in shortages and prices: ``concurrency``, ``aggregate-hours``."""
         return self.measure.name if self.rule == "envelope" else f"{self.rule}-{self.measure.name}"
 
     @property
@@ -141,7 +141,7 @@ class Cap:
         return self.family.recalls and not self.ahead
 
     def words(self, used: int, first: int = 0, *, recalls: bool = False) -> str:
-        """Where something is missing, for people, and what is taken there, ``used`` in the weighed unit.
+        """Say where something is missing, for people, and what is taken there, ``used`` in the weighed unit.
 
         ``first``: what of it is for running work that nobody pays now; ``recalls``: ``used`` has what starts of this
         plan take and what they recall.
@@ -160,7 +160,7 @@ class Cap:
 
 
 class Measure(Protocol):
-    """How a payment is weighed. ``scale``: units of the weighed sum in one ``unit`` that people read; ``column``: units
+    """Weighing of payments. ``scale``: units of the weighed sum in one ``unit`` that people read; ``column``: units
     of a limit in the snapshot in one of the Budget's field.
     """
 
@@ -175,10 +175,10 @@ class Measure(Protocol):
         """The pool's bound under this measure, None where it has none."""
 
     def weight(self, money: Money, pool: Pool, lane: Lane) -> int:
-        """What one milli-GPU on ``lane`` counts."""
+        """Weight of one milli-GPU on ``lane``."""
 
     def charged(self, charge: int, rated: int) -> int:
-        """What a past charge counts: ``charge`` in milli-GPU-seconds, ``rated`` the same times its credit rate."""
+        """Weight of a past charge: ``charge`` in milli-GPU-seconds, ``rated`` the same times its credit rate."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def too_long(money: Money, shut: int, limit: int | None, own: int | None) -> str
 
 
 def stated(limit: int | None, own: int | None) -> str:
-    """What a refusal says of how long a run lasts, in seconds at most, where it asks for ``own`` itself."""
+    """Words of a refusal on how long a run lasts, in seconds at most, where it asks for ``own`` itself."""
     if limit is None:
         return "has no time limit: set runtime.timeLimit"
     if own is None:

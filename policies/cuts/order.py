@@ -60,7 +60,7 @@ class Cut(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """What a cycle cuts: leases, and runs that fall below their least width with that.
+    """Cuts of a cycle: leases, and runs that fall below their least width with that.
 
     ``pins``: nodes, by name, of the starts for which room was made, and of those beside which it was: there they start,
     so that nothing was cut for nothing. They are in the order in which they start.

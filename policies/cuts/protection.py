@@ -1,4 +1,4 @@
-"""Who may be drawn, and from when on (spec §6).
+"""Protection: who may be drawn, and from when on (spec §6).
 
 No run of the waiting run's own owner is drawn, and none within ``lottery.term`` of its (re)start. Its unfunded work,
 its spares and its groups above the least width may be cut at any time.
@@ -17,7 +17,7 @@ def open_from(run: RunRow, leases: Iterable[LeaseRow], term: int) -> int:
 
 
 def open_after(start: int | None, term: int) -> int:
-    """The same of a run that started then (Unix seconds): ``term`` seconds later."""
+    """Unix second from which on a run may be drawn that started then: ``term`` seconds later."""
     return (start or 0) + term
 
 

@@ -29,7 +29,7 @@ Sums = dict[int, int]
 
 
 class Place(NamedTuple):
-    """Where a claim stands in the pass."""
+    """Precedence of a claim in the pass."""
 
     standing: int
     admitted: int
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is funded together: a fixed claim, or one group of a malleable one.
+    """Part that is funded together: a fixed claim, or one group of a malleable one.
 
     ``touched``: what it weighs per cap; ``second``: what its next second is charged per cap on hours or credits;
     ``follows``: the group before it belongs to the same claim and comes first.
@@ -54,7 +54,7 @@ class Part:
 
     @property
     def gpus(self) -> int:
-        """How many it holds, Active and Spare."""
+        """GPUs that it holds, Active and Spare."""
         return sum(lease.gpus for lease in self.leases)
 
 
@@ -183,7 +183,7 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
 
 
 def weigh(book: CapBook, lane: Lane, milli: int) -> tuple[Sums, Sums]:
-    """What ``milli`` milli-GPUs on a lane weigh per cap, and what their next second is charged."""
+    """Weigh ``milli`` milli-GPUs on a lane per cap, and what their next second is charged."""
     return (
         {cap: weight * milli for cap, weight in book.touches(lane)},
         dict(second_of(book, lane, milli, book.money.rate_milli(lane.envelope), book.money.at)),

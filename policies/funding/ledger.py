@@ -21,7 +21,7 @@ from policies.inputs.money import Discounts, Money
 
 @dataclass
 class Spent:
-    """What has been charged: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit.
+    """Charges: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit.
 
     ``ahead``: per cap, what is provided for and no claim can be asked about (`funding.frozen`); ``use``: by use cap,
     what is charged in its window, and the same times its rate.
@@ -110,7 +110,7 @@ def _add_uses(money: Money, total: Spent, lease: LeaseRow, last: int, node_site:
 
 
 def gone(money: Money, lease: LeaseRow, node_site: Mapping[str, int]) -> Gone:
-    """How money flows for a lease whose payer is not there."""
+    """Way of the money for a lease whose payer is not there."""
     return Gone(lease.owner, lease.flavor, node_site.get(lease.node, GONE), money.user_of(lease.run_owner))
 
 
@@ -137,7 +137,7 @@ def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tupl
 
 
 def weighed(discounts: Discounts, lease: LeaseRow, low: int, high: int) -> Iterator[Span]:
-    """What a lease weighs in every second of [low, high): a spare GPU at the discount of its time."""
+    """Weigh a lease in every second of [low, high): a spare GPU at the discount of its time."""
     if lease.active:
         yield low, high, 1000 * lease.gpus
         return

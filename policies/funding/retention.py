@@ -1,4 +1,4 @@
-"""Which closed leases go, and what the balances keep of them (spec §3.6, Policy.retention.leases).
+"""Pruning: which closed leases go, and what the balances keep of them (spec §3.6, Policy.retention.leases).
 
 A lease goes at the first whole hour at which it has been closed for longer than the retention (or, where that is less
 than an hour, at the first whole multiple of it), the oldest first. It stays while its figures are still asked for:
@@ -79,7 +79,7 @@ def _counts_in_tree(runs: Mapping[RunKey, RunRow], key: RunKey) -> bool:
 
 
 def settled(leases: Iterable[LeaseRow], money: Money, nodes: pa.Table) -> list[Account]:
-    """What these leases were charged, as the balances keep it."""
+    """Sum up what these leases were charged, as the balances keep it."""
     mine = [lease for lease in leases if lease.budget]
     places = _places({lease.node for lease in mine}, money, nodes)
     return list(accounts_of(charge for lease in mine for charge in _charges(lease, money, places.get(lease.node, ""))))

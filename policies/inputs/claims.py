@@ -71,7 +71,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> LeaseKey:
-        """What identifies it."""
+        """Key: namespace and name."""
         return self.namespace, self.name
 
     @property
@@ -81,7 +81,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it holds."""
+        """GPUs that it holds."""
         return len(self.ordinals)
 
     @property
@@ -100,7 +100,7 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
         return next((entry[0] for entry in self.segments if entry[0] != UNFUNDED), UNFUNDED) == "borrowed"
 
     def milli(self, policy: PolicySpec) -> int:
-        """What it weighs against a concurrency: 1000 a GPU, a spare ``discount`` of that."""
+        """Weight against a concurrency, in milli-GPUs: 1000 a GPU, a spare ``discount`` of that."""
         return self.gpus * (1000 if self.active else policy.spares.discount_milli)
 
 
@@ -176,7 +176,7 @@ def on_loan(money: Money, lease: LeaseRow) -> bool:
 
 
 def counts_as_loan(money: Money, envelope: int, run_owner: str, lent: Callable[[], bool]) -> bool:
-    """The same of any payment. ``lent``: was it called borrowed from its start?"""
+    """Is any payment a loan? ``lent``: was it called borrowed from its start?"""
     if not is_loan(money, envelope, run_owner):
         return False
     return money.family.rank(run_owner, money.envelopes[envelope].owner) is None or lent()

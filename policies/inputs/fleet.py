@@ -1,4 +1,4 @@
-"""Where: nodes, domains, and what may be used or paid for where (spec §2, §3.2).
+"""Fleet: nodes, domains, and what may be used or paid for where (spec §2, §3.2).
 
 A *site* is a set of nodes that the same selectors match and the same tolerations open: nothing in the model can tell
 its nodes apart. Selectors that matter are those of envelopes, of use caps and of runs that wait.
@@ -62,7 +62,7 @@ class Labels:
         return cls(columns, {value: code for code, value in enumerate(values.dictionary.to_pylist())}, count)
 
     def match(self, selector: Selector) -> Bools:
-        """Which nodes have every label that ``selector`` asks for."""
+        """Mark nodes, (nodes,) bools, that have every label that ``selector`` asks for."""
         result = np.ones(self.count, dtype=np.bool_)
         for key, value in selector:
             if value != ANY:
@@ -82,7 +82,7 @@ def _tolerates(toleration: Toleration, key: str, value: str, effect: str) -> boo
 
 @dataclass(frozen=True)
 class Access:
-    """What a run asks of a node: flavor, labels, and the taints it tolerates; ``shuns``: labels of nodes to avoid."""
+    """Demand of a run on nodes: flavor, labels, and the taints it tolerates; ``shuns``: labels of nodes to avoid."""
 
     flavor: str
     selector: Selector
@@ -189,7 +189,7 @@ class Fleet:
         return [site for site in range(self.site_count) if matched[site]]
 
     def domain_name(self, domain: int) -> str:
-        """What people call it: its label, or its node's name; where that is another's too, with region and cluster."""
+        """People's name for it: its label, or its node's name; where that is another's too, with region and cluster."""
         return self._domain_names[self.domains[domain]]
 
     @cached_property

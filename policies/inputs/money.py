@@ -45,7 +45,7 @@ class Envelope:
 
     @property
     def label(self) -> str:
-        """How people name it."""
+        """Name that people have for it."""
         return f"{self.budget}/{self.name}"
 
     def open_at(self, at: int) -> bool:
@@ -98,7 +98,7 @@ class Use:
 
     @property
     def label(self) -> str:
-        """How people name it."""
+        """Name that people have for it."""
         return f"{self.budget}/{self.name}"
 
     def open_at(self, at: int) -> bool:
@@ -159,7 +159,7 @@ class Money:
         return self.family.descends(owner, above) or self.households.descends(owner, above)
 
     def paid_on(self, envelope: int, shut: int) -> frozenset[int]:
-        """Where an envelope pays for a run that the use caps of ``shut``, as bits, keep from their nodes."""
+        """Sites where an envelope pays for a run that the use caps of ``shut``, as bits, keep from their nodes."""
         pays_on = self.pays_on[envelope]
         return pays_on.difference(*(self.uses[i].sites for i in bits(shut))) if shut else pays_on
 

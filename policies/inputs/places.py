@@ -41,7 +41,7 @@ def usable(kind: Kind, sites: frozenset[int]) -> frozenset[int]:
 
 
 def pod_units(shape: Shape, pod: int, load: PodLoad) -> int:
-    """What a shape takes of the capacity for pods of ``pod`` GPUs.
+    """GPUs that a shape takes of the capacity for pods of ``pod`` GPUs.
 
     Its pods of at least that size, each rounded down to multiples of it; where nodes bound the load of pods (``load``),
     each Active pod counts once, however big: a spare is held slots, without a pod.

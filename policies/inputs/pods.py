@@ -1,4 +1,4 @@
-"""Which pods speak for a run, and what they say (spec §7, §10).
+"""Reports of pods: which speak for a run, and what they say (spec §7, §10).
 
     own       a Pod with the run's label and no controller reference, or one to this run's uid; others are foreign
     serves    it lies on a node where the run holds an open Active lease, and begun when that lease had begun; a run
@@ -52,7 +52,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Report(NamedTuple):
-    """What a run's pods say. ``failed``: how many did; ``pods``: how many it has; ``succeeded``: all of these did.
+    """Report of a run's pods. ``failed``: how many did; ``pods``: how many it has; ``succeeded``: all of these did.
 
     ``evicted``: pods that something took off their nodes; ``stuck``: since when one has found none, None where all
     have; ``said``: why, in others' words. A pod that is deleted by a hand says nothing: another takes its place.
@@ -67,7 +67,7 @@ class Report(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What a run holds now. ``begun``: its start; ``since``: by node, that of its leases there; ``pods``: on each node.
+    """Life of a run now. ``begun``: its start; ``since``: by node, that of its leases there; ``pods``: on each node.
 
     A CPU run has no leases, and its pods are on whatever node, which is called ``""``.
     """
@@ -82,7 +82,7 @@ class Life(NamedTuple):
         return since is not None and (pod.begun is None or since <= pod.begun)
 
     def report(self, pods: Sequence[PodRow], *, whole: bool) -> Report:
-        """What its pods say; ``whole``: nothing else may be the run's, so all of them can be counted."""
+        """Report what its pods say; ``whole``: nothing else may be the run's, so all of them can be counted."""
         done: dict[str, int] = {}
         for pod in pods:
             if pod.phase == "Succeeded":

@@ -17,14 +17,14 @@ from policies.inputs.shapes import Lowered, PodLoad, lower
 
 
 class ToldCondition(msgspec.Struct):
-    """What a condition says."""
+    """Condition as it is told."""
 
     type: str = ""
     status: str = ""
 
 
 class Told(msgspec.Struct):
-    """What a run's stored status says of where it stands."""
+    """Stored status of a run, as far as it says where the run stands."""
 
     phase: str | None = None
     started: Time | None = None
@@ -103,7 +103,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return RunRef(name=self.array_of or self.name, namespace=self.namespace, index=self.index)
 
     def access(self, windows: tuple[Maintenance, ...], at: int) -> Access:
-        """What it asks of a node if it starts at ``at``."""
+        """Demand on nodes if it starts at ``at`` (Unix seconds)."""
         met = in_the_way(windows, at, self.time_limit)
         shuns = tuple(selector for selector in met if not is_own(selector, self.key))
         return Access(self.flavor, self.selector, self.tolerations, shuns)
@@ -115,7 +115,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def load(self) -> PodLoad:
-        """What each of its pods takes beside GPUs."""
+        """Load of each of its pods beside GPUs."""
         return PodLoad(self.pod_cpu_milli, self.pod_memory)
 
     def pods_of(self, gpus: int) -> int:
@@ -124,7 +124,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def told(self) -> Told:
-        """What its status says."""
+        """Status as it is told."""
         return _told(self.status)
 
     @property
@@ -162,7 +162,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return lower(self.total, self.width_min, self.step or 0, self.group, self.pod, self.spares, self.spread)
 
     def weight(self, policy: PolicySpec, at: int) -> int:
-        """What a started GPU counts: ``age.unit + min(age, age.cap)`` in seconds (spec §4, stage 3)."""
+        """Weight of a started GPU: ``age.unit + min(age, age.cap)`` in seconds (spec §4, stage 3)."""
         age = min(max(0, at - self.created), int(policy.age.cap))
         return int(policy.age.unit) + age
 

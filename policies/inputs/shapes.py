@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 
 class Shape(NamedTuple):
-    """What must lie in one domain: ``gpus`` Active in pods of ``pod`` (0 = any chunks), and ``spares`` standbys."""
+    """Piece that must lie in one domain: ``gpus`` Active in pods of ``pod`` (0: any), and ``spares`` standbys."""
 
     gpus: int
     pod: int
@@ -37,7 +37,7 @@ class Shape(NamedTuple):
 
 
 class PodLoad(NamedTuple):
-    """What one pod asks of its node beside GPUs: milli-CPUs and bytes."""
+    """Load of one pod on its node beside GPUs: milli-CPUs and bytes."""
 
     cpu_milli: int = 0
     memory: int = 0
@@ -63,11 +63,11 @@ class Lowered:
         return sum(shape.spare_gpus for shape in self.pieces())
 
     def pieces(self) -> list[Shape]:
-        """What the base asks of domains: a shape per group, or one for all where they must lie together."""
+        """Shapes that the base asks of domains: one per group, or one for all where they must lie together."""
         return self._shapes(self.base)
 
     def step_pieces(self) -> list[Shape]:
-        """The same for one step."""
+        """Shapes that one step asks of domains."""
         return self._shapes(self.step)
 
     def _shapes(self, groups: tuple[int, ...]) -> list[Shape]:

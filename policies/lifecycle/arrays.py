@@ -43,7 +43,7 @@ class ArrayRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(NamedTuple):
-    """How many indices of an array there are, and how many of them are over or run."""
+    """Numbers of an array: its indices, and those that are over or run."""
 
     all: int
     completed: int

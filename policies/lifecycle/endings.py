@@ -1,4 +1,4 @@
-"""What ends in this cycle, before anything is planned (spec §7, §9 terminal-holds-nothing).
+"""Endings in this cycle, before anything is planned (spec §7, §9 terminal-holds-nothing).
 
 Completed (marked by hand in a state file, or all its pods Succeeded), Failed, Cancelled, deleted, Suspended, and time
 limits: those end exactly at start + limit, even when the cycle comes later.
@@ -65,13 +65,13 @@ def endings(
 
 
 def started(run: RunRow, leases: Iterable[LeaseRow]) -> int | None:
-    """When a run with these open leases started, Unix seconds. A CPU run has its status alone."""
+    """Start of a run with these open leases, Unix seconds. A CPU run has its status alone."""
     found = since(run.started, (lease.start for lease in leases))
     return run.started if found is None and run.is_cpu else found
 
 
 def since(told: int | None, starts: Iterable[int]) -> int | None:
-    """When leases with these ``starts`` began (Unix seconds): with the oldest, or, as swaps renew leases, when the
+    """Begin of leases with these ``starts`` (Unix seconds): that of the oldest, or, as swaps renew leases, when the
     run's status has ``told``; None where there are none.
     """
     oldest = min(starts, default=None)
@@ -79,12 +79,12 @@ def since(told: int | None, starts: Iterable[int]) -> int | None:
 
 
 def limit_end(start: int | None, limit: int | None) -> int | None:
-    """When a time limit of ``limit`` seconds ends a run of that start (Unix seconds); None where none does."""
+    """Unix second at which a limit of ``limit`` seconds ends a run of that start; None where none does."""
     return None if start is None or limit is None else start + limit
 
 
 def limit_ends(runs: Mapping[RunKey, RunRow], held: Mapping[RunKey, list[LeaseRow]]) -> dict[RunKey, int | None]:
-    """When its time limit ends each run that holds leases and is there."""
+    """Unix seconds at which time limits end runs that hold leases and are there."""
     known = ((run, leases) for key, leases in held.items() if (run := runs.get(key)) is not None)
     return {run.key: None if run.limit is None else limit_end(started(run, leases), run.limit) for run, leases in known}
 

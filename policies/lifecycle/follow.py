@@ -42,7 +42,7 @@ def gone(leases: pa.Table, runs: Mapping[RunKey, RunRow], unread: Set[RunKey]) -
 
 
 def waiting(run: RunRow, outcomes: Mapping[RunKey, str]) -> str:
-    """What it still waits for; empty when nothing. ``outcomes``: see `after`."""
+    """Words on what it still waits for; empty when nothing. ``outcomes``: see `after`."""
     missing = [name for name in run.follow if outcomes.get((run.namespace, name)) != "Completed"]
     if not missing:
         return ""
@@ -55,7 +55,7 @@ def failed(run: RunRow, outcomes: Mapping[RunKey, str]) -> list[str]:
 
 
 def deadline(run: RunRow, at: int) -> int:
-    """When a run ends of which an upstream has failed: now, or when the grace has passed; Unix seconds."""
+    """Unix second at which a run ends of which an upstream has failed: now, or when the grace has passed."""
     if run.on_upstream_failure == "fail":
         return at
     return at + (run.upstream_grace or 0) if run.told.follow_deadline is None else int(run.told.follow_deadline)

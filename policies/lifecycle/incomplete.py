@@ -17,7 +17,7 @@ _WHY = "a Lease that it needs is gone or says something else"
 
 
 def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
-    """What a run with these open leases lacks, as a clause; empty where it is whole, or holds nothing."""
+    """Lack of a run with these open leases, as a clause; empty where it is whole, or holds nothing."""
     held: dict[int, int] = {}
     for lease in leases:
         held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)

@@ -1,4 +1,4 @@
-"""Which namespaces may charge as which owner (spec §1 Budget.namespaces).
+"""Tenancy: which namespaces may charge as which owner (spec §1 Budget.namespaces).
 
 An owner that lists none inherits its nearest ancestor's list; an own list replaces it. Where nobody above lists any,
 the owner is bound nowhere: allowed, unless ``tenancy.requireBinding``.

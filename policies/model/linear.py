@@ -17,7 +17,7 @@ INF: Final = float("inf")
 
 
 def held_at(reached: float) -> float:
-    """What an objective may not fall below once it has reached this: less a rounding of the solver's."""
+    """Least value of an objective that has reached this: less a rounding of the solver's."""
     return reached - max(1e-6, 1e-9 * abs(reached))
 
 
@@ -77,7 +77,7 @@ class Model:
 
     @property
     def entries(self) -> Entries:
-        """Where its terms are, as arrays; made anew where terms have come since it was asked last."""
+        """Places of its terms, as arrays; made anew where terms have come since it was asked last."""
         if self._entries is None or len(self._entries.row) != len(self.indices):
             row = np.repeat(np.arange(len(self.row_lower)), np.diff(self.starts))
             self._entries = Entries(row, np.asarray(self.indices, dtype=np.int64))

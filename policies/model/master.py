@@ -33,7 +33,7 @@ class Master:
 
     @property
     def integers(self) -> int:
-        """How many columns are integer."""
+        """Number of integer columns."""
         return sum(self.model.integer)
 
 

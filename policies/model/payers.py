@@ -1,4 +1,4 @@
-"""Who may pay for a run, nearest first, where and when (spec §3.1–§3.3).
+"""Payers of a run, nearest first, where and when (spec §3.1–§3.3).
 
 rank(payer):  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 5, sponsors 6
 """
@@ -55,11 +55,11 @@ class Payer(NamedTuple):
 
     @property
     def level(self) -> int:
-        """Where a start that it pays for stands among claims (spec §3.8): a loan farthest, for it recalls nothing."""
+        """Level of a start that it pays for among claims (spec §3.8): a loan farthest, for it recalls nothing."""
         return _LEVELS[self.rank]
 
     def within(self, limit: int | None) -> Payer:
-        """The same payer under another time limit."""
+        """Put the payer under another time limit."""
         return self if limit == self.limit else self._replace(limit=limit)
 
     @property
@@ -102,7 +102,7 @@ class _Answers(NamedTuple):
 
 
 class Payers:
-    """Who may pay for runs. What relatives answer to a claimant hangs on how near it is alone, and is asked once."""
+    """Payers of runs. What relatives answer to a claimant hangs on how near it is alone, and is asked once."""
 
     def __init__(
         self, money: Money, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
@@ -204,7 +204,7 @@ class Payers:
 
 
 def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:
-    """Who may pay for a single run, and who may not."""
+    """List who may pay for a single run, and who may not."""
     return Payers(money).of(run, run.limit)
 
 

@@ -181,7 +181,7 @@ def _run_limits(model: Model, problem: Problem, purse: Purse, pay: dict[PayKey, 
 
 
 def run_rows(model: Model, purse: Purse, borrowed: Terms | None, taken: Mapping[int, Terms]) -> None:
-    """What limits of the single run bound. ``borrowed``: what sponsors pay, ``taken``: what each envelope pays.
+    """Add the rows of a single run's limits. ``borrowed``: what sponsors pay, ``taken``: what each envelope pays.
 
     Σ_sponsors pay (Active) ≤ maxBorrowGPUs × starts;   Σ pay from e ≤ perRun.maxGPUs × starts
     """
@@ -195,7 +195,7 @@ def run_rows(model: Model, purse: Purse, borrowed: Terms | None, taken: Mapping[
 
 
 def use_rows(model: Model, problem: Problem, purse: Purse, demand: Iterable[tuple[tuple[bool, int], Terms]]) -> None:
-    """What a use cap gives to a single run. ``demand``: (active, region) → GPUs to be paid there, by whomever."""
+    """Add rows of use caps' limits on one run. ``demand``: (active, region) → GPUs to be paid there, by whomever."""
     there = list(demand)
     for number in bits(each_of(source.watch for source in purse.sources)):
         use = problem.book.money.uses[number]

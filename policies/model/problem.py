@@ -1,4 +1,4 @@
-"""What waits, as the rule families see it: types of runs that only age tells apart (ARCHITECTURE.md, the model)."""
+"""Problem: what waits, as rules see it: types of runs that only age tells apart (ARCHITECTURE.md, the model)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Candidate:
 
     @property
     def order(self) -> tuple[int, int, int, RunKey]:
-        """What is promised to start now, by its turn; then heaviest first, then oldest, then by name."""
+        """Sort key: what is promised to start now, by its turn; then heaviest first, then oldest, then by name."""
         return self.turn, -self.weight, self.run.created, self.run.key
 
 
@@ -116,7 +116,7 @@ class Problem:
         return self.running.used
 
     def room_of(self, cap: int) -> int:
-        """What a cap still leaves, in its own unit; negative where it is overdrawn."""
+        """Rest of a cap, in its own unit; negative where it is overdrawn."""
         return self.book.caps[cap].limit - self.used[cap]
 
     @cached_property
@@ -129,7 +129,7 @@ class Problem:
         return self.book.money.policy.spares.discount_milli
 
     def milli(self, active: bool) -> int:
-        """What one GPU weighs: 1000, or the discount of a spare in thousandths."""
+        """Weight of one GPU in milli-GPUs: 1000, or the discount of a spare in thousandths."""
         return 1000 if active else self._discount
 
     @cached_property
@@ -150,11 +150,11 @@ class Problem:
         return self._by_envelope.get(candidate.purse, {})
 
     def pays_on(self, source: Source | Payer) -> frozenset[int]:
-        """Where this payer pays."""
+        """Sites where this payer pays."""
         return self.book.money.paid_on(source.envelope, source.watch.shut)
 
     def lane(self, source: Source | Payer, site: int) -> Lane:
-        """How this payer's money flows to a site."""
+        """Lane of this payer's money to a site."""
         return Lane(source.envelope, source.loan, self.book.money.region[site], source.limit, source.watch.on)
 
 

@@ -62,7 +62,7 @@ class Ask(NamedTuple):
 
 
 def last_changed(seen_world: pa.Table, given: str, ended: bool, at: int) -> int:
-    """When a cycle last saw the world change: this one, if anything ``ended`` or the last one had another ``given``.
+    """Unix second of the last cycle that saw another world: this one, if anything ``ended`` or ``given`` is another.
 
     Else as the last one said; never after ``at``, which is before what a cycle said whose clock ran ahead.
     """

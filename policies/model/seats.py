@@ -54,7 +54,7 @@ def wanted(shape: Shape, *, active: bool) -> int:
 
 
 def count(problem: Problem, seatings: Iterable[Seating]) -> int:
-    """How many columns `columns` makes at most."""
+    """Most columns that `columns` makes."""
     return sum(2 for seating in seatings for kind in problem.types if seating.site in kind.sites)
 
 

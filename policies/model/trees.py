@@ -32,7 +32,7 @@ class Tree:
     left: int
 
     def weight(self, run: RunRow, period: int) -> int:
-        """What one Active GPU of ``run`` counts."""
+        """Weight of one Active GPU of ``run``."""
         return 1000 * min(period, period if run.limit is None else run.limit) if self.hours else 1
 
 
@@ -45,7 +45,7 @@ class Width(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """What sets runs apart that ask the same: ``gangs`` that are complete, ``trees`` with a quota, promises."""
+    """Ties that set runs apart that ask the same: ``gangs`` that are complete, ``trees`` with a quota, promises."""
 
     gangs: list[Gang]
     trees: list[Tree]
@@ -105,7 +105,7 @@ def _subtree(root: RunKey, below: Mapping[RunKey, list[RunKey]]) -> frozenset[Ru
 
 
 def rows(model: Model, trees: Iterable[Tree], gpus: Mapping[RunKey, Sequence[Width]], period: int) -> None:
-    """What every quota leaves; ``gpus``: run → its widths, funded or not; ``period``: seconds that are looked ahead."""
+    """Add a row for the rest of every quota; ``gpus``: run → its widths, funded or not; ``period``: seconds ahead."""
     for tree in trees:
         terms = [
             (width.column, float(tree.weight(width.run, period)) * width.gpus)

@@ -18,7 +18,7 @@ from policies.funding.ledger import Spent
 
 
 class Need(NamedTuple):
-    """What a promise takes of an envelope from ``at`` to ``end`` (Unix seconds; None: for good), in milli-GPUs.
+    """Money that a promise takes of an envelope from ``at`` to ``end`` (Unix seconds; None: for good), in milli-GPUs.
 
     ``loan``: is it lent?
     """
@@ -31,7 +31,7 @@ class Need(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What an envelope pays now and gives up for promises from ``at`` (Unix seconds) on, in milli-GPUs."""
+    """Money that an envelope pays now and gives up for promises from ``at`` (Unix seconds) on, in milli-GPUs."""
 
     envelope: int
     milli: int
@@ -39,8 +39,8 @@ class Freed(NamedTuple):
 
 
 class HeldMoney(NamedTuple):
-    """What promises hold of an envelope: ``milli``-GPUs, from ``start`` on at the earliest, beside ``now``, what others
-    that are promised take as they start now.
+    """Money that promises hold of an envelope: ``milli``-GPUs, from ``start`` on at the earliest, beside ``now``, what
+    others that are promised take as they start now.
     """
 
     milli: int
@@ -49,8 +49,8 @@ class HeldMoney(NamedTuple):
 
 
 class Funds(NamedTuple):
-    """What starts see: what runs and is ``funded``, what is ``spent``, and from when on an envelope pays for promises
-    alone (``closed``; Unix seconds).
+    """Funds as starts see them: what runs and is ``funded``, what is ``spent``, and from when on an envelope pays for
+    promises alone (``closed``; Unix seconds).
     """
 
     funded: Funded
@@ -59,7 +59,7 @@ class Funds(NamedTuple):
 
 
 def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[int, HeldMoney]:
-    """What is held by envelope, where anything is; see the module."""
+    """Sum up what is held by envelope, where anything is; see the module."""
     of: dict[int, list[Need]] = {}
     for need in needs:
         of.setdefault(need.envelope, []).append(need)
@@ -82,7 +82,7 @@ def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[
 
 
 def beside(held: Mapping[int, HeldMoney], book: CapBook, funded: Funded, spent: Spent) -> Funds:
-    """What is left for starts. What runs keeps its payers, so never more is held than is left of any cap.
+    """Funds that are left for starts. What runs keeps its payers, so never more is held than is left of any cap.
 
     Where that is all that is left of an envelope, it pays for what surely ends by then, as a held node has room.
     """

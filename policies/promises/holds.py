@@ -1,4 +1,4 @@
-"""What a promise keeps for itself: nodes for runs alone that surely end before it starts (spec §5, held slices).
+"""Holds of a promise: nodes kept for runs alone that surely end before it starts (spec §5, held slices).
 
 A hold is a kind of maintenance: the node has no capacity for others from the promised time on,
 

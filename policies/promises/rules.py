@@ -82,7 +82,7 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fate(NamedTuple):
-    """How a promise ends."""
+    """End of a promise."""
 
     state: ReservationState
     reason: str
@@ -113,7 +113,7 @@ def held(table: pa.Table, waiting: Mapping[RunKey, RunRow]) -> list[Promise]:
 
 
 def fate(*, there: bool, starts: bool, runs: bool, why_not: str) -> Fate | None:
-    """What becomes of a promise; None where it stands. ``why_not``: why its run cannot start whatever is free."""
+    """Decide how a promise ends; None where it stands. ``why_not``: why its run cannot start whatever is free."""
     if not there:
         return Fate("Failed", "RunGone", "Its run is gone.")
     if starts:

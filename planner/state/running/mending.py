@@ -1,4 +1,4 @@
-"""What outlives failed nodes (spec §7): groups on their standbys, malleable runs without the groups that they lost.
+"""Repair of runs on failed nodes (spec §7): groups on their standbys, malleable runs without the groups that they lost.
 
     fixed run        every lost pod has a standby of its group, or the run ends as one that lost a node
     malleable run    groups without standbys go; it ends where less than its least width would be left
@@ -206,7 +206,7 @@ class _Mend:
         return found
 
     def mending(self) -> Mending:
-        """What comes of it."""
+        """Mending that comes of it."""
         endings = {key: ending for key, ending in self.world.endings.items() if key not in self.dropped}
         for key in sorted(self._whole_tenants()):
             run = self.world.runs[key]

@@ -1,4 +1,4 @@
-"""Who pays for a swap: the spare's payer, or where that lacks room the nearest that has some beside everything.
+"""Payer of a swap: the spare's payer, or where that lacks room the nearest that has some beside everything.
 
 Room beside everything (spec §3.8): with the swap in the pass over all claims it is funded, and nobody loses its payer.
 A swap carries on what runs, so it is no admission, and nothing is looked ahead for it. Where nobody has room for it,

@@ -33,8 +33,6 @@ from policies.model.master import Master, build
 from policies.model.problem import Problem
 from policies.model.seats import Seating
 
-HALF = 0.5
-
 
 @dataclass(frozen=True)
 class _Placed:
@@ -125,7 +123,7 @@ class Search:
         """Is a large problem's leading stage so near to its bound, or to the master's, that solving again is idle?"""
         first = next(stage for stage in best.stages if stage.name == self.certificates.leading)
         near = within(first.value, first.bound, self.effort.near * self.settings["mip_rel_gap"])
-        as_solved = first.value >= self.certificates.unit * solution.objective - HALF
+        as_solved = first.value >= self.certificates.unit * solution.objective - 0.5
         return not self.problem.exact and (near or as_solved)
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:

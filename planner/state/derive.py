@@ -57,7 +57,7 @@ def state_of(
     """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
     world = _world(snapshot, at, holds, cuts)
     runs, book, node_site = world.runs, world.seen.book, world.seen.fleet.node_site
-    over = _over(world, snapshot, cuts)
+    over = _over(world, snapshot, cuts, effort)
     ends = ends_of(over.closures)
     fates = fates_of(over.closures, _malleable(runs, world.held))
     leases, turns = _replayed(over.past, world.leases, fates, node_site, at)
@@ -153,7 +153,7 @@ class _Over(NamedTuple):
     record_lost: str
 
 
-def _over(world: _World, snapshot: Snapshot, cuts: Cuts) -> _Over:
+def _over(world: _World, snapshot: Snapshot, cuts: Cuts, effort: Effort) -> _Over:
     at, runs, held, tables = world.at, world.runs, world.held, world.seen.tables
     places = {lease.place for mine in held.values() for lease in mine}
     unreadable = _quarantined_nodes(tables["quarantine"])
@@ -161,7 +161,7 @@ def _over(world: _World, snapshot: Snapshot, cuts: Cuts) -> _Over:
     reports = _reports(world.lives, world.serving, runs, world.unread)
     ended = endings.endings(runs, held, reports, lost, world.unread, snapshot.since, at)
     past, record_lost = past_of(snapshot, world.seen.fleet, world.seen.book.money, world.leases)
-    mending = _mended(world, snapshot, cuts, ended, lost, past) if lost else Mending({}, [], ended)
+    mending = _mended(world, snapshot, cuts, ended, lost, past, effort.nodes) if lost else Mending({}, [], ended)
     shrinking = shrunk(runs, held, mending, world.unread, at)
     ended = {**mending.endings, **cuts.endings}
     found_arrays = arrays.read_arrays(tables["arrays"])
@@ -180,15 +180,16 @@ def _mended(
     ended: Mapping[RunKey, Ending],
     lost: frozenset[failures.Place],
     past: Past | None,
+    nodes: int,
 ) -> Mending:
-    """What outlives the ``lost`` nodes."""
+    """Mend what the ``lost`` nodes broke, by ``nodes`` of branch and bound at most."""
     at, runs, fleet = world.at, world.runs, world.seen.fleet
     fates = fates_of(closures_of(world.leases, ended, lost, cuts, {}, at), _malleable(runs, world.held))
     now = _held(_replayed(past, world.leases, fates, fleet.node_site, at)[0], {})
     sites = partial(_sites, fleet, snapshot.policy.spec, now, at)
     well = partial(_is_well, world.lives, world.serving, at=at)
     cycle = Moment(at, snapshot.number).name
-    failing = Failing(runs, now, ended, lost, world.unread.runs, fleet, well, sites, at, cycle)
+    failing = Failing(runs, now, ended, lost, world.unread.runs, fleet, well, sites, at, cycle, nodes)
     return mended(failing, world.foreign_of)
 
 

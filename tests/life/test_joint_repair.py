@@ -5,6 +5,7 @@ from itertools import chain, combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.effort import USUAL
 from planner.state.running.standbys import Standby, Tenant, Want, reclaimed, taken
 from tests.support.effort import examples
 
@@ -40,7 +41,7 @@ def test_no_set_of_tenants_that_repairs_all_holds_fewer_gpus(world: tuple[list[W
     sets = chain.from_iterable(combinations(gpus, count) for count in range(len(gpus) + 1))
     least = min(sum(gpus[tenant] for tenant in each) for each in sets if is_repaired(wants, frozenset(each)))
 
-    gone = reclaimed(wants, gpus)
+    gone = reclaimed(wants, gpus, USUAL.nodes)
     assert (is_repaired(wants, gone), sum(gpus[tenant] for tenant in gone)) == (True, least)
     for want in wants:
         chosen = taken(want, gone)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planner.effort import USUAL
 from planner.state.running.standbys import Standby, Tenant, Want, reclaimed
 from tests.support import documents as doc
 from tests.support.times import moment
@@ -244,7 +245,7 @@ def test_fewer_gpus_go_though_many_tenants_hold_them() -> None:
     standbys = [Standby("x", (number,), frozenset({big}), ()) for number in range(200)]
     standbys += [Standby("y", (number,), frozenset({each}), ()) for number, each in enumerate(many)]
     gpus = {big: 201, **dict.fromkeys(many, 1)}
-    assert reclaimed([Want(("g", "r"), 0, 200, standbys)], gpus) == frozenset(many)
+    assert reclaimed([Want(("g", "r"), 0, 200, standbys)], gpus, USUAL.nodes) == frozenset(many)
 
 
 def test_a_swap_leaves_gpus_out_that_vanished_from_its_node() -> None:

@@ -28,7 +28,7 @@ class Mending:
 class Failing:
     """A world in which nodes failed. ``held``: open leases by run; ``lost``: failed nodes; ``unsure``: runs that cannot
     be read, or one of whose Leases cannot; ``is_well``: do the pods of a run on other nodes than these run on?
-    ``sites``: where a run may lie now.
+    ``sites``: where a run may lie now; ``nodes``: most branch-and-bound nodes of the choice of standbys.
     """
 
     runs: Mapping[RunKey, RunRow]
@@ -41,6 +41,7 @@ class Failing:
     sites: Callable[[RunRow], frozenset[int]]
     at: int
     cycle: str
+    nodes: int
 
 
 def groups_dropped(run: RunRow, leases: list[LeaseRow], lacking: set[int]) -> set[int] | None:

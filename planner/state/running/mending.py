@@ -141,7 +141,7 @@ class _Mend:
         """Choose standbys for all groups together."""
         there = {tenant for want in self.wants for standby in want.standbys for tenant in standby.tenants}
         gpus = {tenant: sum(lease.gpus for lease in self._leases(tenant)) for tenant in sorted(there)}
-        gone = reclaimed(self.wants, gpus)
+        gone = reclaimed(self.wants, gpus, self.world.nodes)
         for want in self.wants:
             self.used[want.run, want.group] = taken(want, gone)
         used = {t for mine in self.used.values() for standby in mine for t in standby.tenants}

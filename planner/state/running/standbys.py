@@ -8,14 +8,11 @@ is unfunded work on slots of standbys,
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planner.solver.highs import options, solve
 from policies.inputs.claims import LeaseRow, RunKey
 from policies.model.linear import INF, Model
-
-NODES: Final = 2_000
-HALF: Final = 0.5
 
 
 class Tenant(NamedTuple):
@@ -73,8 +70,9 @@ def standbys_of(
     return found
 
 
-def reclaimed(wants: Sequence[Want], gpus: Mapping[Tenant, int]) -> frozenset[Tenant]:
-    """The tenants of fewest GPUs without whom every group of ``wants`` has its standbys. ``gpus``: what each holds.
+def reclaimed(wants: Sequence[Want], gpus: Mapping[Tenant, int], nodes: int) -> frozenset[Tenant]:
+    """The tenants of fewest GPUs without whom every group of ``wants`` has its standbys. ``gpus``: what each holds;
+    ``nodes``: most branch-and-bound nodes.
 
     Of equal ones the first by name go: their places count together less than half a GPU.
     """
@@ -95,8 +93,8 @@ def reclaimed(wants: Sequence[Want], gpus: Mapping[Tenant, int]) -> frozenset[Te
                 model.row(("reclaimed", number, place, tenant), [(use, 1.0), (column[tenant], -1.0)], -INF, 0.0)
         model.row(("pods", number), uses, float(want.pods), float(want.pods))
     model.maximise(costs)
-    values = solve(model, options(0, 0.0, NODES)).values
-    gone = {t for t, place in column.items() if values is None or values[place] > HALF}
+    values = solve(model, options(0, 0.0, nodes)).values
+    gone = {t for t, place in column.items() if values is None or values[place] > 0.5}
     for tenant in sorted(gone, key=lambda t: (-gpus[t], t)):  # a search that was cut short may have taken too many
         if all(_is_met(want, gone - {tenant}) for want in wants):
             gone.discard(tenant)

@@ -29,6 +29,6 @@ def _of(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Paymen
         payer = payers[envelope]
         standing = payer.level
         if payer.loan:
-            standing = FRESH_LOAN if money.envelopes[envelope].lending_duration > 0 else OLD_LOAN
+            standing = FRESH_LOAN if money.envelopes[envelope].is_young(0) else OLD_LOAN
         place = Place(standing, money.at, run.key, envelope)
         yield Part(place, False, touched, second, (), payer.loan)

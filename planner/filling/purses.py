@@ -121,7 +121,7 @@ class Purses:
 
     def _is_contract(self, payer: Payer) -> bool:
         """Is what it pays a loan that stands before all other claims while it is young (spec §3.5)?"""
-        return payer.loan and self.problem.book.money.envelopes[payer.envelope].lending_duration > 0
+        return payer.loan and self.problem.book.money.envelopes[payer.envelope].is_young(0)
 
     def trees_allow(self, start: Start) -> bool:
         """Do the quotas above the run leave room for it?"""

@@ -60,9 +60,7 @@ def run_updates(state: State, after: After) -> list[RunUpdate]:
     found = []
     for key, run in state.runs.items():
         ending = state.endings.get(key)
-        if key in state.standing:
-            continue
-        if run.array:
+        if key in state.standing or run.array:
             continue
         if run.outcome and ending is None:
             if _is_settled(run) or run.array_of:

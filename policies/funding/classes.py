@@ -110,7 +110,7 @@ def still_funded(
 
 
 def _is_young(money: Money, place: Place) -> bool:
-    return money.at - place.admitted < money.envelopes[place.envelope].lending_duration
+    return money.envelopes[place.envelope].is_young(money.at - place.admitted)
 
 
 def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> dict[tuple[str, str], FundingClass]:

@@ -61,6 +61,10 @@ class Envelope:
         """Does it lend, and to this owner (spec §3.1)?"""
         return self.lends and listed(owner, self.lending_to)
 
+    def is_young(self, age: int) -> bool:
+        """Does a loan of ``age`` seconds stand before all other claims (spec §3.5)?"""
+        return age < self.lending_duration
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:

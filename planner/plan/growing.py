@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, islice
+from typing import Any
 
 import msgspec
 
@@ -174,19 +175,9 @@ class _Growing(Changing):
         """The steps of a run as a run that waits."""
         held, step, steps = self.state.held[run.key], run.step or 0, self.steps(run)
         lent = sum(lease.gpus for lease in held if lease.active and self.classes[lease.key] == "borrowed")
-        return msgspec.structs.replace(
-            run,
-            total=steps * step,
-            min_total=step,
-            max_total=steps * step,
-            desired=steps * step,
-            time_limit=self._left(run),
-            enforced_limit=None,
-            max_borrow=None if run.max_borrow is None else max(0, run.max_borrow - lent),
-            gang="",
-            gang_size=0,
-            opportunistic=False,
-        )
+        left = None if run.max_borrow is None else max(0, run.max_borrow - lent)
+        gpus = steps * step
+        return self._anew(run, total=gpus, min_total=step, max_total=gpus, desired=gpus, max_borrow=left)
 
     def _near(self, run: RunRow) -> Room:
         """What is free in the domain where a run lies; nothing where that cannot be told."""
@@ -259,24 +250,14 @@ class _Growing(Changing):
         self._keep(problem, Draft([Start(0, 0)], [piece], {0: paid}))
         return True
 
-    def _left(self, run: RunRow) -> int | None:
+    def _anew(self, run: RunRow, **asked: Any) -> RunRow:
+        """A run that asks for something beside what it holds, alone, for what is left of its time limit."""
         end = limit_end(started(run, self.state.held[run.key]), run.limit)
-        return None if end is None else max(1, end - self.state.at)
+        left = None if end is None else max(1, end - self.state.at)
+        alone = {"time_limit": left, "enforced_limit": None, "gang": "", "gang_size": 0, "opportunistic": False}
+        return msgspec.structs.replace(run, **alone, **asked)
 
     def _row_of_standby(self, run: RunRow) -> RunRow:
         """A standby as a run that waits: loans of spares count for no limit of loans."""
-        return msgspec.structs.replace(
-            run,
-            total=run.pod or 1,
-            min_total=None,
-            max_total=None,
-            step=None,
-            group=0,
-            spares=0,
-            time_limit=self._left(run),
-            enforced_limit=None,
-            max_borrow=None,
-            gang="",
-            gang_size=0,
-            opportunistic=False,
-        )
+        one: dict[str, Any] = {"total": run.pod or 1, "group": 0, "spares": 0}
+        return self._anew(run, **one, **dict.fromkeys(("min_total", "max_total", "step", "max_borrow")))

@@ -209,12 +209,8 @@ class _Wallets:
                 for cap, weight in lane.touches:
                     sharing.setdefault(cap, set()).add(lane.envelope)
                     weights.setdefault(cap, set()).add(weight * problem.milli(lane.active))
-        left = {
-            cap: max(0, problem.room_of(cap))
-            // (min(mine) if len(mine) == 1 else 1)
-            * (min(mine) if len(mine) == 1 else 1)
-            for cap, mine in weights.items()
-        }
+        units = {cap: min(mine) if len(mine) == 1 else 1 for cap, mine in weights.items()}
+        left = {cap: max(0, problem.room_of(cap)) // unit * unit for cap, unit in units.items()}
         contested = problem.recall.room.keys()
         first: dict[object, tuple[int, int]] = {}
         paying: set[int] = set()

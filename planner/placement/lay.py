@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from planner.effort import USUAL, Effort
 from planner.placement import place
 from planner.placement.allot import allot
@@ -12,7 +10,7 @@ from planner.placement.place import Piece
 from planner.placement.repair import Repair
 from planner.placement.room import Room
 from planner.solver.highs import Settings
-from planner.solver.parts import labels
+from planner.solver.parts import together
 from policies.inputs.places import Kind, usable
 from policies.model.problem import Problem
 
@@ -46,11 +44,8 @@ def lay(
 def _linked(kinds: Sequence[Kind], pieces: Sequence[Piece]) -> Iterator[list[Kind]]:
     """Kinds that some piece may choose between, directly or by way of others."""
     sites = sorted({piece.sites for piece in pieces}, key=sorted)
-    pairs = [(row, number) for row, mine in enumerate(sites) for number, kind in enumerate(kinds) if usable(kind, mine)]
-    row, column = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    label = labels(row, column, len(kinds)).tolist()
-    for first in sorted({*label}):
-        yield [kind for kind, mine in zip(kinds, label, strict=True) if mine == first]
+    rows = ((number for number, kind in enumerate(kinds) if usable(kind, mine)) for mine in sites)
+    return ([kinds[number] for number in linked] for linked in together(rows, len(kinds)))
 
 
 def _chosen(

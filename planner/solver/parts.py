@@ -6,7 +6,7 @@ Families of owners with budgets of their own touch each other on the nodes alone
     max Σ_parts c·x   x_part ∈ X_part,   Σ_parts R·x ≤ limits
 """
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,6 +116,16 @@ def labels(row: Ints, column: Ints, count: int) -> Ints:
         if np.array_equal(found, label):
             return label
         label = found
+
+
+def together(rows: Iterable[Iterable[int]], count: int) -> list[list[int]]:
+    """Columns below ``count`` that ``rows`` tie to one another, directly or through others, in their order."""
+    pairs = [(number, column) for number, mine in enumerate(rows) for column in mine]
+    row, column = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+    found: dict[int, list[int]] = {}
+    for place, first in enumerate(labels(row, column, count).tolist()):
+        found.setdefault(first, []).append(place)
+    return list(found.values())
 
 
 def _summed(model: Model, row: int) -> tuple[int, list[int]]:

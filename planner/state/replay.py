@@ -23,6 +23,7 @@ import msgspec
 
 from jobtree.api.kinds.lease import FundingClass
 from jobtree.world.naming.named import GONE_PAYER
+from planner.solver.parts import together
 from policies.caps import uses
 from policies.caps.book import book_of
 from policies.caps.cap import CapBook, Lane
@@ -104,25 +105,10 @@ def replay(
 
 def groups(money: Money, book: CapBook) -> list[list[int]]:
     """Envelopes that share caps, directly or through others, whatever windows are open; in envelope order."""
-    first = list(range(len(money.envelopes)))
-
-    def root(envelope: int) -> int:
-        while first[envelope] != envelope:
-            first[envelope] = first[first[envelope]]
-            envelope = first[envelope]
-        return envelope
-
-    together = [cap.pool.envelopes for cap in book.caps if len(cap.pool.envelopes) > 1]
-    together += [(i, *below(money, i)) for i, envelope in enumerate(money.envelopes) if envelope.subtree]
-    together += [members for use in money.uses if (members := uses.members(money, use))]
-    for members in together:
-        for member in members[1:]:
-            one, other = sorted((root(members[0]), root(member)))
-            first[other] = one
-    found: dict[int, list[int]] = {}
-    for envelope in range(len(money.envelopes)):
-        found.setdefault(root(envelope), []).append(envelope)
-    return [found[key] for key in sorted(found)]
+    tied = [cap.pool.envelopes for cap in book.caps]
+    tied += [(i, *below(money, i)) for i, envelope in enumerate(money.envelopes) if envelope.subtree]
+    tied += [uses.members(money, use) for use in money.uses]
+    return together(tied, len(money.envelopes))
 
 
 def _is_looked_at(money: Money, group: Sequence[int], lease: LeaseRow) -> bool:

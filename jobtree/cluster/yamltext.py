@@ -102,6 +102,7 @@ class _Builder:
         self._block_items = True
 
     def run(self) -> Loaded | None:
+        """Build the document; None where there is none."""
         handlers: dict[type, Callable[[Any], None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.MappingStartEvent: self._begin,

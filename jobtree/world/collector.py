@@ -27,5 +27,5 @@ def collector_paused() -> Iterator[None]:
 
 
 def forget_circles() -> None:
-    """What is there now is never walked over, by the collector or by Python's end: it goes with the process anyway."""
+    """Walk never again over what is there now, be it by the collector or at Python's end: it goes with the process."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What follows from values that never change, kept from cycle to cycle: a world at rest is worked out once.
+"""Memory of what follows from values that never change, kept from cycle to cycle: a world at rest is worked out once.
 
 Whether a value is the same is told by its identity, so that asking costs nothing. Who makes the values sees to it that
 what has not changed is the same object (`jobtree.world.reading.intake.Known`).

@@ -80,7 +80,7 @@ class Pruned(Record, frozen=True, kw_only=True):
 
 
 class Short(Record, frozen=True, kw_only=True):
-    """What is missing: the smallest rise of one bound that would admit the run, all else as planned (spec §3.9).
+    """Shortage: the smallest rise of one bound that would admit the run, all else as planned (spec §3.9).
 
     ``rule`` is the policy family that speaks (concurrency, aggregate, lending, capacity, ...), ``subject`` names the
     bound (``budget/envelope``, ``budget/aggregate``, a domain, the run's own limit), ``amount`` is in ``unit``.
@@ -109,7 +109,7 @@ class Wait(Record, frozen=True, kw_only=True):
 
 
 class Price(Record, frozen=True, kw_only=True):
-    """What one more ``unit`` (GPU, GPU-hour, credit) of a bound is worth to stage ``starts``, by the relaxation.
+    """Worth of one more ``unit`` (GPU, GPU-hour, credit) of a bound to stage ``starts``, by the relaxation.
 
     ``rule`` and ``subjects`` are as in `Short`: several subjects are caps of equal payers, each with this price. Of
     ``capacity`` the subject is the flavor, and ``domains`` those that the model takes as one kind. ``value``: how much
@@ -125,7 +125,7 @@ class Price(Record, frozen=True, kw_only=True):
 
 
 class Prices(Record, frozen=True, kw_only=True):
-    """What bounds are worth. No plan with d more units of one is worth more than ``relaxed`` + d × its ``value``.
+    """Prices of bounds. No plan with d more units of one is worth more than ``relaxed`` + d × its ``value``.
 
     ``relaxed``: the optimum of the relaxation; ``weight``: what a GPU of a run just created counts; both GPU-seconds of
     weight. ``bounds``: the largest value first; ``more``: how many others may have a price; of all the rest one more
@@ -169,7 +169,7 @@ class PromiseUpdate(Record, frozen=True, kw_only=True):
 
 
 class Solver(Record, frozen=True, kw_only=True):
-    """What solved the models, and with which options: enough to solve them again."""
+    """Solver of the models, and its options: enough to solve them again."""
 
     name: str
     version: str

@@ -250,6 +250,6 @@ class _Held:
         return held
 
     def funding(self) -> RunFunding:
-        """The same as a status has it."""
+        """Funding as a status has it."""
         gpus = {FIELD[name]: count for name, count in self.by_class.items()}
         return RunFunding(**gpus, lenders=tuple(OwnerPath(owner) for owner in sorted(self.lenders)))

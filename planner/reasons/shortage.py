@@ -121,13 +121,13 @@ class Shortages:
 
 @dataclass(frozen=True)
 class _Bound:
-    """What payments may weigh: Σ weight × column over ``terms`` ≤ ``left`` where any of them is made, in one unit."""
+    """Bound of payments: Σ weight × column over ``terms`` ≤ ``left`` where any of them is made, in one unit."""
 
     terms: list[tuple[int, int]]
     left: int
 
     def after(self, first: int) -> "_Bound":
-        """The same where so much is taken before."""
+        """Bound where so much is taken before, in the same unit."""
         return replace(self, left=self.left - first)
 
     def over(self, paid: Sequence[int]) -> int:

@@ -200,6 +200,7 @@ class _Wallets:
 
     @classmethod
     def of(cls, problem: Problem, hubs: dict[tuple[int, ...], list[LaneClass]]) -> "_Wallets":
+        """Merge envelopes that no row of the ``hubs`` tells apart."""
         sharing: dict[int, set[int]] = {}
         lanes: dict[int, list[tuple[int, LaneClass]]] = {}
         weights: dict[int, set[int]] = {}

@@ -45,7 +45,7 @@ LeaseName = tuple[str, str]
 
 
 class Title(NamedTuple):
-    """What decides which caps and bills a charge belongs to.
+    """Title of a charge: what decides which caps and bills it belongs to.
 
     ``owner``: the payer's; ``lent``: it was called borrowed from its start; ``place``: see `place_of`; ``rate_milli``:
     millicredits per GPU-hour.

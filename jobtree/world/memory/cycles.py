@@ -1,4 +1,4 @@
-"""What cycles are called: their second, as ``20260101T000000Z``, and from the second one in it on a number (spec §1).
+"""Names of cycles: their second, as ``20260101T000000Z``, and from the second one in it on a number (spec §1).
 
 Plans have the name in lower case, and so have the names of Leases in the middle.
 """
@@ -13,14 +13,14 @@ _NAME: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z(?:-([1-9]\d{
 
 
 class Moment(NamedTuple):
-    """When a cycle was: Unix seconds, and the how-manieth it was in that second. Later ones are greater."""
+    """Moment of a cycle: Unix seconds, and the how-manieth it was in that second. Later ones are greater."""
 
     at: int
     number: int = 1
 
     @property
     def name(self) -> str:
-        """What the cycle is called."""
+        """Name of the cycle."""
         stamp = str(Time(self.at)).replace("-", "").replace(":", "")
         return stamp if self.number == 1 else f"{stamp}-{self.number}"
 

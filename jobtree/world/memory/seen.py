@@ -1,4 +1,4 @@
-"""What the last cycle saw of the money, so that the next one can replay the seconds between them (spec §3.6).
+"""Money as the last cycle saw it, so that the next one can replay the seconds between them (spec §3.6).
 
 Budgets and rates may be edited between two cycles, and an edit takes effect at the cycle that first sees it. So each
 cycle leaves the Budgets, the credit rates and the discount of spares as it saw them in a ConfigMap, written only when
@@ -31,7 +31,7 @@ _BUDGETS, _PACKED, _POLICY = "budgets", "budgets.zlib", "policy"
 
 
 class Discount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a spare GPU costs of a whole one, in thousandths, from ``since`` on; without it from the very beginning."""
+    """Cost of a spare GPU in thousandths of a whole one, from ``since`` on; without it from the very beginning."""
 
     milli: int
     since: Time | None = None
@@ -91,7 +91,7 @@ def newest(plans: Iterable[Plan]) -> Plan | None:
 
 
 def moment(plan: Plan) -> tuple[int, int, str]:
-    """What Plans are ordered by."""
+    """Sort key of Plans."""
     told = moment_of(plan.name)
     return int(plan.spec.at), told.number if told else 0, plan.name
 
@@ -110,7 +110,7 @@ class World(NamedTuple):
 
 
 def last_world(plans: Iterable[Plan]) -> World | None:
-    """What the last cycle was given, whether it was carried out or not: another one may be half written.
+    """World that the last cycle was given, whether it was carried out or not: another one may be half written.
 
     None where there was none, or by a version that did not say.
     """
@@ -121,7 +121,7 @@ def last_world(plans: Iterable[Plan]) -> World | None:
 
 
 def of(plan: Plan | None, data: Mapping[str, str] | None) -> Seen | None:
-    """What the cycle of ``plan`` saw; None where that is lost, or there was none."""
+    """Find what the cycle of ``plan`` saw; None where that is lost, or there was none."""
     if plan is None or data is None or plan.spec.budgets != digest_of(data):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What running programs and people report in a Run's annotations (spec §5, §10)."""
+"""Reports of running programs and people in a Run's annotations (spec §5, §10)."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from jobtree.world.naming import arrays
 
 
 def odd(run: Run) -> Iterator[str]:
-    """What a running program reports must not stop its run: an annotation that cannot be read is left out."""
+    """Say what is odd. A report must not stop its run: an annotation that cannot be read is left out."""
     said = run.metadata.annotations
     for annotation in (ANNOTATION_COMPLETED, ANNOTATION_ETA):
         text = said.get(annotation)

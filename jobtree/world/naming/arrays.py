@@ -37,7 +37,7 @@ def read_ranges(text: str) -> Iterator[int]:
 
 
 def index_name(array: str, index: int) -> str:
-    """What an index is called: `NAME-INDEX`."""
+    """Name of an index: `NAME-INDEX`."""
     return f"{array}-{index}"
 
 
@@ -58,7 +58,7 @@ def array_of(runs: Mapping[RunKey, Run], key: RunKey) -> tuple[Run, int] | None:
 
 
 def known(run: Run) -> dict[int, IndexStatus]:
-    """What an array's status says, by index; of indices that it has."""
+    """Words of an array's status, by index; of indices that it has."""
     return {index: each for each in run.status.indices for index in _listed(each.indices)}
 
 
@@ -147,7 +147,7 @@ def _or_nothing(run: Run) -> tuple[dict[int, Time], set[int]]:
 
 
 def brief(status: RunStatus) -> IndexStatus:
-    """What an array's status keeps of an index's own."""
+    """Short form of an index's status, as its array keeps it."""
     phase = status.phase or "Pending"
     said = next((each for each in status.conditions if each.type == SPEAKS[phase]), None)
     reason = said.reason if said is not None else ""

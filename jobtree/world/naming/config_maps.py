@@ -19,7 +19,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 def read(namespace: str, name: str, raw: bytes | msgspec.Raw) -> ConfigMap:
-    """What its JSON says. Raises Refusal where that are no texts, or no part of the balances by whose name it goes."""
+    """Read its JSON. Raises Refusal where that are no texts, or no part of the balances by whose name it goes."""
     try:
         content = msgspec.json.decode(raw, type=_Content)
     except msgspec.ValidationError as error:

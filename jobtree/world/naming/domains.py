@@ -1,4 +1,4 @@
-"""What people call a domain, which is the triple (region, cluster, domain label) (spec §2)."""
+"""People's names for a domain, which is the triple (region, cluster, domain label) (spec §2)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable

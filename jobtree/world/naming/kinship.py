@@ -1,4 +1,4 @@
-"""Who is family, and how near (spec §1 Budget.parents, §3.1).
+"""Kinship: who is family, and how near (spec §1 Budget.parents, §3.1).
 
 Owners form a DAG: an owner descends from the ``parents`` its Budgets name, or else from the longest proper prefix of
 its path that has a Budget with an envelope. Two owners are relatives when they share an ancestor, themselves counted.
@@ -26,7 +26,7 @@ RANK_NAMES: Final = ("own", "parent", "sibling", "child", "grandparent", "cousin
 
 
 def standing_of(rank: int) -> int:
-    """Where a relative's claim stands (see ``Family.standing``), by how near the payer is to the claimant."""
+    """Standing of a relative's claim (see ``Family.standing``), by how near the payer is to the claimant."""
     return min(rank, REST)
 
 
@@ -84,7 +84,7 @@ class Family:
         return owner != ancestor and ancestor in self.lineage(owner)
 
     def rank(self, claimant: str, payer: str) -> int | None:
-        """How near ``payer`` is to ``claimant``, OWN … COUSIN; None where they are no relatives."""
+        """Rank of ``payer`` to ``claimant``, OWN … COUSIN; None where they are no relatives."""
         pair = (claimant, payer)
         if pair not in self._ranks:
             self._ranks[pair] = self._rank(claimant, payer)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class PayerName(NamedTuple):
-    """What a payer is known by."""
+    """Name that a payer is known by."""
 
     budget: str
     envelope: str

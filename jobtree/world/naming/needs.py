@@ -1,4 +1,4 @@
-"""What a node offers and what a pod asks for, in whole GPUs, milli-CPU and bytes (spec §2)."""
+"""Needs of pods and offers of nodes, in whole GPUs, milli-CPU and bytes (spec §2)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -19,7 +19,7 @@ _MOST: Final = 2**50
 
 
 class Needs(NamedTuple):
-    """What a pod asks for."""
+    """Needs of a pod."""
 
     gpus: int
     cpu_milli: int
@@ -27,7 +27,7 @@ class Needs(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a node has to give; a None means that it does not say."""
+    """Offer of a node; a None means that it does not say."""
 
     gpus: int
     cpu_milli: int | None
@@ -62,7 +62,7 @@ def left_out(label: str) -> str:
 
 
 def of_pod(spec: PodSpec, resource_names: Iterable[str] = ()) -> Needs:
-    """What kube-scheduler reserves for a pod: its containers and sidecars together, or the largest moment of its
+    """Count what kube-scheduler reserves for a pod: its containers and sidecars together, or the largest moment of its
     initialisation where that is more, and the overhead. A container's limit stands for a request that it lacks.
     """
     names = tuple(resource_names)

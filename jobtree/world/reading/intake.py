@@ -55,7 +55,7 @@ _CLUSTER_SCOPED: Final = frozenset({"Node", *(name for name, kind in KINDS.items
 
 
 class Key(NamedTuple):
-    """What identifies an object. ``group`` is the API group, empty for Kubernetes' own core kinds."""
+    """Key of an object. ``group`` is the API group, empty for Kubernetes' own core kinds."""
 
     group: str
     kind: str
@@ -141,7 +141,7 @@ class Intake:
 
     @cached_property
     def balances(self) -> Mapping[int, Part]:
-        """What pruned leases were charged: the parts of the record that are there and can be read, by number."""
+        """Charges of pruned leases: the parts of the record that are there and can be read, by number."""
         there = [(balances.number_of(each.namespace, each.name), each.data) for each in self.config_maps]
         parts = {number: data for number, data in there if number is not None}
         return {number: balances.of(parts[number]) for number in sorted(parts)}
@@ -154,17 +154,17 @@ class Intake:
 
     @cached_property
     def last_seen(self) -> seen.Seen | None:
-        """What the last cycle saw of the money; None where there was no cycle, or its record is lost."""
+        """Money as the last cycle saw it; None where there was no cycle, or its record is lost."""
         return seen.of(seen.last_plan(self.plans), self.config_map(seen.RECORD))
 
     @property
     def last_world(self) -> seen.World | None:
-        """What the last cycle was given, and since when the world has been that."""
+        """World that the last cycle was given, and since when it has been that."""
         return seen.last_world(self.plans)
 
 
 class Known:
-    """What the last intake made of each document.
+    """Objects that the last intake made of each document.
 
     That follows from the document's JSON and the Policy's resource names alone, so the next intake takes it as it is
     where both are still the same. What a Lease that contradicts itself is read as depends on the time too. Where all
@@ -177,11 +177,11 @@ class Known:
         self._kinds: dict[str, tuple[Any, ...]] = {}
 
     def of(self, names: tuple[str, ...]) -> "dict[Key, _Made]":
-        """What holds under these resource names."""
+        """Objects that hold under these resource names."""
         return self._made if names == self._names else {}
 
     def policy(self) -> "dict[Key, _Made]":
-        """What was made of the Policy, which says the resource names."""
+        """Policy as made, which says the resource names."""
         return {key: made for key, made in self._made.items() if key == POLICY}
 
     def keep(self, names: tuple[str, ...], made: "dict[Key, _Made]") -> None:
@@ -246,10 +246,15 @@ class _Reading:
     warnings: list[Notice] = field(default_factory=list)
 
     def policy(self) -> Policy | None:
+        """The Policy, where one could be read."""
         found: Policy | None = self.found["Policy"].get(POLICY)
         return found
 
     def take(self, key: Key, raw: bytes | msgspec.Raw, before: Mapping[Key, _Made]) -> None:
+        """Read a document, or take over what was made of it ``before``; one that cannot be read is quarantined.
+
+        Raises Refusal where that is the Policy.
+        """
         if not is_read(key):
             return
         made = old = before.get(key)
@@ -303,6 +308,7 @@ class _Reading:
         self.warnings.extend(Notice(*key[1:], message) for message in messages)
 
     def done(self) -> Intake:
+        """Set aside what does not go together, and give the rest."""
         while problems := set_problems([*self.found["Budget"].values(), *self.found["Run"].values()]):
             for problem in problems:  # without one Budget another owner may have another parent, so look again
                 self._set_aside(problem)

@@ -1,4 +1,4 @@
-"""What is lost of what earlier cycles left (spec §3.6): a record beside which another one should be there."""
+"""Losses among what earlier cycles left (spec §3.6): a record beside which another one should be there."""
 
 from collections.abc import Iterable, Iterator
 

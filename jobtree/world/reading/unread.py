@@ -1,4 +1,4 @@
-"""What can still be told of a Lease that is set aside: whose it may be, and which slots it holds (spec §2).
+"""Leases that are set aside, as far as can be told: whose it may be, and which slots it holds (spec §2).
 
 Nothing may be put on those slots, and a run whose Lease it may be is not started a second time, until it is mended.
 """
@@ -32,7 +32,7 @@ class UnreadLease(NamedTuple):
 
 
 def of(namespace: str, name: str, raw: bytes | msgspec.Raw) -> UnreadLease | None:
-    """What a Lease's JSON tells; None where it holds nothing, as it says that it has ended."""
+    """Tell what a Lease's JSON says; None where it holds nothing, as it says that it has ended."""
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):

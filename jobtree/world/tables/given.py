@@ -1,4 +1,4 @@
-"""What a cycle is given: all of a snapshot that no cycle writes, as one digest (spec §3.8, §4).
+"""Digest of what a cycle is given: all of a snapshot that no cycle writes (spec §3.8, §4).
 
 Nodes, Budgets, the Policy, what people wrote of Runs, pods of others or such as leave, and what comes with the clock:
 which windows are open, and which loans are old; and which leases are open, for what a hand closes or takes away no

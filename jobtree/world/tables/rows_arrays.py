@@ -1,4 +1,4 @@
-"""Which indices of an array a snapshot shows, each as a row of ``runs``, and the table ``arrays`` (spec §1).
+"""Indices of an array that a snapshot shows, each as a row of ``runs``, and the table ``arrays`` (spec §1).
 
     shown     what runs or is named (by a Lease, a Reservation, a follower), and of those that wait the first
               min(maxParallel, GPUs of the fleet / least width): no plan can start more of them

@@ -195,5 +195,5 @@ def status_json(status: RunStatus) -> str | None:
 
 
 def status_in(text: str) -> RunStatus:
-    """What `status_json` made a text of; of an empty one `NO_STATUS`."""
+    """Decode what `status_json` made a text of; of an empty one `NO_STATUS`."""
     return _STATUS.decode(text) if text else NO_STATUS

@@ -32,7 +32,7 @@ def column(table: pa.Table, name: str, *, nullable: bool = False) -> list[Any]:
 
 
 def remembered(table: pa.Table, what: object, make: Callable[[], Value]) -> Value:
-    """What follows from a table, which never changes; made once and kept as long as the table is.
+    """Remember what follows from a table, which never changes; made once and kept as long as the table is.
 
     The worlds of a cycle, which are now, foreseen or promised, differ in few of their tables and share the others.
     """

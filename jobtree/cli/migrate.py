@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,19 +51,14 @@ def _kueue(_options: Options, given: argparse.Namespace) -> int:
     return _printed([(given.files[0], partial(kueue.read, documents=documents))])
 
 
-def _documents(path: Path) -> list[dict[str, Any]]:
-    """The objects of a YAML file, Lists taken apart. Raises Refusal."""
-    import yaml
+def _documents(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a YAML or JSON file, Lists taken apart, read as `submit` reads. Raises Refusal."""
+    from jobtree.cluster.document import parse
 
     try:
-        found = [each for each in yaml.load_all(files.read_text(path), yaml.CSafeLoader) if each is not None]
-    except yaml.YAMLError as error:
-        raise Refusal(f"it is no YAML: {' '.join(str(error).split())}", subject=str(path)) from None
-    whole = [item for each in found for item in (each.get("items", [each]) if isinstance(each, dict) else [each])]
-    for each in whole:
-        if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict) or "name" not in each["metadata"]:
-            raise Refusal("it has a document that is no object with a name", subject=str(path))
-    return whole
+        yield from (each.value() for each in parse(files.read(path)).documents())
+    except Refusal as refusal:
+        raise refusal.about(str(path)) from None
 
 
 def _printed(reads: Iterable[tuple[Path, Callable[[Made], None]]]) -> int:
@@ -75,7 +70,7 @@ def _printed(reads: Iterable[tuple[Path, Callable[[Made], None]]]) -> int:
         try:
             read(made)
         except Refusal as refusal:
-            raise refusal.about(str(path)) from None
+            raise Refusal(str(refusal), subject=str(path)) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             said = f"{type(error).__name__} {error}"
             raise Refusal(f"it has an object without what its kind must have: {said}", subject=str(path)) from None

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobtree.api import Duration
-from jobtree.api.values.errors import Refusal
+from jobtree.api.values.errors import Refusal, Unreadable, show
+from jobtree.api.values.scalars import parse_count
 from jobtree.importers.made import Document, Made, name_of
 
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
@@ -58,7 +59,7 @@ def _budget(made: Made, queue: Document, labels: Mapping[str, dict[str, str]], l
         said = labels.get(flavor, {})
         gpus = flavors[flavor] = next((said[key] for key in _FLAVORS if key in said), flavor)
         selector = {key: value for key, value in said.items() if key not in _FLAVORS} or {"region": "*"}
-        quota = int(resource.get("nominalQuota", 0))
+        quota = _count(f"ClusterQueue {name}", f"nominalQuota of {flavor}", resource.get("nominalQuota", 0))
         bounds = [key for key in ("borrowingLimit", "lendingLimit") if key in resource]
         if bounds:
             made.notes.append(f"ClusterQueue {name}: left out of flavor {flavor}: {', '.join(bounds)}")
@@ -92,10 +93,10 @@ def _run(made: Made, job: Document, queue: _Queue) -> None:
     for key in [key for key in _REFUSED if key in pod]:
         made.notes.append(f"Job {name}: left out: {key}")
         del pod[key]
-    pods = int(spec.get("parallelism", 1))
+    pods = _count(_subject(job), "spec.parallelism", spec.get("parallelism", 1))
     if spec.get("completions", pods) != pods:
         made.notes.append(f"Job {name}: left out: completions {spec['completions']}; a Run has {pods} pods at once")
-    gpus = sum(map(_gpus, pod.get("containers", [])))
+    gpus = sum(_gpus(job, each) for each in pod.get("containers", []))
     if not gpus:
         made.notes.append(f"Job {name}: left out: it asks for no GPUs")
         return
@@ -105,15 +106,26 @@ def _run(made: Made, job: Document, queue: _Queue) -> None:
         raise Refusal(f"{_subject(job)}: it selects none of the {len(flavors)} flavors of GPUs of its queue")
     resources = {"gpuType": (said or flavors)[0], "totalGPUs": pods * gpus, "gpusPerPod": gpus}
     limit = spec.get("activeDeadlineSeconds")
-    runtime = {"runtime": {"timeLimit": str(Duration(int(limit)))}} if limit else {}
+    seconds = _count(_subject(job), "spec.activeDeadlineSeconds", limit or 0)
+    runtime = {"runtime": {"timeLimit": str(Duration(seconds))}} if seconds else {}
     metadata = {"name": name, "namespace": _space(job)}
     made.add("Run", metadata, {"owner": queue.owner, "resources": resources, **runtime, "template": {"spec": pod}})
 
 
-def _gpus(container: Document) -> int:
+def _gpus(job: Document, container: Document) -> int:
     asked: dict[str, Any] = container.get("resources", {})
     limits = asked.get("limits", {}) | asked.get("requests", {})
-    return sum(int(count) for resource, count in limits.items() if resource.endswith("/gpu"))
+    return sum(
+        _count(_subject(job), resource, count) for resource, count in limits.items() if resource.endswith("/gpu")
+    )
+
+
+def _count(subject: str, field: str, value: Any) -> int:
+    """A whole number as Kubernetes writes it: ``8``, ``"8"``, ``8k``. Raises Refusal."""
+    try:
+        return parse_count(value if isinstance(value, str | int | float) else show(value))
+    except Unreadable as unreadable:
+        raise Refusal(f"{field}: {unreadable}", subject=subject) from None
 
 
 def _name(document: Document) -> str:

@@ -19,8 +19,9 @@ _LONG: Final = {
 }  # fmt: skip
 _FLAGS: Final = frozenset({"exclusive", "hold", "H", "no-requeue", "overcommit", "requeue", "wait"})
 """Options without a value."""
-_GPUS: Final = re.compile(r"(?:gres/)?(?:gpu:)?(?:(?P<type>[A-Za-z][\w.-]*):)?(?P<count>\d+)")
-_TIME: Final = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
+_GPUS: Final = re.compile(r"(?:gres/)?(?:gpu:)?(?:(?P<type>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,12})")
+_TIME: Final = re.compile(r"(?:(?P<days>[0-9]{1,12})-)?(?P<clock>[0-9]{1,12}(?::[0-9]{1,12}){0,2})")
+_INDICES: Final = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?::([0-9]{1,12}))?)?")
 _MEMORY: Final = " KMGT"
 
 
@@ -145,7 +146,7 @@ def _cpus(made: Made, options: dict[str, str], job: str, nodes: int, tasks: int)
 
 def _memory(text: str) -> int:
     """Bytes of ``16G``; a number alone is of mebibytes."""
-    found = re.fullmatch(r"(\d+)([KMGT]?)B?", text)
+    found = re.fullmatch(r"([0-9]{1,12})([KMGT]?)B?", text)
     if found is None or int(found[1]) == 0:
         raise Refusal(f"--mem={text} is no amount; allowed is such as 16G")
     return int(found[1]) << 10 * _MEMORY.index(found[2] or "M")
@@ -180,8 +181,8 @@ def _array(text: str) -> dict[str, Any]:
     said, percent, most = text.partition("%")
     indices: list[int] = []
     for part in said.split(","):
-        found = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)
-        if found is None or found[3] == "0":
+        found = _INDICES.fullmatch(part)
+        if found is None or (found[3] and int(found[3]) == 0):
             raise Refusal(f"--array={text} is no list of indices; allowed is such as 0-9%4")
         first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
         if max(len(indices), (last - first) // step) >= MAX_INDICES:
@@ -193,6 +194,6 @@ def _array(text: str) -> dict[str, Any]:
 
 
 def _count(option: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
+    if not (re.fullmatch("[0-9]{1,12}", text) and int(text) > 0):
         raise Refusal(f"--{option}={text} is no number; allowed is a whole number above 0")
     return int(text)

@@ -1,5 +1,6 @@
 """`migrate`: Slurm's scripts and Kueue's manifests become what `submit` takes, and what is left out is said."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ SCRIPT = """\
 srun python train.py
 #SBATCH --nodes=9
 """
+MANY = "9" * 5000
+"""More digits than Python makes a number of."""
 LEFT = "note: train: its commands are left out, as no --image says what runs them\n"
 
 
@@ -105,6 +108,9 @@ def test_what_options_say(lines: list[str], said: doc.Document) -> None:
         ),
         ("--job-name='a", '"#SBATCH --job-name=\'a": No closing quotation'),
         ("--nodes=0", "--nodes=0 is no number; allowed is a whole number above 0"),
+        (f"--nodes={MANY}", f"--nodes={MANY} is no number; allowed is a whole number above 0"),
+        (f"--gpus=h100:{MANY}", f"h100:{MANY} is no number of GPUs; allowed is such as gpu:h100:8"),
+        ("--gpus=h100:1 --array=0-9:00", "--array=0-9:00 is no list of indices; allowed is such as 0-9%4"),
         ("--gpus=h100:1", "it names no --account; say --owner OWNER"),
     ],
 )
@@ -205,3 +211,50 @@ def test_a_job_of_an_unknown_queue_is_refused(tmp_path: Path) -> None:
     assert jobtree("migrate", "kueue", file).refused() == (
         f"error: {file}: Job team/trainer: there is no LocalQueue other in its namespace with a ClusterQueue"
     )
+
+
+def kueue(tmp_path: Path, old: str, new: str) -> str:
+    """Why a file in which something else stands is refused, without its name."""
+    file = tmp_path / "kueue.yaml"
+    file.write_text(QUEUES.replace(old, new))
+    return jobtree("migrate", "kueue", file).refused().removeprefix(f"error: {file}: ")
+
+
+def test_a_quota_may_have_a_suffix(tmp_path: Path) -> None:
+    file = tmp_path / "kueue.yaml"
+    file.write_text(QUEUES.replace("nominalQuota: 16", "nominalQuota: 8k"))
+    budget, _ = doc.load(jobtree("migrate", "kueue", file).ok().out)
+    assert budget["spec"]["envelopes"][0]["concurrency"] == 8000
+
+
+@pytest.mark.parametrize("given", ["-3", "2.5", "true", MANY, "[8]"])
+@pytest.mark.parametrize(
+    ("old", "field"),
+    [
+        ("nominalQuota: 16", "ClusterQueue rai: nominalQuota of hopper"),
+        ("parallelism: 2", "Job team/trainer: spec.parallelism"),
+        ("activeDeadlineSeconds: 3600", "Job team/trainer: spec.activeDeadlineSeconds"),
+        ("nvidia.com/gpu: 8", "Job team/trainer: nvidia.com/gpu"),
+    ],
+)
+def test_what_is_no_count_is_refused_by_its_field(tmp_path: Path, old: str, field: str, given: str) -> None:
+    said = kueue(tmp_path, old, f"{old.rpartition(': ')[0]}: {given}")
+    assert said.startswith(f"{field}: ")
+    assert "; allowed is a" in said
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        f"x: {MANY}",
+        "x: 2026-02-30",
+        "x: " + "[" * 20_000,
+        "a: &a [1]\n" + "".join(f"{n}: &{n} [*{p}, *{p}, *{p}, *{p}]\n" for p, n in pairwise("abcdefghijklmn")),
+    ],
+    ids=["a long number", "no day of the calendar", "deep", "aliases"],
+)
+def test_a_hostile_manifest_is_left_out_or_refused(tmp_path: Path, hostile: str) -> None:
+    file = tmp_path / "kueue.yaml"
+    file.write_text(f"kind: Other\nmetadata: {{name: other}}\n{hostile}\n---\n{QUEUES}")
+    output = jobtree("migrate", "kueue", file)
+    assert (output.code == 0 and len(doc.load(output.out)) == 2) or output.refused()

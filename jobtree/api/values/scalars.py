@@ -186,7 +186,7 @@ def quantity(value: object) -> Fraction:
     return _quantity_text(value)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # True is not 1
 def parse_count(value: str | int | float) -> int:
     """A whole number of devices or pods from a quantity. Raises Unreadable."""
     exact = quantity(value)

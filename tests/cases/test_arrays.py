@@ -40,6 +40,16 @@ def test_indices_start_as_room_allows_and_the_rest_waits() -> None:
     assert world.cycle("+1m").waits["sweep-4"].reason == "BudgetShort"
 
 
+def test_of_an_array_that_waits_no_more_is_promised_cycle_after_cycle() -> None:
+    """As many indices as may run at once have a promise; that they have one shows no further ones."""
+    world = World().domain("A", nodes=2).budget("org:a", 32).budget("org:b", 16)
+    world.run("busy", 16, by=8, limit="1h", owner="org:b").run("sweep", 8, array={"count": 10})
+    plans = [world.cycle(at).plan for at in ("+0s", "+1m", "+2m")]
+
+    promised = [[each.name for each in plan.reservations] for plan in plans]
+    assert promised == [["sweep-0-20260101t000000z", "sweep-1-20260101t000000z"], [], []]
+
+
 def test_leases_name_the_array_and_the_index() -> None:
     cycle = sweep().cycle()
     refs = sorted((lease["spec"]["runRef"]["name"], lease["spec"]["runRef"]["index"]) for lease in cycle.all("Lease"))

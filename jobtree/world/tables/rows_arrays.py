@@ -50,12 +50,12 @@ def _shown(run: Run, named: Iterable[int], gpus: int) -> list[int]:
     array = run.spec.array
     assert array is not None
     said = {index: each.phase for index, each in arrays.known(run).items()}
-    busy = {index for index, phase in said.items() if phase == "Running"}.union(named)
+    running = {index for index, phase in said.items() if phase == "Running"}
     if run.status.phase in OVER:
-        return sorted(busy)
-    waiting = (index for index in array.all if index not in busy and said.get(index) not in OVER)
+        return sorted(running.union(named))
+    waiting = (index for index in array.all if index not in running and said.get(index) not in OVER)
     most = array.size if run.spec.resources.is_cpu else max(1, gpus // max(1, run.spec.min_gpus))
-    return sorted([*busy, *islice(waiting, min(most, array.max_parallel or most))])
+    return sorted(running.union(named, islice(waiting, min(most, array.max_parallel or most))))
 
 
 def rows(intake: Intake, found: Mapping[RunKey, list[IndexRun]]) -> pa.Table:

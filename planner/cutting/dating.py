@@ -27,7 +27,7 @@ from planner.placement.draft import Draft
 from planner.placement.place import Start
 from planner.placement.room import Chunk
 from planner.state.state import State
-from policies.caps.book import is_timeless
+from policies.caps.book import is_timeless, windows_ease
 from policies.cuts.order import Harm
 from policies.inputs.claims import LeaseRow, RunKey
 from policies.lifecycle.endings import limit_ends
@@ -41,7 +41,8 @@ be weighed beyond it."""
 SOLVED_AMONG_MANY: Final = 3_000
 """Columns of models that are solved for exact odds in one cycle where many runs wait: beyond, chances are estimates."""
 
-UNPAID: Final = "its budgets can pay for it at no known time at which cuts could make room for it"
+UNPAID: Final = "its budgets can pay for it at no known time"
+UNPAID_THEN: Final = f"{UNPAID} at which cuts could make room for it"
 
 
 Lasting = Mapping[RunKey, int | None]
@@ -128,6 +129,7 @@ class CutDates:
         is_paid = self._trial.is_funded(members)
         paid = earliest if is_paid else self.paid(self._keys(members), earliest, horizon)
         if paid is None:
+            self.why_not[key] = UNPAID
             return None
         self._tried += not held
         owners, earliest = self._trial.owners(members), paid
@@ -140,7 +142,7 @@ class CutDates:
         if found is not None:
             found = self._payable(key, members, owners, found, together, horizon)
             if found is None or not (is_paid or self.paid(self._keys(members), found[0], found[0])):
-                self.why_not[key] = UNPAID
+                self.why_not[key] = UNPAID_THEN
                 return None
         if found is None:
             most = self.state.policy.cuts.max_gpus_per_cycle
@@ -324,9 +326,7 @@ class CutDates:
         """The same at the first time from then on at which it can be paid; None where that is at no known time."""
         if self._pays(key, found[0]):
             return found
-        money = self.state.money
-        opens = {each.start for each in money.envelopes} | {each.end for each in money.uses}
-        for at in sorted(time for time in opens if time is not None and found[0] < time <= horizon):
+        for at in sorted(time for time in windows_ease(self.state.book) if found[0] < time <= horizon):
             if self._pays(key, at):
                 self._keep(together, at, at)
                 again = self._first(members, owners, [at])

@@ -279,7 +279,12 @@ class Dating:
         if found is not None and found.at <= earliest:
             return found
         start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))
-        return found if start is None else Natural(start.at, "end", start.nodes, start.payers, start)
+        if start is not None:
+            self.cuts.why_not.pop(key, None)
+            return Natural(start.at, "end", start.nodes, start.payers, start)
+        if found is None and not self.waits[key].never:
+            self.cuts.why_not.setdefault(key, NOTHING_KNOWN)
+        return found
 
     def _standing(self, exact: Collection[RunKey]) -> Standing:
         """What is known to come, with what is promised; ``exact``: what may be dated on it."""

@@ -13,6 +13,7 @@ from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.snapshot import Snapshot
 from planner.state.payer_lists import PayerLists
 from planner.state.state import State
+from policies.caps.book import windows_ease
 from policies.funding.classes import FRESH_LOAN
 from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import limit_ends, started
@@ -77,12 +78,8 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
         limit = limits.get(key)
         if limit is None or end < limit:
             yield Known(end, "estimate")
-    for envelope in state.money.envelopes:
-        if envelope.start is not None and envelope.start > state.at:
-            yield Known(max(envelope.start, state.at + MINUTE), "window")
-    for use in state.money.uses:  # it binds no more from then on
-        if use.end is not None and use.end > state.at:
-            yield Known(max(use.end, state.at + MINUTE), "window")
+    for edge in windows_ease(state.book):
+        yield Known(max(edge, state.at + MINUTE), "window")
     for window in state.policy.maintenance:
         yield Known(int(window.end), "end")
     for (key, _), age in ages(state).items():

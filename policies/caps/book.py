@@ -32,3 +32,21 @@ def windows_stay(book: CapBook, until: int) -> bool:
         return False
     edges = (edge for window in windows for edge in window if edge is not None)
     return not any(money.at < edge <= until for edge in edges)
+
+
+def windows_ease(book: CapBook) -> set[int]:
+    """Times to come, Unix seconds, at which a window alone may let some envelope pay for more.
+
+    An envelope opens; one closes, and what it paid leaves the caps that it shares with others; a use cap is over; one
+    begins, and payers of what it leaves unfunded are free.
+    """
+    money = book.money
+    edges = [each.start for each in money.envelopes]
+    edges += [each.end for i, each in enumerate(money.envelopes) if _shares(book, i)]
+    edges += [edge for use in money.uses for edge in (use.start, use.end)]
+    return {edge for edge in edges if edge is not None and edge > money.at}
+
+
+def _shares(book: CapBook, envelope: int) -> bool:
+    """Does a cap count payments of this envelope together with those of others?"""
+    return any(len(book.caps[i].pool.envelopes) > 1 for i in book.of_envelope(envelope, uses.EVERYBODY))

@@ -2,10 +2,14 @@
 
 # ruff: noqa: N802  the tests are called by the ids of their cases
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from planner.forecast.calendar import Known, known_times
 from planner.state.derive import state_of
+from tests.support.documents import envelope
 from tests.support.times import T0, moment, unix
 from tests.support.worlds import Cycle, World
 
@@ -40,6 +44,55 @@ def test_F4_a_window_that_opens_is_promised_and_kept() -> None:
     cycle = world.cycle("+2h")
     assert (cycle.phases, states(cycle)) == ({"r": "Running"}, {"r": ("Activated", "Started")})
     assert "earliestStart" not in cycle.status("r")
+
+
+def subtree() -> World:
+    """What bounds the descendants' envelopes together is over at +2h."""
+    world = World().domain("A", nodes=2).budget("org", 4, scope="subtree", end=moment("+2h"))
+    return world.budget("org:a", 8, sharing="none").run("r", 8)
+
+
+def aggregate() -> World:
+    """One of two envelopes under a cap pays for as much as that lets both, until +2h."""
+    both = [envelope(8, "first", end=moment("+2h")), envelope(8, "second")]
+    caps = [{"name": "all", "envelopes": ["first", "second"], "maxConcurrency": 8}]
+    world = World().domain("A", nodes=2).budget("org:a", envelopes=both, spec={"aggregateCaps": caps})
+    world.run("first", 8).cycle("-1h")
+    return world.run("r", 8)
+
+
+def use_cap() -> World:
+    """From +2h on runs of org:b may use nothing, and what pays for them until then is free."""
+    none = {"useCaps": [{"name": "none", "maxConcurrency": 0, "start": moment("+2h")}], "envelopes": None}
+    world = World().domain("A", nodes=2).budget("org", 8).budget("org:b", spec=none)
+    world.run("first", 8, owner="org:b").cycle("-1h")
+    return world.run("r", 8, owner="org:a")
+
+
+@pytest.mark.parametrize("made", [subtree, aggregate, use_cap])
+def test_a_window_that_closes_and_leaves_others_more_is_promised_and_kept(made: Callable[[], World]) -> None:
+    world = made()
+    assert promise(world.cycle(), "r")[:2] == (moment("+2h"), "window")
+    assert "r" not in world.cycle("+1h59m").running
+    assert "r" in world.cycle("+2h").running
+
+
+def undated(made: World) -> str:
+    """What `plan` says of the start of a run, of which nobody knows when it is."""
+    (line,) = (line for line in made.runs("plan", "r", at="+0s").ok().out.splitlines() if "earliestStart" in line)
+    return line
+
+
+def test_what_has_no_date_says_why_for_money_and_for_room() -> None:
+    money = World().domain("A", nodes=2).budget("org:a", 8).run("first", 8).run("r", 8)
+    room = World().domain("A").budget("org:a", 16).policy(mode="noCuts").run("first", 8).run("r", 8)
+    for each in (money, room):
+        each.cycle()
+
+    assert [undated(money), undated(room)] == [
+        "earliestStart: none: its budgets can pay for it at no known time",
+        "earliestStart: none: nothing that is known to end within the horizon frees enough room and money for it",
+    ]
 
 
 def four_jobs() -> World:

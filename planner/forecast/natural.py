@@ -68,9 +68,7 @@ class ByCuts(NamedTuple):
     held: list[tuple[Moment, Cut]]
 
     def then(self, at: int) -> dict[RunKey, Settled]:
-        """Those that are held at a time."""
-        if at < self.at:
-            return {}
+        """Those that are held at a time, by when what is cut for them is gone for good."""
         return {key: each for key, each in self.starts.items() if (end := self.ends[key]) is None or at < end}
 
 
@@ -170,8 +168,8 @@ class Timeline:
         ends = {key: None if (span := lasting.get(key)) is None else at + span for key in starts}
         mine = ByCuts(at, starts, ends, leases, [])
         for moment in self.moments:
-            if there := mine.then(moment.at):
-                held = moment.cut(there, leases)
+            if moment.at >= at:
+                held = moment.cut(mine.then(moment.at), leases)
                 if held is None:
                     for other, taken in mine.held:
                         other.undo(taken)
@@ -318,7 +316,7 @@ class Timeline:
                 taken = moment.take(dated.key, dated.found, anyway=True)
                 dated.held.extend([] if taken is None else [(moment, taken)])  # in maintenance nobody starts there
         for mine in self.by_cuts:
-            held = moment.cut(there, mine.leases) if (there := mine.then(at)) else None
+            held = moment.cut(mine.then(at), mine.leases) if at >= mine.at else None
             mine.held.extend([] if held is None else [(moment, held)])
         insort(self.moments, moment, key=attrgetter("at"))
 

@@ -113,10 +113,11 @@ def test_a_promise_by_cuts_is_not_put_off_when_a_natural_start_comes_in_reach() 
     assert world.cycle("+15m").running == ["w"]
 
 
-def test_a_start_in_what_others_cuts_leave_is_dated_with_these_and_stays_so() -> None:
+@pytest.mark.parametrize("limit", [None, "1h"])  # what was cut for one that is over does not come back
+def test_a_start_in_what_others_cuts_leave_is_dated_with_these_and_stays_so(limit: str | None) -> None:
     world = old_world({"A": 1}, "p", "w", "x").policy(reservations={"notice": "5m"}).run("p", 8, owner="org:p")
     world.old()
-    world.run("w", 4, owner="org:w").run("x", 4, owner="org:x", created="+1m").cycle()
+    world.run("w", 4, owner="org:w", limit=limit).run("x", 4, owner="org:x", created="+1m").cycle()
     for minute in (1, 2):
         told = promises(world.cycle(f"+{minute}m"))
         assert {name: each["earliestStart"] for name, each in told.items()} == dict.fromkeys("wx", moment("+5m"))

@@ -1,5 +1,6 @@
 """Runs that ask the same find their type and their payers together: the same that each finds alone."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -8,8 +9,6 @@ from hypothesis import given
 
 from planner import Planning
 from planner.effort import USUAL, Effort
-from planner.state import lower
-from policies.inputs.runs import RunRow
 from policies.model.payers import Payers, payers
 from policies.model.problem import Problem
 from tests.reference import worlds
@@ -111,21 +110,16 @@ KIN: Final = World(
 """``x`` shares with nobody and lends to relatives; ``org:a`` pays for short runs alone, and for old GPUs."""
 
 
-def _each_alone(runs: list[RunRow], *_: object, **__: object) -> list[int]:
-    return [*range(len(runs))]
-
-
 def _problem(world: World, effort: Effort = USUAL) -> Problem:
     return Planning(world.snapshot(), AT, effort).problem
 
 
 def _hold(world: World, effort: Effort) -> None:
-    problem = _problem(world, effort)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lower, "_forms", _each_alone)
-        alone = _problem(world, effort)
+    state = Planning(world.snapshot(), AT, effort).state
+    waiting = state.waiting()
+    found, alone = map(state.lowered, (waiting, replace(waiting, forms=[*range(len(waiting.runs))])))
 
-    assert (problem.types, problem.candidates) == (alone.types, alone.candidates)
+    assert (found.types, found.candidates) == (alone.types, alone.candidates)
 
 
 def test_runs_are_of_one_type_where_they_ask_the_same() -> None:

@@ -195,7 +195,7 @@ def kept_off(state: State, candidate: Candidate) -> list[str]:
     money, run = state.money, candidate.run
     for payer in candidate.payers:
         if payer.watch.shut:
-            limit = run.limit if run.limit is not None else money.envelopes[payer.envelope].per_run_default_time
+            limit = money.envelopes[payer.envelope].lasts(run.limit)
             return [f"on other nodes {uses.too_long(money, payer.watch.shut, limit, run.limit)}"]
     return []
 

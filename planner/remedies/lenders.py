@@ -208,7 +208,7 @@ def _lending_terms(envelope: Envelope, run: RunRow) -> _Terms:
 
 
 def _time_terms(envelope: Envelope, run: RunRow) -> _Terms:
-    limit = run.limit if run.limit is not None else envelope.per_run_default_time
+    limit = envelope.lasts(run.limit)
     if envelope.per_run_time is None or (limit is not None and limit <= envelope.per_run_time):
         return {}, {}
     return {"perRun.maxTime": None if limit is None else str(Duration(limit))}, {"per_run_time": limit}

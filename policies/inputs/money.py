@@ -61,6 +61,10 @@ class Envelope:
         """Does it lend, and to this owner (spec §3.1)?"""
         return self.lends and listed(owner, self.lending_to)
 
+    def lasts(self, limit: int | None) -> int | None:
+        """Seconds that a run of this time limit may last where it pays; one without gets ``perRun.defaultTime``."""
+        return self.per_run_default_time if limit is None else limit
+
     def is_young(self, age: int) -> bool:
         """Does a loan of ``age`` seconds stand before all other claims (spec §3.5)?"""
         return age < self.lending_duration

@@ -170,7 +170,7 @@ class Payers:
             sponsor = envelope.owner in run.sponsors
             lends = sponsor and envelope.lends and (family is None or not _shares(envelope, family))
             rank = SPONSOR if family is None or lends else family
-            lasts = limit if limit is not None else envelope.per_run_default_time
+            lasts = envelope.lasts(limit)
             watch = uses.watch(money, run.owner, run.flavor, lasts)
             why = _refusal(envelope, rank, run) or _time_refusal(money, envelope, lasts, limit)
             shut = not why and bool(money.pays_on[index]) and not money.paid_on(index, watch.shut)

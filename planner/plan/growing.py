@@ -120,7 +120,7 @@ def lacking(state: State, run: RunRow) -> Iterator[tuple[int, int]]:
     """(group, standbys) that a run lost."""
     if not run.spares:
         return
-    unit = run.pod or 1
+    unit = run.unit
     there: dict[int, int] = {}
     for lease in state.held[run.key]:
         there[lease.group] = there.get(lease.group, 0) + (0 if lease.active else lease.gpus)
@@ -218,7 +218,7 @@ class _Growing(Changing):
         """Give groups the standbys back that they lost."""
         for run in self.runs:
             for group, lost in lacking(self.state, run):
-                unit = run.pod or 1
+                unit = run.unit
                 self.growth.most += min(lost * unit, self._free_near(run, group))
                 for pods in range(lost, 0, -1):
                     if self._standby(run, group, pods):
@@ -259,5 +259,5 @@ class _Growing(Changing):
 
     def _row_of_standby(self, run: RunRow) -> RunRow:
         """A standby as a run that waits: loans of spares count for no limit of loans."""
-        one: dict[str, Any] = {"total": run.pod or 1, "group": 0, "spares": 0}
+        one: dict[str, Any] = {"total": run.unit, "group": 0, "spares": 0}
         return self._anew(run, **one, **dict.fromkeys(("min_total", "max_total", "step", "max_borrow")))

@@ -104,7 +104,7 @@ class _Laid:
     @classmethod
     def of(cls, nodes: Ints, shape: Shape, free: Ints, left: Ints, needs: Ints) -> "_Laid | None":
         """The cheapest way, None where there are too few GPUs. Pods without a size are one per node."""
-        unit = shape.pod or 1
+        unit = shape.unit
         most = free[nodes] // unit
         wanted, spare = shape.gpus // unit, shape.spare_gpus // unit
         if int(most.sum()) < wanted + spare:

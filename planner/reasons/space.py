@@ -153,8 +153,8 @@ class Spaces:
                     domain = int(np.argmax(spare))
                     lacking = units - int(spare[domain])
                     taken[domain] += int(spare[domain])
-                    missing += lacking * (shape.pod or 1)
-                    lacks[domain] = lacks.get(domain, 0) + lacking * (shape.pod or 1)
+                    missing += lacking * shape.unit
+                    lacks[domain] = lacks.get(domain, 0) + lacking * shape.unit
                     pods += lacking if shape.pod else 0
                     continue
                 taken[domain] += units
@@ -178,7 +178,7 @@ class Spaces:
             share = 0
         key = (sites, shape.pod, share, load)
         if key not in self._prices:
-            costs = self._costs(np.flatnonzero(self._on(sites)), shape.pod or 1, share, load)
+            costs = self._costs(np.flatnonzero(self._on(sites)), shape.unit, share, load)
             self._prices[key] = _Prices.of(costs, self._fleet.domain, len(self._fleet.domains))
         return self._prices[key]
 

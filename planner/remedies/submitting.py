@@ -79,7 +79,7 @@ def _groups(bench: Bench) -> Remedy | None:
     run = bench.run
     for size in _divisors(max(run.lowered().base)):
         whole = not run.malleable or (run.width_min % size == 0 and (run.step or 0) % size == 0)
-        if whole and size % (run.pod or 1) == 0 and _works(bench, group=size):
+        if whole and size % run.unit == 0 and _works(bench, group=size):
             words = f"smaller groups, of {counted(size, 'GPU')}"
             return again(bench, "groups", words, {"group": size}, {"spec.locality.groupGPUs": size})
     return None
@@ -163,7 +163,7 @@ def _spares(bench: Bench) -> Remedy | None:
     if fewer is None:
         return None
     words = f"{counted(fewer, 'spare')} per group"
-    lost = (run.spares - fewer) * (run.pod or 1) * len(run.lowered().base)
+    lost = (run.spares - fewer) * run.unit * len(run.lowered().base)
     return again(bench, "spares", words, {"spares": fewer}, {"spec.spares": fewer}, gpus=lost)
 
 
@@ -175,7 +175,7 @@ def _most(most: int, works: Callable[[int], bool]) -> int | None:
 
 def _narrower(bench: Bench) -> Remedy | None:
     run = bench.run
-    unit = (run.step or 0) if run.malleable else (run.pod or 1)
+    unit = (run.step or 0) if run.malleable else run.unit
     steps = (run.width_min - 1) // unit
     width = run.width_min - unit * (steps + 1)
     found = largest(steps, lambda step: _works(bench, **_narrowed(run, width + unit * step)))

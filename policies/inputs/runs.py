@@ -143,6 +143,11 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return self.total if self.min_total is None else self.min_total
 
     @property
+    def unit(self) -> int:
+        """GPUs of a pod; 1 where pods have no size."""
+        return self.pod or 1
+
+    @property
     def limit(self) -> int | None:
         """The time limit that is enforced, in seconds from the start."""
         return self.time_limit if self.time_limit is not None else self.enforced_limit
@@ -155,7 +160,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     def spare_gpus(self) -> int:
         """GPUs of the spares at its full width."""
         lowered = self.lowered()
-        return len(lowered.groups(lowered.steps)) * lowered.spares * (lowered.pod or 1)
+        return len(lowered.groups(lowered.steps)) * lowered.spares * self.unit
 
     def lowered(self) -> Lowered:
         """Its groups and pods."""

@@ -21,9 +21,14 @@ class Shape(NamedTuple):
     spares: int
 
     @property
+    def unit(self) -> int:
+        """GPUs of a pod; 1 where pods have no size."""
+        return self.pod or 1
+
+    @property
     def spare_gpus(self) -> int:
-        """A spare is one pod: ``pod`` GPUs, or one GPU where pods have no size."""
-        return self.spares * (self.pod or 1)
+        """GPUs of its standbys, each of which is one pod."""
+        return self.spares * self.unit
 
     @property
     def size(self) -> int:

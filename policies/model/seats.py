@@ -50,7 +50,7 @@ def unit(kind: RunType) -> int:
 
 def wanted(shape: Shape, *, active: bool) -> int:
     """Seats of one role in a group of this shape."""
-    return (shape.gpus if active else shape.spare_gpus) // (shape.pod or 1)
+    return (shape.gpus if active else shape.spare_gpus) // shape.unit
 
 
 def count(problem: Problem, seatings: Iterable[Seating]) -> int:

@@ -80,7 +80,7 @@ class _Mend:
 
     def _want(self, run: RunRow, group: int, gpus: int) -> Want:
         """What a group of a run lost, and has for it."""
-        world, unit = self.world, run.pod or 1
+        world, unit = self.world, run.unit
         mine = [lease for lease in world.held[run.key] if lease.group == group and lease.place not in world.lost]
         spares = [lease for lease in mine if not lease.active]
         want = Want(run.key, group, -(-gpus // unit), [])
@@ -242,7 +242,7 @@ class _Mend:
         self, key: RunKey, group: int, spares: Mapping[LeaseKey, LeaseRow], slots: Mapping[LeaseKey, set[int]]
     ) -> Iterator[tuple[LeaseKey, set[int]]]:
         """What is left of spare leases as whole standbys, on GPUs that are still there."""
-        fleet, unit = self.world.fleet, self.world.runs[key].pod or 1
+        fleet, unit = self.world.fleet, self.world.runs[key].unit
         kept = [each for each in self.world.held[key] if each.group == group and not each.active]
         for node in sorted({lease.node for lease in spares.values()}):
             there = range(int(fleet.gpus[fleet.index[node]]))

@@ -4,7 +4,6 @@ Growth, which follows the search, is not of a draft: `planner.plan.growing`.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from planner.placement import tie_breaks
@@ -60,33 +59,28 @@ def nearness(problem: Problem, draft: Draft) -> int:
     return sum(payments.distance(problem, candidate, paid) for candidate, paid in draft.paid.items())
 
 
-def _starts(problem: Problem, draft: Draft, _room: Room, *, unfunded: bool) -> int:
-    return value_of(problem, draft, unfunded=unfunded)
+def _domains(_of: Problem, draft: Draft, _room: Room) -> int:
+    return tie_breaks.domains_used((piece.candidate, piece.domain) for piece in draft.pieces)
 
 
-def _start_stage(name: str, *, unfunded: bool) -> Objective:
-    return Objective(name, "GPU-seconds of weight", "max", partial(_starts, unfunded=unfunded), unfunded)
+def _holes(_of: Problem, _draft: Draft, room: Room) -> int:
+    return tie_breaks.holes(room.domain_free())
 
 
+_WEIGHT: Final = "GPU-seconds of weight"
 STAGES: Final = {
     stage.name: stage
     for stage in (
-        _start_stage("starts", unfunded=False),
-        Objective("overdraw", "milli-GPUs", "min", lambda problem, draft, _: overdraw(problem, draft)),
-        _start_stage("opportunistic", unfunded=True),
-        Objective("payers", "milli-GPUs × rank", "min", lambda problem, draft, _: nearness(problem, draft)),
+        Objective("starts", _WEIGHT, "max", lambda of, draft, _: value_of(of, draft, unfunded=False), unfunded=False),
+        Objective("overdraw", "milli-GPUs", "min", lambda of, draft, _: overdraw(of, draft)),
         Objective(
-            "domains", "domains of runs", "min",
-            lambda _, draft, __: tie_breaks.domains_used((p.candidate, p.domain) for p in draft.pieces),
-            constructive=True,
+            "opportunistic", _WEIGHT, "max", lambda of, draft, _: value_of(of, draft, unfunded=True), unfunded=True
         ),
-        Objective(
-            "holes", "squared free GPUs of domains", "max",
-            lambda _, __, room: tie_breaks.holes(room.domain_free()),
-            constructive=True,
-        ),
+        Objective("payers", "milli-GPUs × rank", "min", lambda of, draft, _: nearness(of, draft)),
+        Objective("domains", "domains of runs", "min", _domains, constructive=True),
+        Objective("holes", "squared free GPUs of domains", "max", _holes, constructive=True),
     )
-}  # fmt: skip
+}
 """Every stage of a draft, by name, in the specification's order."""
 START_STAGES: Final = {stage.name: stage.unfunded for stage in STAGES.values() if stage.unfunded is not None}
 """Those that start runs: funded ones, and those unfunded by their own choice."""

@@ -26,6 +26,7 @@ from planner.placement.room import Room
 from planner.plan.asking import asking
 from planner.plan.leases import new_leases
 from planner.search import stages
+from planner.search.objective import LAST_STAGES
 from planner.state.state import State
 from policies.funding.usage import Classes
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
@@ -52,7 +53,7 @@ class Growth:
         if not self.most:
             return list(others)
         mine = Stage(name=STAGE, unit="GPUs", sense="max", value=self.grown, bound=self.most, proven=False)
-        later = {*order[order.index(STAGE) + 1 :], "payers", "domains", "holes"}
+        later = {*order[order.index(STAGE) + 1 :], *LAST_STAGES}
         before = [stage for stage in others if stage.name not in later]
         return [*before, mine, *(stage for stage in others if stage.name in later)]
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from jobtree.world.plan import Stage
 from planner.placement.draft import Draft
 from planner.placement.room import Room
-from planner.search.objective import STAGES, START_STAGES
+from planner.search.objective import LAST_STAGES, STAGES, START_STAGES
 from planner.solver.highs import Relaxation, Settings, Solution, integer_bound
 from policies.model import demand, payments
 from policies.model.linear import INF
@@ -142,9 +142,9 @@ class Certificates:
                 bound = relaxation.best(costs, steps=None if self.problem.exact else self.steps).bound if costs else 0.0
                 bounds[name] = self.bound(name, bound)
             if name in rows:
-                row, held = rows[name]
-                half = 0.5 / (self.unit if name in START_STAGES else 1000)  # of what its integers can differ by
-                reached = STAGES[name].in_model(self._value(name, outcome), self.unit)
+                stage, (row, held) = STAGES[name], rows[name]
+                half = abs(stage.in_model(1, self.unit)) / 2  # of what its integers can differ by
+                reached = stage.in_model(self._value(name, outcome), self.unit)
                 intact = intact and reached >= held - max(half, RELATIVE * abs(held))
                 relaxation.raise_row(row, reached - RELATIVE * max(1.0, abs(reached)))
         return bounds
@@ -174,7 +174,7 @@ class Certificates:
             yield name
             if name == "starts":
                 yield "overdraw"
-        yield from ("payers", "domains", "holes")
+        yield from LAST_STAGES
 
     def _value(self, stage: str, outcome: Outcome) -> int:
         return STAGES[stage].value(self.problem, outcome.draft, outcome.room)

@@ -84,3 +84,5 @@ STAGES: Final = {
 """Every stage of a draft, by name, in the specification's order."""
 START_STAGES: Final = {stage.name: stage.unfunded for stage in STAGES.values() if stage.unfunded is not None}
 """Those that start runs: funded ones, and those unfunded by their own choice."""
+LAST_STAGES: Final = tuple(name for name in STAGES if name not in {"overdraw", *START_STAGES})
+"""Those that follow all that the Policy orders; `overdraw` follows `starts`."""

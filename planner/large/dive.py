@@ -2,8 +2,8 @@
 
 The relaxation of a large master has only some dozen counts that are not whole, and after a change of a bound the dual
 simplex needs milliseconds. So: size by size, the largest runs first, starts before groups, whatever is nearly whole is
-rounded together, else what is nearest to it. Where that loses too much the other side is tried.
-Where neither side has a point, the type may start less. Everything may stay away, so in the end there is always one.
+rounded together, else what is nearest to it. Where that loses too much the other side is tried. Where neither side has
+a point, the type may start less. Everything may stay away, so in the end there is always one.
 """
 
 from dataclasses import dataclass

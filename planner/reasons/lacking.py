@@ -35,8 +35,8 @@ class _Place:
 class Lacking:
     """Least lacks of runs against one state of room and money; what runs of a type and with the same payers share.
 
-    ``money``: in a world that has just changed, as it has once a bound rises; ``as_it_is``: in the one of
-    now, where that differs; ``bare``: the room if nodes lacked nothing but GPUs, for runs that have no place otherwise.
+    ``money``: in a world that has just changed, as it has once a bound rises; ``as_it_is``: in the one of now, where
+    that differs; ``bare``: the room if nodes lacked nothing but GPUs, for runs that have no place otherwise.
     """
 
     def __init__(

@@ -50,9 +50,8 @@ SHARED: Final = {"end": ("own", "end"), "cap": LIMITS, "free": ("free",), "node"
 @dataclass
 class Remedies:
     """``found``: confirmed, cheapest first. ``taken``: sentences on changes that other runs would profit from instead;
-    ``ahead``: which runs, by the kind of change.
+    ``ahead``: which runs, by the kind of change. ``holders``: runs that hold GPUs where it lacks least, most first.
 
-    ``holders``: runs that hold GPUs where it lacks least, most first.
     ``now``: each was confirmed in the world of now, too, and not only in the one that this cycle leaves. ``weighed``:
     whether the run waits for room or money at all, and not for other runs.
     """

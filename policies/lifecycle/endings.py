@@ -47,9 +47,8 @@ def endings(
 ) -> dict[RunKey, Ending]:
     """Runs that end now.
 
-    ``held``: open leases by run (also of runs that are gone); ``pods``: what the pods that serve them say;
-    ``lost``: failed nodes;
-    ``unread``: what cannot be read keeps what it holds; ``since``: when the last cycle was.
+    ``held``: open leases by run (also of runs that are gone); ``pods``: what the pods that serve them say; ``lost``:
+    failed nodes; ``unread``: what cannot be read keeps what it holds; ``since``: when the last cycle was.
     """
     found: dict[RunKey, Ending] = {}
     for key in sorted({*held, *(k for k, run in runs.items() if not run.outcome)} - unread.runs):

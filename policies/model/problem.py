@@ -89,9 +89,9 @@ class Problem:
 
     ``running``: the claims that run, as they are funded before anything starts; ``spent``: what has been charged;
     ``recall``: what starts may take where some of it may be recalled; ``once_changed``: the same in a world that has
-    just changed, as it has where a bound rises; ``leeway``: which caps matter to what may start;
-    ``ways``: a run's candidates (funded, and unfunded by its own choice); ``exact``: few enough runs that types keep
-    their payers' order, so that every stage is solved on the master; ``due``: candidates promised to start now.
+    just changed, as it has where a bound rises; ``leeway``: which caps matter to what may start; ``ways``: a run's
+    candidates (funded, and unfunded by its own choice); ``exact``: few enough runs that types keep their payers' order,
+    so that every stage is solved on the master; ``due``: candidates promised to start now.
     """
 
     fleet: Fleet

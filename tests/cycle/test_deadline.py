@@ -41,6 +41,14 @@ def planner(way: str) -> Iterator[Planner]:
         made.close()
 
 
+@pytest.fixture(scope="module")
+def finishing() -> Iterator[Planner]:
+    """A warm one, whose searches find two plans and end."""
+    with planner("finishes") as made:
+        made.start()
+        yield made
+
+
 def alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
@@ -49,9 +57,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_the_final_plan_is_taken_as_it_is() -> None:
-    with planner("finishes") as finishing:
-        assert finishing.plan(EMPTY, 7, deadline=60) == plan(2, 7)
+def test_the_final_plan_is_taken_as_it_is(finishing: Planner) -> None:
+    assert finishing.plan(EMPTY, 7, deadline=60) == plan(2, 7)
 
 
 def test_who_waits_hears_of_each_incumbent_with_its_gap_and_of_the_end() -> None:
@@ -66,35 +73,24 @@ def test_who_waits_hears_of_each_incumbent_with_its_gap_and_of_the_end() -> None
     assert plans[0] == plans[1]
 
 
-def test_who_waits_hears_that_the_time_is_up() -> None:
-    heard = list[str]()
-    with planner("hangs-later") as hanging:
-        hanging.plan(EMPTY, 0, deadline=SOON, on_news=heard.append)
-    assert heard == ["1 found, looking for a better one", "the time is up, writing the best one down"]
+def test_a_warm_process_answers_again(finishing: Planner) -> None:
+    first = finishing.pid
+    plans = [finishing.plan(EMPTY, at, deadline=60) for at in (1, 2, 3)]
+    assert (plans, finishing.pid) == ([plan(2, 1), plan(2, 2), plan(2, 3)], first)
 
 
-def test_a_warm_process_answers_again() -> None:
-    with planner("finishes") as finishing:
-        finishing.start()
-        first = finishing.pid
-        plans = [finishing.plan(EMPTY, at, deadline=60) for at in (1, 2, 3)]
-        assert (plans, finishing.pid) == ([plan(2, 1), plan(2, 2), plan(2, 3)], first)
+def test_other_work_may_be_done_between_question_and_answer(finishing: Planner) -> None:
+    for at in (1, 2):
+        finishing.ask(EMPTY, at, deadline=60)
+        finishing.listen()
+        assert finishing.answer() == plan(2, at)
 
 
-def test_other_work_may_be_done_between_question_and_answer() -> None:
-    with planner("finishes") as finishing:
-        for at in (1, 2):
-            finishing.ask(EMPTY, at, deadline=60)
-            finishing.listen()
-            assert finishing.answer() == plan(2, at)
-
-
-def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
-    with planner("finishes") as finishing:
-        finishing.ask(EMPTY, 1, deadline=60)
-        first = finishing.pid
-        finishing.ask(EMPTY, 2, deadline=60)
-        assert (finishing.answer(), finishing.pid != first) == (plan(2, 2), True)
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one(finishing: Planner) -> None:
+    finishing.ask(EMPTY, 1, deadline=60)
+    first = finishing.pid
+    finishing.ask(EMPTY, 2, deadline=60)
+    assert (finishing.answer(), finishing.pid != first) == (plan(2, 2), True)
 
 
 def test_work_that_outlasts_the_deadline_does_not_lose_the_plans_made_meanwhile() -> None:
@@ -103,25 +99,20 @@ def test_work_that_outlasts_the_deadline_does_not_lose_the_plans_made_meanwhile(
         assert hanging.answer() == msgspec.structs.replace(plan(1), truncated=True)
 
 
-def test_at_the_deadline_the_best_plan_so_far_is_used_and_the_process_killed() -> None:
-    with planner("hangs-later") as hanging:
-        hanging.start()
-        pid = hanging.pid
-        assert pid is not None
-        found = hanging.plan(EMPTY, 0, deadline=SOON)
-        assert found == msgspec.structs.replace(plan(1), truncated=True)
-        assert not alive(pid)
-
-
-def test_at_the_deadline_one_more_process_is_started_and_writes_the_plan_down(tmp_path: Path) -> None:
-    log = tmp_path / "started"
+def test_at_the_deadline_the_process_is_killed_and_one_more_writes_the_best_plan_so_far_down(tmp_path: Path) -> None:
+    log, heard = tmp_path / "started", list[str]()
     begin = f'echo >> {log}; exec {sys.executable} -m tests.cycle.searches hangs-later "$0"'
     hanging = Planner(("/bin/sh", "-c", begin))
     try:
-        hanging.plan(EMPTY, 0, deadline=SOON)
+        hanging.start()
+        pid = hanging.pid
+        assert pid is not None
+        found = hanging.plan(EMPTY, 0, deadline=SOON, on_news=heard.append)
     finally:
         hanging.close()
-    assert log.read_text() == 2 * "\n"
+    assert found == msgspec.structs.replace(plan(1), truncated=True)
+    assert heard == ["1 found, looking for a better one", "the time is up, writing the best one down"]
+    assert (alive(pid), log.read_text()) == (False, 2 * "\n")
 
 
 def test_a_real_search_that_hangs_leaves_its_first_incumbent_with_its_own_gap() -> None:
@@ -199,12 +190,12 @@ def _line_of(text: str) -> int:
 
 
 def test_an_interrupt_is_for_the_parent_alone() -> None:
-    with planner("finishes") as finishing:
-        finishing.start()
-        assert finishing.pid is not None
-        os.kill(finishing.pid, signal.SIGINT)  # it is still importing
-        first = finishing.pid
-        assert (finishing.plan(EMPTY, 7, deadline=60), finishing.pid) == (plan(2, 7), first)
+    with planner("finishes") as starting:
+        starting.start()
+        assert starting.pid is not None
+        os.kill(starting.pid, signal.SIGINT)  # it is still importing
+        first = starting.pid
+        assert (starting.plan(EMPTY, 7, deadline=60), starting.pid) == (plan(2, 7), first)
 
 
 def test_a_process_whose_parent_is_gone_ends_without_a_word() -> None:

@@ -13,6 +13,7 @@ from jobtree.api import Refusal
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile
 from tests.support import documents as doc
+from tests.support.worlds import World
 
 AT = 1767225600
 TEXT = doc.dump([doc.node("n"), doc.run("r", 8)])
@@ -257,3 +258,19 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refusal:
         state.write([create("r")], state.read().revision)
     assert str(refusal.value) == f"{path}: its directory cannot be opened: no such file or directory"
+
+
+def test_a_world_becomes_the_same_written_in_yaml_as_in_json() -> None:
+    """Most tests write JSON, which is read at once, and most people YAML."""
+    ends = []
+    for written in (doc.dump, doc.as_json):
+        world = World(written=written).domain("A", nodes=2).policy().foreign_pod("other", "a02", 2)
+        world.budget("org:a", 8, lending={"allow": True}).budget("org:b", 4)
+        world.run("runs", 6, limit="2h").run("lent", 2, owner="org:b:x", funding={"allowBorrow": True}).run("waits", 4)
+        world.cycle()
+        world.runs("complete", "runs", at="+30m").ok()
+        world.edit("Run", "lent", spec={"state": "Suspended"}, metadata={"annotations": {"why": "01:30\n- on\n"}})
+        world.cycle("+1h")
+        world.add(doc.run("late", 3)).delete("Run", "lent")
+        ends.append([world.cycle("+2h").documents, world.cycle("+3h").documents])
+    assert ends[0] == ends[1]

@@ -17,7 +17,7 @@ import random
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -163,15 +163,16 @@ class Cycle(State):
 
 
 class World:
-    """A state file in the making; see the module."""
+    """A state file in the making; see the module. ``written``: what it is written as, where not by a command."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, written: Callable[[Iterable[Document]], str] = doc.as_json) -> None:
         if path is None:
             folder = Path(tempfile.mkdtemp(prefix="jobtree-world-"))
             self._cleanup = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             path = folder / "cluster.yaml"
         self.path = path
         self.lake = path.parent / "lake"
+        self._written = written
         self._new: list[Document] = []
 
     # --- what is there
@@ -265,9 +266,9 @@ class World:
         runs = [each for each in self._new if each["kind"] == "Run"]
         for number, run in enumerate(runs):
             run["metadata"].setdefault("creationTimestamp", rfc3339(unix(before) - len(runs) + number))
-        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        if self._new or not text:
-            self.path.write_text(text + doc.dump(self._new), encoding="utf-8")
+        there = self.path.exists()
+        if self._new or not there:
+            self._rewrite([*(doc.read(self.path) if there else []), *self._new])
         self._new = []
         return self.path
 
@@ -317,7 +318,7 @@ class World:
         return dict(found)
 
     def _rewrite(self, documents: list[Document]) -> Self:
-        self.path.write_text(doc.dump(documents), encoding="utf-8")
+        self.path.write_text(self._written(documents), encoding="utf-8")
         return self
 
     def _stored_plan(self, at: str) -> bytes:

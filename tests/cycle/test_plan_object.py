@@ -12,11 +12,20 @@ from jobtree.world.reading.intake import Intake
 from tests.cycle.test_words import plan_of
 
 many = st.integers(0, 5000)
-texts = st.builds(lambda part, times: part * times, st.text(min_size=1, max_size=3), st.integers(1, 50_000))
+few = st.integers(0, 20)
 
 
-@given(texts, texts, many, many, st.integers(0, 20))
-def test_v4_a_plan_object_is_never_above_512_kib(name: str, words: str, count: int, prices: int, stages: int) -> None:
+def texts(times: int) -> st.SearchStrategy[str]:
+    return st.builds(lambda part, times: part * times, st.text(min_size=1, max_size=3), st.integers(1, times))
+
+
+warned = st.tuples(texts(50_000), texts(50_000), few) | st.tuples(texts(200), texts(200), many)
+"""Name, words and how many: one may be longer than an object, and so may be many short ones."""
+
+
+@given(warned, many, few)
+def test_v4_a_plan_object_is_never_above_512_kib(warned: tuple[str, str, int], prices: int, stages: int) -> None:
+    name, words, count = warned
     warnings = [PlanWarning(object=f"Run default/{name}", message=words)] * count
     price = Price(rule="concurrency", subjects=("b/e",), unit="GPU", value=1, milli_gpus=1)
     stage = Stage(name="starts", unit="GPU", sense="max", value=1, bound=1)

@@ -30,6 +30,7 @@ SIZES: Final = ((1, "1"), (4, "2-4"), (8, "5-8"), (32, "9-32"), (1 << 30, "33+")
 POINTS: Final = 400
 """Turns that a picture shows."""
 
+_STUDY: Final = b"jobtree.study"
 _JOBS: Final = pa.schema([
     ("namespace", pa.string()), ("name", pa.string()), ("owner", pa.string()), ("gpus", pa.int64()),
     ("submitted", pa.int64()), ("seconds", pa.int64()), ("in_base", pa.bool_()), ("started", pa.int64()),
@@ -81,11 +82,20 @@ def _table(rows: "list[Any] | list[Tick]", schema: pa.Schema) -> pa.Table:
     return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema)
 
 
-def parquet(table: pa.Table) -> bytes:
-    """A table as the lake has it: the same rows give the same bytes."""
+def parquet(table: pa.Table, made_from: str) -> bytes:
+    """A table as the lake has it: the same rows give the same bytes. ``made_from``: the digest of its study."""
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table.replace_schema_metadata({_STUDY: made_from}), sink, compression="zstd")
     return sink.getvalue()
+
+
+def made_from(data: bytes) -> str:
+    """The digest of the study that a table of the lake is of; empty where it does not say."""
+    try:
+        told = pq.read_schema(io.BytesIO(data)).metadata or {}
+    except pa.ArrowException:
+        return ""
+    return str(told.get(_STUDY, b""), "ascii")
 
 
 def jobs_frame(found: Outcome) -> pd.DataFrame:

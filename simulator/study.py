@@ -23,6 +23,7 @@ from jobtree.api import Refusal, Run, Time
 from jobtree.api.kinds.run import OVER
 from jobtree.api.values.counted import counted
 from jobtree.cluster.memory import Memory
+from jobtree.world.collector import collected_at_times
 from jobtree.world.memory.cycles import moment_of
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables.snapshot import Snapshot
@@ -37,6 +38,8 @@ from simulator.stream import Job, Key, Stream
 
 SAVED: Final = 100
 """Turns between two times that an unfinished run is written down."""
+COLLECTED: Final = 10
+"""Turns between two walks over what their plans left behind in circles, which would else stay for good."""
 OWN: Final = "jobtree"
 SCHEDULERS: Final = (OWN, *RIVALS)
 
@@ -73,6 +76,9 @@ def study(
     hears of each turn's time. Raises Refusal where base and stream do not belong together, and where Jobtree's checker
     does not pass a plan.
     """
+    made_from = _digest(stream, every, stream.end)
+    if scheduler != OWN:
+        _refuse_other(lake, scheduler, made_from)
     base = Memory(stream.base, stream.start)
     intake = base.read()
     _know_nodes(stream, intake)
@@ -91,7 +97,7 @@ def study(
         progress = loop.run(on_turn)
     outcome = results.outcome(scheduler, stream, progress)
     for name, table in (("jobs", outcome.jobs), ("turns", outcome.turns)):
-        lake.put(_place(lake, scheduler) / f"{name}.parquet", results.parquet(table))
+        lake.put(_place(lake, scheduler) / f"{name}.parquet", results.parquet(table, made_from))
     return outcome
 
 
@@ -107,10 +113,12 @@ def _own(
     on_turn: OnTurn | None,
 ) -> Progress:
     there = _place(lake, OWN) / "begun"
-    begun = _read(there) if resume and storage.exists(there) else None
-    if begun is None and lake.newest() is not None:
-        more = "" if resume else ", or say --resume"
-        raise Refusal(f"it has cycles already; name another --lake{more}", subject=str(lake.root))
+    is_begun = storage.exists(there)
+    if is_begun and not resume:
+        raise Refusal("it has a simulation already; name another --lake, or say --resume", subject=str(lake.root))
+    if not is_begun and lake.newest() is not None:
+        raise Refusal("it has cycles already; name another --lake", subject=str(lake.root))
+    begun = _read(there) if is_begun else None
     what = _digest(stream)
     if begun is not None and begun.stream != what:
         raise Refusal(f"it was begun with another stream than {stream.name}; name another --lake", subject=str(there))
@@ -134,14 +142,21 @@ def _own(
         found = _Begun(what, every, cluster.render(), loop.progress, scheduler.saved(), *loop.outages)
         lake.put(there, msgspec.msgpack.encode(found))
 
-    def after(at: int) -> None:
-        if len(loop.progress.ticks) % saved == 0:
-            save()
-        if on_turn is not None:
-            on_turn(at)
+    with collected_at_times() as collect:
 
-    progress = loop.run(after)
-    save()
+        def after(at: int) -> None:
+            turns = len(loop.progress.ticks)
+            if turns % COLLECTED == 0:
+                collect()
+            if turns % saved == 0:
+                save()
+            if on_turn is not None:
+                on_turn(at)
+
+        if begun is None:
+            save()
+        progress = loop.run(after)
+        save()
     return progress
 
 
@@ -162,9 +177,17 @@ class _Forgetful(Lake):
         """Does not."""
 
 
-def _digest(stream: Stream) -> str:
-    """What a stream is: its base and lines, wherever it ends."""
-    return hashlib.sha256(msgspec.msgpack.encode((stream.base, stream.lines), enc_hook=int)).hexdigest()
+def _digest(stream: Stream, *more: object) -> str:
+    """What a stream is: its base and lines, wherever it ends; ``more``: what else counts."""
+    return hashlib.sha256(msgspec.msgpack.encode((stream.base, stream.lines, *more), enc_hook=int)).hexdigest()
+
+
+def _refuse_other(lake: Lake, scheduler: str, made_from: str) -> None:
+    """Raises Refusal where results of a scheduler are there that are not of this very study, and would be lost."""
+    there = _place(lake, scheduler) / "jobs.parquet"
+    if storage.exists(there) and results.made_from(storage.read(there)) != made_from:
+        problem = f"it has results of {scheduler} for another stream, --every or --until; name another --lake"
+        raise Refusal(problem, subject=str(lake.root))
 
 
 def _read(path: Path) -> _Begun:

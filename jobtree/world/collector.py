@@ -5,7 +5,7 @@ cycle.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -24,6 +24,14 @@ def collector_paused() -> Iterator[None]:
             gc.freeze()
             gc.unfreeze()
             gc.enable()
+
+
+@contextmanager
+def collected_at_times() -> Iterator[Callable[[], object]]:
+    """For long work that makes circles: a walk, whenever the caller asks, over what has been made since it began."""
+    with collector_paused():
+        gc.freeze()
+        yield gc.collect
 
 
 def forget_circles() -> None:

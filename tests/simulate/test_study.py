@@ -1,7 +1,9 @@
 """A study is repeatable, goes on after a kill, and sees nodes fail as a cluster does."""
 
+import gc
 import math
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pytest
 
 from exporters.lake.lake import Lake
 from jobtree.api import Refusal
+from planner.dates.dating import Dating
 from simulator import results, study
 from simulator.results import Outcome
 from simulator.stream import Stream
@@ -42,7 +45,7 @@ def test_the_same_stream_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("last", [3, 6])
+@pytest.mark.parametrize("last", [1, 3, 6])
 def test_a_killed_run_goes_on_to_the_same_bytes(last: int, tmp_path: Path) -> None:
     whole = simulated(FEW, tmp_path / "whole")
     turns = list[int]()
@@ -61,11 +64,57 @@ def test_a_killed_run_goes_on_to_the_same_bytes(last: int, tmp_path: Path) -> No
     assert parquets(tmp_path / "killed") == parquets(tmp_path / "whole")
 
 
-def test_a_lake_with_cycles_is_not_begun_anew(tmp_path: Path) -> None:
-    simulated(FEW, tmp_path)
+@pytest.mark.parametrize("cycles", [True, False])
+def test_a_lake_with_a_simulation_is_not_begun_anew(cycles: bool, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, "hand")
+    study.study(FEW, "jobtree", lake, 60, cycles=cycles)
+    before = parquets(tmp_path)
 
-    with pytest.raises(Refusal, match="it has cycles already; name another --lake, or say --resume"):
-        simulated(FEW, tmp_path)
+    with pytest.raises(Refusal, match="it has a simulation already; name another --lake, or say --resume"):
+        study.study(FEW, "jobtree", lake, 60, cycles=cycles)
+    assert parquets(tmp_path) == before != {}
+
+
+def test_a_lake_with_the_cycles_of_a_cluster_takes_no_simulation(tmp_path: Path) -> None:
+    simulated(FEW, tmp_path)
+    shutil.rmtree(tmp_path / "simulation")
+
+    with pytest.raises(Refusal, match="it has cycles already; name another --lake"):
+        study.study(FEW, "jobtree", Lake(tmp_path, "hand"), 60, resume=True)
+
+
+def test_results_of_another_study_are_not_lost(tmp_path: Path) -> None:
+    """The same study again gives what is there; another one is refused, and leaves it."""
+    simulated(FEW, tmp_path, "easy")
+    before = parquets(tmp_path)
+    simulated(FEW, tmp_path, "easy")
+    simulated(FEW, tmp_path, "fifo")
+
+    others = (
+        (FEW._replace(end=streams.BEGIN + 600), 60),
+        (streams.made([streams.submit(streams.TWENTY[0])]), 60),
+        (FEW, 90),
+    )
+    for other, every in others:
+        with pytest.raises(Refusal, match="it has results of easy for another stream, --every or --until"):
+            study.study(other, "easy", Lake(tmp_path, "hand"), every)
+    assert before.items() <= parquets(tmp_path).items()
+
+
+@pytest.mark.parametrize(("every", "left"), [(1, 0), (100, 1)])
+def test_what_plans_leave_behind_in_circles_is_walked_over(
+    every: int, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dates of a cycle refer to what dates by cuts, and that to them."""
+    monkeypatch.setattr(study, "COLLECTED", every)
+    seen = list[int]()
+
+    def on_turn(_: int) -> None:
+        seen.append(sum(isinstance(each, Dating) for each in gc.get_objects()))
+
+    study.study(FEW, "jobtree", Lake(tmp_path, "hand"), 60, on_turn=on_turn)
+
+    assert min(1, max(seen)) == left
 
 
 FAILING = [

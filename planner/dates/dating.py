@@ -20,7 +20,8 @@ from planner.dates.writing import Written
 from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
 from planner.forecast.estimates import Likely, estimated, is_near, likely
 from planner.forecast.later import Later
-from planner.forecast.natural import Dated, Natural, Timeline
+from planner.forecast.natural import Timeline
+from planner.forecast.starts import Dated, Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Fate, Promise, noticed

@@ -18,7 +18,7 @@ from planner.dates.fitting import Date, Fitting
 from planner.dates.undated import without_date
 from planner.dates.writing import Written
 from planner.effort import USUAL, Effort
-from planner.forecast.natural import Natural
+from planner.forecast.starts import Natural
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.inputs.claims import RunKey

@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cutting.dating import Lasting
-from planner.forecast.natural import LAST, Natural, Timeline, together
+from planner.forecast.natural import LAST, Timeline, together
+from planner.forecast.starts import Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Promise
@@ -60,27 +61,30 @@ class Standing:
         """
         before = min((self.starts[key].at for key in mine if key in self.starts), default=LAST)
         stood = self.timeline.release(mine.keys())
-        first = self._without(younger, mine, before, keep=False)
+        first = self._without(younger, mine, before)
         if not first:
+            self.timeline.without(())
             self.timeline.restore(stood)
             return ()
+        self.timeline.release(mine.keys())
         until = min(each.at for each in first.values()) + 1
-        stay = bisect_left(
-            range(1, len(younger)), 1, key=lambda n: not self._without(younger[n:], mine, until, keep=False)
-        )
-        found = self._without(younger[stay:], mine, until, keep=True)
+        stay = bisect_left(range(1, len(younger)), 1, key=lambda n: not self._could_without(younger[n:], mine, until))
+        found = self._without(younger[stay:], mine, until)
+        self.timeline.forget()
         gone = {key for each in younger[stay:] for key in each}
         self.starts = {key: each for key, each in self.starts.items() if key not in gone} | found
         return younger[stay:]
 
-    def _without(self, others: Iterable[Lasting], mine: Lasting, before: int, *, keep: bool) -> dict[RunKey, Natural]:
-        """The first start before a time that runs have without others, and with ``keep`` hold it in their place."""
-        gone = self.timeline.release({key for each in others for key in each})
-        found = self.timeline.date(mine, before) if gone else {}
-        if not (found and keep):
-            self.timeline.release(mine.keys())
-            self.timeline.restore(gone)
-        return found
+    def _without(self, others: Iterable[Lasting], mine: Lasting, before: int) -> dict[RunKey, Natural]:
+        """Hold the first start before a time that runs have while others are set aside; empty where there is none."""
+        aside = self.timeline.without({key for each in others for key in each})
+        return self.timeline.date(mine, before) if aside else {}
+
+    def _could_without(self, others: Iterable[Lasting], mine: Lasting, before: int) -> bool:
+        """Is there one? Nothing is held."""
+        found = self._without(others, mine, before)
+        self.timeline.release(mine.keys())
+        return bool(found)
 
     def by_cuts(self, key: RunKey) -> bool:
         """Hold what cuts are to start, and its gang, where they stand, in the room of all that may be cut for them.
@@ -116,12 +120,8 @@ class Standing:
 
         Where there is none it is held as it was, and nothing is returned.
         """
-        mine = self.mine(key)
-        gone = self.timeline.release(mine.keys())
-        found = self.timeline.date(mine, before)
+        found = self.timeline.sooner(self.mine(key), before)
         self.starts |= found
-        if not found:
-            self.timeline.restore(gone)
         return found
 
     def mine(self, key: RunKey) -> Lasting:

@@ -13,7 +13,7 @@ from functools import cached_property
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates
 from planner.forecast.estimates import Spans
-from planner.forecast.natural import Natural
+from planner.forecast.starts import Natural
 from planner.placement.room import Chunk
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey

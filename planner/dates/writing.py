@@ -25,7 +25,7 @@ from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time, enc_hook
 from jobtree.world.plan import Plan, PromiseUpdate, Wait
 from planner.dates.ground import Ground
-from planner.forecast.natural import Natural
+from planner.forecast.starts import Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Fate, Promise

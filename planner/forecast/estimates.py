@@ -15,7 +15,7 @@ from planner.forecast.calendar import estimates as _estimates
 from planner.forecast.calendar import expected
 from planner.forecast.durations import Durations, ended
 from planner.forecast.fluid import Ask, Fluid, LanesOf, grid
-from planner.forecast.natural import Dated
+from planner.forecast.starts import Dated
 from planner.state.payer_lists import PayerList, PayerLists
 from planner.state.state import State
 from policies.inputs.claims import RunKey

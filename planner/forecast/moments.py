@@ -80,6 +80,17 @@ class Moment:
                     return found
         return None
 
+    def lets(self, keys: Collection[RunKey]) -> bool:
+        """Could all of these runs start? Nothing is taken."""
+        started: list[Settled] = []
+        for key in keys:
+            if (found := self.try_start(key)) is None:
+                break
+            started.append(found)
+        for each in reversed(started):
+            self.give_back(each)
+        return len(started) == len(keys)
+
     def lay(self, key: RunKey, nodes: frozenset[int], *, anyway: bool = False) -> Settled | None:
         """The same on some nodes alone; ``anyway``: also where nobody pays."""
         problem = self.problem

@@ -7,98 +7,22 @@ start holds its slots and its money at every moment until its limit ends it, so 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
-from jobtree.api.kinds.reservation import Conflict
-from planner.cutting.dating import CutDate, Kept, Lasting
+from planner.cutting.dating import Kept, Lasting
 from planner.cutting.places import Place
 from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
-from planner.forecast.moments import Cut, Moment, gpus_of
+from planner.forecast.moments import Moment, gpus_of
+from planner.forecast.starts import ByCuts, Dated, Natural, Sure
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 
 LAST: Final = 1 << 60
 """After all times."""
-
-
-class Natural(NamedTuple):
-    """A start to come. ``nodes``: where, by name; ``payers``: (budget, envelope), nearest first; ``source``: what makes
-    its time known; ``cut``: what goes for it; ``p90``: by when it is in nine cases of ten, if later.
-    """
-
-    at: int
-    source: str
-    nodes: tuple[str, ...]
-    payers: tuple[tuple[str, str], ...]
-    cut: CutDate | None = None
-    p90: int | None = None
-
-    @property
-    def conflicts(self) -> tuple[Conflict, ...]:
-        """Who may lose all for it."""
-        return self.cut.conflicts if self.cut else ()
-
-
-class Dated(NamedTuple):
-    """A start that holds what it has ``found`` at a moment, from ``at`` to ``end`` (Unix seconds; None: for good).
-
-    ``held``: the same at later moments.
-    """
-
-    key: RunKey
-    found: Settled
-    moment: Moment
-    at: int
-    end: int | None
-    held: list[tuple[Moment, Settled]]
-
-
-class ByCuts(NamedTuple):
-    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; see `Dated`."""
-
-    at: int
-    starts: Mapping[RunKey, Settled]
-    ends: Lasting
-    leases: Sequence[LeaseRow]
-    held: list[tuple[Moment, Cut]]
-
-    def then(self, at: int) -> dict[RunKey, Settled]:
-        """Those that are held at a time, by when what is cut for them is gone for good."""
-        return {key: each for key, each in self.starts.items() if (end := self.ends[key]) is None or at < end}
-
-
-@dataclass
-class _Sure:
-    """A moment as it is if nothing ends by an estimate, and what it holds, in the order in which that was taken."""
-
-    moment: Moment
-    taken: list[tuple[Dated, Settled | None]] = field(default_factory=list)
-
-    def hold(self, lasting: Sequence[Dated]) -> None:
-        """Hold these starts alone, as if each had been taken in this order; what it holds of them already stays."""
-        same = sum(1 for _ in takewhile(lambda pair: pair[0][0] is pair[1], zip(self.taken, lasting, strict=False)))
-        for _, taken in reversed(self.taken[same:]):
-            if taken is not None:
-                self.moment.give_back(taken)
-        del self.taken[same:]
-        for each in lasting[same:]:
-            self.taken.append((each, self.moment.take(each.key, each.found, anyway=True)))
-
-    def lets(self, keys: Sequence[RunKey]) -> bool:
-        """Could all of these runs start beside what it holds? Nothing is taken."""
-        started: list[Settled] = []
-        for key in keys:
-            if (found := self.moment.try_start(key)) is None:
-                break
-            started.append(found)
-        for each in reversed(started):
-            self.moment.give_back(each)
-        return len(started) == len(keys)
 
 
 @dataclass
@@ -114,7 +38,8 @@ class Timeline:
     dated: list[Dated] = field(default_factory=list)
     by_cuts: list[ByCuts] = field(default_factory=list)
     guesses: set[RunKey] = field(default_factory=set)
-    sure: dict[int, "_Sure"] = field(default_factory=dict)
+    sure: dict[int, Sure] = field(default_factory=dict)
+    _aside: list[Dated] = field(default_factory=list)
 
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
@@ -155,6 +80,27 @@ class Timeline:
                 break
             if found := self._start(moment, together, {}):
                 return found
+        return {}
+
+    def sooner(self, together: Lasting, before: int) -> dict[RunKey, Natural]:
+        """Move what runs that start together hold to the first start that they have before a time (Unix seconds).
+
+        Empty, with all held as it was, where there is none. What they hold from that time on is let go only once they
+        could start at an earlier one: it is not in their way there.
+        """
+        mine = [dated for dated in self.dated if dated.key in together]
+        stood = self.release(together) if any(dated.at < before for dated in mine) else None
+        for moment in self.moments:
+            if moment.at >= before:
+                break
+            if stood is None and self._could(moment, together):
+                stood = self.release(together)
+            if stood is not None and (found := self._start(moment, together, {})):
+                return found
+            self.guesses -= together.keys()
+        still = mine if stood is None else []  # moved to the end, as if let go and held again
+        self.dated = [*(dated for dated in self.dated if dated.key not in together), *still]
+        self.restore(stood or ())
         return {}
 
     def stand(self, together: Lasting, at: int, where: Mapping[RunKey, frozenset[int]]) -> dict[RunKey, Natural]:
@@ -226,10 +172,25 @@ class Timeline:
     def restore(self, gone: Iterable[Dated]) -> None:
         """Undo `release`."""
         for dated in gone:
-            dated.moment.put_back(dated.found)
-            for other, taken in dated.held:
-                other.put_back(taken)
+            self._put_back(dated)
             self.dated.append(dated)
+
+    def without(self, keys: Container[RunKey]) -> list[Dated]:
+        """Hold everything but what these runs hold, until another call says otherwise; returns what is set aside."""
+        everything = [*self.dated, *self._aside]
+        aside = [dated for dated in everything if dated.key in keys]
+        for dated in self._aside:
+            if dated.key not in keys:
+                self._put_back(dated)
+        for dated in self.dated:
+            if dated.key in keys:
+                self._let_go(dated)
+        self.dated, self._aside = [dated for dated in everything if dated.key not in keys], aside
+        return aside
+
+    def forget(self) -> None:
+        """What is set aside is held no more."""
+        self._aside = []
 
     def _start(
         self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int | None = None
@@ -238,9 +199,7 @@ class Timeline:
         at = moment.at if at is None else at
         over = self._over(moment, at)
         starts = self._try(moment, together, where, at)
-        for dated, taken in over:  # who has the slots next is in the way of all who would be there longer
-            again = moment.take(dated.key, taken, anyway=True)
-            dated.held.extend([] if again is None else [(moment, again)])
+        self._go_on(moment, over)
         self.dated += starts
         for dated in starts:
             self._open(dated.end)
@@ -248,6 +207,13 @@ class Timeline:
         self.guesses -= together.keys()
         self.guesses |= together.keys() if guess else set()
         return {dated.key: self._natural(dated, guess=guess) for dated in starts}
+
+    def _could(self, moment: Moment, together: Lasting) -> bool:
+        """Could all of them start at a moment, whatever comes later? Nothing is taken."""
+        over = self._over(moment, moment.at)
+        able = moment.lets(together)
+        self._go_on(moment, over)
+        return able
 
     def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int) -> list[Dated]:
         """Start all of them at a moment and hold them at all later ones; where one cannot be, none is."""
@@ -274,10 +240,21 @@ class Timeline:
             moment.give_back(taken)
         return found
 
+    def _go_on(self, moment: Moment, over: Iterable[tuple[Dated, Settled]]) -> None:
+        """Hold again what ends: who has the slots next is in the way of all who would be there longer."""
+        for dated, taken in over:
+            again = moment.take(dated.key, taken, anyway=True)
+            dated.held.extend([] if again is None else [(moment, again)])
+
     def _let_go(self, dated: Dated) -> None:
         dated.moment.give_back(dated.found)
         for other, taken in dated.held:
             other.give_back(taken)
+
+    def _put_back(self, dated: Dated) -> None:
+        dated.moment.put_back(dated.found)
+        for other, taken in dated.held:
+            other.put_back(taken)
 
     def found(self, key: RunKey) -> Settled:
         """What a dated run has found."""
@@ -332,9 +309,9 @@ class Timeline:
         lasting = [each for each in others if each.end is None or at < each.end or self._ends_by_guess(each)]
         if not self.later.guesses(at) and all(each.end is None or at < each.end for each in lasting):
             return starts[0].moment.source == "estimate"
-        sure = self.sure.setdefault(at, _Sure(Moment(at, "end", self.later.sure)))
+        sure = self.sure.setdefault(at, Sure(Moment(at, "end", self.later.sure)))
         sure.hold(lasting)
-        return not sure.lets([each.key for each in starts])
+        return not sure.moment.lets([each.key for each in starts])
 
     def _ends_by_guess(self, dated: Dated) -> bool:
         return dated.key in self.guesses or dated.moment.state.runs[dated.key].limit is None

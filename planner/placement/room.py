@@ -88,18 +88,21 @@ class Room:
         """The room once these leases, which share no slot with others, have ended; None where only a count can tell."""
         other = self.copy()
         other.slots = [*self.slots]
+        freed: dict[int, list[int]] = {}
         active: dict[tuple[RunKey, int, int], int] = {}
         for lease in ended:
             node = self.fleet.index.get(lease.node)
             if node is None:
                 continue
-            if self.lost[node]:
-                return None
-            other.slots[node] = sorted((*other.slots[node], *lease.ordinals), reverse=True)
-            other.free[node] = len(other.slots[node]) if self.fleet.takes_work[node] else 0
+            freed.setdefault(node, []).extend(lease.ordinals)
             if lease.active:
                 key = (lease.run_key, lease.group, node)
                 active[key] = active.get(key, 0) + lease.gpus
+        for node, ordinals in freed.items():
+            if self.lost[node]:
+                return None
+            other.slots[node] = sorted((*self.slots[node], *ordinals), reverse=True)
+            other.free[node] = len(other.slots[node]) if self.fleet.takes_work[node] else 0
         for (run_key, _, node), gpus in active.items():
             if run_key in runs:
                 other._load(node, -runs[run_key].pods_of(gpus), runs[run_key].load)

@@ -12,7 +12,8 @@ def block(state: State, gone: Mapping[RunKey, str]) -> None:
 
     ``gone``: outcomes of upstreams that are there no more.
     """
-    outcomes = follow.after(state.runs, state.endings, gone)
+    follows = any(run.follow for run in state.pending)
+    outcomes = follow.after(state.runs, state.endings, gone) if follows else {}
     refusals: dict[tuple[str, str], str] = {}
     for run in state.pending:
         whose = run.owner, run.namespace

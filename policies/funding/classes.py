@@ -8,8 +8,9 @@ envelope. A claim is funded iff every cap it touches still holds with it:
     malleable:    group by group from 0, until a group does not fit
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -18,7 +19,7 @@ from jobtree.world.naming.named import GONE_PAYER
 from policies.caps.cap import CapBook, Lane
 from policies.caps.scopes import GONE
 from policies.funding.ledger import Spent, second_of
-from policies.inputs.claims import UNFUNDED, Claim, LeaseRow, RunKey, class_name
+from policies.inputs.claims import UNFUNDED, Claim, LeaseKey, LeaseRow, RunKey, class_name
 from policies.inputs.money import Money
 
 FRESH_LOAN: Final = -1
@@ -68,11 +69,21 @@ class Pass:
 
 @dataclass(frozen=True)
 class Funded:
-    """The present. ``classes``: (namespace, lease) → class; ``parts``: of all claims whose envelope pays now."""
+    """The present of open ``leases``. ``parts``: of all claims whose envelope pays now; ``others``: class of leases
+    that are in no part and not unfunded.
+    """
 
-    classes: dict[tuple[str, str], FundingClass]
+    money: Money
+    leases: Sequence[LeaseRow]
+    others: Mapping[LeaseKey, FundingClass]
     parts: list[Part]
     outcome: Pass
+
+    @cached_property
+    def classes(self) -> dict[LeaseKey, FundingClass]:
+        """(namespace, lease) → class."""
+        others = {lease.key: self.others.get(lease.key, UNFUNDED) for lease in self.leases}
+        return others | classes_of(self.money, self.parts, self.outcome.funded)
 
     @property
     def used(self) -> list[int]:
@@ -83,17 +94,14 @@ class Funded:
 def derive(book: CapBook, claims: list[Claim], leases: list[LeaseRow], spent: Spent, sites: dict[str, int]) -> Funded:
     """Classes of all open ``leases``; those whose payer is quarantined keep the class they have."""
     money = book.money
-    classes: dict[tuple[str, str], FundingClass] = {}
-    for lease in leases:
-        kept = lease.envelope == GONE_PAYER and lease.budget in money.quarantined
-        classes[lease.namespace, lease.name] = lease.funding_class if kept else UNFUNDED
+    kept = [each for each in leases if each.envelope == GONE_PAYER and each.budget in money.quarantined]
     parts = parts_of(book, claims, sites)
     outcome = honour(book, spent, parts)
-    return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
+    return Funded(money, leases, {lease.key: lease.funding_class for lease in kept}, parts, outcome)
 
 
 def still_funded(
-    before: Funded, book: CapBook, spent: Spent, leases: Iterable[LeaseRow], gone: Container[RunKey]
+    before: Funded, book: CapBook, spent: Spent, leases: Sequence[LeaseRow], gone: Container[RunKey]
 ) -> Funded:
     """The classes of open ``leases`` without the claims of runs that are ``gone``, at a later time at which all others
     weigh the same as ``before``; loans that have aged since stand last.
@@ -104,9 +112,7 @@ def still_funded(
     if aged:
         parts = [replace(part, place=aged.get(part.place, part.place)) for part in parts]
         parts.sort(key=attrgetter("place"))
-    outcome = honour(book, spent, parts)
-    classes = {lease.key: before.classes[lease.key] for lease in leases}
-    return Funded(classes | classes_of(money, parts, outcome.funded), parts, outcome)
+    return Funded(money, leases, before.classes, parts, honour(book, spent, parts))
 
 
 def _is_young(money: Money, place: Place) -> bool:

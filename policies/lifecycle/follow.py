@@ -69,9 +69,10 @@ def endings(
     at: int,
 ) -> dict[RunKey, Ending]:
     """Waiting runs that have Failed with an upstream, be it in this very cycle; indices of arrays wait on."""
-    outcomes = after(runs, ended, gone)
+    following = [(key, run) for key, run in runs.items() if run.follow]
+    outcomes = after(runs, ended, gone) if following else {}
     found = {}
-    for key, run in runs.items():
+    for key, run in following:
         live = run.state == "Active" and not run.outcome and not run.deleting and key not in held and key not in ended
         waits = live and not run.array and not run.array_of and run.started is None
         if waits and (bad := failed(run, outcomes)) and deadline(run, at) <= at:

@@ -7,8 +7,8 @@ balances, the words about runs and the records of what a cycle saw are its own w
 """
 
 import hashlib
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -80,9 +80,14 @@ def is_own(controller: str, uid: str) -> bool:
 
 
 def _open(leases: pa.Table, closing: Collection[LeaseName], opening: Collection[LeaseName]) -> list[LeaseName]:
+    return sorted({name for name in _names(leases) if name not in closing}.union(opening))
+
+
+@values.remembering
+def _names(leases: pa.Table) -> list[LeaseName]:
+    """Open leases."""
     found = leases.filter(pc.invert(leases.column("closed")))
-    names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
-    return sorted({name for name in names if name not in closing}.union(opening))
+    return list(zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True))
 
 
 def _others(pods: pa.Table, runs: pa.Table) -> pa.Table:
@@ -112,19 +117,28 @@ def _old_loans(snapshot: Snapshot, at: int, closing: Collection[LeaseName]) -> l
     Only these, so that a new loan changes nothing; nor does one of no duration, which is old as it begins. A loan is
     what was called borrowed when it was first paid for: no later cycle writes that.
     """
-    leases, envelopes = snapshot.tables["leases"], snapshot.tables["envelopes"]
+    envelopes = snapshot.tables["envelopes"]
+    admitted: dict[Claim, int] = {}
+    for name, claim, start in _loans(snapshot.tables["leases"]):
+        if name not in closing:
+            admitted[claim] = min(start, admitted.get(claim, start))
+    payers = zip(values.texts(envelopes, "budget"), values.texts(envelopes, "name"), strict=True)
+    lasting = dict(zip(payers, values.ints(envelopes, "lending_duration").tolist(), strict=True))
+    return sorted(claim for claim, start in admitted.items() if 0 < lasting.get(claim[1], 0) <= at - start)
+
+
+@values.remembering
+def _loans(leases: pa.Table) -> list[tuple[LeaseName, Claim, int]]:
+    """Open leases that were called borrowed when they were first paid for, with their starts, Unix seconds."""
     strangers = pc.not_equal(leases.column("owner").cast(pa.string()), leases.column("run_owner").cast(pa.string()))
     found = leases.filter(pc.and_(pc.invert(leases.column("closed")), strangers))
     names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
     runs = zip(values.texts(found, "namespace"), values.texts(found, "run"), strict=True)
     lenders = zip(values.texts(found, "budget"), values.texts(found, "envelope"), strict=True)
-    claims = zip(runs, lenders, strict=True)
-    admitted: dict[Claim, int] = {}
-    for name, claim, start, ledger in zip(
-        names, claims, values.ints(found, "start").tolist(), values.column(found, "funding"), strict=True
-    ):
-        if name not in closing and next((entry[0] for entry in ledger if entry[0] != "unfunded"), "") == "borrowed":
-            admitted[claim] = min(start, admitted.get(claim, start))
-    payers = zip(values.texts(envelopes, "budget"), values.texts(envelopes, "name"), strict=True)
-    lasting = dict(zip(payers, values.ints(envelopes, "lending_duration").tolist(), strict=True))
-    return sorted(claim for claim, start in admitted.items() if 0 < lasting.get(claim[1], 0) <= at - start)
+    starts, ledgers = values.ints(found, "start").tolist(), values.column(found, "funding")
+    rows = zip(names, zip(runs, lenders, strict=True), starts, ledgers, strict=True)
+    return [(name, claim, start) for name, claim, start, ledger in rows if _was_borrowed(ledger)]
+
+
+def _was_borrowed(ledger: Iterable[tuple[Any, ...]]) -> bool:
+    return next((entry[0] for entry in ledger if entry[0] != "unfunded"), "") == "borrowed"

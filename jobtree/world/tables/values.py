@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable
+from functools import wraps
 from itertools import accumulate, pairwise
 from typing import Any, Final, TypeVar
 
@@ -44,6 +45,16 @@ def remembered(table: pa.Table, what: object, make: Callable[[], Value]) -> Valu
         mine[what] = make()
     found: Value = mine[what]
     return found
+
+
+def remembering(make: Callable[[pa.Table], Value]) -> Callable[[pa.Table], Value]:
+    """``make``, whose answers of a table are `remembered`; nobody changes them."""
+
+    @wraps(make)
+    def again(table: pa.Table) -> Value:
+        return remembered(table, make, lambda: make(table))
+
+    return again
 
 
 _MEMORY: Final[dict[int, dict[object, Any]]] = {}

@@ -1,0 +1,76 @@
+"""Starts to come: what a run is told, and what it holds at every moment until it ends."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NamedTuple
+
+from jobtree.api.kinds.reservation import Conflict
+from planner.cutting.dating import CutDate, Lasting
+from planner.filling.filler import Settled
+from planner.forecast.moments import Cut, Moment
+from policies.inputs.claims import LeaseRow, RunKey
+
+
+class Natural(NamedTuple):
+    """A start to come. ``nodes``: where, by name; ``payers``: (budget, envelope), nearest first; ``source``: what makes
+    its time known; ``cut``: what goes for it; ``p90``: by when it is in nine cases of ten, if later.
+    """
+
+    at: int
+    source: str
+    nodes: tuple[str, ...]
+    payers: tuple[tuple[str, str], ...]
+    cut: CutDate | None = None
+    p90: int | None = None
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """Who may lose all for it."""
+        return self.cut.conflicts if self.cut else ()
+
+
+class Dated(NamedTuple):
+    """A start that holds what it has ``found`` at a moment, from ``at`` to ``end`` (Unix seconds; None: for good).
+
+    ``held``: the same at later moments.
+    """
+
+    key: RunKey
+    found: Settled
+    moment: Moment
+    at: int
+    end: int | None
+    held: list[tuple[Moment, Settled]]
+
+
+class ByCuts(NamedTuple):
+    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; see `Dated`."""
+
+    at: int
+    starts: Mapping[RunKey, Settled]
+    ends: Lasting
+    leases: Sequence[LeaseRow]
+    held: list[tuple[Moment, Cut]]
+
+    def then(self, at: int) -> dict[RunKey, Settled]:
+        """Those that are held at a time, by when what is cut for them is gone for good."""
+        return {key: each for key, each in self.starts.items() if (end := self.ends[key]) is None or at < end}
+
+
+@dataclass
+class Sure:
+    """A moment as it is if nothing ends by an estimate, and what it holds, in the order in which that was taken."""
+
+    moment: Moment
+    taken: list[tuple[Dated, Settled | None]] = field(default_factory=list)
+
+    def hold(self, lasting: Sequence[Dated]) -> None:
+        """Hold these starts alone, as if each had been taken in this order; what it holds of them already stays."""
+        same = sum(1 for _ in takewhile(lambda pair: pair[0][0] is pair[1], zip(self.taken, lasting, strict=False)))
+        for _, taken in reversed(self.taken[same:]):
+            if taken is not None:
+                self.moment.give_back(taken)
+        del self.taken[same:]
+        for each in lasting[same:]:
+            self.taken.append((each, self.moment.take(each.key, each.found, anyway=True)))

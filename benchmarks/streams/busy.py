@@ -5,8 +5,8 @@
 Five nodes of 8 GPUs in two domains, three owners who may each use all of it, a cycle a minute. Every other minute a run
 arrives: fixed, malleable or opportunistic, most without an end that is known, half of them waiting again when they are
 cut. Every plan is passed by the checker. A cut is needless if without it alone every promise that was due and kept in
-that cycle could still have been placed, at its run's least width (`unneeded`). What must be nothing is asserted; the
-figures go to ``results/busy.md``, anew every 100 cycles.
+that cycle could still have been placed, at its run's least width, beside what later promises hold (`unneeded`). What
+must be nothing is asserted; the figures go to ``results/busy.md``, anew every 100 cycles.
 """
 
 import argparse
@@ -53,7 +53,8 @@ Measured on {on}.
 the mean, the checker's and the writes' among them.
 
 A cut is needless if without it alone every promise that was due and kept in that cycle could still have been placed, at
-its run's least width; what opportunistic work leaves without a promise, if without that all funded starts could.
+its run's least width, beside what later promises hold; what opportunistic work leaves without a promise, if without that
+all funded starts could.
 
 {table}
 """

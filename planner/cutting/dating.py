@@ -16,8 +16,9 @@ from jobtree.api.kinds.reservation import Conflict, Remedy
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Weighing
 from planner.cutting.odds import SOLVED, odds
-from planner.cutting.places import Lost, Place
+from planner.cutting.places import Place
 from planner.cutting.pools import Pools
+from planner.cutting.slots import Lost
 from planner.cutting.told import completed, conflicts, one_set, remedies
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import Victim, protected_until, victims_of
@@ -84,7 +85,8 @@ class Kept(NamedTuple):
 class CutDates:
     """``state``: of the world as the plan leaves it, ``later``: at a known time (Unix seconds); ``kept``: what has its
     slots sooner or later without cuts; ``paid``: the first time between two at which money that is known to come pays
-    for some runs beside all that is promised; ``why_not``: by run, why no cuts would start it.
+    for some runs beside all that is promised; ``promised``: nodes of promises that stand, by run; ``why_not``: by run,
+    why no cuts would start it.
 
     A gang whose runs start together has one date: that of the first of it that is asked for.
     """
@@ -93,6 +95,7 @@ class CutDates:
     later: Callable[[int], State]
     kept: Callable[[], Iterable[Kept]]
     paid: Callable[[Collection[RunKey], int, int], int | None]
+    promised: Mapping[RunKey, tuple[str, ...]]
     why_not: dict[RunKey, str] = field(default_factory=dict)
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
     _keeping: dict[tuple[RunKey, int], tuple[Kept, list[Lost]]] = field(default_factory=dict)
@@ -107,7 +110,7 @@ class CutDates:
 
     @cached_property
     def _trial(self) -> Trial:
-        return Trial.of(self.state)
+        return Trial.of(self.state, self.promised)
 
     @property
     def is_spent(self) -> bool:
@@ -159,7 +162,7 @@ class CutDates:
         """Count starts as they were told: slots and money are theirs, and what goes for them there is nobody else's."""
         chunks = [chunk for each in starts.values() for piece in each.pieces for chunk in piece.chunks]
         over = {key for key, end in self._limits.items() if end <= at}
-        self._freed.append(_Freed.of(at, tuple(self._trial.leave(chunks, leases, over))))
+        self._freed.append(_Freed.of(at, tuple(self._trial.slots.leave(chunks, leases, over))))
         self._trial.spend(starts)
 
     def can_pay(self, key: RunKey, at: int) -> bool:
@@ -175,8 +178,7 @@ class CutDates:
     def drop(self, date: CutDate) -> None:
         """As if this had not been found: nothing is cut for it."""
         trial = self._trial
-        for each in date.starts.values():
-            trial.take_back(each)
+        trial.take_back([*date.starts.values()])
         trial.undo({lease.key: trial.cut[lease.key] for lease in date.leases})
         for key in date.starts:
             self._known.pop(key, None)
@@ -192,20 +194,22 @@ class CutDates:
             if each.key not in together and (end is None or each.at < end) and (each.end is None or each.end > first)
         }
         for number in self._keeping.keys() - wanted.keys():
-            self._trial.let_go(self._keeping.pop(number)[1])
+            self._trial.slots.let_go(self._keeping.pop(number)[1])
         for number, each in wanted.items():
             if number not in self._keeping:
-                self._keeping[number] = each, self._trial.keep(each.chunks)
+                self._keeping[number] = each, self._trial.slots.keep(each.chunks)
 
     def _victims(self, owners: Collection[str], at: int, *, opportunistic: bool = False) -> list[Victim]:
         """Who may be cut at a time; what ends by its limit until then is no victim: its slots are free."""
         trial, over = self._trial, {key for key, end in self._limits.items() if end <= at}
         leases = frozenset(lease.key for key in over for lease in self.state.held[key] if lease.key not in trial.cut)
-        if leases != trial.over:
+        if leases != trial.slots.over:
             for _, lost in self._keeping.values():
-                trial.let_go(lost)
-            trial.let_end(leases)
-            self._keeping = {number: (each, trial.keep(each.chunks)) for number, (each, _) in self._keeping.items()}
+                trial.slots.let_go(lost)
+            trial.slots.let_end(leases)
+            self._keeping = {
+                number: (each, trial.slots.keep(each.chunks)) for number, (each, _) in self._keeping.items()
+            }
         victims = victims_of(self.state, owners, at=at, opportunistic=opportunistic)
         return [victim for victim in victims if victim.run not in over]
 
@@ -251,7 +255,8 @@ class CutDates:
         few = self.state.effort.few(len(self.state.pending))
         chances = odds(pools, max(0, self._odds), simulated=few) if harm.lottery else {}
         self._odds -= 0 if few else pools.solved * len(weighing.model.cost)
-        lost = completed(pools) if self._odds > 0 else one_set(pools)
+        near = frozenset[int]().union(*(trial.promised.get(trial.key([each]), ()) for each in members))
+        lost = completed(pools, near) if self._odds > 0 else one_set(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
         self._work += weighing.work
         if chosen is None:
@@ -268,7 +273,7 @@ class CutDates:
         counted_on = {run for other in others for run in other.runs} - named.keys()
         named |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
         over = {"/".join(run) for run, end in self._limits.items() if end <= at}
-        leases = tuple(lease for lease in trial.leases_of(cut) if "/".join(lease.run_key) not in over)
+        leases = tuple(lease for lease in trial.slots.leases_of(cut) if "/".join(lease.run_key) not in over)
         self._freed.append(_Freed.of(at, leases))
         told = (
             tuple(named[run] for run in sorted(named.keys() - over)),

@@ -12,36 +12,24 @@ Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from planner.cutting.domains import Need, weighed
 from planner.cutting.victims import Group, Victim
 from planner.placement.room import Room
 from planner.solver.highs import Settings, Solution, options, solve
 from policies.cuts.order import LOTTERY, SHRUNK, SPARES, UNFUNDED, Harm, preference
-from policies.inputs.shapes import PodLoad, Shape
+from policies.inputs.shapes import PodLoad
 from policies.model.linear import INF, Model
 
 HALF = 0.5
 NODES = 2_000
 """Most branch-and-bound nodes of one solve."""
-DOMAINS = 32
-"""Most domains that are weighed against each other: those where the least would have to go."""
-GROUPS = 24
-"""... and where so many groups might go in these, no more of them than the start needs."""
 WALK = 60
 """Most options that are tried one by one for the order among equals; of more, their sum of places is least."""
-
-
-class Need(NamedTuple):
-    """A part of a start: groups of one shape. ``sites``: where they may lie; ``load``: of a pod."""
-
-    shape: Shape
-    groups: int
-    sites: frozenset[int]
-    load: PodLoad
 
 
 class Option(NamedTuple):
@@ -62,7 +50,8 @@ class Cuts(NamedTuple):
 @dataclass
 class Weighing:
     """What a start needs against what is free and what may go. ``columns``: of each option; ``costs``: per kind of
-    harm; ``going``: of each victim, once asked, columns of its groups; ``work``: columns of all models solved so far.
+    harm; ``going``: of each victim, once asked, columns of its groups; ``groups``: of each need and domain, the column
+    of how many lie there; ``work``: columns of all models solved so far.
     """
 
     victims: Sequence[Victim]
@@ -76,13 +65,14 @@ class Weighing:
     pods: dict[int, dict[int, tuple[int, PodLoad]]] = field(default_factory=dict)
     placed: dict[int, list[tuple[int, int, PodLoad]]] = field(default_factory=dict)
     going: dict[int, set[int]] = field(default_factory=dict)
+    groups: dict[tuple[int, int], int] = field(default_factory=dict)
     work: int = 0
 
     @classmethod
     def of(cls, victims: Sequence[Victim], needs: Sequence[Need], room: Room) -> "Weighing":
         """Build the model; ``room``: what is free beside everything that runs."""
         weighing = cls(victims, needs, room)
-        nodes = weighing._candidates()
+        nodes = weighed(victims, needs, room)
         for number, victim in enumerate(victims):
             if _touches(victim, nodes):
                 weighing._victim(number, victim)
@@ -153,6 +143,22 @@ class Weighing:
                     dropped[option.victim] = dropped.get(option.victim, 0) + self._group(option).gpus
         return self._read(self._solve(model))
 
+    def layout(self, chosen: Collection[Option], wanted: Mapping[tuple[int, int], int]) -> Counter[tuple[int, int]]:
+        """Groups by need and domain, were just these cut: as many as can be where so many are ``wanted``. Empty where
+        no way was found in so many nodes.
+        """
+        model = self._fixed((), spare_others=False)
+        for option, column in self.columns.items():
+            model.lower[column] = model.upper[column] = float(option in chosen)
+        there: dict[int, float] = {}
+        for place in sorted(wanted.keys() & self.groups.keys()):
+            column = model.column(("wanted", *place), upper=float(wanted[place]))
+            model.row(("wanted", *place), [(column, 1.0), (self.groups[place], -1.0)], -INF, 0.0)
+            there[column] = 1.0
+        model.maximise(there)
+        values = self._solve(model).values
+        return Counter({} if values is None else {place: round(values[c]) for place, c in self.groups.items()})
+
     def could_draw(self, harm: Harm, victim: int, group: int, lost: Iterable[int] = ()) -> frozenset[tuple[int, int]]:
         """Groups, as (victim, group), of some set of that harm that ``lost`` are in, whose room is used: this one first
         of all. Empty where no such set has it.
@@ -193,43 +199,6 @@ class Weighing:
                 freed = self.freed.get(node, {})
                 asked |= {column: float(-gpus) for column, gpus in freed.items() if column not in mine}
                 yield node, asked, float(self.room.free[node])
-
-    def _candidates(self) -> dict[int, int]:
-        """Node → domain, of domains where some group would fit if all went; of many, where least would go."""
-        fleet, room = self.room.fleet, self.room
-        going: dict[int, int] = {}
-        for victim in self.victims:
-            for node, gpus in _slots(victim):
-                going[node] = going.get(node, 0) + gpus
-        sites = fleet.site.tolist()
-        works = fleet.takes_work.tolist()
-        wanted = {site for need in self.needs for site in need.sites}
-        least = sorted({(need.shape.size, need.shape.pod or 1) for need in self.needs})
-        unit = least[-1][1]
-        by_domain: dict[int, list[int]] = {}
-        for node in sorted({*going, *(n for n, free in enumerate(room.free) if free)}):
-            if works[node] and sites[node] in wanted and not room.lost[node]:
-                by_domain.setdefault(int(fleet.domain[node]), []).append(node)
-        fits = {
-            domain: nodes
-            for domain, nodes in by_domain.items()
-            if any(sum((room.free[n] + going.get(n, 0)) // pod * pod for n in nodes) >= size for size, pod in least)
-        }
-        order = sorted(fits, key=lambda domain: (-sum(room.free[n] // unit * unit for n in fits[domain]), domain))
-        needed = sum(need.shape.size * need.groups for need in self.needs)
-        groups, chosen = self._groups_at(), []
-        found = held = 0
-        for domain in order[:DOMAINS]:
-            if held >= GROUPS and found >= needed:
-                break
-            chosen.append(domain)
-            held += sum(groups.get(node, 0) for node in fits[domain])
-            found += sum((room.free[node] + going.get(node, 0)) // unit * unit for node in fits[domain])
-        return {node: domain for domain in chosen for node in fits[domain]}
-
-    def _groups_at(self) -> Mapping[int, int]:
-        """Node → groups of victims with slots there."""
-        return Counter(node for victim in self.victims for group in victim.groups for node, _ in group.slots)
 
     def _victim(self, number: int, victim: Victim) -> None:
         model = self.model
@@ -295,6 +264,7 @@ class Weighing:
                 column = model.column(("pods", number, node), upper=float(pods * count), integer=True)
                 self.placed.setdefault(node, []).append((column, unit, load))
                 here[domain].append((column, 1.0))
+            self.groups |= {(number, domain): column for domain, column in groups.items()}
             for domain, terms in here.items():
                 model.row(("pods", number, domain), terms, 0.0, 0.0)
             model.row(("all", number), [(column, 1.0) for column in groups.values()], float(count), float(count))
@@ -371,13 +341,5 @@ class Weighing:
         return None if values is None else frozenset(o for o, column in self.columns.items() if values[column] > HALF)
 
 
-def _slots(victim: Victim) -> Iterator[tuple[int, int]]:
-    """(node, GPUs) of all that might go of a victim."""
-    for group in victim.groups:
-        if victim.losable or group.droppable:
-            yield from group.slots
-    yield from ((spare.node, spare.gpus) for spare in victim.spares)
-
-
 def _touches(victim: Victim, nodes: Mapping[int, int]) -> bool:
-    return any(node in nodes for node, _ in _slots(victim))
+    return any(node in nodes for node, _ in victim.slots())

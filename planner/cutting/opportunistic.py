@@ -23,7 +23,7 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
     made: dict[RunKey, dict[LeaseKey, Cut]] = {}
     if not is_called_for(trial.state):
         return made
-    trial.await_pods()
+    trial.slots.await_pods()
     problem = trial.problem
     funded = [c for c in range(len(problem.candidates)) if not trial.type_of(c).unfunded]
     tries = 0

@@ -1,4 +1,4 @@
-"""Places: where a start that cuts make lies, and slots that are left to somebody."""
+"""Places: where a start that cuts make lies, and who pays."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -18,11 +18,3 @@ class Place(NamedTuple):
         names, envelopes = state.fleet.names, state.money.envelopes
         paying = (envelopes[payer] for payer in payers)
         return cls(tuple(names[node] for node in nodes), tuple((each.budget, each.name) for each in paying))
-
-
-class Lost(NamedTuple):
-    """Slots of a node that are left to somebody: GPUs that were ``free``, and others that are still held."""
-
-    node: int
-    free: int
-    held: int

@@ -1,6 +1,6 @@
 """Told of cuts: who may lose something for a start, how likely, and what goes."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
@@ -10,11 +10,13 @@ from policies.cuts.order import LOTTERY, REASONS
 from policies.inputs.claims import RunKey
 
 
-def completed(pools: Pools) -> list[RunKey]:
-    """Runs of one set with the least harm: the first token of each pool."""
+def completed(pools: Pools, nodes: Container[int]) -> list[RunKey]:
+    """Runs of one set with the least harm: the first token of each pool, of those on these ``nodes`` if there are."""
+    away = {v.run: not any(node in nodes for node, _ in v.slots()) for v in pools.victims}
     drawn: list[Token] = []
     while pool := {owner: tokens for owner, tokens in pools.after(drawn).items() if tokens}:
-        drawn.append(min(token for tokens in pool.values() for token in tokens))
+        left = (token for tokens in pool.values() for token in tokens)
+        drawn.append(min(left, key=lambda token: (away[token.namespace, token.run], token)))
     return sorted({(token.namespace, token.run) for token in drawn})
 
 

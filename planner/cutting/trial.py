@@ -1,21 +1,22 @@
 """A trial of cuts: what starts where room is made, one start after another, on the planner's own room and money."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from jobtree.api.values.counted import counted
-from planner.cutting.least import Need, Option, Weighing
-from planner.cutting.places import Lost, Place
+from planner.cutting.domains import Need
+from planner.cutting.least import Option, Weighing
+from planner.cutting.places import Place
+from planner.cutting.slots import Slots
 from planner.cutting.victims import Victim
 from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses, payers_of
 from planner.filling.together import Together
 from planner.placement.draft import Draft
-from planner.placement.place import Piece, Start
-from planner.placement.room import Chunk
+from planner.placement.place import Piece, Start, pieces_of
 from planner.state.state import State
-from policies.cuts.order import LOTTERY, REASONS, Cut, Cuts
+from policies.cuts.order import REASONS, Cut, Cuts
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad, Shape
 from policies.lifecycle.endings import Ending
@@ -28,10 +29,9 @@ Members = tuple[int, ...]
 
 @dataclass
 class Trial:
-    """``cut``: leases that go, by key; ``gone``: runs that fall below their least width, with the reason; ``started``:
-    candidates whose room and money is taken; ``places``: of starts that are to be there, in their order;
-    ``over``: leases that end by themselves before a time to come, whose slots (``_ended``) count as free.
-    ``_begun``: runs of these starts; ``_short``: by node, GPUs that starts take of what runs on until they begin.
+    """``slots``: what is free, and which leases are cut; ``gone``: runs that fall below their least width, with the
+    reason; ``started``: candidates whose room and money is taken; ``places``: of starts that are to be there, in their
+    order; ``promised``: nodes on which runs have been told that they start. ``_begun``: runs of these starts.
 
     What starts are *members*: candidates that start together or not at all, of a run alone just its own.
     """
@@ -39,21 +39,22 @@ class Trial:
     state: State
     problem: Problem
     filler: Filler
-    cut: dict[LeaseKey, Cut] = field(default_factory=dict)
+    slots: Slots
+    promised: Mapping[RunKey, frozenset[int]] = field(default_factory=dict)
     gone: dict[RunKey, Cut] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)
     places: dict[RunKey, Place] = field(default_factory=dict)
-    over: frozenset[LeaseKey] = frozenset()
-    _ended: list[tuple[Chunk, PodLoad]] = field(default_factory=list)
-    _short: dict[int, int] = field(default_factory=dict)
     _begun: set[RunKey] = field(default_factory=set)
 
     @classmethod
-    def of(cls, state: State) -> "Trial":
-        """Of a state in which nothing has been started yet."""
+    def of(cls, state: State, promised: Mapping[RunKey, Iterable[str]] | None = None) -> "Trial":
+        """Of a state in which nothing has been started yet; ``promised``: nodes of promises, by run."""
         asked = state.asking(state.pending)
         problem = asked.problem(emptied=True)
-        return cls(state, problem, Filler(problem, state.room(), Purses.after(problem, Draft())))
+        filler = Filler(problem, state.room(), Purses.after(problem, Draft()))
+        index = state.fleet.index
+        told = {key: frozenset(index[n] for n in nodes if n in index) for key, nodes in (promised or {}).items()}
+        return cls(state, problem, filler, Slots(state, filler), told)
 
     @cached_property
     def _gangs(self) -> dict[RunKey, Gang]:
@@ -90,9 +91,14 @@ class Trial:
         return frozenset(self.problem.candidates[each].run.owner for each in members)
 
     @property
+    def cut(self) -> Mapping[LeaseKey, Cut]:
+        """Leases that go, by key."""
+        return self.slots.cut
+
+    @property
     def gpus_cut(self) -> int:
         """GPUs that are cut so far."""
-        return sum(lease.gpus for lease in self.leases_of(self.cut))
+        return sum(lease.gpus for lease in self.slots.leases_of(self.cut))
 
     def funded(self, key: RunKey) -> int | None:
         """The candidate by which a run would be funded; None where it has no payer."""
@@ -104,24 +110,47 @@ class Trial:
         return self.problem.types[self.problem.candidates[candidate].type]
 
     def start(self, members: Members, *, is_paid: bool = True) -> list[Settled]:
-        """Start them at their least width and keep room and money taken; an empty list where they cannot.
-
-        Where nobody ``is_paid`` yet, room alone.
+        """Start them at their least width, where they are promised if that can be, and keep room and money taken; an
+        empty list where they cannot. Where nobody ``is_paid`` yet, room alone.
         """
         filler = self.filler if is_paid else Filler(self.problem, self.filler.room, self.filler.purses, is_paid=False)
-        found = self._tried(filler, members)
+        found = self.as_promised(members, filler) or self._tried(filler, members)
         for domain in () if is_paid else {piece.domain for each in found for piece in each.pieces}:
             self.filler.vacancies.changed(domain)
-        self.started |= {each.start.candidate for each in found}
-        self._begun |= {self.key([each.start.candidate]) for each in found}
+        self.begin(found)
         return found
 
-    def take_back(self, found: Settled) -> None:
-        """As if this had not started."""
-        self.filler.take_back([found])
+    def begin(self, found: Iterable[Settled]) -> None:
+        """Count starts as made whose room and money is taken."""
+        for each in found:
+            self.started.add(each.start.candidate)
+            self._begun.add(self.key([each.start.candidate]))
+
+    def take_back(self, found: Sequence[Settled]) -> None:
+        """As if these had not started."""
+        self.filler.take_back(found)
         self.filler.forget()
-        self.started.discard(found.start.candidate)
-        self._begun.discard(self.key([found.start.candidate]))
+        self.started.difference_update(each.start.candidate for each in found)
+        self._begun.difference_update(self.key([each.start.candidate]) for each in found)
+
+    def put_back(self, found: Iterable[Settled]) -> None:
+        """Undo `take_back`."""
+        for each in found:
+            self.filler.put_back(each)
+            self.begin([each])
+
+    def as_promised(self, members: Members, filler: Filler | None = None) -> list[Settled]:
+        """Each on the nodes that it is promised; an empty list where one is promised none, or has no room there."""
+        filler, found = filler or self.filler, list[Settled]()
+        for candidate in members:
+            nodes = self.promised.get(self.key([candidate]))
+            one = filler.start_on(Start(candidate, 0), nodes) if nodes else None
+            if one is None:
+                filler.take_back(found)
+                filler.forget()
+                return []
+            found.append(one)
+        return found
 
     def _tried(self, filler: Filler, members: Members) -> list[Settled]:
         gang = self._gang(members)
@@ -130,35 +159,6 @@ class Trial:
         (candidate,) = members
         found = filler.try_start(self.type_of(candidate), Start(candidate, 0))
         return [] if found is None else [found]
-
-    def let_end(self, leases: frozenset[LeaseKey]) -> None:
-        """Count as free what these leases hold; what begins at a later time on others waits for their end."""
-        room = self.filler.room
-        room.lost = [*room.lost]  # copies of a room share it
-        self._miss(-1)
-        for chunk, load in self._ended:
-            self._give_back([replace(chunk, count=-chunk.count, pods=-chunk.pods)], load)
-        self.over, self._ended = leases, [*self._chunks(leases)]
-        for chunk, load in self._ended:
-            self._give_back([chunk], load)
-        self._short = {node: -gpus for node, gpus in enumerate(room.free) if gpus < 0}
-        self._miss(1)
-        self.filler.forget()
-
-    def _miss(self, sign: int) -> None:
-        for node, gpus in self._short.items():
-            self.filler.room.free[node] += sign * gpus
-            self.filler.room.lost[node] += sign * gpus
-
-    def await_pods(self) -> None:
-        """Count as free what runs' pods that are being deleted still hold: nobody is cut for want of that."""
-        fleet = self.state.fleet
-        for name, other in sorted(self.state.foreign.items()):
-            node = fleet.index.get(name)
-            if node is not None and fleet.takes_work[node]:
-                for gpus, load in other.ending:
-                    self._give_back([Chunk(0, node, gpus, 1, active=True)], load)
-        self.filler.forget()
 
     def has_begun(self, key: RunKey) -> bool:
         """Is the run's start among those that are made?"""
@@ -205,14 +205,23 @@ class Trial:
         Where none does, on all of its sites.
         """
         counts: dict[tuple[Shape, frozenset[int], PodLoad], int] = {}
-        region = self.problem.book.money.region
         for candidate in members:
-            kind = self.type_of(candidate)
-            rich = {each for each in sorted({region[s] for s in kind.sites}) if self._pays(candidate, each)}
-            sites = frozenset(site for site in kind.sites if region[site] in rich) if rich else kind.sites
+            kind, sites = self.type_of(candidate), self._sites(candidate)
             for shape, count in kind.pieces:
                 counts[shape, sites, kind.load] = counts.get((shape, sites, kind.load), 0) + count
         return [Need(shape, count, sites, load) for (shape, sites, load), count in counts.items()]
+
+    def pieces(self, candidate: int) -> list[Piece]:
+        """The same of one, piece by piece."""
+        found, sites = pieces_of(self.problem, Start(candidate, 0)), self._sites(candidate)
+        for piece in found:
+            piece.sites = sites
+        return found
+
+    def _sites(self, candidate: int) -> frozenset[int]:
+        region, sites = self.problem.book.money.region, self.type_of(candidate).sites
+        rich = {each for each in sorted({region[site] for site in sites}) if self._pays(candidate, each)}
+        return frozenset(site for site in sites if region[site] in rich) if rich else sites
 
     def _pays(self, candidate: int, region: int) -> bool:
         kind, purses, start = self.type_of(candidate), self.filler.purses, Start(candidate, 0)
@@ -230,7 +239,7 @@ class Trial:
 
     def weighing(self, members: Members, victims: Iterable[Victim]) -> Weighing:
         """What would have to go for them, of runs of which nothing is cut yet: no victim is drawn or told for two."""
-        touched = {lease.run_key for lease in self.leases_of(self.cut)}
+        touched = {lease.run_key for lease in self.slots.leases_of(self.cut)}
         left = [victim for victim in victims if victim.run not in touched]
         return Weighing.of(left, self.needs(members), self.filler.room)
 
@@ -251,40 +260,20 @@ class Trial:
                     lost[victim.run] = cut
                 elif _goes_alone(lease, option, victim):
                     found[lease.key] = Cut(cut.reason, reservation)
-        self._free(found)
-        self.cut |= found
+        self.slots.free(found)
         self.gone |= lost
         return found
 
     def undo(self, found: Mapping[LeaseKey, Cut]) -> None:
         """As if these had not been cut."""
-        self._free(found, sign=-1)
-        for key in found:
-            del self.cut[key]
-        runs = {lease.run_key for lease in self.leases_of(found)}
+        self.slots.undo(found)
+        runs = {lease.run_key for lease in self.slots.leases_of(found)}
         self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}
 
-    def spare(self, found: Sequence[Settled], cut: Mapping[LeaseKey, Cut]) -> list[Settled] | None:
-        """Make starts without what was cut for them, beside all others as they lie; None, and all as it was, where that
-        cannot be.
-        """
-        members, gone = tuple(each.start.candidate for each in found), self.gone
-        for each in reversed(found):
-            self.take_back(each)
-        self.undo(cut)
-        room, nodes = self.filler.room, {chunk.node for chunk, _ in self._chunks(cut)}
-        left = (room.free, room.cpu, room.memory, room.pods)
-        is_clear = all(kind[node] >= 0 for kind in left for node in nodes)  # nobody else lies where they stay
-        if is_clear and (again := self.start(members)):
-            return again
-        self._free(cut)
-        self.cut |= cut
-        self.gone = gone
-        for each in found:
-            self.filler.put_back(each)
-            self.started.add(each.start.candidate)
-            self._begun.add(self.key([each.start.candidate]))
-        return None
+    def redo(self, found: Mapping[LeaseKey, Cut], gone: Mapping[RunKey, Cut]) -> None:
+        """Undo `undo`; ``gone``: runs that fell below their least width before it."""
+        self.slots.free(found)
+        self.gone = {**gone}
 
     def cuts(self) -> Cuts:
         """All of them, and what becomes of the runs that fall below their least width."""
@@ -299,95 +288,14 @@ class Trial:
         words = f"Its {gpus} {how} {what}."
         return Ending("" if run.requeue else "Failed", cut.reason, self.state.at, words)
 
-    def leave(self, chunks: Collection[Chunk], leases: Iterable[LeaseRow], over: Collection[RunKey]) -> list[LeaseRow]:
-        """Keep slots for good to a start that stands, and cut of these leases what it lacks there, which is returned.
-
-        What runs that are ``over`` by then have there is free without that.
-        """
-        lacking: dict[int, int] = {}
-        for chunk in chunks:
-            lacking[chunk.node] = lacking.get(chunk.node, -max(0, self.filler.room.free[chunk.node])) + chunk.count
-        for lease in (lease for key in sorted(over) for lease in self.state.held[key] if lease.key not in self.cut):
-            node = self.state.fleet.index.get(lease.node, -1)
-            lacking[node] = lacking.get(node, 0) - lease.gpus
-        gone: list[LeaseRow] = []
-        for lease in leases:
-            node = self.state.fleet.index.get(lease.node, -1)
-            if lease.key not in self.cut and lease.run_key not in over and lacking.get(node, 0) > 0:
-                lacking[node] -= lease.gpus
-                gone.append(lease)
-        found = {lease.key: Cut(REASONS[LOTTERY], "") for lease in gone}
-        self._free(found)
-        self.cut |= found
-        self.keep(chunks)
-        return gone
-
     def spend(self, starts: Mapping[RunKey, Settled]) -> None:
         """Count the money of starts that stand, as if they had been started: nobody else is promised it."""
         for key, found in starts.items():
             candidate = self.funded(key)
             if candidate is not None:
                 needed = demand(self.problem, self.filler.room, found.pieces)
-                self.filler.purses.pay_for(Start(candidate, found.start.steps), needed)
-                self.started.add(candidate)
-                self._begun.add(key)
-
-    def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
-        """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""
-        room = self.filler.room
-        room.lost = [*room.lost]  # copies of a room share it
-        kept = []
-        for chunk in chunks:
-            free = max(0, min(room.free[chunk.node], chunk.count))
-            kept.append(Lost(chunk.node, free, chunk.count - free))
-            self._lose(kept[-1], 1)
-        return kept
-
-    def let_go(self, kept: Iterable[Lost]) -> None:
-        """Undo `keep`."""
-        for each in kept:
-            self._lose(each, -1)
-        self.filler.forget()
-
-    def _lose(self, each: Lost, sign: int) -> None:
-        room = self.filler.room
-        room.free[each.node] -= sign * each.free
-        room.lost[each.node] += sign * each.held
-        self.filler.vacancies.changed(int(self.state.fleet.domain[each.node]))
-
-    def leases_of(self, keys: Iterable[LeaseKey]) -> list[LeaseRow]:
-        """The open leases of these keys."""
-        return [self._open[key] for key in sorted({*keys} & self._open.keys())]
-
-    @cached_property
-    def _open(self) -> dict[LeaseKey, LeaseRow]:
-        return {lease.key: lease for mine in self.state.held.values() for lease in mine}
-
-    def _free(self, found: Collection[LeaseKey], *, sign: int = 1) -> None:
-        for chunk, load in self._chunks(found):
-            self._give_back([replace(chunk, count=sign * chunk.count, pods=sign * chunk.pods)], load)
-        self.filler.forget()
-
-    def _chunks(self, found: Collection[LeaseKey]) -> Iterator[tuple[Chunk, PodLoad]]:
-        """What is free once these leases go, and their pods' needs."""
-        fleet = self.state.fleet
-        for lease in self.leases_of(found):
-            node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]
-            if node is not None and fleet.takes_work[node]:
-                pods = run.pods_of(lease.gpus) if lease.active else 0
-                gpus = sum(self._is_freed(lease, slot, found) for slot in lease.ordinals)
-                yield Chunk(lease.group, node, gpus, pods, lease.active), run.load
-
-    def _is_freed(self, lease: LeaseRow, slot: int, found: Collection[LeaseKey]) -> bool:
-        """Is a slot free once ``found`` go? A standby and a tenant share it; it counts with one of the two."""
-        holders = self.state.lent.get((lease.node, slot), frozenset())
-        left = [key for key in holders if key not in self.cut or key in found]
-        return all(key in found for key in left) and lease.key == min(left, default=lease.key)
-
-    def _give_back(self, chunks: list[Chunk], load: PodLoad) -> None:
-        self.filler.room.give_back(chunks, load)
-        for chunk in chunks:
-            self.filler.vacancies.changed(int(self.state.fleet.domain[chunk.node]))
+                self.filler.purses.pay_for(start := Start(candidate, found.start.steps), needed)
+                self.begin([found._replace(start=start)])
 
 
 def _goes_alone(lease: LeaseRow, option: Option, victim: Victim) -> bool:

@@ -58,6 +58,13 @@ class Victim(NamedTuple):
     pod: int = 0
     load: PodLoad = NO_LOAD
 
+    def slots(self) -> Iterator[tuple[int, int]]:
+        """(node, GPUs) of all that might go of it."""
+        for group in self.groups:
+            if self.losable or group.droppable:
+                yield from group.slots
+        yield from ((spare.node, spare.gpus) for spare in self.spares)
+
     def pods(self, gpus: int) -> int:
         """Pods of so many Active GPUs of a group on a node."""
         return -(-gpus // self.pod) if self.pod else 1

@@ -58,7 +58,8 @@ class Dating:
     standing: Standing = field(init=False)
 
     def __post_init__(self) -> None:
-        self.cuts = CutDates(self.state, self._later, self._kept, self._paid)
+        promised = {key: promise.nodes for key, promise in self.held.items()}
+        self.cuts = CutDates(self.state, self._later, self._kept, self._paid, promised)
         self.plan = self.written.plan
         self.touched = Touched(self.written, self.held, self.since)
 

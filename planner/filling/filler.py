@@ -3,7 +3,7 @@
 A start that fails takes nothing; one that was made can be taken back, and put back as it was, to the last GPU.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -118,14 +118,47 @@ class Filler:
             if paid is not None:
                 self.purses.count_trees(start)
                 return Settled(start, placed, paid)
-            self._give_back(placed)
+            self.give_back(placed)
             unpaid += [regions] if len(regions) == 1 else []
         return None
+
+    def start_on(self, start: Start, nodes: Collection[int]) -> Settled | None:
+        """Place and pay one start on these nodes alone; None, with nothing taken, where either fails."""
+        return self.pay(start, self.place_on(start, nodes) if self.purses.trees_allow(start) else [])
+
+    def place_on(self, start: Start, nodes: Collection[int]) -> list[Piece]:
+        """Slots on these nodes for all of its pieces; empty, with nothing taken, where one has none."""
+        placed = list[Piece]()
+        domains = sorted({int(self.room.fleet.domain[node]) for node in nodes})
+        for piece in pieces_of(self.problem, start):
+            if not any(self.place(piece, domain, nodes) for domain in domains):
+                self.give_back(placed)
+                return []
+            placed.append(piece)
+        return placed
+
+    def place(self, piece: Piece, domain: int, nodes: Collection[int] | None = None) -> bool:
+        """Slots for a piece in a domain, on these nodes alone where they are given; False where it has none."""
+        chunks = self.room.settle(domain, piece.sites, list(piece.groups), piece.load, nodes)
+        if chunks is None:
+            return False
+        piece.domain, piece.chunks = domain, chunks
+        self.vacancies.changed(domain)
+        return True
+
+    def pay(self, start: Start, placed: list[Piece]) -> Settled | None:
+        """The start on the slots of its pieces; None, with these given back, where nobody pays or it has none."""
+        paid = self._pay(start, demand(self.problem, self.room, placed)) if placed else None
+        if paid is None:
+            self.give_back(placed)
+            return None
+        self.purses.count_trees(start)
+        return Settled(start, placed, paid)
 
     def take_back(self, starts: Sequence[Settled]) -> None:
         """As if these had not started."""
         for each in starts:
-            self._give_back(each.pieces)
+            self.give_back(each.pieces)
         self.purses.take_back((each.start, each.paid) for each in starts)
 
     def put_back(self, each: Settled) -> None:
@@ -229,10 +262,11 @@ class Filler:
                 waiting = waiting[len(here or alike) :]
             if not rest:
                 return placed
-        self._give_back(placed)
+        self.give_back(placed)
         return []
 
-    def _give_back(self, pieces: list[Piece]) -> None:
+    def give_back(self, pieces: Iterable[Piece]) -> None:
+        """Undo `place`."""
         for piece in pieces:
             self.room.give_back(piece.chunks, piece.load)
             self.vacancies.changed(piece.domain)

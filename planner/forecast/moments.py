@@ -10,7 +10,7 @@ from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Purses
 from planner.forecast.later import Later
 from planner.placement.draft import Draft
-from planner.placement.place import Piece, Start, pieces_of
+from planner.placement.place import Start
 from planner.placement.room import Chunk, Room
 from planner.state.state import State
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
@@ -98,13 +98,13 @@ class Moment:
             kind = problem.types[problem.candidates[index].type]
             for steps in () if kind.unfunded else range(kind.lowered.steps, -1, -1):
                 start = Start(index, steps)
-                placed = self._place(start, nodes) if self.filler.purses.trees_allow(start) else []
+                placed = self.filler.place_on(start, nodes) if self.filler.purses.trees_allow(start) else []
                 paid = self.filler.purses.pay_for(start, demand(problem, self.filler.room, placed)) if placed else None
                 if paid is not None:
                     return Settled(start, placed, paid)
                 if placed and anyway:
                     return Settled(Start(-1, steps), placed, {})
-                self._free(placed)
+                self.filler.give_back(placed)
         return None
 
     def find(self, where: Mapping[RunKey, frozenset[int]], leases: Iterable[LeaseRow]) -> dict[RunKey, Settled]:
@@ -175,24 +175,6 @@ class Moment:
         """Leases that are open then, if nothing is cut."""
         return frozenset(lease.key for mine in self.state.held.values() for lease in mine)
 
-    def _place(self, start: Start, nodes: frozenset[int]) -> list[Piece]:
-        """Slots on these nodes for all of its pieces; empty, with nothing taken, where one has none."""
-        room = self.filler.room
-        domains = sorted({int(room.fleet.domain[node]) for node in nodes})
-        placed: list[Piece] = []
-        for piece in pieces_of(self.problem, start):
-            for piece.domain in domains:
-                chunks = room.settle(piece.domain, piece.sites, list(piece.groups), piece.load, nodes)
-                if chunks is not None:
-                    piece.chunks = chunks
-                    placed.append(piece)
-                    self.filler.vacancies.changed(piece.domain)
-                    break
-            else:
-                self._free(placed)
-                return []
-        return placed
-
     def pays(self, keys: Collection[RunKey]) -> bool:
         """Would the money of then pay for these runs together, were every GPU free but those of others than runs?"""
         filler, problem = Filler(self.problem, self.state.emptied_room(), self.filler.purses), self.problem
@@ -229,7 +211,7 @@ class Moment:
 
     def give_back(self, taken: Settled) -> None:
         """Undo `take`, or a start."""
-        self._free(taken.pieces)
+        self.filler.give_back(taken.pieces)
         if taken.start.candidate >= 0:
             self.filler.purses.take_back([(taken.start, taken.paid)])
         self.filler.forget()
@@ -241,11 +223,6 @@ class Moment:
             self.filler.vacancies.changed(piece.domain)
         if taken.start.candidate >= 0:
             self.filler.purses.put_back(taken.start, taken.paid)
-
-    def _free(self, pieces: Iterable[Piece]) -> None:
-        for piece in pieces:
-            self.filler.room.give_back(piece.chunks, piece.load)
-            self.filler.vacancies.changed(piece.domain)
 
 
 def gpus_of(*starts: Settled) -> dict[int, int]:

@@ -73,6 +73,72 @@ def test_what_another_leaves_over_spares_ones_own_victims() -> None:
     assert [each.picks for each in cycle.plan.lottery.draws] == [("default/large#0",)]
 
 
+def cordoned(world: World, node: str, *, on: bool = True) -> World:
+    """A node that takes nothing new, or does so again."""
+    return world.edit("Node", node, spec={"unschedulable": on})
+
+
+def test_each_starts_where_it_is_promised_so_that_the_next_has_its_own_room() -> None:
+    """`first` is promised b01; `second` would have to draw `old` for a02, but a01 has come free."""
+    world = World().domain("A", nodes=2).domain("B").budget("org:v", 99).budget("org:a", 99).budget("org:b", 99)
+    world.foreign_pod("p", "a01", 8).run("old", 8, owner="org:v")
+    world.run("short", 8, owner="org:v", limit="25h", locality={"selector": {"fabric.domain": "B"}}).old()
+    world.run("first", 8).cycle("+1m")
+    world.run("second", 8, owner="org:b", locality={"selector": {"fabric.domain": "A"}}).cycle("+50m")
+    cycle = world.delete("Pod", "p").cycle("+65m")
+
+    assert (cycle.running, cycle.plan.lottery) == (["first", "old", "second"], None)
+    assert [cycle.leases(name, open=True)[0].nodes for name in ("first", "second")] == [{"b01"}, {"a01"}]
+
+
+def test_who_fits_beside_others_laid_anew_cuts_nobody() -> None:
+    """The promised 14 GPUs are lost, and 6 and 8 come free elsewhere: 4, 6 and 4 fit in these as 6 and 4 + 4."""
+    world = World().domain("A", gpus=6).domain("B", gpus=8).domain("C", gpus=14).domain("E", gpus=8)
+    world.budget("org:v", 99).budget("org:a", 99).foreign_pod("p", "a01", 6).foreign_pod("q", "b01", 8)
+    old: dict[str, Any] = {"malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4}}
+    world.run("short", 14, owner="org:v", limit="25h").run("old", 8, by=4, owner="org:v", **old).old()
+    for name, gpus in (("r4", 4), ("r6", 6), ("s4", 4)):
+        world.run(name, gpus)
+    world.cycle()
+    cycle = cordoned(world.delete("Pod", "p").delete("Pod", "q"), "c01").cycle("+1h")
+
+    assert (cycle.running, cycle.status("old")["width"]["allocated"]) == (["old", "r4", "r6", "s4"], 8)
+
+
+def test_the_first_has_room_before_one_that_is_promised_it_later() -> None:
+    """`first` loses b01, and there is no other room than what `second` is promised; `third` draws `old` meanwhile."""
+    world = World().domain("B").domain("C").domain("E", gpus=4)
+    world.budget("org:v", 99).budget("org:a", 99).budget("org:b", 99)
+    world.run("one", 8, owner="org:v", limit="25h").run("two", 8, owner="org:v", limit="25h")
+    world.run("old", 4, owner="org:v").old()
+    world.run("first", 8).run("second", 8, owner="org:b").cycle()
+    world.run("third", 4, locality={"selector": {"fabric.domain": "E"}}).cycle("+50m")
+    (lost,) = world.state().get("Reservation", promise_of(world, "first"))["status"]["intendedSlice"]["nodes"]
+    cycle = cordoned(world, lost).cycle("+65m")
+
+    assert (cycle.running, cycle.waiting) == (["first", "third"], ["second"])
+
+
+def test_a_promise_that_is_weighed_again_stays_where_it_is_if_that_is_as_good() -> None:
+    """`w` is promised the node of `v2` while that of `v1` is cordoned; once it is not, either may be drawn."""
+    world = World().domain("A", nodes=2).budget("org:v", 99).budget("org:a", 99)
+    world.run("v1", 8, owner="org:v").run("v2", 8, owner="org:v").old()
+    first = cordoned(world, "a01").run("w", 8).cycle()
+    again = cordoned(world, "a01", on=False).cycle("+1m")
+
+    assert [named(each.all("Reservation")[0]) for each in (first, again)] == [
+        ["default/v2"],
+        ["default/v1", "default/v2"],
+    ]
+    assert [each.all("Reservation")[0]["status"]["intendedSlice"]["nodes"] for each in (first, again)] == [["a02"]] * 2
+
+
+def promise_of(world: World, run: str) -> str:
+    """The name of a run's Reservation."""
+    named = (each for each in world.state().all("Reservation") if each["spec"]["runRef"]["name"] == run)
+    return str(next(named)["metadata"]["name"])
+
+
 def named(reservation: dict[str, Any]) -> list[str]:
     """Whom a Reservation warns."""
     return [each["run"] for each in reservation["status"]["forecast"].get("conflictSet", [])]

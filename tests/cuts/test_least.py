@@ -12,7 +12,8 @@ from jobtree.api.kinds.core import Node
 from jobtree.api.kinds.policy import PolicySpec
 from jobtree.api.rules.decode import decode
 from jobtree.world.tables import rows
-from planner.cutting.least import Need, Weighing
+from planner.cutting.domains import Need
+from planner.cutting.least import Weighing
 from planner.cutting.odds import odds
 from planner.cutting.pools import Pools
 from planner.cutting.victims import Group, Spare, Victim

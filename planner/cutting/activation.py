@@ -1,0 +1,228 @@
+"""Activation of promises that are due: what starts, beside what, and what is cut for it (spec §5, §6).
+
+First each starts where it is promised, if that is free; then the others, in the order of the promises: where there is
+room beside those, else where these and it can be laid anew together, at the least harm. One that finds no room so has
+it before those that are promised later. What could be kept at less harm beside the cuts for others is weighed again,
+the most harm first. So nothing goes that all of them together could do without.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
+from jobtree.api.values.scalars import OwnerPath, Time
+from jobtree.world.memory.lottery import Lot
+from planner.cutting.laying import lay
+from planner.cutting.least import Option, Weighing
+from planner.cutting.pools import Pools
+from planner.cutting.trial import Members, Trial
+from planner.cutting.victims import Victim, victims_of
+from planner.filling.filler import Settled
+from policies.cuts import lottery
+from policies.cuts.lottery import Pick
+from policies.cuts.order import Cut, Cuts, Harm
+from policies.inputs.claims import LeaseKey, RunKey
+from policies.promises.rules import Promise
+
+TOGETHER: Final = 16
+"""Most starts beside which one more is laid anew: the first."""
+
+
+@dataclass
+class Activation:
+    """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
+    drew. ``loose``: runs that may lie elsewhere than where they were found. ``_settled``: what starts, at its least
+    width, by run; ``_harm``: of what goes for each.
+    """
+
+    trial: Trial
+    lot: Lot | None
+    promised: frozenset[RunKey]
+    cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
+    draws: dict[RunKey, Draw] = field(default_factory=dict)
+    loose: set[RunKey] = field(default_factory=set)
+    _settled: dict[RunKey, list[Settled]] = field(default_factory=dict)
+    _harm: dict[RunKey, Harm] = field(default_factory=dict)
+
+    def settle(self, due: Sequence[Promise]) -> None:
+        """Start what is promised, where need be in the room of victims. ``due``: in their order."""
+        for promise in due:
+            if (members := self._waiting(promise)) and (found := self.trial.as_promised(members)):
+                self.trial.begin(found)
+                self._settled[promise.run_key] = found
+        for place, promise in enumerate(due):
+            if not self._keep(promise):
+                self._keep_before(promise, due[place + 1 :])
+        while any(self._lessen(each) for each in sorted(due, key=self._most_harm) if each.run_key in self.cut):
+            pass
+        keys = (promise.run_key for promise in due)
+        self._settled = {key: self._settled[key] for key in keys if key in self._settled}
+
+    def _most_harm(self, promise: Promise) -> tuple[int, ...]:
+        return tuple(-gpus for gpus in self._harm.get(promise.run_key, Harm()))
+
+    def _waiting(self, promise: Promise) -> Members | None:
+        """What starts for it; None where it, or its gang, has been started, or nobody pays."""
+        has_begun = self.trial.has_begun(promise.run_key)
+        return None if has_begun else self.trial.members(promise.run_key, self.promised)
+
+    def _keep(self, promise: Promise) -> bool:
+        """Start it beside all others; False where others are in its way."""
+        trial, members = self.trial, self._waiting(promise)
+        if members is None:
+            return True
+        found = trial.start(members)
+        if found:
+            self._settled[promise.run_key] = found
+            return True
+        # while its victims' pods are still ending, or where money alone is short, nobody is cut
+        is_short = not promise.awaits_victims(trial.state.at) and trial.is_funded(members)
+        return is_short and self._make_room(promise, members)
+
+    def _keep_before(self, promise: Promise, later: Iterable[Promise]) -> None:
+        """Start it in the stead of what is promised later and needs no cuts, which has its turn after it."""
+        gone = {each.run_key: self._settled.pop(each.run_key) for each in later if each.run_key in self._settled}
+        starts = [start for found in gone.values() for start in found]
+        self.trial.take_back(starts)
+        if not starts or not self._keep(promise):
+            self.trial.put_back(starts)
+            self._settled |= gone
+
+    def _lessen(self, promise: Promise) -> bool:
+        """Weigh again what goes for it, beside all that is kept and what is cut for others; is it less now?"""
+        key, trial = promise.run_key, self.trial
+        cut, harm, found, gone = self.cut.pop(key), self._harm.pop(key), self._settled.pop(key), trial.gone
+        draw = self.draws.pop(key, None)
+        on = {self.trial.state.fleet.index.get(lease.node) for lease in trial.slots.leases_of(cut)}
+        lying = {
+            each: on.isdisjoint(node for one in mine for node in one.nodes) for each, mine in self._settled.items()
+        }
+        beside = {each: self._settled[each] for each in sorted(lying, key=lying.__getitem__)[:TOGETHER]}
+        trial.take_back(found)
+        trial.undo(cut)
+        are_clear = all(is_off or each in beside for each, is_off in lying.items())  # where nothing goes nobody lies
+        members = tuple(each.start.candidate for each in found)
+        if beside and are_clear and self._cut(promise, members, beside, harm):
+            return True
+        trial.redo(cut, gone)
+        trial.put_back(found)
+        self.cut[key], self._harm[key], self._settled[key] = cut, harm, found
+        self.draws |= {} if draw is None else {key: draw}
+        return False
+
+    def _make_room(self, promise: Promise, members: Members) -> bool:
+        """Start it at the least harm, with others laid anew, else beside them as they lie."""
+        beside = dict(islice(self._settled.items(), TOGETHER))
+        return (bool(beside) and self._cut(promise, members, beside)) or self._cut(promise, members, {})
+
+    def _cut(
+        self,
+        promise: Promise,
+        members: Members,
+        beside: Mapping[RunKey, list[Settled]],
+        than: Harm | None = None,
+    ) -> bool:
+        """Start it at the least harm, if that is less ``than`` some, and those ``beside`` it anew; else all is as it
+        was.
+        """
+        trial = self.trial
+        others = [start for found in beside.values() for start in found]
+        trial.take_back(others)
+        candidates = (*members, *(each.start.candidate for each in others))
+        weighing = trial.weighing(candidates, self._victims(promise, members))
+        harm = weighing.least()
+        if harm is not None and (than is None or harm < than) and (picked := self._picked(promise, weighing, harm)):
+            chosen, draw, drawn = picked
+            cut = trial.take(weighing, chosen, f"{promise.namespace}/{promise.name}", drawn)
+            found = lay(trial, weighing, chosen, candidates) if others else trial.start(members)
+            if found:
+                self._note(promise.run_key, members, beside, found)
+                if cut:
+                    self.cut[promise.run_key], self._harm[promise.run_key] = cut, harm
+                self.draws |= {} if draw is None else {promise.run_key: draw}
+                return True
+            trial.undo(cut)
+        trial.put_back(others)
+        return False
+
+    def _note(
+        self, key: RunKey, members: Members, beside: Mapping[RunKey, list[Settled]], found: Iterable[Settled]
+    ) -> None:
+        """Where a run, with its gang, and others beside it have come to lie."""
+        of = {each.start.candidate: each for each in found}
+        self._settled |= {other: [of[each.start.candidate] for each in mine] for other, mine in beside.items()}
+        self._settled[key] = (
+            [each for candidate, each in of.items() if candidate in members] if beside else [*of.values()]
+        )
+
+    def _picked(
+        self, promise: Promise, weighing: Weighing, harm: Harm
+    ) -> tuple[frozenset[Option], Draw | None, dict[RunKey, int]] | None:
+        """What goes, by the lottery where several are equal, and which pick took each run that is drawn; None where
+        that may not be.
+        """
+        most = self.trial.state.policy.cuts.max_gpus_per_cycle
+        if most is not None and self.trial.gpus_cut + harm.gpus > most:
+            return None
+        pools, seed, picks = Pools(weighing, harm), "", tuple[Pick, ...]()
+        if harm.lottery:
+            if self.lot is None or not promise.uid:
+                return None
+            seed = lottery.seed_of(self.lot.secret, promise.uid, promise.first_start)
+            picks = lottery.draw(seed, pools.after)
+        drawn: dict[RunKey, int] = {}
+        for number, pick in enumerate(picks):
+            drawn.setdefault((pick.token.namespace, pick.token.run), number)
+        chosen = weighing.chosen(harm, pools.numbers(drawn))
+        return None if chosen is None else (chosen, _draw(promise, seed, picks) if picks else None, drawn)
+
+    def _victims(self, promise: Promise, members: Members) -> list[Victim]:
+        opportunistic = promise.holds_unnoticed
+        opportunistic |= promise.takes_unfunded_alone and bool(self.trial.state.policy.opportunistic.notice)
+        return victims_of(self.trial.state, self.trial.owners(members), opportunistic=opportunistic)
+
+    def pin(self) -> None:
+        """Let what starts grow once all is settled, and keep it there."""
+        self.trial.pin(self.trial.widen(each for found in self._settled.values() for each in found))
+
+    def cuts(self) -> Cuts:
+        """What goes, and where what it makes room for has to lie."""
+        cuts = self.trial.cuts()
+        return cuts._replace(pins={key: nodes for key, nodes in cuts.pins.items() if key not in self.loose})
+
+    def concede(self, key: RunKey) -> None:
+        """Let one that did not start, and its gang, lie elsewhere: others may have taken what was its on their common
+        nodes. Cut nothing for it where that did not help.
+        """
+        if key in self.loose:
+            self.trial.undo(self.cut.pop(key))
+            self.trial.unpin(key)
+            self.draws.pop(key, None)
+        self.loose |= {*self.trial.together(key)}
+
+    @property
+    def drawn(self) -> Lottery | None:
+        """What was drawn, and with which secret."""
+        if not self.draws or self.lot is None:
+            return None
+        return Lottery(position=self.lot.position, secret=self.lot.secret, draws=tuple(self.draws.values()))
+
+
+def _draw(promise: Promise, seed: str, picks: tuple[Pick, ...]) -> Draw:
+    pools = tuple(
+        tuple(
+            PoolOwner(owner=OwnerPath(owner), tokens=tuple(map(str, tokens)))
+            for owner, tokens in lottery.ordered(pick.pool)
+        )
+        for pick in picks
+    )
+    return Draw(
+        reservation=f"{promise.namespace}/{promise.name}",
+        uid=promise.uid,
+        earliest_start=Time(promise.first_start),
+        seed=seed,
+        pools=pools,
+        picks=tuple(str(pick.token) for pick in picks),
+    )

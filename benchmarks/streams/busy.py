@@ -53,8 +53,8 @@ Measured on {on}.
 the mean, the checker's and the writes' among them.
 
 A cut is needless if without it alone every promise that was due and kept in that cycle could still have been placed, at
-its run's least width, beside what later promises hold; what opportunistic work leaves without a promise, if without that
-all funded starts could.
+its run's least width, beside what later promises hold; what opportunistic work leaves without a promise, if without
+that all funded starts could.
 
 {table}
 """

@@ -3,11 +3,11 @@
 Promises that are due are settled each at its least width (`activation`); then they grow in what is left, so none is
 late for another's width. One that fits starts; one that only money keeps waiting cuts nobody; else the set of victims
 with the least harm goes, by the lottery where several are equal. No failure of one blocks the next.
-What is funded and not promised makes opportunistic work alone give way; where its pods are still there, what it was
-made for is promised the slots (`Decision.awaited`).
+What is funded and not promised makes opportunistic work alone give way. Where pods of what was cut are still there,
+whatever is to start in their room is promised it (`Decision.awaited`).
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 import msgspec
@@ -20,8 +20,7 @@ from planner.cutting.places import Place
 from planner.cutting.trial import Trial
 from planner.state.derive import state_of
 from planner.state.state import State
-from policies.cuts.order import Cut
-from policies.inputs.claims import LeaseKey, RunKey
+from policies.inputs.claims import RunKey
 from policies.promises.holds import Promised
 from policies.promises.rules import Promise, held
 
@@ -29,7 +28,7 @@ from policies.promises.rules import Promise, held
 class Decision(NamedTuple):
     """The state to be planned on, and what was drawn for it.
 
-    ``awaited``: starts for which opportunistic work gave way whose pods are still there, and where they are to lie.
+    ``awaited``: starts in room that pods of what was cut still hold, and where they are to lie.
     """
 
     state: State
@@ -63,9 +62,8 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
         there = _started(after, activation.trial)
         failed = _not_started(state, after, activation, there)
         if failed is None:
-            trial = activation.trial
-            late = [key for key in given if key in activation.cut and key not in there]
-            awaited = {each: trial.places[each] for key in late for each in trial.together(key) if each not in there}
+            late = {key: place for key, place in activation.trial.places.items() if key not in there}
+            awaited = {key: place for key, place in late.items() if _pods_stay(state, after, place.nodes)}
             return Decision(after, activation.drawn, awaited)
         activation.concede(failed)
     return Decision(state, None)
@@ -95,15 +93,20 @@ def _not_started(before: State, after: State, activation: Activation, there: Set
 
     Where victims' pods are still there, it starts when they are gone.
     """
-    late = (key for key in activation.trial.places if key in activation.cut and key not in there)
-    return next((key for key in late if not _pods_stay(before, after, activation.cut[key])), None)
+    for key in activation.trial.places:
+        if key in activation.cut and key not in there:
+            cut = activation.cut[key]
+            nodes = {lease.node for mine in before.held.values() for lease in mine if lease.key in cut}
+            if not _pods_stay(before, after, nodes):
+                return key
+    return None
 
 
-def _pods_stay(before: State, after: State, cut: dict[LeaseKey, Cut]) -> bool:
-    """Do pods still hold GPUs of the leases that are cut? A state file's kubelets obey at once, a cluster's do not."""
-    nodes = {lease.node for mine in before.held.values() for lease in mine if lease.key in cut}
+def _pods_stay(before: State, after: State, nodes: Iterable[str]) -> bool:
+    """Do pods of what is cut still hold GPUs of nodes? A state file's kubelets obey at once, a cluster's do not."""
+    places = {*nodes}
 
     def held(state: State) -> int:
-        return sum(state.foreign[node].gpus for node in nodes if node in state.foreign)
+        return sum(state.foreign[node].gpus for node in places if node in state.foreign)
 
     return held(after) > held(before)

@@ -13,6 +13,7 @@ from jobtree.api.values.scalars import Time
 from jobtree.world.plan import Wait
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDate, CutDates, Kept
+from planner.cutting.places import Place
 from planner.dates.standing import Standing
 from planner.dates.sureness import Sureness
 from planner.dates.touched import Touched
@@ -39,8 +40,8 @@ SOONER: Final = 32
 @dataclass
 class Dating:
     """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds; ``waits``: what it
-    leaves waiting; ``held``: promises that stand, by run; ``anew``: those of them that wait for pods of what it cuts;
-    ``etas``: what was told of starts until now; ``written``: what becomes of all that.
+    leaves waiting; ``held``: promises that stand, by run; ``anew``: those of them that wait for pods of what it cuts,
+    and ``awaited``: where; ``etas``: what was told of starts until now; ``written``: what becomes of all that.
 
     ``cuts``: dates that cuts make; ``later``: known times; ``standing``: what is known to come, with what is promised.
     """
@@ -51,6 +52,7 @@ class Dating:
     waits: Mapping[RunKey, Wait]
     held: Mapping[RunKey, Promise]
     anew: Set[RunKey]
+    awaited: Mapping[RunKey, Place]
     etas: Mapping[RunKey, Eta]
     written: Written
     cuts: CutDates = field(init=False)
@@ -107,7 +109,7 @@ class Dating:
         """
         written, promise, at = self.written, self.held[key], self.plan.at
         if key in self.anew or promise.awaits_victims(at):
-            written.wait(promise, anew=key in self.anew)
+            written.wait(promise, self.awaited.get(key), anew=key in self.anew)
             return
         is_told = self._is_still and not (promise.is_by_cuts and self.touched.reaches(promise))
         if stood or (is_told and promise.start > at):

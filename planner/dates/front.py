@@ -1,6 +1,7 @@
 """From a plan to its dates: which promises stand, move or end, and when every other run will start (spec §5)."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 
 import msgspec
 
@@ -15,6 +16,7 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.places import Place
 from planner.dates.dating import Dating
 from planner.dates.fitting import Date, Fitting
+from planner.dates.holding import kept_free
 from planner.dates.undated import without_date
 from planner.dates.writing import Written
 from planner.effort import USUAL, Effort
@@ -32,7 +34,7 @@ def dated(
 ) -> Plan:
     """The plan with its promises and estimates; it decides nothing anew.
 
-    ``awaited``: starts for which work gave way in it whose pods are still there, and where they are to lie.
+    ``awaited``: starts in room that pods of what it cuts still hold, and where they are to lie.
     """
     stored = read_promises(snapshot.tables["reservations"])
     waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
@@ -43,7 +45,10 @@ def dated(
     written = Written(plan, state)
     held = _settled(stored, waits, written)
     anew = _held_anew(awaited or {}, waits, held, written)
-    dating = Dating(world, state, snapshot.since, waits, held, anew, _etas(snapshot, waits), written)
+    waiting = {key: each.nodes for key, each in held.items() if key in anew or each.awaits_victims(plan.at)}
+    waiting |= {key: place.nodes for key, place in (awaited or {}).items() if key in anew}
+    kept = replace(state, holds=state.holds._replace(part=kept_free(state, waiting)), rooms=[]) if waiting else state
+    dating = Dating(world, kept, snapshot.since, waits, held, anew, awaited or {}, _etas(snapshot, waits), written)
     dating.date()
     _fit(Fitting(world, state), held, written)
     written.warn()

@@ -62,12 +62,31 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
             else:
                 whole[name] = Hold(each.at, _by(timeline, node, each.at))
     now = {dated.key for dated in timeline.dated if dated.at == state.at}
+    waiting = {each.run_key: each.nodes for each in promises if each.awaits_victims(state.at)}
+    part = kept_free(state, {key: nodes for key, nodes in waiting.items() if key not in now}, part)
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
     promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
     needs = [*_needs(timeline, state)]
     lends = {need.envelope for need in needs if need.loan}
     money = funds.held_money(needs, _freed(snapshot, state, lends), state.at)
     return Holds(whole, part, promised, money)
+
+
+def kept_free(
+    state: State, waiting: Mapping[RunKey, Iterable[str]], part: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Free slots by node that nobody may have: what is held in ``part``, and what was counted for starts that are
+    ``waiting``, on these nodes, for the pods of their victims.
+    """
+    free, index, held = state.room().free, state.fleet.index, dict(part or {})
+    for key, nodes in waiting.items():
+        left = state.runs[key].width_min
+        for name in nodes:
+            there = min(free[index[name]] - held.get(name, 0), left) if name in index else 0
+            if there > 0:
+                held[name] = held.get(name, 0) + there
+                left -= there
+    return held
 
 
 def _new(state: State, promises: Iterable[Promise]) -> list[RunKey]:
@@ -108,7 +127,11 @@ def _dated(
     most = state.effort.moments(len(state.pending), len(state.fleet.names), MOMENTS)
     standing = Standing(Timeline.of(Later.of(snapshot, state, {*of, *new}), known, most, state), state, of, of, spans)
     timeline = standing.timeline
-    standing.hold(sorted(of, key=lambda key: (state.runs[key].created, key)))
+    for promise in promises:
+        if promise.awaits_victims(state.at) and not any(dated.key == promise.run_key for dated in timeline.dated):
+            timeline.date(standing.mine(promise.run_key), state.at + 1)  # what was cut is for it
+    rest = of.keys() - {dated.key for dated in timeline.dated}
+    standing.hold(sorted(rest, key=lambda key: (state.runs[key].created, key)))
     for key in of:
         if key in standing.starts:
             standing.sooner(key, state.at + 1)

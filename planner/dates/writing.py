@@ -24,6 +24,7 @@ from jobtree.api.kinds.run import Eta
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time, enc_hook
 from jobtree.world.plan import Plan, PromiseUpdate, Wait
+from planner.cutting.places import Place
 from planner.dates.ground import Ground
 from planner.forecast.starts import Natural
 from planner.state.state import State
@@ -76,22 +77,26 @@ class Written:
         late = forecast.p90 if forecast else None
         self._tell(promise.run_key, Time(promise.start), promise.name, forecast.conflict_set if forecast else (), late)
 
-    def wait(self, promise: Promise, *, anew: bool) -> None:
-        """Its victims are cut, and it starts when their pods are gone. ``anew``: they were cut by this very plan."""
+    def wait(self, promise: Promise, place: Place | None, *, anew: bool) -> None:
+        """Its victims are cut, and it starts when their pods are gone, in a ``place`` where this very plan cut them
+        (``anew``).
+        """
         start = Time(self.plan.at if anew else promise.start)
+        where = None if place is None or place.nodes == promise.nodes else self._slice(place.nodes)
         moves = []
-        if start != promise.start:
+        if start != promise.start or where is not None:
             cause = "Its victims are cut, and their pods are ending."
-            moves = [Move(at=Time(self.plan.at), earliest_start=start, cause=cause)]
+            moves = [Move(at=Time(self.plan.at), earliest_start=start, intended_slice=where, cause=cause)]
         status = _moved(promise, *moves)
-        told = {"state": "Activated", "reason": AWAITS, "message": ENDING, "earliest_start": start}
+        told: dict[str, object] = {"state": "Activated", "reason": AWAITS, "message": ENDING, "earliest_start": start}
+        told |= {} if where is None else {"intended_slice": where}
         self._move(promise, msgspec.structs.replace(status, **told))
         self._tell(promise.run_key, start, promise.name, ())
 
     def make(self, key: RunKey, wait: Wait, found: Natural) -> None:
         """A new promise."""
         name = f"{key[1]}-{self.plan.cycle.lower()}"
-        where = self._slice(found)
+        where = self._slice(found.nodes)
         spec = ReservationSpec(
             run_ref=self.state.runs[key].ref,
             intended_slice=where,
@@ -114,7 +119,7 @@ class Written:
 
     def keep(self, promise: Promise, wait: Wait, found: Natural) -> None:
         """A promise stands; where its time or place moves, it remembers when, to what and why."""
-        where, moves = self._slice(found), []
+        where, moves = self._slice(found.nodes), []
         if found.at != promise.start or where.nodes != promise.nodes:
             cause = "Room or money comes free earlier." if found.at < promise.start else "Its place was taken or lost."
             if found.at > promise.start:
@@ -195,16 +200,16 @@ class Written:
             told = f"{key[0]}/{promise}", whose, float(conflict.kill_probability)
             self.named.setdefault((namespace, run), []).append(told)
 
-    def _slice(self, found: Natural) -> IntendedSlice:
+    def _slice(self, nodes: tuple[str, ...]) -> IntendedSlice:
         fleet, labels = self.state.fleet, self.state.policy.topology.labels
-        domains = {fleet.domains[int(fleet.domain[fleet.index[node]])] for node in found.nodes}
+        domains = {fleet.domains[int(fleet.domain[fleet.index[node]])] for node in nodes}
         if len(domains) > 1:
-            return IntendedSlice(nodes=found.nodes)
+            return IntendedSlice(nodes=nodes)
         (domain,) = domains
         named = {labels.region: domain.region, labels.cluster: domain.cluster}
         if not domain.alone:
             named[labels.domain] = domain.label
-        return IntendedSlice(domain={key: value for key, value in named.items() if value}, nodes=found.nodes)
+        return IntendedSlice(domain={key: value for key, value in named.items() if value}, nodes=nodes)
 
 
 def _moved(promise: Promise, *moves: Move) -> ReservationStatus:

@@ -253,3 +253,35 @@ def test_a_start_waits_for_the_pods_of_its_victims() -> None:
     assert (cycle.running, promises(cycle)["w"]["reason"]) == ([], "WaitingForVictims")
     cycle = world.delete("Pod", "v-0").cycle("+17m")
     assert (cycle.running, promises(cycle)["w"]["state"]) == (["w"], "Activated")
+
+
+def pod_of(run: str, gpus: int) -> doc.Document:
+    """The pod of a run on n, which stays for a while once its lease has ended."""
+    own = {"metadata": {"namespace": "default", "labels": {"rq.davidlangworthy.io/run": run}}}
+    pod = doc.merge(doc.foreign_pod(f"{run}-0", "n", gpus), own)
+    return doc.merge(pod, {"status": {"phase": "Running", "startTime": moment("-24h")}})
+
+
+def test_what_waits_for_its_victims_pods_keeps_what_was_free_for_it() -> None:
+    """`w` has 2 free GPUs and 4 of `v`, whose pod is still there; `x` of 2 arrives."""
+    world = World().node("n").budget("org:v", 8).budget("org:w", 8).budget("org:x", 8)
+    world.run("k", 2, owner="org:w").run("v", 4, owner="org:v").old()
+    world.run("w", 6, owner="org:w").cycle()
+    cycle = world.add(pod_of("v", 4)).cycle("+15m")
+    assert (cycle.running, promises(cycle)["w"]["reason"]) == (["k"], "WaitingForVictims")
+    assert world.run("x", 2, owner="org:x", created="+15m").cycle("+16m").running == ["k"]
+    assert world.delete("Pod", "v-0").cycle("+17m").running == ["k", "w"]
+
+
+def test_who_starts_in_what_others_victims_leave_over_waits_for_their_pods_too() -> None:
+    """`large` goes for `second`, and leaves over what `first` lacks: nothing goes for it while that is held."""
+    world = World().node("n").budget("org:v", 9).budget("org:a", 9).budget("org:b", 9)
+    world.foreign_pod("p", "n", 2).run("small", 2, owner="org:v").run("large", 4, owner="org:v").old()
+    world.run("first", 4, owner="org:a", created="+1m").run("second", 2, owner="org:b", created="+2m")
+    world.cycle("+5m")
+    world.delete("Pod", "p").add(pod_of("large", 4)).add(pod_of("small", 2))
+    for at in ("+20m", "+21m"):
+        cycle = world.cycle(at)
+        assert (cycle.running, promises(cycle)["first"]["reason"]) == (["second", "small"], "WaitingForVictims")
+    cycle = world.delete("Pod", "large-0").cycle("+22m")
+    assert cycle.running == ["first", "second", "small"]

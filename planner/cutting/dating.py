@@ -16,9 +16,8 @@ from jobtree.api.kinds.reservation import Conflict, Remedy
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Weighing
 from planner.cutting.odds import SOLVED, odds
-from planner.cutting.places import Place
+from planner.cutting.places import Lost, Place
 from planner.cutting.pools import Pools
-from planner.cutting.slots import Lost
 from planner.cutting.told import completed, conflicts, one_set, remedies
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import Victim, protected_until, victims_of

@@ -7,8 +7,7 @@ from functools import cached_property
 from jobtree.api.values.counted import counted
 from planner.cutting.domains import Need
 from planner.cutting.least import Option, Weighing
-from planner.cutting.places import Place
-from planner.cutting.slots import Slots
+from planner.cutting.places import Place, Slots
 from planner.cutting.victims import Victim
 from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Demand, Paid, Purses, payers_of

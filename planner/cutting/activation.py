@@ -180,9 +180,11 @@ class Activation:
         return None if chosen is None else (chosen, _draw(promise, seed, picks) if picks else None, drawn)
 
     def _victims(self, promise: Promise, members: Members) -> list[Victim]:
+        """What may go for a promise; who was not told of it is not drawn."""
         opportunistic = promise.holds_unnoticed
         opportunistic |= promise.takes_unfunded_alone and bool(self.trial.state.policy.opportunistic.notice)
-        return victims_of(self.trial.state, self.trial.owners(members), opportunistic=opportunistic)
+        victims = victims_of(self.trial.state, self.trial.owners(members), opportunistic=opportunistic)
+        return [each if each.run in promise.warned else each.undrawn for each in victims]
 
     def pin(self) -> None:
         """Let what starts grow once all is settled, and keep it there."""

@@ -63,6 +63,11 @@ class CutDate(NamedTuple):
     starts: Mapping[RunKey, Settled]
     leases: tuple[LeaseRow, ...]
 
+    def draws(self, warned: Collection[RunKey]) -> bool:
+        """May it draw a run that is not among those that were ``warned``?"""
+        told = {"/".join(run) for run in warned}
+        return any(each.kill_probability and each.run not in told for each in self.conflicts)
+
 
 class Kept(NamedTuple):
     """Slots of a start that needs no cuts, from ``at`` to ``end`` (Unix seconds; None: for good): nobody is cut for who

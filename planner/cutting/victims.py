@@ -74,6 +74,11 @@ class Victim(NamedTuple):
         """Its width."""
         return sum(group.gpus for group in self.groups)
 
+    @property
+    def undrawn(self) -> "Victim":
+        """The same where it may not be drawn."""
+        return self._replace(losable=self.unfunded)
+
 
 def victims_of(
     state: State,

@@ -251,8 +251,11 @@ class Dating:
             earliest = self._still(promise) if told else max(promise.start, earliest)
         if natural is not None and natural.at <= earliest:
             return None
-        horizon = at + int(policy.horizon) if natural is None else natural.at - 1
-        found = self.cuts.date(key, earliest, horizon, self.standing.mine(key), held=promise is not None)
+        horizon, mine = at + int(policy.horizon) if natural is None else natural.at - 1, self.standing.mine(key)
+        found = self.cuts.date(key, earliest, horizon, mine, held=promise is not None)
+        if found is not None and found.at < noticed(policy, at) and promise is not None and found.draws(promise.warned):
+            self.cuts.drop(found)  # who is told now has the same notice as any other
+            found = self.cuts.date(key, noticed(policy, at), horizon, mine, held=True)
         cut = self._held(key, found)
         if natural is not None:
             self.cuts.why_not.pop(key, None)

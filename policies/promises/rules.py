@@ -76,6 +76,13 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
         return forecast is not None and bool(forecast.conflict_set)
 
     @property
+    def warned(self) -> frozenset[RunKey]:
+        """Runs that were told of it, since they may lose something for it."""
+        forecast = self.told.forecast
+        named = (each.run.partition("/") for each in forecast.conflict_set) if forecast is not None else ()
+        return frozenset((namespace, run) for namespace, _, run in named)
+
+    @property
     def told(self) -> ReservationStatus:
         """Its whole status."""
         return _STATUS.decode(self.status)

@@ -77,6 +77,24 @@ def test_T3_who_is_in_the_way_is_told_and_drawn_after_notice() -> None:
     assert drawn["draws"][0]["picks"] == ["default/v#0"]
 
 
+@pytest.mark.parametrize(("lost", "date"), [("+14m", "+29m"), ("+15m", "+30m")])
+def test_nobody_is_drawn_who_was_not_told_for_as_long_as_any_other(lost: str, date: str) -> None:
+    """The small run was to go; its node is lost, and only the large one is left."""
+    world = old_world({"A": 3}, "small", "large", "w")
+    world.run("small", 8, owner="org:small").run("large", 16, by=8, owner="org:large").old()
+    world.run("w", 8, owner="org:w")
+    before = promises(world.cycle())["w"]["forecast"]["conflictSet"]
+    (lease,) = world.state().leases("small")
+    world.delete("Node", *lease.nodes)
+    told = promises(world.cycle(lost))["w"]
+
+    assert before == [{"run": "default/small", "killProbability": 1}]
+    assert told["forecast"]["conflictSet"] == [{"run": "default/large", "killProbability": 1}]
+    assert told["earliestStart"] == moment(date)
+    assert world.cycle("+15m").running == ["large"]
+    assert world.cycle(date).running == ["w"]
+
+
 def test_T3a_a_run_is_protected_for_twelve_hours() -> None:
     world = World().node("n").budget("org:v", 8).budget("org:w", 8).run("v", 8, owner="org:v")
     world.cycle("-1h")

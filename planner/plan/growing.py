@@ -5,7 +5,8 @@
 Beside everything: what runs and what this cycle starts keep their room and their payers, be it recalled or not, so no
 growth takes from anybody, and two runs that compete do not take turns. The steps of all runs are one problem, lowered,
 solved and paid as waiting runs are; those of a run whose groups must lie together one of their own, in its domain. A
-run of which something is unfunded does not grow; nor does one of which something ends in the same cycle.
+run of which something is unfunded does not grow; nor does one of which something ends in the same cycle, or of which a
+hand made a group larger than it is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import NO_LOAD, Shape
 from policies.lifecycle.endings import limit_end, started
+from policies.lifecycle.incomplete import is_whole
 from policies.model.problem import Problem
 
 STAGE = "growth"
@@ -95,7 +97,7 @@ class Changing:
 
     @cached_property
     def runs(self) -> list[RunRow]:
-        """Runs that run on as they are, funded, by key."""
+        """Runs that run on as they are, whole and funded, by key."""
         state = self.state
         ending = {(closure.namespace, closure.name) for closure in state.closures}
         lost = {lease.run_key for lease in state.leases if lease.key in ending}
@@ -105,7 +107,7 @@ class Changing:
             run, held = state.runs[key], state.held[key]
             unsure = key in state.unread.runs or state.unread.lease_of(run) is not None
             funded = all(self.classes[lease.key] != UNFUNDED and lease.envelope >= 0 for lease in held)
-            if run.state == "Active" and funded and not unsure and not run.array:
+            if run.state == "Active" and funded and not unsure and not run.array and is_whole(run, held):
                 found.append(run)
         return found
 

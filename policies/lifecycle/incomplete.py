@@ -2,7 +2,8 @@
 
     Active GPUs < the least width    or    0 < GPUs of a group, its Active ones < its size
 
-What is left of such a run stops, as where it lost a node. GPUs beyond its width or size are no lack.
+What is left of such a run stops, as where it lost a node. GPUs beyond its width or size are no lack; but it takes
+nothing more, for only a run of which each group is whole is given Leases.
 """
 
 from collections.abc import Iterable
@@ -18,17 +19,34 @@ _WHY = "a Lease that it needs is gone or says something else"
 
 def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
     """Lack of a run with these open leases, as a clause; empty where it is whole, or holds nothing."""
-    held: dict[int, int] = {}
-    for lease in leases:
-        held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)
+    held = _active(leases)
     width = sum(held.values())
     if held and width < run.width_min:
         return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}"
-    sizes = _sizes(run.max_total or run.total, run.width_min, run.step or 0, run.group) if held else ()
+    sizes = _sizes_of(run) if held else ()
     for group in sorted(held):
         if group < len(sizes) and held[group] < sizes[group]:
             return f"Its group {group} holds {held[group]} of {counted(sizes[group], 'GPU')}: {_WHY}"
     return ""
+
+
+def is_whole(run: RunRow, leases: Iterable[LeaseRow]) -> bool:
+    """Does each group of a run with these open leases hold its size, no less and no more, the first among them?"""
+    held, sizes = _active(leases), _sizes_of(run)
+    first = run.group > 0 or 0 in held
+    return first and all(group < len(sizes) and gpus == sizes[group] for group, gpus in held.items())
+
+
+def _active(leases: Iterable[LeaseRow]) -> dict[int, int]:
+    """Active GPUs by group, also of groups that hold none."""
+    held: dict[int, int] = {}
+    for lease in leases:
+        held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)
+    return held
+
+
+def _sizes_of(run: RunRow) -> tuple[int, ...]:
+    return _sizes(run.max_total or run.total, run.width_min, run.step or 0, run.group)
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,6 @@
 """Whatever a hand makes of a status: cycles plan the fleet, nothing is held twice or refunded (spec §2, §3.6)."""
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,19 @@ def test_an_edited_lease_stops_no_cycle(path: Path, case: hands.Case) -> None:
     assert held_twice(case.documents, doc.read(path)) == []
     assert cycle(path, AT, write=False).work_but_growth == NOTHING
     assert cycle(path, AT + 60).work_but_growth == NOTHING
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_malleable_run_takes_nothing_for_a_group_that_a_hand_made_larger(path: Path, place: int) -> None:
+    """A lease of either role in either group says the other role."""
+    documents = copy.deepcopy(list(hands.cluster()))
+    leases = [each for each in documents if each["kind"] == "Lease" and each["spec"]["runRef"]["name"] == "wide"]
+    said = leases[place]["spec"]["slice"]
+    said["role"] = {"Active": "Spare", "Spare": "Active"}[said["role"]]
+    path.write_text(doc.as_json(documents), encoding="utf-8")
+
+    assert len(leases) == 4
+    assert [cycle(path, AT + 60 * number).violations for number in range(3)] == [[], [], []]
 
 
 SPECS: dict[str, Any] = {

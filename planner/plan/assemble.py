@@ -102,6 +102,17 @@ def assemble(
     )
 
 
+def beside_growth(state: State, problem: Problem, draft: Draft) -> Draft:
+    """The draft as the Plan has it: where growth comes before unfunded starts, with those that it leaves room for."""
+    if not growing.is_called_for(state):
+        return draft
+    room = state.room()
+    for piece in draft.pieces:
+        room.take(piece.chunks, piece.load)
+    grown = _grown(state, problem, draft, room, [], Moment(state.at).name)
+    return grown.draft if grown.leases else draft
+
+
 def _left(state: State, after: After, key: RunKey) -> int | None:
     end = limit_end(after.starts.get(key), after.limits.get(key))
     return None if end is None else end - state.at

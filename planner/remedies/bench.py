@@ -23,6 +23,8 @@ from planner.advice.contenders import contenders, weighed
 from planner.advice.edits import Cell, Edit, edited, unpromised
 from planner.dates.holding import held_state
 from planner.effort import USUAL, Effort
+from planner.placement.draft import Draft
+from planner.plan.assemble import beside_growth
 from planner.remedies.near import names, near, without
 from planner.search import stages
 from planner.state.state import State
@@ -170,14 +172,13 @@ def alone(state: State, key: RunKey) -> State:
 
 
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:
-    """What the final plan starts; with ``wanted``, of the first incumbent that starts it."""
-    problem = state.problem()
-    started: set[RunKey] = set()
+    """What the final plan starts, growth beside it; with ``wanted``, of the first incumbent that starts it."""
+    problem, draft = state.problem(), Draft()
     for outcome in stages.incumbents(problem, state.room, state.policy.solver, state.effort):
-        started = outcome.draft.started(problem)
-        if wanted in started:
+        draft = outcome.draft
+        if wanted in draft.started(problem):
             break
-    return started
+    return beside_growth(state, problem, draft).started(problem)
 
 
 def largest(most: int, works: Callable[[int], bool]) -> int:

@@ -3,7 +3,11 @@
 
 from typing import Any
 
+import pytest
+
 from jobtree.world.plan import Stage
+from tests.remedies.asking import ask, documents
+from tests.support.times import T0, unix
 from tests.support.worlds import Cycle, World
 
 ELASTIC: dict[str, Any] = {"minTotalGPUs": 96, "maxTotalGPUs": 160, "stepGPUs": 32}
@@ -148,3 +152,16 @@ def test_a_run_that_starts_wider_than_it_wants_shrinks_in_the_next_cycle_and_no_
 
     assert (first.phases, width(first, "r")) == ({"r": "Running", "s": "Pending"}, 8)
     assert (second.phases, width(second, "r")) == ({"r": "Running", "s": "Running"}, 4)
+
+
+@pytest.mark.parametrize(("most", "told"), [(8, ["kubectl uncordon b0"]), (16, [])])
+def test_what_growth_takes_first_is_no_remedy_for_opportunistic_work(most: int, told: list[str]) -> None:
+    """A node that is opened again serves it only where nobody grows into that."""
+    world = World().domain("A", nodes=1).budget("org:a", 64).node("b0", 4, domain="B", spec={"unschedulable": True})
+    world.run("m", 4, by=4, malleable=elastic(4, most)).cycle()
+    world.run("o", 4, owner="org:b", created="+30s", funding={"opportunistic": True})
+    cycle = world.cycle("+1m")
+    assert (width(cycle, "m"), cycle.phases["o"]) == (8, "Pending")
+
+    found = ask(documents(world), "o", unix(T0) + 120)
+    assert [remedy.how for remedy in found.found if remedy.kind == "node"] == told

@@ -7,13 +7,13 @@ import msgspec
 
 from benchmarks.fleet.recipe import DAYS, EQUAL, HOURS, ODD, Recipe
 
-What = Literal["cycle", "pair", "hang"]
+What = Literal["cycle", "pair", "dates", "hang"]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``what``: a cycle; a pair of cycles a minute apart, the second on what the first left; a cycle whose
-    solver hangs after its first plan. ``bound_of``: the case whose bound is this one's too, where the clock cuts it
-    short. ``quick``: part of the default run."""
+    """One row. ``what``: a cycle; a pair of cycles a minute apart, the second on what the first left; such a pair with
+    its ``dates``, and one without; a cycle whose solver hangs after its first plan. ``bound_of``: the case whose bound
+    is this one's too, where the clock cuts it short. ``quick``: part of the default run."""
 
     name: str
     recipe: Recipe
@@ -60,7 +60,8 @@ CASES: Final = (
         recipe=Recipe(gpus=800, pending=15_000, owners=30, budgets="cohorts", running=0.0),
         quick=True,
     ),
-    Case(name="promises-10k", recipe=_small(held=100), what="pair"),
+    Case(name="promises-10k", recipe=_small(held=100), what="dates"),
+    Case(name="promises-100k", recipe=_large(held=200), what="dates"),
     Case(name="deadline-1s-100k", recipe=_large(deadline=1), bound_of="full-100k-1", quick=True),
     Case(name="hang-10k", recipe=_small(deadline=5), what="hang", bound_of="full-10k-1", quick=True),
 )

@@ -1,7 +1,7 @@
-"""A whole cycle in a process of its own, as operators run it: ``python -m benchmarks.cycles.cycle STATE AT [hang]``.
+"""A whole cycle in a process of its own, as operators run it: ``python -m benchmarks.cycles.cycle STATE AT [PLANNER]``.
 
-Runs ``jobtree cycle`` on STATE (which it changes) with its planner process, and prints `Used` as its last line. With
-``hang`` the planner process is one that hands out its first plan and then never answers again.
+Runs ``jobtree cycle`` on STATE (which it changes) with its planner process, and prints `Used` as its last line.
+PLANNER: another one, ``hang``, which hands out its first plan and then never answers again, or ``undated``.
 """
 
 import resource
@@ -28,8 +28,8 @@ class Used(msgspec.Struct, frozen=True):
 
 def main() -> None:
     """Entry point of the process."""
-    state, at, *hang = sys.argv[1:]
-    code = _hanging(Path(state), int(at)) if hang else _command(state, int(at))
+    state, at, *other = sys.argv[1:]
+    code = _with(other[0], Path(state), int(at)) if other else _command(state, int(at))
     if code:
         sys.exit(code)
     used = Used(_usage(resource.RUSAGE_SELF), _usage(resource.RUSAGE_CHILDREN))
@@ -47,13 +47,13 @@ def _command(state: str, at: int) -> int:
     return code
 
 
-def _hanging(state: Path, at: int) -> int:
+def _with(other: str, state: Path, at: int) -> int:
     from cronjobs.cycle import run_cycle
     from cronjobs.deadline import Planner
     from exporters.lake.lake import Lake, beside
     from jobtree.cluster.statefile import StateFile
 
-    planner = Planner((sys.executable, "-m", "benchmarks.cycles.hang"))
+    planner = Planner((sys.executable, "-m", f"benchmarks.cycles.{other}"))
     planner.start()
     run_cycle(StateFile(state, at), at, Lake(beside(state)), planner)
     planner.close()

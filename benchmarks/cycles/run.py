@@ -63,13 +63,15 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True):
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """A case: its world, its cycles (two of a pair) and what simple orders reach (none where another case has them).
 
-    ``steps``: what each part of the search leaves of the leading stage, in the first cycle."""
+    ``undated``: a pair without forecast and promises, on a copy of the world that has none; ``steps``: what each part
+    of the search leaves of the leading stage, in the first cycle."""
 
     case: Case
     facts: Facts
     cycles: list[Cycle]
     baselines: list[Baseline]
     steps: list[Step] = []
+    undated: list[Cycle] = []
 
 
 def measure(case: Case) -> Measured:
@@ -77,23 +79,25 @@ def measure(case: Case) -> Measured:
     source = world(case.recipe)
     with tempfile.TemporaryDirectory() as folder:
         state = Path(shutil.copy(source, folder))
-        cycles = [_cycle(state, fleet.AT, case)]
+        times = (fleet.AT, fleet.AT + LATER) if case.what in ("pair", "dates") else (fleet.AT,)
+        cycles = [_cycle(state, at, case.name, *(["hang"] if case.what == "hang" else [])) for at in times]
         snapshot, _ = read_snapshot(Lake(beside(state)).manifest_path(fleet.AT))
-        if case.what == "pair":
-            cycles.append(_cycle(state, fleet.AT + LATER, case))
+        without = Path(shutil.copy(source, Path(folder, "undated.json")))
+        undated = [_cycle(without, at, case.name, "undated") for at in (times if case.what == "dates" else ())]
     return Measured(
         case=case,
         facts=_facts(snapshot),
         cycles=cycles,
         baselines=[] if case.bound_of else _baselines(source),
         steps=[] if case.bound_of else _steps(source),
+        undated=undated,
     )
 
 
-def _cycle(state: Path, at: int, case: Case) -> Cycle:
-    argv = ["benchmarks.cycles.cycle", str(state), str(at), *(["hang"] if case.what == "hang" else [])]
+def _cycle(state: Path, at: int, name: str, *planner: str) -> Cycle:
     began = time.perf_counter()
-    used = msgspec.json.decode(_child(argv, case.name).splitlines()[-1], type=Used)
+    printed = _child(["benchmarks.cycles.cycle", str(state), str(at), *planner], name)
+    used = msgspec.json.decode(printed.splitlines()[-1], type=Used)
     wall = time.perf_counter() - began
     manifest = Lake(beside(state)).manifest_path(at)
     snapshot, _ = read_snapshot(manifest)

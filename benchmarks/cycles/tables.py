@@ -39,6 +39,10 @@ STAGES: Final = (
 )
 
 
+DATES: Final = (
+    "The same two cycles once more by a planner that forecasts and promises nothing, each pair on its own copy of the "
+    "world: what promises and estimates *add* to a cycle, and whether they cost the plan anything."
+)
 STEPS: Final = (
     "How far the value of the leading stage is from the bound after each part of the search: the relaxation; once it "
     "is decided how far starts are *allowed* at contested caps; *whole* numbers; a second solve near them; groups on "
@@ -73,6 +77,7 @@ def _sections(result: Result) -> list[str]:
         "## Phases",
         PHASES,
         table(["world", "first plan", *phases, "rest"], (_phases(row, phases) for row in rows)),
+        *_dates(rows),
         *_steps(rows),
         "## Stages",
         STAGES,
@@ -149,6 +154,21 @@ def _phases(row: Row, phases: Sequence[str]) -> list[str]:
     first = next((f"{each.cpu:.2f}" for each in baselines if each.name == "by age"), "")
     seconds = [row.cycle.phases[name] for name in phases]
     return [row.name, first, *(f"{each:.2f}" for each in [*seconds, row.cycle.wall - sum(seconds)])]
+
+
+def _dates(rows: Iterable[Row]) -> list[str]:
+    """The table of what dates add, unless nothing was measured of that."""
+    lines = [_added(row, row.measured.undated[row.number]) for row in rows if row.measured.undated]
+    header = ["world", "wall s", "CPU s", "without", "CPU s", "adds", "in CPU", "gap", "without"]
+    return ["## Forecast and promises", DATES, table(header, lines)] if lines else []
+
+
+def _added(row: Row, without: Cycle) -> list[str]:
+    dated = row.cycle
+    seconds = [f"{each:.1f}" for cycle in (dated, without) for each in (cycle.wall, cycle.cpu)]
+    more = [f"{new / old - 1:.0%}" for new, old in ((dated.wall, without.wall), (dated.cpu, without.cpu))]
+    gaps = [percent(cycle.value, cycle.bound) for cycle in (dated, without)]
+    return [row.name, *seconds, *more, *gaps]
 
 
 def _steps(rows: Iterable[Row]) -> list[str]:

@@ -55,6 +55,21 @@ def test_a_pair_of_cycles_is_measured_on_a_copy() -> None:
     assert found.steps[-1].value == first.value
 
 
+@pytest.mark.slow
+def test_what_dates_add_is_measured_on_a_world_without_any() -> None:
+    found = measure(Case(name="tiny", recipe=TINY, what="dates"))
+
+    assert [each.started_runs for each in found.undated] == [each.started_runs for each in found.cycles]
+    assert found.undated[0].stages == found.cycles[0].stages
+    page = tables.markdown(tables.Result(date="2026-01-12", machine=machine.describe(), measured=[found]))
+    (dates,) = [part for part in page.split("## ") if part.startswith("Forecast and promises")]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in dates.splitlines() if line.startswith("| tiny")
+    ]
+    assert [row[0] for row in rows] == ["tiny", "tiny, a minute later"]
+    assert [row[-2] for row in rows] == [row[-1] for row in rows]
+
+
 def test_each_part_of_the_search_says_what_it_leaves(tmp_path: Path) -> None:
     path = tmp_path / "fleet.json"
     fleet.write_fleet(path, Recipe(gpus=256, pending=60, owners=12, running=0.5))

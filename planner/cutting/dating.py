@@ -5,7 +5,7 @@
 Runs are dated one after another: what one counts on is cut for it, so that no victim counts for two.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from planner.cutting.places import Lost, Place
 from planner.cutting.pools import Pools
 from planner.cutting.told import completed, conflicts, one_set, remedies
 from planner.cutting.trial import Members, Trial
-from planner.cutting.victims import Victim, protected_until, victims_of
+from planner.cutting.victims import Victim, open_at, protected, protected_until
 from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses, payers_of
 from planner.placement.draft import Draft
@@ -30,7 +30,7 @@ from planner.state.state import State
 from policies.caps.book import is_timeless, windows_ease
 from policies.cuts.order import Harm
 from policies.inputs.claims import LeaseRow, RunKey
-from policies.lifecycle.endings import limit_ends
+from policies.inputs.runs import RunRow
 
 DATED: Final = 64
 """Most runs without a promise for which one cycle looks for cuts: those first in order."""
@@ -87,16 +87,17 @@ class Kept(NamedTuple):
 
 @dataclass
 class CutDates:
-    """``state``: of the world as the plan leaves it, ``later``: at a known time (Unix seconds); ``kept``: what has its
-    slots sooner or later without cuts; ``paid``: the first time between two at which money that is known to come pays
-    for some runs beside all that is promised; ``promised``: nodes of promises that stand, by run; ``why_not``: by run,
-    why no cuts would start it.
+    """``state``: of the world as the plan leaves it, ``later``: at a known time (Unix seconds); ``waiting``: who may be
+    dated; ``kept``: what has its slots sooner or later without cuts; ``paid``: the first time between two at which
+    money that is known to come pays for some runs beside all that is promised; ``promised``: nodes of promises that
+    stand, by run; ``why_not``: by run, why no cuts would start it.
 
     A gang whose runs start together has one date: that of the first of it that is asked for.
     """
 
     state: State
     later: Callable[[int], State]
+    waiting: Callable[[], Sequence[RunRow]]
     kept: Callable[[], Iterable[Kept]]
     paid: Callable[[Collection[RunKey], int, int], int | None]
     promised: Mapping[RunKey, tuple[str, ...]]
@@ -114,7 +115,15 @@ class CutDates:
 
     @cached_property
     def _trial(self) -> Trial:
-        return Trial.of(self.state, self.promised)
+        return Trial.of(self.state.asking([*self.waiting()]), self.promised)
+
+    @cached_property
+    def _protected(self) -> list[Victim]:
+        return protected(self.state)
+
+    @property
+    def _term(self) -> int:
+        return int(self.state.policy.lottery.term)
 
     @property
     def is_spent(self) -> bool:
@@ -140,7 +149,11 @@ class CutDates:
             return None
         self._tried += not held
         owners, earliest = self._trial.owners(members), paid
-        times = [time for time in protected_until(self.state, owners) if earliest < time <= horizon]
+        times = [
+            time
+            for time in protected_until(self._protected, owners, self._term, self.state.at)
+            if earliest < time <= horizon
+        ]
         self._keep(together, earliest, earliest)
         found = self._first(members, owners, [earliest])
         if found is None and times:
@@ -214,14 +227,14 @@ class CutDates:
             self._keeping = {
                 number: (each, trial.slots.keep(each.chunks)) for number, (each, _) in self._keeping.items()
             }
-        victims = victims_of(self.state, owners, at=at, opportunistic=opportunistic)
+        there = protected(self.state, opportunistic=True) if opportunistic else self._protected
+        victims = open_at(there, owners, self._term, at)
         return [victim for victim in victims if victim.run not in over]
 
     @cached_property
     def _limits(self) -> dict[RunKey, int]:
         """When time limits end runs, Unix seconds."""
-        limits = limit_ends(self.state.runs, self.state.held)
-        return {key: end for key, end in limits.items() if end is not None}
+        return {key: end for key, end in self.state.limits.items() if end is not None}
 
     def opportunistic(self, key: RunKey, at: int, together: Lasting, *, held: bool = False) -> CutDate | None:
         """A start for which opportunistic work gives way at ``at`` (Unix seconds); None where that is not enough."""
@@ -360,7 +373,7 @@ class CutDates:
 
     def _is_enough(self, members: Members, owners: Collection[str]) -> bool:
         """Would it fit if all runs went, of these ``owners`` what may go?"""
-        return self._trial.weighing(members, victims_of(self.state, owners, at=_EVER)).least() is not None
+        return self._trial.weighing(members, open_at(self._protected, owners, self._term, _EVER)).least() is not None
 
     def _least(self, weighing: Weighing) -> Harm | None:
         """The least harm, where one cycle may do as much."""

@@ -1,10 +1,10 @@
 """Victims: what may be cut of each running run, as plain values (spec §6)."""
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from planner.state.state import State
-from policies.cuts.protection import is_drawable, open_from
+from policies.cuts.protection import is_drawable, open_after
 from policies.funding.frozen import is_frozen
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
@@ -81,37 +81,42 @@ class Victim(NamedTuple):
 
 
 def victims_of(
-    state: State,
-    owners: Collection[str],
-    *,
-    at: int | None = None,
-    opportunistic: bool = False,
-    cut: Container[LeaseKey] = (),
+    state: State, owners: Collection[str], *, opportunistic: bool = False, cut: Container[LeaseKey] = ()
 ) -> list[Victim]:
-    """All that may be cut for runs of ``owners``, by run; ``at``: a later time at which more may be drawn;
-    ``opportunistic``: only what is unfunded by its own choice; ``cut``: leases that go already.
+    """All that may be cut for runs of ``owners``, by run; ``opportunistic``: only what is unfunded by its own choice;
+    ``cut``: leases that go already.
     """
-    term = int(state.policy.lottery.term)
-    when = state.at if at is None else at
+    there = protected(state, opportunistic=opportunistic, cut=cut)
+    return open_at(there, owners, int(state.policy.lottery.term), state.at)
+
+
+def protected(state: State, *, opportunistic: bool = False, cut: Container[LeaseKey] = ()) -> list[Victim]:
+    """The same as long as nobody may be drawn, with what has nothing to give then."""
     found = []
     for run, leases in cuttable(state):
-        if opportunistic and not run.opportunistic:
-            continue
-        left = [lease for lease in leases if lease.key not in cut]
-        victim = _victim(state, run, left, drawable=is_drawable(run, leases, owners, term, when))
-        if opportunistic and not victim.unfunded:
-            continue
+        if not opportunistic or run.opportunistic:
+            victim = _victim(state, run, [lease for lease in leases if lease.key not in cut])
+            found += [victim] if victim.unfunded or not opportunistic else []
+    return found
+
+
+def open_at(there: Iterable[Victim], owners: Collection[str], term: int, at: int) -> list[Victim]:
+    """Those that have something to give for runs of ``owners`` at a time (Unix seconds), some of them drawn."""
+    found = []
+    for each in there:
+        victim = each
+        if not each.losable and each.groups and is_drawable(each.owner, each.start, owners, term, at):
+            victim = each._replace(losable=True)
         frees = any(group.slots for group in victim.groups)
         if victim.spares or (frees and (victim.losable or any(group.droppable for group in victim.groups))):
             found.append(victim)
     return found
 
 
-def protected_until(state: State, owners: Collection[str]) -> list[int]:
-    """Times after now at which a run comes to be drawable for one of ``owners``, ascending, each once."""
-    term = int(state.policy.lottery.term)
-    times = {open_from(run, leases, term) for run, leases in cuttable(state) if run.owner not in owners}
-    return sorted(time for time in times if time > state.at)
+def protected_until(there: Iterable[Victim], owners: Collection[str], term: int, at: int) -> list[int]:
+    """Times after ``at`` at which one comes to be drawable for one of ``owners``, ascending, each once."""
+    times = {open_after(victim.start, term) for victim in there if victim.owner not in owners}
+    return sorted(time for time in times if time > at)
 
 
 def cuttable(state: State) -> Iterator[tuple[RunRow, list[LeaseRow]]]:
@@ -127,7 +132,7 @@ def cuttable(state: State) -> Iterator[tuple[RunRow, list[LeaseRow]]]:
             yield run, leases
 
 
-def _victim(state: State, run: RunRow, leases: list[LeaseRow], *, drawable: bool) -> Victim:
+def _victim(state: State, run: RunRow, leases: list[LeaseRow]) -> Victim:
     active: dict[int, list[LeaseRow]] = {}
     for lease in leases:
         if lease.active:
@@ -144,8 +149,7 @@ def _victim(state: State, run: RunRow, leases: list[LeaseRow], *, drawable: bool
         and (gpus := sum((lease.node, slot) not in state.lent for slot in lease.ordinals))
     )
     start = started(run, leases) or 0
-    losable = bool(groups) and (unfunded or drawable)
-    return Victim(run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, losable, run.pod, run.load)
+    return Victim(run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, unfunded, run.pod, run.load)
 
 
 def _group(state: State, run: RunRow, index: int, leases: list[LeaseRow], surplus: int) -> Group:

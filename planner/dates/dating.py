@@ -25,6 +25,7 @@ from planner.forecast.natural import Timeline
 from planner.forecast.starts import Dated, Natural
 from planner.state.state import State
 from policies.inputs.claims import RunKey
+from policies.inputs.runs import RunRow
 from policies.promises.rules import Fate, Promise, noticed
 
 MOMENTS: Final = 64
@@ -61,9 +62,12 @@ class Dating:
 
     def __post_init__(self) -> None:
         promised = {key: promise.nodes for key, promise in self.held.items()}
-        self.cuts = CutDates(self.state, self._later, self._kept, self._paid, promised)
+        self.cuts = CutDates(self.state, self._later, self._waiting, self._kept, self._paid, promised)
         self.plan = self.written.plan
         self.touched = Touched(self.written, self.held, self.since)
+
+    def _waiting(self) -> Sequence[RunRow]:
+        return self.later.waiting
 
     def _kept(self) -> list[Kept]:
         return self.standing.timeline.kept()

@@ -15,7 +15,6 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, expected
 from planner.state.state import State
 from policies.inputs.claims import RunKey
-from policies.lifecycle.endings import limit_ends
 
 NEVER: Final = 1 << 60
 
@@ -39,7 +38,7 @@ class Fitting:
     def __post_init__(self) -> None:
         """Find when everything ends."""
         guesses = estimates(self.world, self.state)
-        limits = limit_ends(self.state.runs, self.state.held)
+        limits = self.state.limits
         self._ends = {key: min(limits.get(key) or NEVER, guesses.get(key, NEVER)) for key in self.state.held}
         self._spans = expected(self.world)
 

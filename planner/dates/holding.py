@@ -12,7 +12,6 @@ from planner.forecast.natural import Timeline, together
 from planner.state.derive import beside, state_of
 from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, RunKey, is_loan
-from policies.lifecycle.endings import limit_ends
 from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
@@ -156,7 +155,7 @@ def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
 
 def _freed(snapshot: Snapshot, state: State, lends: Container[int]) -> Iterator[funds.Freed]:
     """What ends at known times, or comes of age where what is promised can recall it: where no envelope ``lends``."""
-    limits, estimated = limit_ends(state.runs, state.held), estimates(snapshot, state)
+    limits, estimated = state.limits, estimates(snapshot, state)
     aged = {loan: at for loan, at in ages(state).items() if loan[1] not in lends}
     for key, leases in state.held.items():
         for lease in leases:

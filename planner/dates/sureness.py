@@ -17,7 +17,6 @@ from planner.forecast.starts import Natural
 from planner.placement.room import Chunk
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
-from policies.lifecycle.endings import limit_ends
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Sureness:
 
     @cached_property
     def _limits(self) -> Mapping[RunKey, int | None]:
-        return limit_ends(self.state.runs, self.state.held)
+        return self.state.limits
 
     @cached_property
     def _guessed(self) -> Mapping[RunKey, int]:

@@ -11,12 +11,11 @@ from typing import Final, NamedTuple
 from jobtree.world.tables import values as col
 from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.snapshot import Snapshot
-from planner.state.payer_lists import PayerLists
 from planner.state.state import State
 from policies.caps.book import windows_ease
 from policies.funding.classes import FRESH_LOAN
 from policies.inputs.claims import RunKey
-from policies.lifecycle.endings import limit_ends, started
+from policies.lifecycle.endings import started
 from policies.model.recall import FARTHEST
 
 MINUTE: Final = 60
@@ -70,7 +69,7 @@ def _estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:
 
 def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator[Known]:
     """Times after now up to the Policy's horizon, in no order; an estimate only where it comes before a limit."""
-    limits = limit_ends(state.runs, state.held)
+    limits = state.limits
     for key, end in limits.items():
         if end is not None and end <= estimated.get(key, end):
             yield Known(end, "end")
@@ -91,7 +90,7 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
 def ages(state: State) -> dict[tuple[RunKey, int], int]:
     """By run and envelope, when loans come of age that what waits could recall then, Unix seconds (spec §3.5, §3.8)."""
     fresh = [part for part in state.funded.parts if part.place.standing == FRESH_LOAN]
-    lists = PayerLists(state.book)
+    lists = state.asked.payers(state.book)
     waiting = [run for run in state.pending if not run.is_cpu and run.key not in state.blocked] if fresh else []
     payers = {purse.number: purse.payers for purse in map(lists.of, waiting)}
     nearer = {payer.envelope for mine in payers.values() for payer in mine if payer.level < FARTHEST}

@@ -16,11 +16,11 @@ from planner.forecast.calendar import expected
 from planner.forecast.durations import Durations, ended
 from planner.forecast.fluid import Ask, Fluid, LanesOf, grid
 from planner.forecast.starts import Dated
-from planner.state.payer_lists import PayerList, PayerLists
+from planner.state.payer_lists import PayerList
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Access
-from policies.lifecycle.endings import limit_ends, started
+from policies.lifecycle.endings import started
 
 MOST: Final = 9
 """Cases of ten that ``p90`` counts on."""
@@ -63,7 +63,7 @@ def likely(world: Snapshot, state: State) -> tuple[Likely, Likely]:
     expected, as runs like them lasted (`planner.forecast.durations`), else as they say themselves.
     """
     told, spans, past = _estimates(world, state), expected(world), Durations.of(ended(world))
-    limits = limit_ends(state.runs, state.held)
+    limits = state.limits
     half, most = (
         Likely(
             {key: _end(state, past, key, limit, told.get(key), tenths) for key, limit in limits.items()},
@@ -88,7 +88,7 @@ def _end(state: State, past: Durations, key: RunKey, limit: int | None, told: in
 
 def _asking(state: State, keys: Iterable[RunKey]) -> dict[RunKey, tuple[Ask, PayerList]]:
     """What each run asks, for good, and of whom; those that nobody pays anywhere are left out."""
-    purses, found = PayerLists(state.book), dict[RunKey, tuple[Ask, PayerList]]()
+    purses, found = state.asked.payers(state.book), dict[RunKey, tuple[Ask, PayerList]]()
     sites_for: dict[Access, frozenset[int]] = {}
     for key in keys:
         run = state.runs[key].waiting()

@@ -21,6 +21,7 @@ from planner.state.payer_lists import PayerList
 from planner.state.state import State
 from policies.caps.cap import Lane
 from policies.inputs.claims import RunKey
+from policies.inputs.fleet import Fleet
 from policies.inputs.shapes import Shape
 
 Ints = npt.NDArray[np.int64]
@@ -103,10 +104,30 @@ class LanesOf:
         return self._known[asked]
 
 
+class Places(NamedTuple):
+    """What of the fleet lies in one domain and site. ``order``: nodes, those of a place together, places of a site
+    together; ``nodes``: where each place begins in that order, ``domains``: where the places of each of the ``sites``.
+    """
+
+    order: Ints
+    nodes: Ints
+    domains: Ints
+    sites: Ints
+
+    @classmethod
+    def of(cls, fleet: Fleet) -> "Places":
+        """Of a fleet."""
+        order = np.lexsort((fleet.domain, fleet.site))
+        pairs = np.stack([fleet.site, fleet.domain])[:, order]
+        nodes = np.flatnonzero(np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))[: len(order)])
+        sites, domains = np.unique(pairs[0, nodes], return_index=True)
+        return cls(order, nodes, domains, sites)
+
+
 @dataclass
 class Fluid:
-    """``times``: of the grid, T; ``free``: GPUs (nodes × T); ``taken``: (sites × T); ``left``: (caps × T), in the
-    caps' units, the last row without bound; ``lanes``: how money flows.
+    """``times``: of the grid, T; ``free``: GPUs (nodes × T), nodes by ``places``; ``taken``: (sites × T); ``left``:
+    (caps × T), in the caps' units, the last row without bound; ``lanes``: how money flows.
     """
 
     state: State
@@ -115,6 +136,7 @@ class Fluid:
     left: Floats
     taken: Floats
     lanes: LanesOf
+    places: Places
     _shapes: dict[Shape, Floats] = field(default_factory=dict, repr=False)
     _first: dict[Ask, int] = field(default_factory=dict, repr=False)
 
@@ -138,8 +160,9 @@ class Fluid:
                     if not book.caps[cap].ahead:
                         back[cap, cell[part.leases[0].run_key]] += weight
         left = np.cumsum(back, axis=1)[:, :-1].astype(np.float64)
-        free = np.minimum(free, fleet.gpus[:, None])
-        return cls(state, times, free, left, np.zeros((fleet.site_count, len(times))), lanes)
+        places = Places.of(fleet)
+        free = np.minimum(free, fleet.gpus[:, None])[places.order]
+        return cls(state, times, free, left, np.zeros((fleet.site_count, len(times))), lanes, places)
 
     def start(self, ask: Ask, purse: PayerList) -> int | None:
         """The first time at which it fits in room and money, and it is taken from then on; None where it never does.
@@ -179,14 +202,11 @@ class Fluid:
     def _room(self, ask: Ask, first: int) -> Floats:
         """GPUs in whole pieces of its shape, (its sites × times from ``first`` on)."""
         if ask.shape not in self._shapes:
-            fleet, shape = self.state.fleet, ask.shape
-            places, place = np.unique(np.stack([fleet.domain, fleet.site]), axis=1, return_inverse=True)
-            unit, size = shape.pod or 1, shape.size
-            whole = np.zeros((places.shape[1], len(self.times)), np.int64)
-            np.add.at(whole, place.reshape(-1), self.free // unit * unit)
-            room = np.zeros((fleet.site_count, len(self.times)))
-            np.add.at(room, places[1], (whole // size * size).astype(np.float64))
-            self._shapes[shape] = room
+            unit, size, places = ask.shape.pod or 1, ask.shape.size, self.places
+            whole = np.add.reduceat(self.free // unit * unit, places.nodes, axis=0)
+            room = np.zeros_like(self.taken)
+            room[places.sites] = np.add.reduceat(whole // size * size, places.domains, axis=0)
+            self._shapes[ask.shape] = room
         there = list(ask.sites)
         return np.maximum(self._shapes[ask.shape][there, first:] - self.taken[there, first:], 0.0)
 

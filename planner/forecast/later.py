@@ -29,7 +29,7 @@ from policies.funding.ledger import Spent
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays, follow
-from policies.lifecycle.endings import Ending, limit_ends
+from policies.lifecycle.endings import Ending
 
 _FOR_GOOD: Final = 1 << 40
 """Later than any end."""
@@ -61,8 +61,8 @@ class _Money(NamedTuple):
 class Later:
     """``world``: the snapshot, ``now``: its state; ``estimated``: ends, Unix seconds.
 
-    ``waiting``: who may start; ``replayed``: how leases turn until a time, once it has been asked; ``asked``: who pays
-    for whom at all times that are like now; ``counted``: who knows how leases turn, if another does.
+    ``waiting``: who may start; ``replayed``: how leases turn until a time, once it has been asked; ``counted``: who
+    knows how leases turn, if another does.
     """
 
     world: Snapshot
@@ -70,7 +70,6 @@ class Later:
     estimated: Mapping[RunKey, int]
     waiting: Sequence[RunRow]
     replayed: list[tuple[int, dict[LeaseKey, list[Turn]]]] = field(default_factory=list, repr=False, compare=False)
-    asked: Asked = field(default_factory=Asked, repr=False, compare=False)
     counted: "Later | None" = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -106,7 +105,7 @@ class Later:
             now, at=at, book=money.book, leases=money.leases, held=held, closures=closures, spent=money.spent,
             taken=money.taken, funded=money.funded, turns={}, changed=at, endings=over, blocked={}, deadlines={},
             pending=[run for run in self.waiting if run.key not in done], rooms=self._rooms(ending),
-            asked=self.asked if like_now or windows_stay(now.book, at) else Asked(),
+            asked=now.asked if like_now or windows_stay(now.book, at) else Asked(),
         )  # fmt: skip
         if now.blocked:
             block(state, self._gone)
@@ -127,7 +126,7 @@ class Later:
     @cached_property
     def sure(self) -> "Later":
         """The same where nothing ends by an estimate, but for how claims turn until then: that is asked once."""
-        return replace(self, estimated={}, counted=self, asked=Asked())
+        return replace(self, estimated={}, counted=self)
 
     def _like_now(self, at: int, ending: Mapping[RunKey, _Ends]) -> _Money | None:
         """Where the clock changes nothing but what ends; None where a payer is gone."""
@@ -171,7 +170,7 @@ class Later:
     def _burning(self) -> list[tuple[Sums, int, RunKey]]:
         """What is funded now and charged by the second: that, the seconds left of its run and window, and its run."""
         now, money = self.now, self.now.money
-        limits = limit_ends(now.runs, now.held)
+        limits = now.limits
         found = []
         for part, funded in zip(now.funded.parts, now.funded.outcome.funded, strict=True):
             if funded and part.second:
@@ -234,7 +233,7 @@ class Later:
     def _endings(self) -> dict[RunKey, _Ends]:
         """When everything ends that is known to, and why."""
         found: dict[RunKey, _Ends] = {}
-        for key, limit in limit_ends(self.now.runs, self.now.held).items():
+        for key, limit in self.now.limits.items():
             told = self.estimated.get(key)
             if limit is not None and (told is None or limit < told):
                 found[key] = _Ends(limit, "TimeLimit")

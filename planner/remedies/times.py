@@ -16,7 +16,6 @@ from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
 from planner.state.state import State
-from policies.lifecycle.endings import limit_ends
 
 
 def wait(bench: Bench) -> Iterator[Remedy]:
@@ -37,7 +36,7 @@ def wait(bench: Bench) -> Iterator[Remedy]:
 
 def _known(state: State) -> Iterator[int]:
     """Times at which something is known to change for the better."""
-    yield from (end for end in limit_ends(state.runs, state.held).values() if end is not None)
+    yield from (end for end in state.limits.values() if end is not None)
     yield from (envelope.start for envelope in state.money.envelopes if envelope.start is not None)
     yield from (use.end for use in state.money.uses if use.end is not None)
     yield from (int(window.end) for window in state.policy.maintenance)

@@ -148,10 +148,20 @@ class Asked:
     """Answers that are the same while only what runs changes: who pays for what waits, its forms and sums.
 
     Of one state, or of several that differ in what has ended and by a clock that no payer asks. It knows runs by their
-    keys: where they, their Budgets or windows are others, it is begun anew.
+    keys: where they are others, all but the ``lists`` is begun anew; where their Budgets or windows are, these, too.
     """
 
+    lists: dict[object, PayerLists] = field(default_factory=dict)
     _known: dict[object, tuple[list[PayerList], list[int], list[Ask]]] = field(default_factory=dict)
+
+    def payers(
+        self, book: CapBook, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
+    ) -> PayerLists:
+        """Who may pay for any run; see `PayerLists`."""
+        asked = tuple((closed or {}).items()), promised
+        if asked not in self.lists:
+            self.lists[asked] = PayerLists(book, closed, promised)
+        return self.lists[asked]
 
     def of(
         self, runs: list[RunRow], book: CapBook, closed: Mapping[int, int], ties: Ties, *, exact: bool
@@ -160,7 +170,7 @@ class Asked:
         alone = ties.members | ties.promised.all
         asked = tuple(run.key for run in runs), tuple(closed.items()), alone, ties.promised.due, exact
         if asked not in self._known:
-            payers = PayerLists(book, closed, frozenset(ties.promised.due))
+            payers = self.payers(book, closed, frozenset(ties.promised.due))
             lists = [payers.of(run) for run in runs]
             limits = bool(book.money.policy.maintenance)
             forms = _forms(runs, lists, exact=exact, limits=limits, alone=alone)

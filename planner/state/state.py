@@ -23,7 +23,7 @@ from policies.inputs.runs import RunRow
 from policies.inputs.unread import Unread
 from policies.lifecycle import unweighed
 from policies.lifecycle.arrays import ArrayRow
-from policies.lifecycle.endings import Ending
+from policies.lifecycle.endings import Ending, limit_ends
 from policies.model import gangs, trees
 from policies.model.problem import Problem
 from policies.promises import funds
@@ -88,6 +88,11 @@ class State:
             found.setdefault(lease.node, []).append(lease)
         return found
 
+    @cached_property
+    def limits(self) -> Mapping[RunKey, int | None]:
+        """When its time limit ends each run that holds leases, Unix seconds."""
+        return limit_ends(self.runs, self.held)
+
     def leases_on(self, node: str) -> list[LeaseRow]:
         """Open leases of a node."""
         return self._on.get(node, [])
@@ -111,7 +116,8 @@ class State:
 
     def asking(self, pending: list[RunRow], runs: dict[RunKey, RunRow] | None = None) -> "State":
         """The state in which only ``pending`` wait, and all that is held is the same; ``runs``: with these runs."""
-        return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked), asked=Asked())
+        asked = Asked(self.asked.lists)
+        return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked), asked=asked)
 
     def room(self) -> Room:
         """Room before anything is started, to be filled."""

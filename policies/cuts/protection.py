@@ -21,6 +21,6 @@ def open_after(start: int | None, term: int) -> int:
     return (start or 0) + term
 
 
-def is_drawable(run: RunRow, leases: Iterable[LeaseRow], owners: Collection[str], term: int, at: int) -> bool:
-    """May it be drawn at ``at`` (Unix seconds) for runs of ``owners``, which start together?"""
-    return run.owner not in owners and open_from(run, leases, term) <= at
+def is_drawable(owner: str, start: int, owners: Collection[str], term: int, at: int) -> bool:
+    """May a run of an owner be drawn at ``at`` (Unix seconds) for runs of ``owners``, which start together?"""
+    return owner not in owners and open_after(start, term) <= at

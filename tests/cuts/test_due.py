@@ -109,7 +109,7 @@ def test_the_first_has_room_before_one_that_is_promised_it_later() -> None:
     """`first` loses b01, and there is no other room than what `second` is promised; `third` draws `old` meanwhile."""
     world = World().domain("B").domain("C").domain("E", gpus=4)
     world.budget("org:v", 99).budget("org:a", 99).budget("org:b", 99)
-    world.run("one", 8, owner="org:v", limit="25h").run("two", 8, owner="org:v", limit="25h")
+    world.run("one", 8, owner="org:v", limit="25h").run("two", 8, owner="org:v", limit="25h1m")
     world.run("old", 4, owner="org:v").old()
     world.run("first", 8).run("second", 8, owner="org:b").cycle()
     world.run("third", 4, locality={"selector": {"fabric.domain": "E"}}).cycle("+50m")

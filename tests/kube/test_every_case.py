@@ -76,9 +76,6 @@ BY_NAME: Final = {
     "test_T9_an_unchanged_world_writes_plans_and_seldom_usage": "live, a world at rest gets no Plan a cycle",
     "test_F9_an_end_that_nobody_foresaw_frees_quota_at_the_cycle_that_sees_it": "live, pods end when a cycle sees it",
     "test_the_money_of_a_loan_that_ages_is_promised_once": "says itself how old a Run is",
-    "test_what_another_leaves_over_spares_ones_own_victims": (
-        "live, what is left over is there when pods have ended, a cycle later"
-    ),
     "test_an_array_that_cannot_be_used_keeps_what_runs": "refuses what is broken",
     "test_a_run_that_cannot_be_read_keeps_what_lies_on_a_failed_node_and_stops_no_cycle": "refuses this too",
 }

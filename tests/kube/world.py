@@ -62,9 +62,12 @@ class LiveWorld(World):
         return self
 
     def delete(self, kind: str, name: str) -> Self:
-        """Deletes an object."""
+        """Deletes an object, in whichever namespace it is."""
         self._create()
-        self.kube.delete(*_place(kind), name, grace=0)
+        version, *_ = _place(kind)
+        for each in self.kube.objects(version, kind):
+            if each["metadata"]["name"] == name:
+                self.kube.delete(version, kind, each["metadata"].get("namespace", ""), name, grace=0)
         return self
 
     def runs(self, *args: str | Path, at: str | None = None, stdin: str = "") -> Output:

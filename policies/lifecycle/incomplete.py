@@ -2,11 +2,11 @@
 
     Active GPUs < the least width    or    0 < GPUs of a group, its Active ones < its size
 
-What is left of such a run stops, as where it lost a node. GPUs beyond its width or size are no lack; but it takes
-nothing more, for only a run of which each group is whole is given Leases.
+What is left of such a run stops, as where it lost a node. GPUs beyond its width, sizes or spares are no lack; but it
+takes nothing more, for only a run of which each group is whole is given Leases.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from jobtree.api.values.counted import counted
@@ -19,7 +19,7 @@ _WHY = "a Lease that it needs is gone or says something else"
 
 def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
     """Lack of a run with these open leases, as a clause; empty where it is whole, or holds nothing."""
-    held = _active(leases)
+    held = _gpus(leases, active=True)
     width = sum(held.values())
     if held and width < run.width_min:
         return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}"
@@ -30,18 +30,23 @@ def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
     return ""
 
 
-def is_whole(run: RunRow, leases: Iterable[LeaseRow]) -> bool:
-    """Does each group of a run with these open leases hold its size, no less and no more, the first among them?"""
-    held, sizes = _active(leases), _sizes_of(run)
+def is_whole(run: RunRow, leases: Sequence[LeaseRow]) -> bool:
+    """Does each group of a run with these open leases hold its size, no less and no more, the first among them?
+
+    Some of its standbys may be lost, but no group has more of them than its spares.
+    """
+    held, sizes = _gpus(leases, active=True), _sizes_of(run)
     first = run.group > 0 or 0 in held
-    return first and all(group < len(sizes) and gpus == sizes[group] for group, gpus in held.items())
+    standing = max(_gpus(leases, active=False).values(), default=0)
+    sized = all(group < len(sizes) and gpus == sizes[group] for group, gpus in held.items())
+    return first and sized and standing <= run.spares * run.unit
 
 
-def _active(leases: Iterable[LeaseRow]) -> dict[int, int]:
-    """Active GPUs by group, also of groups that hold none."""
+def _gpus(leases: Iterable[LeaseRow], *, active: bool) -> dict[int, int]:
+    """Active or standby GPUs by group, also of groups that hold none."""
     held: dict[int, int] = {}
     for lease in leases:
-        held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active else 0)
+        held[lease.group] = held.get(lease.group, 0) + (lease.gpus if lease.active == active else 0)
     return held
 
 

@@ -1,5 +1,6 @@
 """Leases that a hand deleted, doubled or edited: a gang that lacks some stops, anything else is named (spec §2, §9)."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -137,3 +138,18 @@ def test_a_lease_that_would_begin_in_future_ends_as_it_begins() -> None:
     world.edit("Run", "r", spec={"state": "Cancelled"})
     found = cycle(world.save(), unix("+1h"))
     assert (found.violations, [each.ended for each in found.plan.closures]) == ([], [unix("+900h")])
+
+
+def test_a_run_with_a_standby_too_many_takes_nothing_more() -> None:
+    world = World().domain("A", nodes=3, gpus=4).budget("org:a", 24)
+    world.run("r", 2, spares=1, malleable=widths(2, 6, 2)).cycle()
+    documents = doc.read(world.path)
+    spare = copy.deepcopy(of_role(world, "Spare"))
+    spare["metadata"]["name"] += "-again"
+    spare["spec"]["slice"]["nodes"] = ["a01#3"]
+    (run,) = (each for each in documents if each["kind"] == "Run")
+    run["spec"]["malleable"]["desiredTotalGPUs"] = 4
+    world.path.write_text(doc.as_json([*documents, spare]), encoding="utf-8")
+
+    found = cycle(world.path, unix(moment("+1h")))
+    assert (found.violations, found.plan.leases) == ([], [])

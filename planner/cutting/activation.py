@@ -56,7 +56,7 @@ class Activation:
         for place, promise in enumerate(due):
             if not self._keep(promise):
                 self._keep_before(promise, due[place + 1 :])
-        while any(self._lessen(each) for each in sorted(due, key=self._most_harm) if each.run_key in self.cut):
+        while any(self._weighed_less(each) for each in sorted(due, key=self._most_harm) if each.run_key in self.cut):
             pass
         keys = (promise.run_key for promise in due)
         self._settled = {key: self._settled[key] for key in keys if key in self._settled}
@@ -91,12 +91,36 @@ class Activation:
             self.trial.put_back(starts)
             self._settled |= gone
 
+    def _weighed_less(self, promise: Promise) -> bool:
+        """Is less cut for it now, beside all that is kept and what is cut for others?"""
+        return self._spare(promise.run_key) or self._lessen(promise)
+
+    def _spare(self, key: RunKey) -> bool:
+        """Spare victims without whom all that starts has its room where it lies by now; is there one?"""
+        trial, spared = self.trial, set[LeaseKey]()
+        lain = {node for mine in self._settled.values() for one in mine for node in one.nodes}
+        by_run: dict[RunKey, dict[LeaseKey, Cut]] = {}
+        for lease in trial.slots.leases_of(self.cut[key]):
+            by_run.setdefault(lease.run_key, {})[lease.key] = self.cut[key][lease.key]
+        for found in by_run.values():
+            gone = trial.gone
+            trial.undo(found)
+            if trial.slots.has_room(lain.intersection(trial.slots.nodes_of(found))):
+                spared |= found.keys()
+            else:
+                trial.redo(found, gone)
+        self.cut[key] = {lease: cut for lease, cut in self.cut[key].items() if lease not in spared}
+        if not self.cut[key]:
+            del self.cut[key], self._harm[key]
+            self.draws.pop(key, None)
+        return bool(spared)
+
     def _lessen(self, promise: Promise) -> bool:
         """Weigh again what goes for it, beside all that is kept and what is cut for others; is it less now?"""
         key, trial = promise.run_key, self.trial
         cut, harm, found, gone = self.cut.pop(key), self._harm.pop(key), self._settled.pop(key), trial.gone
         draw = self.draws.pop(key, None)
-        on = {self.trial.state.fleet.index.get(lease.node) for lease in trial.slots.leases_of(cut)}
+        on = trial.slots.nodes_of(cut)
         lying = {
             each: on.isdisjoint(node for one in mine for node in one.nodes) for each, mine in self._settled.items()
         }

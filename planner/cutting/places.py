@@ -137,6 +137,16 @@ class Slots:
         """The open leases of these keys."""
         return [self._open[key] for key in sorted({*keys} & self._open.keys())]
 
+    def nodes_of(self, keys: Iterable[LeaseKey]) -> set[int]:
+        """The nodes that these leases lie on, of those that there are."""
+        index = self.state.fleet.index
+        return {index[lease.node] for lease in self.leases_of(keys) if lease.node in index}
+
+    def has_room(self, nodes: Iterable[int]) -> bool:
+        """Do nodes have all that is taken there?"""
+        room = self.filler.room
+        return all(min(room.free[each], room.cpu[each], room.memory[each], room.pods[each]) >= 0 for each in nodes)
+
     @cached_property
     def _open(self) -> dict[LeaseKey, LeaseRow]:
         return {lease.key: lease for mine in self.state.held.values() for lease in mine}

@@ -7,21 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobtree.world.memory.lottery import Lot
 from jobtree.world.plan import Plan
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.edits import Cell, Edit, edited, field
+from planner.cutting.activation import Activation
+from planner.cutting.trial import Trial
 from planner.planning import plan
+from planner.state.derive import state_of
+from policies.cuts.order import Cut
+from policies.promises.rules import held
 from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
 from tests.support.drawing import Draw
 from tests.support.effort import examples
-from tests.support.times import moment
+from tests.support.times import moment, unix
 from tests.support.worlds import World
 
 WIDE: Final[dict[str, Any]] = {"by": 4, "malleable": {"minTotalGPUs": 4, "maxTotalGPUs": 12, "stepGPUs": 4}}
 NODES: Final = 3
 HOUR: Final = 3600
+SECRET: Final = "5f" * 32
 
 
 def promised() -> World:
@@ -201,3 +208,23 @@ def test_no_due_promise_is_late_for_the_width_of_another(now: Snapshot) -> None:
     there = {(each.namespace, each.spec.run_ref.run_name) for each in again.leases}
 
     assert [key for key in late(now, found) if key in there and started <= there] == []
+
+
+def test_whoever_lies_where_nobody_starts_is_spared() -> None:
+    """Of two runs one is drawn; that the other goes too, as where a start has been laid elsewhere since, is undone."""
+    world = World().domain("A", nodes=2).budget("org:v", 99).budget("org:w", 99)
+    world.run("one", 8, owner="org:v").run("two", 8, owner="org:v").old()
+    world.run("next", 8, owner="org:w").cycle()
+    shot, at = snapshot(doc.read(world.path)), unix(moment("+15m"))
+    state = state_of(shot, at)
+    due = held(shot.tables["reservations"], {run.key: run for run in state.pending})
+    activation = Activation(Trial.of(state), Lot(position=1, secret=SECRET), frozenset(each.run_key for each in due))
+    activation.settle(due)
+    ((key, cut),) = activation.cut.items()
+    (spared,) = [lease for mine in state.held.values() for lease in mine if lease.key not in cut]
+    more = {spared.key: Cut("Lottery", "default/next")}
+    activation.trial.slots.free(more)
+    activation.cut[key] = cut | more
+    activation.settle(due)
+
+    assert (activation.cut, activation.trial.cut) == ({key: cut}, cut)

@@ -154,6 +154,7 @@ class Effort:
     to nodes, where its domains left a gap. ``nodes``, ``exact_nodes``, ``rest_nodes``: most branch-and-bound nodes of
     one solve, on exact problems, and where most columns stay as they are. ``steps``: most steps of simplex for the
     bound of a later stage of a large problem. ``growing``: most rows of growth that are solved to the end.
+    ``courses``: most ways in which draws may go before another one that are told apart for its odds.
     ``moments_of_many``: most known times that are looked at where many runs wait, and no more than make ``looked_at``
     nodes, but ``fewest_moments`` at least.
     """
@@ -172,6 +173,7 @@ class Effort:
     rest_nodes: int = 100
     steps: int = 4_000
     growing: int = 30
+    courses: int = 64
     moments_of_many: int = 12
     fewest_moments: int = 4
     looked_at: int = 60_000

@@ -156,7 +156,7 @@ class Activation:
         others = [start for found in beside.values() for start in found]
         trial.take_back(others)
         candidates = (*members, *(each.start.candidate for each in others))
-        weighing = trial.weighing(candidates, self._victims(promise, members))
+        weighing = trial.weighing(trial.needs(candidates), self._victims(promise, members))
         harm = weighing.least()
         if harm is not None and (than is None or harm < than) and (picked := self._picked(promise, weighing, harm)):
             chosen, draw, drawn = picked

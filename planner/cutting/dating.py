@@ -7,18 +7,18 @@ Runs are dated one after another: what one counts on is cut for it, so that no v
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import msgspec
 
-from jobtree.api.kinds.reservation import Conflict, Remedy
+from jobtree.api.kinds.reservation import Conflict
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Weighing
-from planner.cutting.odds import SOLVED, odds
+from planner.cutting.odds import SOLVED, Turn, Turns, odds
 from planner.cutting.places import Lost, Place
 from planner.cutting.pools import Pools
-from planner.cutting.told import completed, conflicts, one_set, remedies
+from planner.cutting.told import CutDate, Freed, Lasting, completed, conflicts, one_set, remedies
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import Victim, open_at, protected, protected_until
 from planner.filling.filler import Filler, Settled
@@ -43,30 +43,6 @@ SOLVED_AMONG_MANY: Final = 3_000
 
 UNPAID: Final = "its budgets can pay for it at no known time"
 UNPAID_THEN: Final = f"{UNPAID} at which cuts could make room for it"
-
-
-Lasting = Mapping[RunKey, int | None]
-"""Runs that may start together, with the seconds that each lasts at most, if that is known."""
-
-
-class CutDate(NamedTuple):
-    """A start that cuts make. ``at``: Unix seconds; ``nodes``: where it would lie, ``payers``: (budget, envelope);
-    ``conflicts``: who may lose all, ``remedies``: what is cut or drawn; ``starts``: what starts together then, in the
-    room of ``leases``, one set of those that may be cut.
-    """
-
-    at: int
-    nodes: tuple[str, ...]
-    payers: tuple[tuple[str, str], ...]
-    conflicts: tuple[Conflict, ...]
-    remedies: tuple[Remedy, ...]
-    starts: Mapping[RunKey, Settled]
-    leases: tuple[LeaseRow, ...]
-
-    def draws(self, warned: Collection[RunKey]) -> bool:
-        """May it draw a run that is not among those that were ``warned``?"""
-        told = {"/".join(run) for run in warned}
-        return any(each.kill_probability and each.run not in told for each in self.conflicts)
 
 
 class Kept(NamedTuple):
@@ -105,7 +81,7 @@ class CutDates:
     _known: dict[RunKey, CutDate] = field(default_factory=dict)
     _keeping: dict[tuple[RunKey, int], tuple[Kept, list[Lost]]] = field(default_factory=dict)
     _then: dict[int, Trial] = field(default_factory=dict)
-    _freed: list["_Freed"] = field(default_factory=list)
+    _freed: list[Freed] = field(default_factory=list)
     _tried: int = 0
     _work: int = 0
     _odds: int = field(init=False)
@@ -120,6 +96,11 @@ class CutDates:
     @cached_property
     def _protected(self) -> list[Victim]:
         return protected(self.state)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        few = self.state.effort.few(len(self.state.pending))
+        return Turns(self._trial, partial(self._victims, (), self.state.at), self.state.effort.courses if few else 1)
 
     @property
     def _term(self) -> int:
@@ -172,15 +153,28 @@ class CutDates:
                 owner = self.state.runs[key].owner
                 self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
             return None
-        self._victims(owners, found[0])  # the room of that time
-        return self._settled(members, *found, is_paid=is_paid)
+        victims = partial(self._victims, owners, found[0])
+        victims()  # the room of that time
+        return self._settled(members, *found, victims, is_paid=is_paid)
 
-    def stand(self, at: int, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow]) -> None:
-        """Count starts as they were told: slots and money are theirs, and what goes for them there is nobody else's."""
+    def stand(
+        self, at: int, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow], told: Iterable[Conflict]
+    ) -> None:
+        """Count starts as they were ``told``: slots and money are theirs, what goes for them there nobody else's."""
+        trial, named = self._trial, {each.run: float(each.kill_probability) for each in told}
+        members = tuple(each for key in starts if (each := trial.funded(key)) is not None)
+        needs, owners = tuple(trial.needs(members)), trial.owners(members)
         chunks = [chunk for each in starts.values() for piece in each.pieces for chunk in piece.chunks]
         over = {key for key, end in self._limits.items() if end <= at}
-        self._freed.append(_Freed.of(at, tuple(self._trial.slots.leave(chunks, leases, over))))
-        self._trial.spend(starts)
+        cut, kept = trial.slots.leave(chunks, leases, over)
+        self._freed.append(Freed.of(at, tuple(trial.slots.leases_of(cut))))
+        stood = tuple(trial.spend(starts))
+
+        def victims() -> list[Victim]:
+            return [each for each in self._victims(owners, at) if "/".join(each.run) in named]
+
+        is_open = any(0 < chance < 1 for chance in named.values())
+        self._turns.taken.append(Turn(members, needs, victims, is_open, cut, kept=tuple(kept), stood=stood))
 
     def can_pay(self, key: RunKey, at: int) -> bool:
         """Is there money for a run, and those that start with it, at a time, beside all that stands?"""
@@ -199,6 +193,7 @@ class CutDates:
         trial.undo({lease.key: trial.cut[lease.key] for lease in date.leases})
         for key in date.starts:
             self._known.pop(key, None)
+        self._turns.drop(date.starts.values())
         self._freed = [each for each in self._freed if each.leases is not date.leases]
 
     def _keep(self, together: Lasting, first: int, last: int) -> None:
@@ -244,12 +239,13 @@ class CutDates:
         if not self._trial.is_funded(members):
             return None
         self._keep(together, at, at)
-        weighing = self._trial.weighing(members, self._victims((), at, opportunistic=True))
+        victims = partial(self._victims, (), at, opportunistic=True)
+        weighing = self._trial.weighing(self._trial.needs(members), victims())
         harm = self._least(weighing)
         self._work += len(self.state.fleet.names) + weighing.work
         if harm is None or not harm.gpus or not self._pays(key, at):
             return None
-        return self._settled(members, at, weighing, harm)
+        return self._settled(members, at, weighing, harm, victims)
 
     def _asked(self, key: RunKey, *, held: bool) -> Members | None:
         """What would start for a run; None where nothing is cut for it, or its gang's date is known."""
@@ -261,17 +257,27 @@ class CutDates:
         return self._trial.members(key, self.state.holds.promised.all)
 
     def _settled(
-        self, members: Members, at: int, weighing: Weighing, harm: Harm, *, is_paid: bool = True
+        self,
+        members: Members,
+        at: int,
+        weighing: Weighing,
+        harm: Harm,
+        victims: Callable[[], list[Victim]],
+        *,
+        is_paid: bool = True,
     ) -> CutDate | None:
         """Cut the least for a start, and take its room; None where it does not start all the same.
 
-        ``is_paid``: there is money for it already; else it comes by then.
+        ``victims``: who may be cut at its time, be it for others; ``is_paid``: there is money already; else it comes by
+        then.
         """
         trial = self._trial
         pools = Pools(weighing, harm)
         few = self.state.effort.few(len(self.state.pending))
         chances = odds(pools, max(0, self._odds), simulated=few) if harm.lottery else {}
         self._odds -= 0 if few else pools.solved * len(weighing.model.cost)
+        turn = Turn(members, tuple(weighing.needs), victims, any(0 < each < 1 for each in chances.values()), {})
+        chances = self._turns.chances(turn, chances)
         near = frozenset[int]().union(*(trial.promised.get(trial.key([each]), ()) for each in members))
         lost = completed(pools, near) if self._odds > 0 else one_set(pools)
         chosen = weighing.chosen(harm, pools.numbers(lost))
@@ -291,10 +297,11 @@ class CutDates:
         named |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
         over = {"/".join(run) for run, end in self._limits.items() if end <= at}
         leases = tuple(lease for lease in trial.slots.leases_of(cut) if "/".join(lease.run_key) not in over)
-        self._freed.append(_Freed.of(at, leases))
+        self._freed.append(Freed.of(at, leases))
+        self._turns.taken.append(turn._replace(cut=cut, starts=tuple(starts)))
         told = (
             tuple(named[run] for run in sorted(named.keys() - over)),
-            tuple(each for each in remedies(weighing, chosen, chances) if each.run not in over),
+            tuple(each for each in remedies(weighing, chosen, chances, victims()) if each.run not in over),
         )
         together, then = {trial.key([settled.start.candidate]): settled for settled in starts}, self._then.get(at)
         then = then if is_paid else self._trial_at(at)
@@ -327,7 +334,7 @@ class CutDates:
         low, high, best = 0, len(times) - 1, None
         while low <= high:
             middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
-            weighing = self._trial.weighing(members, self._victims(owners, times[middle]))
+            weighing = self._trial.weighing(self._trial.needs(members), self._victims(owners, times[middle]))
             harm = self._least(weighing)
             self._work += len(self.state.fleet.names) + weighing.work
             if harm is None:
@@ -373,27 +380,13 @@ class CutDates:
 
     def _is_enough(self, members: Members, owners: Collection[str]) -> bool:
         """Would it fit if all runs went, of these ``owners`` what may go?"""
-        return self._trial.weighing(members, open_at(self._protected, owners, self._term, _EVER)).least() is not None
+        victims = open_at(self._protected, owners, self._term, _EVER)
+        return self._trial.weighing(self._trial.needs(members), victims).least() is not None
 
     def _least(self, weighing: Weighing) -> Harm | None:
         """The least harm, where one cycle may do as much."""
         harm, most = weighing.least(), self.state.policy.cuts.max_gpus_per_cycle
         return harm if harm is None or most is None or harm.gpus <= most else None
-
-
-class _Freed(NamedTuple):
-    """What cuts for one start free at a time: who else starts there then counts on them, too, and no sooner."""
-
-    at: int
-    nodes: frozenset[str]
-    runs: frozenset[str]
-    leases: tuple[LeaseRow, ...]
-
-    @classmethod
-    def of(cls, at: int, leases: tuple[LeaseRow, ...]) -> "_Freed":
-        """By leases that go."""
-        nodes, runs = {each.node for each in leases}, {"/".join(each.run_key) for each in leases}
-        return cls(at, frozenset(nodes), frozenset(runs), leases)
 
 
 _EVER: Final = 1 << 40

@@ -88,8 +88,11 @@ class Slots:
                     self._give_back([Chunk(0, node, gpus, 1, active=True)], load)
         self.filler.forget()
 
-    def leave(self, chunks: Collection[Chunk], leases: Iterable[LeaseRow], over: Collection[RunKey]) -> list[LeaseRow]:
-        """Keep slots for good to a start that stands, and cut of these leases what it lacks there, which is returned.
+    def leave(
+        self, chunks: Collection[Chunk], leases: Iterable[LeaseRow], over: Collection[RunKey]
+    ) -> tuple[dict[LeaseKey, Cut], list[Lost]]:
+        """Keep slots for good to a start that stands, and cut of these leases what it lacks there; returns
+        these cuts, and the slots.
 
         What runs that are ``over`` by then have there is free without that.
         """
@@ -107,8 +110,7 @@ class Slots:
                 gone.append(lease)
         found = {lease.key: Cut(REASONS[LOTTERY], "") for lease in gone}
         self.free(found)
-        self.keep(chunks)
-        return gone
+        return found, self.keep(chunks)
 
     def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
         """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""
@@ -126,6 +128,11 @@ class Slots:
         for each in kept:
             self._lose(each, -1)
         self.filler.forget()
+
+    def keep_again(self, kept: Iterable[Lost]) -> None:
+        """Undo `let_go`."""
+        for each in kept:
+            self._lose(each, 1)
 
     def _lose(self, each: Lost, sign: int) -> None:
         room = self.filler.room

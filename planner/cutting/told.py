@@ -1,13 +1,54 @@
 """Told of cuts: who may lose something for a start, how likely, and what goes."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from jobtree.api.kinds.reservation import Conflict, Remedy
 from planner.cutting.least import Option, Weighing
 from planner.cutting.pools import Pools
+from planner.cutting.victims import Victim
+from planner.filling.filler import Settled
 from policies.cuts.lottery import Token
 from policies.cuts.order import LOTTERY, REASONS
-from policies.inputs.claims import RunKey
+from policies.inputs.claims import LeaseRow, RunKey
+
+Lasting = Mapping[RunKey, int | None]
+"""Runs that may start together, with the seconds that each lasts at most, if that is known."""
+
+
+class CutDate(NamedTuple):
+    """A start that cuts make. ``at``: Unix seconds; ``nodes``: where it would lie, ``payers``: (budget, envelope);
+    ``conflicts``: who may lose all, ``remedies``: what is cut or drawn; ``starts``: what starts together then, in the
+    room of ``leases``, one set of those that may be cut.
+    """
+
+    at: int
+    nodes: tuple[str, ...]
+    payers: tuple[tuple[str, str], ...]
+    conflicts: tuple[Conflict, ...]
+    remedies: tuple[Remedy, ...]
+    starts: Mapping[RunKey, Settled]
+    leases: tuple[LeaseRow, ...]
+
+    def draws(self, warned: Collection[RunKey]) -> bool:
+        """May it draw a run that is not among those that were ``warned``?"""
+        told = {"/".join(run) for run in warned}
+        return any(each.kill_probability and each.run not in told for each in self.conflicts)
+
+
+class Freed(NamedTuple):
+    """What cuts for one start free at a time: who else starts there then counts on them, too, and no sooner."""
+
+    at: int
+    nodes: frozenset[str]
+    runs: frozenset[str]
+    leases: tuple[LeaseRow, ...]
+
+    @classmethod
+    def of(cls, at: int, leases: tuple[LeaseRow, ...]) -> "Freed":
+        """By leases that go."""
+        nodes, runs = {each.node for each in leases}, {"/".join(each.run_key) for each in leases}
+        return cls(at, frozenset(nodes), frozenset(runs), leases)
 
 
 def completed(pools: Pools, nodes: Container[int]) -> list[RunKey]:
@@ -40,8 +81,10 @@ def conflicts(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKe
         yield Conflict(run="/".join(run), kill_probability=chance)
 
 
-def remedies(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Remedy]:
-    """Cuts in their order, the gentlest first; of the lottery everyone who may be drawn."""
+def remedies(
+    weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float], victims: Iterable[Victim]
+) -> Iterator[Remedy]:
+    """Cuts in their order, the gentlest first; of the lottery everyone of the ``victims`` who may be drawn."""
     gpus: dict[tuple[int, RunKey], int] = {}
     for option in chosen:
         kind, victim = weighing.kinds[option], weighing.victims[option.victim]
@@ -49,7 +92,7 @@ def remedies(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey
             continue
         size = victim.gpus if option.what == "lost" else weighing.size(option)
         gpus[-kind, victim.run] = gpus.get((-kind, victim.run), 0) + size
-    for victim in weighing.victims:
+    for victim in victims:
         if victim.run in chances:
             gpus[0, victim.run] = victim.gpus
     for (kind, run), size in sorted(gpus.items()):

@@ -129,6 +129,10 @@ class Trial:
         """As if these had not started."""
         self.filler.take_back(found)
         self.filler.forget()
+        self.unbegin(found)
+
+    def unbegin(self, found: Sequence[Settled]) -> None:
+        """Undo `begin`."""
         self.started.difference_update(each.start.candidate for each in found)
         self._begun.difference_update(self.key([each.start.candidate]) for each in found)
 
@@ -236,11 +240,11 @@ class Trial:
             self.filler.purses.take_back([(start, paid)])
         return paid
 
-    def weighing(self, members: Members, victims: Iterable[Victim]) -> Weighing:
-        """What would have to go for them, of runs of which nothing is cut yet: no victim is drawn or told for two."""
+    def weighing(self, needs: Sequence[Need], victims: Iterable[Victim]) -> Weighing:
+        """What would have to go for these needs, of runs of which nothing is cut yet: none is drawn for two."""
         touched = {lease.run_key for lease in self.slots.leases_of(self.cut)}
         left = [victim for victim in victims if victim.run not in touched]
-        return Weighing.of(left, self.needs(members), self.filler.room)
+        return Weighing.of(left, needs, self.filler.room)
 
     def take(
         self, weighing: Weighing, chosen: Iterable[Option], reservation: str, drawn: Mapping[RunKey, int]
@@ -287,14 +291,17 @@ class Trial:
         words = f"Its {gpus} {how} {what}."
         return Ending("" if run.requeue else "Failed", cut.reason, self.state.at, words)
 
-    def spend(self, starts: Mapping[RunKey, Settled]) -> None:
+    def spend(self, starts: Mapping[RunKey, Settled]) -> list[Settled]:
         """Count the money of starts that stand, as if they had been started: nobody else is promised it."""
+        stood = []
         for key, found in starts.items():
             candidate = self.funded(key)
             if candidate is not None:
                 needed = demand(self.problem, self.filler.room, found.pieces)
                 self.filler.purses.pay_for(start := Start(candidate, found.start.steps), needed)
-                self.begin([found._replace(start=start)])
+                stood.append(found._replace(start=start))
+        self.begin(stood)
+        return stood
 
 
 def _goes_alone(lease: LeaseRow, option: Option, victim: Victim) -> bool:

@@ -12,8 +12,9 @@ from jobtree.api.kinds.run import Eta
 from jobtree.api.values.scalars import Time
 from jobtree.world.plan import Wait
 from jobtree.world.tables.snapshot import Snapshot
-from planner.cutting.dating import CutDate, CutDates, Kept
+from planner.cutting.dating import CutDates, Kept
 from planner.cutting.places import Place
+from planner.cutting.told import CutDate
 from planner.dates.standing import Standing
 from planner.dates.sureness import Sureness
 from planner.dates.touched import Touched
@@ -202,7 +203,8 @@ class Dating:
                 self.standing.starts |= found
             elif (not is_changed or self.cuts.can_pay(key, promise.start)) and self.standing.by_cuts(key):
                 stood = timeline.by_cuts[-1]
-                self.cuts.stand(stood.at, stood.starts, stood.leases)
+                named = [each for promise in told if (f := promise.told.forecast) for each in f.conflict_set]
+                self.cuts.stand(stood.at, stood.starts, stood.leases, named)
         return frozenset(key for each in timeline.by_cuts for key in each.starts)
 
     def _is_over(self, promise: Promise) -> bool:

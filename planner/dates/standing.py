@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.cutting.dating import Lasting
+from planner.cutting.told import Lasting
 from planner.forecast.natural import LAST, Timeline, together
 from planner.forecast.starts import Natural
 from planner.state.state import State

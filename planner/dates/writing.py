@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import Final
 
 import msgspec
@@ -144,14 +143,15 @@ class Written:
             self.named[run] = [each for each in names if each[0] != "/".join(mine)]
 
     def warn(self) -> None:
-        """Tell runs of the promises that name them, and of their chance to lose all for any of these."""
+        """Tell runs of the promises that name them, and of their chance to lose all for one of these: once it has, it
+        loses nothing for another, so chances add up.
+        """
         for key, promises in self.named.items():
             chances: dict[str, float] = {}
             for _, start, chance in promises:
                 chances[start] = max(chance, chances.get(start, 0.0))
-            spared = prod(1 - chance for chance in chances.values())
             names = tuple(sorted(name for name, *_ in promises))
-            self.told[key] = {"conflict_sets": names, "kill_probability": round(1 - spared, 6)}
+            self.told[key] = {"conflict_sets": names, "kill_probability": round(min(1.0, sum(chances.values())), 6)}
 
     def _move(self, promise: Promise, status: ReservationStatus) -> None:
         if status != promise.told:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from planner.cutting.dating import Kept, Lasting
+from planner.cutting.dating import Kept
 from planner.cutting.places import Place
+from planner.cutting.told import Lasting
 from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known

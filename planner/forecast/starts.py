@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from jobtree.api.kinds.reservation import Conflict
-from planner.cutting.dating import CutDate, Lasting
+from planner.cutting.told import CutDate, Lasting
 from planner.filling.filler import Settled
 from planner.forecast.moments import Cut, Moment
 from policies.inputs.claims import LeaseRow, RunKey

@@ -199,8 +199,9 @@ def test_an_edit_of_the_policy_is_seen() -> None:
 def test_an_older_promise_by_cuts_that_ends_leaves_its_victims_to_the_younger() -> None:
     made = halves().run("older", 8, owner="org:w", created="-1h")
     made.cycle("+0s")
-    before = chances(made, WAITS)
+    before = {run: made.state().status(run)["killProbability"] for run in ALL}
     made.edit("Run", "older", spec={"state": "Suspended"})
     made.cycle("+1m")
 
-    assert (len(before), chances(made, WAITS)) == (2, ALL)
+    after = {run: made.state().status(run)["killProbability"] for run in ALL}
+    assert (before, after, chances(made, WAITS)) == (dict.fromkeys(ALL, 1), ALL, ALL)

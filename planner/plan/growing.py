@@ -34,7 +34,7 @@ from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import NO_LOAD, Shape
 from policies.lifecycle.endings import limit_end, started
-from policies.lifecycle.incomplete import is_whole
+from policies.lifecycle.incomplete import gpus_by_group, is_whole
 from policies.model.problem import Problem
 
 STAGE = "growth"
@@ -123,12 +123,9 @@ def lacking(state: State, run: RunRow) -> Iterator[tuple[int, int]]:
     """(group, standbys) that a run lost."""
     if not run.spares:
         return
-    unit = run.unit
-    there: dict[int, int] = {}
-    for lease in state.held[run.key]:
-        there[lease.group] = there.get(lease.group, 0) + (0 if lease.active else lease.gpus)
-    for group in sorted(there):
-        lost = run.spares - -(-there[group] // unit)
+    standing = gpus_by_group(state.held[run.key], active=False)
+    for group in sorted(standing):
+        lost = run.spares - -(-standing[group] // run.unit)
         if lost > 0:
             yield group, lost
 

@@ -19,7 +19,7 @@ _WHY = "a Lease that it needs is gone or says something else"
 
 def lack_of(run: RunRow, leases: Iterable[LeaseRow]) -> str:
     """Lack of a run with these open leases, as a clause; empty where it is whole, or holds nothing."""
-    held = _gpus(leases, active=True)
+    held = gpus_by_group(leases, active=True)
     width = sum(held.values())
     if held and width < run.width_min:
         return f"It holds {width} of its {counted(run.width_min, 'GPU')}: {_WHY}"
@@ -35,14 +35,14 @@ def is_whole(run: RunRow, leases: Sequence[LeaseRow]) -> bool:
 
     Some of its standbys may be lost, but no group has more of them than its spares.
     """
-    held, sizes = _gpus(leases, active=True), _sizes_of(run)
+    held, sizes = gpus_by_group(leases, active=True), _sizes_of(run)
     first = run.group > 0 or 0 in held
-    standing = max(_gpus(leases, active=False).values(), default=0)
+    standing = max(gpus_by_group(leases, active=False).values(), default=0)
     sized = all(group < len(sizes) and gpus == sizes[group] for group, gpus in held.items())
     return first and sized and standing <= run.spares * run.unit
 
 
-def _gpus(leases: Iterable[LeaseRow], *, active: bool) -> dict[int, int]:
+def gpus_by_group(leases: Iterable[LeaseRow], *, active: bool) -> dict[int, int]:
     """Active or standby GPUs by group, also of groups that hold none."""
     held: dict[int, int] = {}
     for lease in leases:

@@ -6,7 +6,6 @@ kwok runs no images, so the planner is a process here: the CronJob's own command
 behind at the end, nor after Ctrl-C. Exits 1 when anything is not as it should be.
 """
 
-import os
 import signal
 import subprocess
 import sys
@@ -111,23 +110,10 @@ def _planning(out: Console, planner: Container) -> Iterator[None]:
     out.print(
         f"\n[bold]The planner runs[/] as the CronJob says: jobtree {escape(' '.join(planner.args))}", soft_wrap=True
     )
-    command = " ".join(planner.command())
-    loop = ["/bin/sh", "-c", f"while {command}; do :; done"]
-    with subprocess.Popen(loop, env=planner.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                          start_new_session=True, text=True) as child:  # fmt: skip
-        try:
-            yield
-            if child.poll() is not None:
-                raise DemoError(f"the planner ended: {child.communicate()[1].strip()}")
-        finally:
-            _end(child)
-
-
-def _end(child: "subprocess.Popen[str]") -> None:
-    """Ends the planner with all that it started; a cycle that has begun its writes ends them first."""
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGTERM)
-        child.wait(PATIENCE)
+    with planner.over_and_over() as child:
+        yield
+        if child.poll() is not None:
+            raise DemoError(f"the planner ended: {child.communicate()[1].strip()}")
 
 
 def _until(out: Console, what: str, condition: Callable[[], bool]) -> None:

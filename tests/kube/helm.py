@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ if TYPE_CHECKING:  # who renders the chart alone needs no client
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "gpu-fleet"
 NAMESPACE = "jobtree-system"
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(
@@ -84,6 +88,25 @@ class Container:
         """Runs it to its end."""
         return run(self.command(*args), env=self.environment(), check=check)
 
+    @contextmanager
+    def over_and_over(self) -> Iterator[subprocess.Popen[str]]:
+        """Runs it again and again, as its CronJob would. Whatever ends the block ends it too, with all that it started.
+
+        A cycle that has begun its writes ends them first.
+        """
+        loop = ["/bin/sh", "-c", f"while {shlex.join(self.command())}; do :; done"]
+        environment, child = self.environment(), None
+        try:
+            with _signals_held():
+                child = subprocess.Popen(loop, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                         start_new_session=True, text=True)  # fmt: skip
+            yield child
+        finally:
+            if child is not None:
+                with child, suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGTERM)
+                    child.wait(120)
+
     @property
     def _container(self) -> Object:
         (one,) = self.pod["containers"]
@@ -94,6 +117,20 @@ class Container:
             if text == mount["mountPath"] or text.startswith(f"{mount['mountPath']}/"):
                 return str(self.folder / mount["name"]) + text.removeprefix(mount["mountPath"])
         return text
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Lets Ctrl-C and SIGTERM wait until the block's end: a process that it starts is known by then to who ends it."""
+    came: list[int] = []
+    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def container(kube: Kube, kind: str, name: str, folder: Path) -> Container:

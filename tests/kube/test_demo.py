@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.kube.bench import build, tools
 from tests.kube.conftest import skip_or_fail
+from tests.kube.helm import Container
 
 
 def at_work(folder: Path) -> list[str]:
@@ -45,3 +47,23 @@ def test_nothing_of_the_demo_is_left_behind_by_ctrl_c(tmp_path: Path, word: str)
         assert (demo.wait(60), rest.splitlines()[-1:]) == (130, ["Stopped; nothing is left behind"])
     assert at_work(place) == []
     assert list(place.iterdir()) == []
+
+
+class Interrupting(Container):
+    """A planner that types Ctrl-C as soon as it is there, which is when whoever starts it is starting it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def command(self, *args: str) -> list[str]:
+        return ["/bin/sh", "-c", f"kill -INT {os.getpid()}; exec sleep 60"]
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PLACE": str(self.folder)}
+
+
+def test_a_planner_that_is_starting_when_ctrl_c_comes_is_ended_too(tmp_path: Path) -> None:
+    for _ in range(20):
+        with pytest.raises(KeyboardInterrupt), Interrupting(tmp_path).over_and_over():
+            time.sleep(60)  # until Ctrl-C
+        assert at_work(tmp_path) == []

@@ -43,7 +43,6 @@ class Branching:
     relaxed: Relaxed
     columns: Columns
     effort: Effort = USUAL
-    fixings: Fixings = field(default_factory=dict)
     big: list[int] = field(default_factory=list)
     leaf: Node | None = None
     root: float = INF
@@ -63,7 +62,7 @@ class Branching:
         return self.beside if self.leaf is None else max(self.beside, self.leaf.bound)
 
     def __post_init__(self) -> None:
-        root = self._node(self.fixings, None)
+        root = self._node({}, None)
         if root is None:
             self.closed = INF
             return

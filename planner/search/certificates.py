@@ -14,7 +14,8 @@ from jobtree.world.plan import Stage
 from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.search.objective import LAST_STAGES, STAGES, START_STAGES
-from planner.solver.highs import Relaxation, Settings, Solution, integer_bound
+from planner.solver.highs import Settings, Solution, integer_bound
+from planner.solver.relaxed import Relaxed
 from policies.model import demand, payments
 from policies.model.linear import INF
 from policies.model.master import Master
@@ -96,11 +97,10 @@ class Certificates:
 
     def relaxed(self, master: Master) -> dict[str, int]:
         """The bounds of the master's relaxation, of each stage whatever is reached in the others."""
-        relaxation = Relaxation(master.model, self.settings)
-        bounds = {}
+        relaxed, bounds = Relaxed(master.model, self.settings), {}
         for name in self.order:
             costs = self.costs(master, name)
-            bounds[name] = self.bound(name, relaxation.best(costs).bound if costs else 0.0)
+            bounds[name] = self.bound(name, relaxed.maximise(costs).bound if costs else 0.0)
         return bounds
 
     def worth(self) -> list[int]:
@@ -124,30 +124,30 @@ class Certificates:
 
     def given(self, solved: Solved, outcome: Outcome) -> dict[str, int]:
         """Bounds of stages given what the outcome reaches in those before: its placement may have lost some of it."""
-        model = solved.master.model
-        rows = {name: (row, held) for name, row, held in solved.kept}
-        for row, _ in rows.values():
-            model.row_lower[row] = -INF
-        bounds: dict[str, int] = {}
-        intact = True
-        relaxation = Relaxation(model, self.settings)
-        objectives = list(self.objectives(solved.master))
-        later = any(costs for _, costs in objectives[1:])
+        objectives, rows = list(self.objectives(solved.master)), {name: row for name, row, _ in solved.kept}
+        reached = {name: STAGES[name].in_model(self._value(name, outcome), self.unit) for name in rows}
+        lost = next((name for name, _, held in solved.kept if self._is_lost(name, reached[name], held)), None)
+        names = [name for name, _ in objectives]
+        intact = names if lost is None else names[: names.index(lost) + 1]
+        bounds = {name: solved.bounds[name] for name in intact if name in solved.bounds}
+        if all(name in bounds or not costs for name, costs in objectives):
+            return dict.fromkeys(names, 0) | bounds
+        for row in rows.values():
+            solved.master.model.row_lower[row] = -INF
+        relaxed = Relaxed(solved.master.model, self.settings)
         for name, costs in objectives:
-            if intact and name in solved.bounds:
-                bounds[name] = solved.bounds[name]
-                if costs and later and not self.problem.exact and len(bounds) == 1:
-                    relaxation.best(costs)  # the others begin at its optimum
-            else:
-                bound = relaxation.best(costs, steps=None if self.problem.exact else self.steps).bound if costs else 0.0
-                bounds[name] = self.bound(name, bound)
+            if name not in bounds:
+                steps = None if self.problem.exact else self.steps
+                bounds[name] = self.bound(name, relaxed.maximise(costs, steps=steps).bound if costs else 0.0)
+            elif costs and name == names[0] and not self.problem.exact:
+                relaxed.maximise(costs)  # the others begin at its optimum
             if name in rows:
-                stage, (row, held) = STAGES[name], rows[name]
-                half = abs(stage.in_model(1, self.unit)) / 2  # of what its integers can differ by
-                reached = stage.in_model(self._value(name, outcome), self.unit)
-                intact = intact and reached >= held - max(half, RELATIVE * abs(held))
-                relaxation.raise_row(row, reached - RELATIVE * max(1.0, abs(reached)))
+                relaxed.raise_row(rows[name], reached[name] - RELATIVE * max(1.0, abs(reached[name])))
         return bounds
+
+    def _is_lost(self, name: str, reached: float, held: float) -> bool:
+        """Has a stage come to less than its row ``held``, by more than half of what its integers can differ by?"""
+        return reached < held - max(abs(STAGES[name].in_model(1, self.unit)) / 2, RELATIVE * abs(held))
 
     def bound(self, name: str, bound: float) -> int:
         """A bound of the model as an integer of the stage."""

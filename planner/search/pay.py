@@ -20,7 +20,8 @@ from planner.placement.draft import Draft, Payments
 from planner.placement.place import Piece
 from planner.placement.room import Room
 from planner.solver.blocks import blocks
-from planner.solver.highs import FEW_CUTS, LEAN, Floats, Settings, integer_bound, only_integer, relax_both, solve
+from planner.solver.highs import FEW_CUTS, LEAN, Floats, Settings, integer_bound, only_integer, solve
+from planner.solver.relaxed import relax_both
 from planner.solver.rest import beside, fractional, made_whole, solve_rest, tight
 from policies.model import payments, recall
 from policies.model.linear import Model

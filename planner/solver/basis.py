@@ -1,4 +1,4 @@
-"""Basis in which a relaxation's solve ended: the next may begin there, whatever columns and rows come or go."""
+"""Basis in which a relaxation's solve ended: the next may begin there, whatever columns and rows are left out."""
 
 from typing import Final, NamedTuple
 
@@ -22,19 +22,14 @@ class Basis(NamedTuple):
     rows: int
     left: Shrunk | None
 
-    def on(self, columns: int, rows: int, left: Shrunk | None) -> highspy.HighsBasis:
-        """Basis for so many columns and rows, of which so much is left.
-
-        Columns that came since are at 0, rows that came since bind nothing.
-        """
-        if (self.columns, self.rows, self.left) == (columns, rows, left):
+    def on(self, left: Shrunk | None) -> highspy.HighsBasis:
+        """Basis for the same model, of which so much is left."""
+        if self.left == left:
             return self.status
         of_columns, of_rows = list(self.status.col_status), list(self.status.row_status)
         if self.left is not None:
             of_columns = _among(of_columns, self.left.columns, self.columns, _AT_LEAST)
             of_rows = _among(of_rows, self.left.rows, self.rows, _BASIC)
-        of_columns += [_AT_LEAST] * (columns - self.columns)
-        of_rows += [_BASIC] * (rows - self.rows)
         found = highspy.HighsBasis()
         found.valid = True
         if left is not None:

@@ -1,7 +1,7 @@
 """HiGHS behind a Model: one thread, a fixed seed, no clock."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobtree.world.tables.values import Bools
-from policies.model.linear import INF, Model, held_at
+from policies.model.linear import INF, Model
 
 Floats = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -25,8 +25,6 @@ FEW_CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
 """HiGHS finds thousands of cuts in models of money and uses some dozen: keeping the others takes most of its time."""
 NOISE: Final = 1e-6
 """What a solver finds differs from what it means by less than this: a value as near to a whole number counts as it."""
-_PRIMAL: Final = 4
-"""HiGHS' number for primal simplex."""
 
 
 def to_highs(model: Model, *, relaxed: bool) -> highspy.HighsLp:
@@ -161,57 +159,6 @@ def only_integer(model: Model, columns: Bools) -> Iterator[None]:
         yield
     finally:
         model.integer = kept
-
-
-class Relaxation:
-    """A model's relaxation for one objective after another, each from where the one before ended.
-
-    From there primal simplex needs a few steps, where a cold start with what was reached as a dense row takes ten times
-    as long.
-    """
-
-    def __init__(self, model: Model, settings: Settings) -> None:
-        self._model = model
-        self._highs = new_highs(settings | {"solver": "simplex"})
-        self._passed = False
-
-    def best(self, costs: Mapping[int, float], *, steps: int | None = None) -> Solution:
-        """Maximise, in so many steps of simplex at most; without values where that ends anywhere but at an optimum."""
-        self._model.maximise(costs)
-        if self._passed:
-            every = np.arange(len(self._model.cost), dtype=np.int32)
-            self._highs.changeColsCost(len(every), every, np.asarray(self._model.cost, dtype=np.float64))
-            self._highs.setOptionValue("simplex_strategy", _PRIMAL)
-        else:
-            pass_model(self._highs, to_highs(self._model, relaxed=True))
-            self._passed = True
-        if steps is not None:
-            self._highs.setOptionValue("simplex_iteration_limit", steps)
-        return relax(self._highs)
-
-    def hold(self, costs: Mapping[int, float], least: float) -> None:
-        """Of this objective so much has to be reached from now on."""
-        columns = np.asarray(list(costs), dtype=np.int32)
-        weights = np.asarray(list(costs.values()), dtype=np.float64)
-        self._highs.addRow(least, INF, len(columns), columns, weights)
-
-    def raise_row(self, row: int, least: float) -> None:
-        """A row of the model has to reach so much from now on."""
-        self._model.row_lower[row] = least
-        if self._passed:
-            self._highs.changeRowBounds(row, least, INF)
-
-
-def relax_both(
-    model: Model, first: Mapping[int, float], second: Mapping[int, float], settings: Settings
-) -> tuple[Solution, Solution]:
-    """The relaxation for one objective, then for another with the first held at its optimum."""
-    relaxation = Relaxation(model, settings)
-    found = relaxation.best(first)
-    if found.values is None:
-        return found, found
-    relaxation.hold(first, held_at(found.objective))
-    return found, relaxation.best(second)
 
 
 def relax(highs: highspy.Highs) -> Solution:

@@ -1,29 +1,28 @@
-"""A relaxation whose bounds move: each solve goes on from where the one before ended, by some steps of dual simplex.
+"""A relaxation whose bounds, rows or objective move: each solve goes on from where the one before ended.
 
-From the basis of bounds that were taken back, or of a solve without a point, the way can be as long as from nothing: so
-`undo` takes the basis back as well.
-
-It may get columns and rows beside its model's (``More``); points and bounds are of the model's columns alone.
+After bounds by some steps of dual simplex, after an objective by some of primal simplex: cold, with what was reached as
+a dense row, takes ten times as long. From the basis of bounds that were taken back, or of a solve without a point, the
+way can be as long as from nothing: so `undo` takes the basis back as well.
 
 It may be solved without what its bounds decide (solver.shrunk): most of a large model, once it is settled who gives
 way and which starts are out of the question. What is left out is back as soon as a bound is loosened.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 
 from jobtree.world.tables.values import Ints
 from planner.solver.basis import Basis
 from planner.solver.highs import Floats, Settings, Solution, new_highs, pass_model, relax, to_highs
 from planner.solver.shrunk import Shrunk, shrink
-from policies.model.linear import INF, Model, More
+from policies.model.linear import INF, Model, held_at
 
-Indices = npt.NDArray[np.int32]
-"""What HiGHS counts in."""
+_PRIMAL: Final = 4
+"""HiGHS' number for primal simplex."""
 Found = tuple[Floats | None, float]
 """The point that is best under some bounds, and its value; None: there is none."""
 
@@ -35,7 +34,6 @@ class Relaxed:
         self.least = np.asarray(model.lower, dtype=np.float64)
         self.most = np.asarray(model.upper, dtype=np.float64)
         self.lower, self.upper = self.least.copy(), self.most.copy()
-        self._raised: set[int] = set()
         self._last: tuple[Ints, Floats, Floats] = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         self._settings = settings | {"solver": "simplex"}
         self._highs = self._whole = new_highs(self._settings)
@@ -43,6 +41,7 @@ class Relaxed:
         self._left: Shrunk | None = None
         self._here: Basis | None = None
         self._before = self.basis()
+        self._is_solved = False
 
     def put(self, columns: Ints, low: Floats, high: Floats) -> None:
         """Bounds of some columns."""
@@ -56,12 +55,10 @@ class Relaxed:
         self._highs.changeColsBounds(len(places), places, self.lower[columns], self.upper[columns])
 
     def only(self, fixings: Mapping[int, tuple[float, float]], basis: Basis | None = None) -> None:
-        """Column → least and most, and the model's bounds for all else. Rows are as they were.
+        """Column → least and most, and the model's bounds for all else.
 
         ``basis``: where the next solve begins; None: where the last one ended.
         """
-        self.raise_rows(dict.fromkeys(sorted(self._raised), 0.0))
-        self._raised.clear()
         lower, upper = self.least.copy(), self.most.copy()
         for column, (low, high) in fixings.items():
             lower[column], upper[column] = low, high
@@ -92,29 +89,34 @@ class Relaxed:
         """Let the next solve begin there."""
         if basis is self._here:
             return
-        status = basis.on(self._whole.getNumCol(), self._whole.getNumRow(), self._left)
+        status = basis.on(self._left)
         if self._highs.setBasis(status) != highspy.HighsStatus.kOk:
             raise ArithmeticError("the solver refuses the basis")
         self._here = basis
 
-    def raise_rows(self, rows: Mapping[int, float]) -> None:
-        """Rows (of those that have to reach 0) that have to reach so much from now on."""
+    def maximise(self, costs: Mapping[int, float], *, steps: int | None = None) -> Solution:
+        """Find the optimum of another objective, in so many steps of simplex at most."""
         self._grow()
-        self._raised |= rows.keys()
-        for row, least in rows.items():
-            self._highs.changeRowBounds(row, least, INF)
+        every, cost = np.arange(len(self.least), dtype=np.int32), np.zeros(len(self.least))
+        cost[[*costs]] = [*costs.values()]
+        self._highs.changeColsCost(len(every), every, cost)
+        if self._is_solved:
+            self._highs.setOptionValue("simplex_strategy", _PRIMAL)
+        if steps is not None:
+            self._highs.setOptionValue("simplex_iteration_limit", steps)
+        return self.solve()
 
-    def add(self, more: More) -> None:
-        """Columns and rows beside those that are there. They stay."""
+    def hold(self, costs: Mapping[int, float], least: float) -> None:
+        """Reach so much of an objective from now on."""
         self._grow()
-        every = len(more.columns)
-        start, index, value = _flat(more.columns)
-        zeros = np.zeros(every)
-        self._highs.addCols(every, zeros, zeros, np.full(every, INF), len(index), start, index, value)
-        start, index, value = _flat([terms for terms, *_ in more.rows])
-        least = np.asarray([low for _, low, _ in more.rows], np.float64)
-        most = np.asarray([high for *_, high in more.rows], np.float64)
-        self._highs.addRows(len(more.rows), least, most, len(index), start, index, value)
+        columns = np.asarray([*costs], dtype=np.int32)
+        self._highs.addRow(least, INF, len(columns), columns, np.asarray([*costs.values()], dtype=np.float64))
+        self._here = None
+
+    def raise_row(self, row: int, least: float) -> None:
+        """Let a row without an upper limit come to so much from now on."""
+        self._grow()
+        self._highs.changeRowBounds(row, least, INF)
 
     def reduced(self) -> Floats:
         """Reduced costs, (columns,), at the last optimum; of columns that are left out 0."""
@@ -124,17 +126,15 @@ class Relaxed:
     def solve(self) -> Solution:
         """The optimum; without values where there is none, or none is found."""
         found = relax(self._highs)
-        self._here = None
+        self._here, self._is_solved = None, True
         return found if found.values is None else replace(found, values=self._spread(found.values, self.lower))
 
     def _spread(self, values: Floats, otherwise: Floats) -> Floats:
         """Values of what is solved, by the model's columns; ``otherwise``: of columns that are left out."""
-        every = len(self.least)
         if self._left is None:
-            return values[:every]
-        mine = self._left.columns < every
+            return values
         found = otherwise.copy()
-        found[self._left.columns[mine]] = values[mine]
+        found[self._left.columns] = values
         return found
 
     def shrink(self) -> None:
@@ -169,9 +169,13 @@ class Relaxed:
         return found.values, found.objective
 
 
-def _flat(vectors: Sequence[Sequence[tuple[int, float]]]) -> tuple[Indices, Indices, Floats]:
-    """Vectors one after another as HiGHS wants them: where each begins, indices, values."""
-    ends = np.cumsum([0, *map(len, vectors)])
-    index = np.asarray([index for terms in vectors for index, _ in terms], np.int32)
-    value = np.asarray([value for terms in vectors for _, value in terms], np.float64)
-    return ends[:-1].astype(np.int32), index, value
+def relax_both(
+    model: Model, first: Mapping[int, float], second: Mapping[int, float], settings: Settings
+) -> tuple[Solution, Solution]:
+    """Solve the relaxation for one objective, then for another with the first held at its optimum."""
+    relaxed = Relaxed(model, settings)
+    found = relaxed.maximise(first)
+    if found.values is None:
+        return found, found
+    relaxed.hold(first, held_at(found.objective))
+    return found, relaxed.maximise(second)

@@ -21,17 +21,6 @@ def held_at(reached: float) -> float:
     return reached - max(1e-6, 1e-9 * abs(reached))
 
 
-class More(NamedTuple):
-    """Columns and rows that come to a model later, numbered on from its own.
-
-    ``columns``: of each, from 0 to INF, its terms (row, coefficient) in rows that are there before; ``rows``: of each
-    its terms (column, coefficient), and the least and most that they may come to.
-    """
-
-    columns: list[list[tuple[int, float]]]
-    rows: list[tuple[list[tuple[int, float]], float, float]]
-
-
 class Entries(NamedTuple):
     """Of every term of a model, in the order of its rows."""
 

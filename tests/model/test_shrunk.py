@@ -67,7 +67,7 @@ def test_it_is_worth_what_the_whole_one_is(model: Model, steps: list[tuple[str, 
                 alone = np.asarray([column], np.int64)
                 relaxed.put(alone, relaxed.least[alone], relaxed.most[alone])
             elif what == "raise" and least:
-                relaxed.raise_rows({least[where % len(least)]: value / 2})
+                relaxed.raise_row(least[where % len(least)], value / 2)
             elif what == "back":
                 relaxed.go_to(begin)
             elif what == "shrink" and relaxed is both[0]:

@@ -13,7 +13,6 @@ Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -296,10 +295,7 @@ class Weighing:
 
     def _fixed(self, lost: Iterable[int], *, spare_others: bool) -> Model:
         """The model to be bounded further, with these victims lost."""
-        model = copy(self.model)
-        for name in ("cost", "lower", "upper", "integer", "row_lower", "row_upper", "starts", "indices", "values"):
-            setattr(model, name, [*getattr(model, name)])
-        model.column_keys, model.row_keys = [*model.column_keys], [*model.row_keys]
+        model = self.model.copy()
         gone = {*lost}
         for option, column in self.columns.items():
             if option.what == "lost" and option.victim in gone:

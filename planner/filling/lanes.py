@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from jobtree.world.tables.values import Ints
-from planner.solver.highs import Floats
+from jobtree.world.tables.values import Floats, Ints
 from policies.caps.leeway import Touches
 from policies.model.payers import Source
 from policies.model.problem import Problem

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from jobtree.world.tables.values import Floats
 from planner.effort import USUAL, Effort
 from planner.large.dive import Columns
 from planner.solver.basis import Basis
-from planner.solver.highs import NOISE, Floats
+from planner.solver.highs import NOISE
 from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF
 

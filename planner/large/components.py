@@ -20,8 +20,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from jobtree.world.tables.values import Floats
 from planner.effort import USUAL, Components, Effort
-from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, proven, solve
+from planner.solver.highs import LEAN, NOISE, Settings, Solution, proven, solve
 from planner.solver.parts import Split, split
 from policies.model.linear import INF, Model
 from policies.model.master import Master

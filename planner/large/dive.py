@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from jobtree.world.tables.values import Bools, Ints
+from jobtree.world.tables.values import Bools, Floats, Ints
 from planner.effort import USUAL, Effort
-from planner.solver.highs import NOISE, Floats
+from planner.solver.highs import NOISE
 from planner.solver.relaxed import Relaxed
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem
@@ -148,6 +148,5 @@ def _allows(model: Model) -> Floats:
     """Per column, the largest coefficient of a level of starts: that in the row of its cap (policies.model.recall)."""
     levels = np.asarray([what == "allowed" for what, *_ in model.column_keys], np.bool_)
     found = np.zeros(len(levels))
-    column = model.entries.column
-    np.maximum.at(found, column, np.asarray(model.values, np.float64))
+    np.maximum.at(found, model.entries.column, model.entries.value)
     return np.where(levels, found, 0.0)

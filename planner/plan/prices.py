@@ -26,7 +26,8 @@ import numpy as np
 from msgspec import structs
 
 from jobtree.world.plan import Price, Prices
-from planner.solver.highs import Floats, new_highs, options, pass_model, to_highs
+from jobtree.world.tables.values import Floats
+from planner.solver.highs import new_highs, options, pass_model, to_highs
 from planner.state.lower import Waiting
 from planner.state.state import State
 from policies.inputs.places import kinds

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobtree.world.tables.values import Bools, Ints
+from jobtree.world.tables.values import Bools, Floats, Ints
 from planner.filling.lanes import Lanes, left_of
 from planner.filling.purses import Demand, Purses
 from planner.reasons.missing import (
@@ -29,7 +29,6 @@ from planner.reasons.missing import (
     over_run_limit,
     over_use_limit,
 )
-from planner.solver.highs import Floats
 from policies.caps.leeway import Touches
 from policies.caps.uses import each_of
 from policies.inputs.money import bits

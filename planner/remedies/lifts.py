@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from jobtree.world.tables import values
+from jobtree.world.tables.values import Floats
 from planner.placement.room import Room
 from planner.reasons.missing import BORROW_PRICE, RUN_PRICE
 from planner.remedies.bench import Bench
-from planner.solver.highs import Floats
 from policies.caps.cap import HOUR_MILLI, Lane
 from policies.caps.scopes import GONE, OWN, SUBTREE
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey, on_loan
@@ -105,8 +105,6 @@ class Lifts:
                 per_gpu = max(weights, default=1.0) if cap.ahead else 1.0
                 most += self._owed(row, -problem.room_of(key[1]) / cap.measure.scale, most)
                 self._add(Lift("cap", key[1]), price / per_gpu, min(most, self._window(key[1])), {row: 1.0})
-                if ("admits", key[1]) in self._rows:  # its last term is what lets anything in
-                    model.values[model.starts[self._rows["admits", key[1]] + 1] - 1] -= most
             elif key[0] == "tree":
                 price, scale = (1 / period, HOUR_MILLI) if key[3] else (1.0, 1)
                 most += self._owed(row, -left[key[1:]] / scale, most)

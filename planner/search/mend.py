@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jobtree.world.tables.values import Floats
 from planner.effort import Effort
 from planner.placement.draft import Draft
 from planner.placement.room import Room
-from planner.solver.highs import NOISE, Floats, Settings, Solution
+from planner.solver.highs import NOISE, Settings, Solution
 from planner.solver.relaxed import Relaxed
 from planner.solver.rest import solve_rest
 from policies.inputs.places import kinds

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from jobtree.world.tables.values import Floats
 from planner.effort import USUAL, Effort
 from planner.filling.filler import demand
 from planner.filling.purses import Demand
@@ -20,7 +21,7 @@ from planner.placement.draft import Draft, Payments
 from planner.placement.place import Piece
 from planner.placement.room import Room
 from planner.solver.blocks import blocks
-from planner.solver.highs import FEW_CUTS, LEAN, Floats, Settings, integer_bound, only_integer, solve
+from planner.solver.highs import FEW_CUTS, LEAN, Settings, integer_bound, only_integer, solve
 from planner.solver.relaxed import relax_both
 from planner.solver.rest import beside, fractional, made_whole, solve_rest, tight
 from policies.model import payments, recall

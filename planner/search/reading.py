@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from jobtree.world.tables.values import Floats
 from planner.placement.place import Piece, Start, pieces_of
-from planner.solver.highs import Floats
 from policies.inputs.claims import RunKey
 from policies.inputs.shapes import Shape
 from policies.model.master import Master

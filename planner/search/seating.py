@@ -1,8 +1,8 @@
 """From seats of a solved master to slots: each group draws its pods from those of its type in its domain."""
 
+from jobtree.world.tables.values import Floats
 from planner.placement.place import Piece
 from planner.placement.room import Chunk, Room
-from planner.solver.highs import Floats
 from policies.model.master import Master
 from policies.model.seats import Seat, Seating, unit, wanted
 

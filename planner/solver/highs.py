@@ -8,12 +8,10 @@ from typing import Any, Final
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 
-from jobtree.world.tables.values import Bools
+from jobtree.world.tables.values import Bools, Floats
 from policies.model.linear import INF, Model
 
-Floats = npt.NDArray[np.float64]
 Settings = dict[str, Any]
 LEAN: Final[Settings] = {
     "mip_allow_restart": False,
@@ -39,9 +37,9 @@ def to_highs(model: Model, *, relaxed: bool) -> highspy.HighsLp:
     lp.row_lower_ = np.asarray(model.row_lower, dtype=np.float64)
     lp.row_upper_ = np.asarray(model.row_upper, dtype=np.float64)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.asarray(model.starts, dtype=np.int32)
+    lp.a_matrix_.start_ = model.entries.start.astype(np.int32)
     lp.a_matrix_.index_ = model.entries.column.astype(np.int32)
-    lp.a_matrix_.value_ = np.asarray(model.values, dtype=np.float64)
+    lp.a_matrix_.value_ = model.entries.value
     if not relaxed:
         lp.integrality_ = [
             highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous for whole in model.integer

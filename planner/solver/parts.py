@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from jobtree.world.tables.values import Ints
-from planner.solver.highs import Floats
+from jobtree.world.tables.values import Floats, Ints
 from policies.model.linear import INF, Model
 
 _ROOM: Final = "room"
@@ -66,7 +65,7 @@ def split(model: Model, idle: Set[int], largest: float) -> Split | None:
     """
     names = [key[0] for key in model.row_keys]
     between = np.asarray([name in (_ROOM, _COUNT) for name in names])
-    row_of, column_of = model.entries
+    row_of, column_of, *_ = model.entries
     awake = np.ones(len(model.cost), dtype=np.bool_)
     awake[sorted(idle)] = False
     inside = ~between[row_of] & awake[column_of]
@@ -87,7 +86,10 @@ def split(model: Model, idle: Set[int], largest: float) -> Split | None:
     first[row_of[inside][::-1]] = label[column_of[inside][::-1]]
     for row in np.flatnonzero(first >= 0).tolist():
         own.setdefault(int(first[row]), []).append(row)
-    parts = [_part(model, columns, own.get(first, []), rooms.get(first, {})) for first, columns in members.items()]
+    place = np.full(len(model.cost), -1)
+    for columns in members.values():
+        place[columns] = np.arange(len(columns))
+    parts = [_part(model, mine, own.get(first, []), rooms.get(first, {}), place) for first, mine in members.items()]
     return Split(parts, _groups(parts, len(rows)), rows, np.asarray(model.row_upper)[rows], sums)
 
 
@@ -150,26 +152,18 @@ def _rooms(
     return found
 
 
-def _part(model: Model, columns: list[int], rows: list[int], rooms: dict[int, list[tuple[int, float]]]) -> Part:
-    here = {column: place for place, column in enumerate(columns)}
-    own = Model(
-        cost=[model.cost[c] for c in columns],
-        lower=[model.lower[c] for c in columns],
-        upper=[model.upper[c] for c in columns],
-        integer=[model.integer[c] for c in columns],
-        column_keys=[model.column_keys[c] for c in columns],
-    )
-    for row in rows:
-        entries = slice(model.starts[row], model.starts[row + 1])
-        both = zip(model.indices[entries], model.values[entries], strict=True)
-        terms = [(here[column], weight) for column, weight in both if column in here]
-        own.row(model.row_keys[row], terms, model.row_lower[row], model.row_upper[row])
+def _part(
+    model: Model, columns: list[int], rows: list[int], rooms: dict[int, list[tuple[int, float]]], place: Ints
+) -> Part:
+    """A part of these columns and rows. ``rooms``: terms by row of room; ``place``: of each column in its part."""
+    mine = np.asarray(columns)
+    own = model.part(mine, np.asarray(rows, np.int64), place)
     row_of: list[int] = []
     column_of: list[int] = []
     weight_of: list[float] = []
-    for number, (place, terms) in enumerate(rooms.items()):
-        taken = [(here[column], weight) for column, weight in terms]
-        own.row((_ROOM, place), taken, -INF, INF)
+    for number, (room, terms) in enumerate(rooms.items()):
+        taken = [(int(place[column]), weight) for column, weight in terms]
+        own.row((_ROOM, room), taken, -INF, INF)
         row_of += [number] * len(taken)
         column_of += [column for column, _ in taken]
         weight_of += [weight for _, weight in taken]
@@ -178,4 +172,4 @@ def _part(model: Model, columns: list[int], rows: list[int], rooms: dict[int, li
         np.asarray(column_of, dtype=np.int64),
         np.asarray(weight_of, dtype=np.float64),
     )
-    return Part(np.asarray(columns), own, np.asarray(list(rooms), dtype=np.int64), weights)
+    return Part(mine, own, np.asarray(list(rooms), dtype=np.int64), weights)

@@ -15,9 +15,9 @@ from typing import Final
 import highspy
 import numpy as np
 
-from jobtree.world.tables.values import Ints
+from jobtree.world.tables.values import Floats, Ints
 from planner.solver.basis import Basis
-from planner.solver.highs import Floats, Settings, Solution, new_highs, pass_model, relax, to_highs
+from planner.solver.highs import Settings, Solution, new_highs, pass_model, relax, to_highs
 from planner.solver.shrunk import Shrunk, shrink
 from policies.model.linear import INF, Model, held_at
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jobtree.world.tables.values import Bools
-from planner.solver.highs import LEAN, NOISE, Floats, Settings, Solution, solve
+from jobtree.world.tables.values import Bools, Floats
+from planner.solver.highs import LEAN, NOISE, Settings, Solution, solve
 from policies.model.linear import INF, Model
 
 
 def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
     """``columns``, and all that stand in a row with one of them; ``equal``: in rows that are equations alone."""
-    row, column = model.entries
+    row, column, *_ = model.entries
     touched = np.zeros(len(model.row_lower), dtype=np.bool_)
     touched[row[columns[column]]] = True
     if equal:
@@ -26,7 +26,7 @@ def beside(model: Model, columns: Bools, *, equal: bool) -> Bools:
 
 def tight(model: Model, columns: Bools) -> Iterator[Bools]:
     """Row by row, all columns of the inequations in which some of ``columns`` stand."""
-    row, column = model.entries
+    row, column, *_ = model.entries
     loose = np.asarray(model.row_lower) < np.asarray(model.row_upper)
     for number in np.unique(row[columns[column] & loose[row]]).tolist():
         found = np.zeros(len(columns), dtype=np.bool_)
@@ -44,30 +44,18 @@ def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings) -> 
     columns = np.flatnonzero(free)
     place = np.full(len(model.cost), -1)
     place[columns] = np.arange(len(columns))
-    value = np.asarray(model.values, dtype=np.float64)
-    row, column = model.entries
+    row, column, value, _ = model.entries
     base = np.where(free, 0.0, np.where(np.asarray(model.integer, dtype=np.bool_), np.round(point), point))
     fixed = np.bincount(row, weights=value * base[column], minlength=len(model.row_lower))
-    inside = free[column]
-    rows = np.flatnonzero(np.bincount(row[inside], minlength=len(model.row_lower)))
-    entries = np.bincount(row[inside], minlength=len(model.row_lower))[rows]
-    lower, upper, cost = (np.asarray(each, dtype=np.float64) for each in (model.lower, model.upper, model.cost))
-    small = Model(
-        cost=cost[columns].tolist(),
-        lower=lower[columns].tolist(),
-        upper=upper[columns].tolist(),
-        integer=np.asarray(model.integer, dtype=np.bool_)[columns].tolist(),
-        row_lower=(np.asarray(model.row_lower)[rows] - fixed[rows]).tolist(),
-        row_upper=(np.asarray(model.row_upper)[rows] - fixed[rows]).tolist(),
-        starts=[0, *np.cumsum(entries).tolist()],
-        indices=place[column[inside]].tolist(),
-        values=value[inside].tolist(),
-    )
+    rows = np.flatnonzero(np.bincount(row[free[column]], minlength=len(model.row_lower)))
+    small = model.part(columns, rows, place)
+    small.row_lower = (np.asarray(small.row_lower) - fixed[rows]).tolist()
+    small.row_upper = (np.asarray(small.row_upper) - fixed[rows]).tolist()
     found = solve(small, settings | LEAN)
     if found.values is None:
         return Solution(None, -INF, found.bound, found.optimal)
     base[columns] = found.values
-    rest = float(cost @ np.where(free, 0.0, base))
+    rest = float(np.asarray(model.cost) @ np.where(free, 0.0, base))
     return Solution(base, found.objective + rest, found.bound + rest, found.optimal)
 
 

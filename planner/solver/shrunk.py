@@ -6,8 +6,7 @@ from typing import Final, NamedTuple
 import highspy
 import numpy as np
 
-from jobtree.world.tables.values import Bools, Ints
-from planner.solver.highs import Floats
+from jobtree.world.tables.values import Bools, Floats, Ints
 
 _NOISE: Final = 1e-9
 

@@ -5,15 +5,16 @@ the order of columns steers the solver, so it is part of determinism.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from jobtree.world.tables.values import Ints
+from jobtree.world.tables.values import Floats, Ints
 
 INF: Final = float("inf")
+T = TypeVar("T")
 
 
 def held_at(reached: float) -> float:
@@ -22,10 +23,12 @@ def held_at(reached: float) -> float:
 
 
 class Entries(NamedTuple):
-    """Of every term of a model, in the order of its rows."""
+    """Every term of a model, in the order of its rows, (terms,) each; ``start``: where each row begins, (rows + 1,)."""
 
     row: Ints
     column: Ints
+    value: Floats
+    start: Ints
 
 
 class TooLargeError(Exception):
@@ -66,11 +69,43 @@ class Model:
 
     @property
     def entries(self) -> Entries:
-        """Places of its terms, as arrays; made anew where terms have come since it was asked last."""
-        if self._entries is None or len(self._entries.row) != len(self.indices):
-            row = np.repeat(np.arange(len(self.row_lower)), np.diff(self.starts))
-            self._entries = Entries(row, np.asarray(self.indices, dtype=np.int64))
-        return self._entries
+        """Its terms, as arrays; made anew where terms or rows have come since it was asked last."""
+        known = self._entries
+        if known is None or (len(known.row), len(known.start)) != (len(self.indices), len(self.starts)):
+            start, column = (np.asarray(each, np.int64) for each in (self.starts, self.indices))
+            row = np.repeat(np.arange(len(self.row_lower)), np.diff(start))
+            known = self._entries = Entries(row, column, np.asarray(self.values, np.float64), start)
+        return known
+
+    def part(self, columns: Ints, rows: Ints, place: Ints) -> "Model":
+        """Take some columns and rows, in their order, and of these rows the terms in these columns.
+
+        ``place``: by column, its number among ``columns``; below 0 of others that have terms in ``rows``.
+        """
+        entries = self.entries
+        begins, lengths = entries.start[rows], entries.start[rows + 1] - entries.start[rows]
+        ends = np.cumsum(lengths)
+        terms = np.arange(lengths.sum()) + np.repeat(begins - ends + lengths, lengths)
+        terms = terms[place[entries.column[terms]] >= 0]
+        counts = np.bincount(entries.row[terms], minlength=len(self.row_lower))[rows]
+        return Model(
+            cost=_some(self.cost, columns),
+            lower=_some(self.lower, columns),
+            upper=_some(self.upper, columns),
+            integer=_some(self.integer, columns),
+            row_lower=_some(self.row_lower, rows),
+            row_upper=_some(self.row_upper, rows),
+            starts=[0, *np.cumsum(counts).tolist()],
+            indices=place[entries.column[terms]].tolist(),
+            values=entries.value[terms].tolist(),
+            column_keys=_some(self.column_keys, columns),
+            row_keys=_some(self.row_keys, rows),
+        )
+
+    def copy(self) -> "Model":
+        """Copy it, to be bounded further apart."""
+        lists: dict[str, Any] = {name: [*value] for name, value in vars(self).items() if isinstance(value, list)}
+        return replace(self, **lists)
 
     def maximise(self, costs: Mapping[int, float]) -> None:
         """Make Σ cost × column the objective."""
@@ -104,3 +139,7 @@ class Model:
         self.row_upper.append(upper)
         self.row_keys.append(key)
         return len(self.row_lower) - 1
+
+
+def _some(values: list[T], places: Ints) -> list[T]:
+    return [values[place] for place in places.tolist()]

@@ -25,11 +25,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from jobtree.world.tables import values
+from jobtree.world.tables.values import Floats
 from policies.caps import scopes
 from policies.caps.cap import CapBook
 from policies.funding.classes import OLD_LOAN, Funded, Place
@@ -41,7 +40,6 @@ LEVELS: Final = OLD_LOAN + 1
 FARTHEST: Final = OLD_LOAN
 """The level of a loan that starts: it recalls nobody."""
 
-Floats = npt.NDArray[np.float64]
 Rooms = tuple[int, ...]
 """By level k: what starts may take together of which the farthest stands there, in the cap's unit."""
 
@@ -128,12 +126,12 @@ def rows(model: Model, cap: int, rooms: Rooms, terms: Sequence[Term], scale: int
 
 def complete(model: Model, point: Floats) -> None:
     """Set the columns of recall in a point of a model to what its payments make of them."""
-    values = np.asarray(model.values)
+    _, column, value, start = model.entries
     for number, (what, *_) in enumerate(model.row_keys):
         if what in ("far", "overdraw"):
-            columns = model.indices[model.starts[number] : model.starts[number + 1]]
-            taken = float(values[model.starts[number] : model.starts[number + 1] - 1] @ point[columns[:-1]])
-            point[columns[-1]] = float(taken > 0) if what == "far" else max(0.0, taken - model.row_upper[number])
+            last = start[number + 1] - 1
+            taken = float(value[start[number] : last] @ point[column[start[number] : last]])
+            point[column[last]] = float(taken > 0) if what == "far" else max(0.0, taken - model.row_upper[number])
 
 
 def overdraw(model: Model, recall: Recall, paid: Mapping[int, Sequence[tuple[int, float]]]) -> dict[int, float]:

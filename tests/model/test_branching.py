@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 import pytest
 
+from jobtree.world.tables.values import Floats
 from planner import Effort, Planning
 from planner.large.bands import Rounding
 from planner.large.branching import Branching
 from planner.large.dive import columns_of
-from planner.solver.highs import Floats, only_integer, options, solve
+from planner.solver.highs import only_integer, options, solve
 from planner.solver.relaxed import Relaxed
 from policies.inputs.places import kinds
 from policies.model import demand

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from planner.placement.draft import Draft, Payments
-from policies.funding.classes import FRESH_LOAN, OLD_LOAN, Part, Place, Sums, weigh
+from policies.caps.cap import Lane
+from policies.funding.classes import FRESH_LOAN, OLD_LOAN, Part, Place, weigh
 from policies.model.problem import Problem
 
 
@@ -17,15 +18,13 @@ def _of(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Paymen
     """What a start takes, claim by claim: each whole, since its groups follow one another in the pass."""
     money, run = problem.book.money, problem.candidates[candidate].run
     payers = problem.payers(problem.candidates[candidate])
-    weighed: dict[int, tuple[Sums, Sums]] = {}
+    lanes: dict[int, list[tuple[Lane, int]]] = {}
     for (active, region), payments in paid.items():
         for envelope, gpus in payments.items():
             lane = problem.lane(payers[envelope], region)
-            sums = weigh(problem.book, lane, problem.milli(active) * gpus)
-            for total, mine in zip(weighed.setdefault(envelope, ({}, {})), sums, strict=True):
-                for cap, weight in mine.items():
-                    total[cap] = total.get(cap, 0) + weight
-    for envelope, (touched, second) in weighed.items():
+            lanes.setdefault(envelope, []).append((lane, problem.milli(active) * gpus))
+    for envelope, mine in lanes.items():
+        touched, second = weigh(problem.book, mine)
         payer = payers[envelope]
         standing = payer.level
         if payer.loan:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from planner.filling.purses import Purses
 from planner.state.lower import Waiting
@@ -11,7 +10,6 @@ from planner.state.state import State
 from policies.inputs.money import bits
 from policies.inputs.runs import RunRow
 from policies.model.payers import Payer
-from policies.model.payments import limits_runs
 from policies.model.problem import Problem
 from policies.model.recall import Recall
 from policies.model.trees import Ties
@@ -63,17 +61,7 @@ def _list(state: State, row: RunRow, left: PayerList, whole: PayerList, number: 
             most = payer.run_gpus
             mine = None if most is None else max(0, (1000 * most - held.get(payer.envelope, 0)) // 1000)
             payers.append(payer._replace(run_gpus=mine))
-    sources = tuple(sorted((payer.source for payer in payers), key=attrgetter("envelope")))
-    money = state.book.money
-    return PayerList(
-        payers=tuple(payers),
-        refused=[],
-        sources=sources,
-        lends=any(source.loan for source in sources),
-        limits_runs=limits_runs(sources, None),
-        sites=frozenset[int]().union(*(money.paid_on(each.envelope, each.watch.shut) for each in sources)),
-        number=number,
-    )
+    return PayerList.of(state.money, payers, [], number)
 
 
 def _within_uses(state: State, row: RunRow, payer: Payer, held: int) -> bool:

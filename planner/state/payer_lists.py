@@ -1,12 +1,13 @@
 """Payers of each run that waits: one list for all runs that ask the same."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
 from policies.caps.cap import CapBook
 from policies.caps.uses import times_runs
 from policies.inputs.claims import RunKey
+from policies.inputs.money import Money
 from policies.inputs.runs import RunRow
 from policies.model.payers import Payer, Payers, Refused, Source
 from policies.model.payments import limits_runs
@@ -27,6 +28,21 @@ class PayerList:
     limits_runs: bool
     sites: frozenset[int]
     number: int
+
+    @classmethod
+    def of(cls, money: Money, payers: Iterable[Payer], refused: list[Refused], number: int) -> "PayerList":
+        """Of these payers, in their order."""
+        near = tuple(payers)
+        sources = tuple(sorted((payer.source for payer in near), key=attrgetter("envelope")))
+        return cls(
+            payers=near,
+            refused=refused,
+            sources=sources,
+            lends=any(source.loan for source in sources),
+            limits_runs=limits_runs(sources, None),
+            sites=frozenset[int]().union(*(money.paid_on(each.envelope, each.watch.shut) for each in sources)),
+            number=number,
+        )
 
 
 class PayerLists:
@@ -55,13 +71,7 @@ class PayerLists:
             for place in timed:
                 limit = found[place].limit if self._strict[run.flavor] else run.limit
                 found[place] = found[place].within(self._ahead(limit))
-            near = tuple(found)
-            sources = tuple(sorted((payer.source for payer in near), key=attrgetter("envelope")))
-            lends = any(source.loan for source in sources)
-            limited = limits_runs(sources, None)
-            money = self.book.money
-            sites = frozenset[int]().union(*(money.paid_on(s.envelope, s.watch.shut) for s in sources))
-            self._lists[asked] = PayerList(near, refused, sources, lends, limited, sites, len(self._lists))
+            self._lists[asked] = PayerList.of(self.book.money, found, refused, len(self._lists))
         return self._lists[asked]
 
     def _weighed_limit(self, run: RunRow) -> int | None:

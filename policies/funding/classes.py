@@ -8,7 +8,7 @@ envelope. A claim is funded iff every cap it touches still holds with it:
     malleable:    group by group from 0, until a group does not fit
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -180,20 +180,19 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
         by_site[site] = by_site.get(site, 0) + lease.milli(book.money.policy)
     user = book.money.user_of(claim.run_owner)
     lanes = ((Lane(claim.envelope, claim.loan, site, claim.limit, user), milli) for site, milli in by_site.items())
-    (touched, second), *others = (weigh(book, *each) for each in lanes)
-    for other in others:
-        for total, more in zip((touched, second), other, strict=True):
-            for cap, weight in more.items():
-                total[cap] = total.get(cap, 0) + weight
+    return weigh(book, lanes)
+
+
+def weigh(book: CapBook, lanes: Iterable[tuple[Lane, int]]) -> tuple[Sums, Sums]:
+    """Weigh milli-GPUs on lanes together per cap, and what their next second is charged."""
+    touched: Sums = {}
+    second: Sums = {}
+    for lane, milli in lanes:
+        for cap, weight in book.touches(lane):
+            touched[cap] = touched.get(cap, 0) + weight * milli
+        for cap, charge in second_of(book, lane, milli, book.money.rate_milli(lane.envelope), book.money.at):
+            second[cap] = second.get(cap, 0) + charge
     return touched, second
-
-
-def weigh(book: CapBook, lane: Lane, milli: int) -> tuple[Sums, Sums]:
-    """Weigh ``milli`` milli-GPUs on a lane per cap, and what their next second is charged."""
-    return (
-        {cap: weight * milli for cap, weight in book.touches(lane)},
-        dict(second_of(book, lane, milli, book.money.rate_milli(lane.envelope), book.money.at)),
-    )
 
 
 def _fits(book: CapBook, spent: Spent, used: list[int], seconds: Sums, part: Part) -> bool:

@@ -7,16 +7,20 @@ envelope that paid it. Integers throughout: milli-GPU-seconds.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from jobtree.world.memory.balances import Span
 from policies.caps import uses
 from policies.caps.cap import CapBook, Gone, Lane
 from policies.caps.scopes import GONE
 from policies.inputs.balances import Balance
-from policies.inputs.claims import UNFUNDED, LeaseRow, counts_as_loan, on_loan
+from policies.inputs.claims import UNFUNDED, LeaseRow, counts_as_loan
 from policies.inputs.money import Discounts, Money
+
+Between = Callable[[int | None, int | None], tuple[int, int]]
+"""(start, end), None being open → milli-GPU-seconds charged in between, and the same times their rates."""
 
 
 @dataclass
@@ -54,59 +58,36 @@ def spent(
 
     ``node_site``: node name → site. ``ends``: (namespace, lease) → the end of leases that this cycle closes.
     """
-    money = book.money
-    total = Spent()
-    for lease in leases:
-        last = ends.get((lease.namespace, lease.name), money.at)
-        _add_uses(money, total, lease, last, node_site)
-        if lease.envelope < 0:
-            for cap in book.above(gone(money, lease, node_site)) if lease.budget else ():
-                pool, measure = book.caps[cap].pool, book.caps[cap].measure
-                total.cap[cap] += measure.charged(*charged(money, lease, last, pool.since))
-            continue
-        start = money.envelopes[lease.envelope].start
-        charge, rated = charged(money, lease, last, start)
-        total.envelope[lease.envelope] += charge
-        total.credits[lease.envelope] += rated
-        for cap in book.time_caps(lease.envelope):
-            site, user = node_site.get(lease.node, GONE), money.user_of(lease.run_owner)
-            lane = Lane(lease.envelope, on_loan(money, lease), site, None, user)
-            if book.caps[cap].pool.contains(lane):
-                since = book.counts_from(cap, lease.envelope)
-                counted = (charge, rated) if since == start else charged(money, lease, last, since)
-                total.cap[cap] += book.caps[cap].measure.charged(*counted)
+    money, total = book.money, Spent()
+    for lease in (lease for lease in leases if lease.budget):
+        last, site = ends.get(lease.key, money.at), node_site.get(lease.node, GONE)
+        _add(book, total, lease, site, partial(charged, money, lease, last))
     for balance in balances:
-        _add(book, total, balance)
+        _add(book, total, balance, balance.place, balance.charged)
     return total
 
 
-def _add(book: CapBook, total: Spent, balance: Balance) -> None:
-    money, envelope = book.money, balance.envelope
-    user = money.user_of(balance.run_owner)
-    for number in uses.counting(money, user, balance.flavor, balance.place):
+def _add(book: CapBook, total: Spent, payer: LeaseRow | Balance, site: int, between: Between) -> None:
+    """Add what was charged to a payer on a site."""
+    money, envelope, user = book.money, payer.envelope, book.money.user_of(payer.run_owner)
+    for number in uses.counting(money, user, payer.flavor, site):
         use = money.uses[number]
-        total.add_use(number, balance.charged(use.start, use.end))
+        total.add_use(number, between(use.start, use.end))
     if envelope < 0:
-        for cap in book.above(Gone(balance.owner, balance.flavor, balance.place, user)):
-            total.cap[cap] += book.caps[cap].measure.charged(*balance.charged(book.caps[cap].pool.since))
+        for cap in book.above(Gone(payer.owner, payer.flavor, site, user)):
+            total.cap[cap] += book.caps[cap].measure.charged(*between(book.caps[cap].pool.since, None))
         return
     start = money.envelopes[envelope].start
-    charge, rated = balance.charged(start)
+    charge, rated = between(start, None)
     total.envelope[envelope] += charge
     total.credits[envelope] += rated
-    loan = counts_as_loan(money, envelope, balance.run_owner, lambda: balance.lent)
-    for cap in book.time_caps(envelope):
-        if book.caps[cap].pool.contains(Lane(envelope, loan, balance.place, None, user)):
+    if timed := book.time_caps(envelope):
+        loan = counts_as_loan(money, envelope, payer.run_owner, lambda: payer.lent)
+        lane = Lane(envelope, loan, site, None, user)
+        for cap in (cap for cap in timed if book.caps[cap].pool.contains(lane)):
             since = book.counts_from(cap, envelope)
-            counted = (charge, rated) if since == start else balance.charged(since)
+            counted = (charge, rated) if since == start else between(since, None)
             total.cap[cap] += book.caps[cap].measure.charged(*counted)
-
-
-def _add_uses(money: Money, total: Spent, lease: LeaseRow, last: int, node_site: Mapping[str, int]) -> None:
-    user = money.user_of(lease.run_owner) if lease.budget else 0
-    for number in uses.counting(money, user, lease.flavor, node_site.get(lease.node, GONE)) if user else ():
-        use = money.uses[number]
-        total.add_use(number, charged(money, lease, last if use.end is None else min(last, use.end), use.start))
 
 
 def gone(money: Money, lease: LeaseRow, node_site: Mapping[str, int]) -> Gone:
@@ -124,9 +105,13 @@ def second_of(book: CapBook, lane: Lane, milli: int, rate: int, at: int) -> Iter
                 yield cap, charge
 
 
-def charged(money: Money, lease: LeaseRow, last: int, start: int | None) -> tuple[int, int]:
-    """Milli-GPU-seconds of a lease's funded segments from ``start`` up to ``last``, and the same times their rates."""
+def charged(money: Money, lease: LeaseRow, last: int, start: int | None, end: int | None = None) -> tuple[int, int]:
+    """Milli-GPU-seconds of a lease's funded segments in [start, end), None being open, and the same times their rates.
+
+    ``last``: up to when it is charged at all.
+    """
     total = rated = 0
+    last = last if end is None else min(last, end)
     for funding_class, since, until, rate in lease.segments:
         low, high = since if start is None else max(since, start), last if until is None else min(until, last)
         if funding_class != UNFUNDED and low < high:

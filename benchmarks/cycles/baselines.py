@@ -71,7 +71,7 @@ def _one(problem: Problem, name: str, order: Order, new_room: Callable[[], Room]
 
 
 def _gpus(problem: Problem, candidate: int, steps: int = 0) -> int:
-    kind = problem.types[problem.candidates[candidate].type]
+    kind = problem.type_of(candidate)
     return kind.base_gpus + steps * kind.step_gpus
 
 

@@ -322,7 +322,7 @@ class CutDates:
         problem = self.state.asking([row]).problem()
         filler = Filler(problem, self._trial.filler.room, Purses.after(problem, Draft()))
         for candidate in problem.ways.get(key, ()):
-            kind = problem.types[problem.candidates[candidate].type]
+            kind = problem.type_of(candidate)
             found = filler.try_start(kind, Start(candidate, 0)) if kind.unfunded else None
             if found is not None:
                 nodes = tuple(self.state.fleet.names[node] for node in found.nodes)

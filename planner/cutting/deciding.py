@@ -96,7 +96,7 @@ def _not_started(before: State, after: State, activation: Activation, there: Set
     for key in activation.trial.places:
         if key in activation.cut and key not in there:
             cut = activation.cut[key]
-            nodes = {lease.node for mine in before.held.values() for lease in mine if lease.key in cut}
+            nodes = {lease.node for lease in before.open_leases if lease.key in cut}
             if not _pods_stay(before, after, nodes):
                 return key
     return None

@@ -25,7 +25,7 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
         return made
     trial.slots.await_pods()
     problem = trial.problem
-    funded = [c for c in range(len(problem.candidates)) if not trial.type_of(c).unfunded]
+    funded = [c for c in range(len(problem.candidates)) if not problem.type_of(c).unfunded]
     tries = 0
     for candidate in sorted(funded, key=lambda c: problem.candidates[c].order):
         if candidate in trial.started:

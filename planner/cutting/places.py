@@ -156,7 +156,7 @@ class Slots:
 
     @cached_property
     def _open(self) -> dict[LeaseKey, LeaseRow]:
-        return {lease.key: lease for mine in self.state.held.values() for lease in mine}
+        return {lease.key: lease for lease in self.state.open_leases}
 
     def _free(self, found: Collection[LeaseKey], *, sign: int = 1) -> None:
         for chunk, load in self._chunks(found):

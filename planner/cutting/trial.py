@@ -20,7 +20,7 @@ from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad, Shape
 from policies.lifecycle.endings import Ending
 from policies.model.gangs import Gang
-from policies.model.problem import Problem, RunType
+from policies.model.problem import Problem
 
 Members = tuple[int, ...]
 """Candidates that start together, or not at all; the first is of the run that they start for."""
@@ -102,11 +102,7 @@ class Trial:
     def funded(self, key: RunKey) -> int | None:
         """The candidate by which a run would be funded; None where it has no payer."""
         ways = self.problem.ways.get(key, ())
-        return next((c for c in ways if not self.type_of(c).unfunded), None)
-
-    def type_of(self, candidate: int) -> RunType:
-        """A candidate's type."""
-        return self.problem.types[self.problem.candidates[candidate].type]
+        return next((c for c in ways if not self.problem.type_of(c).unfunded), None)
 
     def start(self, members: Members, *, is_paid: bool = True) -> list[Settled]:
         """Start them at their least width, where they are promised if that can be, and keep room and money taken; an
@@ -160,7 +156,7 @@ class Trial:
         if gang is not None:
             return Together(self.problem, filler, members, ()).try_start(gang, least=True)
         (candidate,) = members
-        found = filler.try_start(self.type_of(candidate), Start(candidate, 0))
+        found = filler.try_start(self.problem.type_of(candidate), Start(candidate, 0))
         return [] if found is None else [found]
 
     def has_begun(self, key: RunKey) -> bool:
@@ -209,7 +205,7 @@ class Trial:
         """
         counts: dict[tuple[Shape, frozenset[int], PodLoad], int] = {}
         for candidate in members:
-            kind, sites = self.type_of(candidate), self._sites(candidate)
+            kind, sites = self.problem.type_of(candidate), self._sites(candidate)
             for shape, count in kind.pieces:
                 counts[shape, sites, kind.load] = counts.get((shape, sites, kind.load), 0) + count
         return [Need(shape, count, sites, load) for (shape, sites, load), count in counts.items()]
@@ -222,12 +218,12 @@ class Trial:
         return found
 
     def _sites(self, candidate: int) -> frozenset[int]:
-        region, sites = self.problem.book.money.region, self.type_of(candidate).sites
+        region, sites = self.problem.book.money.region, self.problem.type_of(candidate).sites
         rich = {each for each in sorted({region[site] for site in sites}) if self._pays(candidate, each)}
         return frozenset(site for site in sites if region[site] in rich) if rich else sites
 
     def _pays(self, candidate: int, region: int) -> bool:
-        kind, purses, start = self.type_of(candidate), self.filler.purses, Start(candidate, 0)
+        kind, purses, start = self.problem.type_of(candidate), self.filler.purses, Start(candidate, 0)
         if not purses.trees_allow(start):
             return False
         needed = {(True, region): kind.base_gpus} | ({(False, region): s} if (s := kind.lowered.spare_gpus) else {})

@@ -123,7 +123,7 @@ def cuttable(state: State) -> Iterator[tuple[RunRow, list[LeaseRow]]]:
     """Runs that hold leases which may close, by key: all but those that cannot be read, or are paid by a Budget that
     cannot, or are just being repaired.
     """
-    mended = {lease.run_key for held in state.held.values() for lease in held if lease.key in state.swaps}
+    mended = {lease.run_key for lease in state.swapped}
     for key in sorted(state.held.keys() - mended):
         run, leases = state.runs.get(key), state.held[key]
         if run is None or key in state.standing or key in state.unread.runs or state.unread.lease_of(run) is not None:

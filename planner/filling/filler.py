@@ -178,7 +178,7 @@ class Filler:
     def _wider(self, one: Settled) -> Settled:
         """The start as wide as it can be beside all others; as it was where nothing is wider."""
         candidate, steps = one.start.candidate, one.start.steps
-        kind = self.problem.types[self.problem.candidates[candidate].type]
+        kind = self.problem.type_of(candidate)
         if kind.lowered.steps == steps:
             return one
         learnt, self.learnt = self.learnt, Learnt()

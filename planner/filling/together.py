@@ -18,7 +18,7 @@ from planner.filling.filler import Filler, Settled
 from planner.placement.place import Start
 from policies.inputs.claims import RunKey
 from policies.model.gangs import Gang
-from policies.model.problem import Candidate, Problem, RunType
+from policies.model.problem import Candidate, Problem
 
 Place = tuple[int, int, int, RunKey]
 """What comes first in the order is least: minus the weight, when it was created, and its name."""
@@ -105,7 +105,7 @@ class Together:
         return []
 
     def _try_member(self, key: RunKey) -> Settled | None:
-        found = (self._filler.try_start(self._type(c), Start(c, 0)) for c in self._ways[key])
+        found = (self._filler.try_start(self._problem.type_of(c), Start(c, 0)) for c in self._ways[key])
         return next((each for each in found if each is not None), None)
 
     def _members(self, gang: Gang) -> list[RunKey]:
@@ -113,36 +113,33 @@ class Together:
         return [key for key in gang if key in self._ways]
 
     def _might_start(self, key: RunKey) -> bool:
-        return any(self._filler.might_start(self._type(c), Start(c, 0)) for c in self._ways[key])
+        return any(self._filler.might_start(self._problem.type_of(c), Start(c, 0)) for c in self._ways[key])
 
     def _asks(self, key: RunKey) -> Hashable:
         """Equal for members of which the same can be said, whatever they weigh."""
         run, quotas = self._candidate(key).run, self._filler.purses.quotas_above(key)
         ways = []
         for index in self._ways[key]:
-            candidate, kind = self._problem.candidates[index], self._type(index)
+            candidate, kind = self._problem.candidates[index], self._problem.type_of(index)
             ways.append((kind.sites, kind.lowered, kind.load, kind.unfunded, candidate.purse))
         return run.max_borrow, tuple(quotas), run.limit if quotas else None, tuple(ways)
 
     def _gpus(self, key: RunKey) -> int:
         """All that it asks for at its least width, spares too."""
-        kind = self._type(self._ways[key][0])
+        kind = self._problem.type_of(self._ways[key][0])
         return kind.base_gpus + kind.lowered.spare_gpus
 
     def _bulk(self, key: RunKey) -> tuple[int, int]:
         """Least for the largest group, then for the most GPUs."""
-        pieces = self._type(self._ways[key][0]).lowered.pieces()
+        pieces = self._problem.type_of(self._ways[key][0]).lowered.pieces()
         return -max(piece.size for piece in pieces), -self._gpus(key)
 
     def _payers(self, key: RunKey) -> tuple[int, int]:
         """In how many ways it may start, and who may pay."""
-        return len(self._ways[key]), sum(len(self._type(c).sources) for c in self._ways[key])
+        return len(self._ways[key]), sum(len(self._problem.type_of(c).sources) for c in self._ways[key])
 
     def _sites(self, key: RunKey) -> int:
-        return len(self._type(self._ways[key][0]).sites)
+        return len(self._problem.type_of(self._ways[key][0]).sites)
 
     def _candidate(self, key: RunKey) -> Candidate:
         return self._problem.candidates[self._ways[key][0]]
-
-    def _type(self, index: int) -> RunType:
-        return self._problem.types[self._problem.candidates[index].type]

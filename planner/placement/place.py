@@ -46,7 +46,7 @@ class Piece:
 
 def pieces_of(problem: Problem, start: Start) -> list[Piece]:
     """The pieces of a start, groups numbered from 0."""
-    kind = problem.types[problem.candidates[start.candidate].type]
+    kind = problem.type_of(start.candidate)
     lowered = kind.lowered
     groups = [Shape(size, lowered.pod, lowered.spares) for size in lowered.groups(start.steps)]
     if lowered.together:

@@ -68,10 +68,9 @@ def assemble(
     waits = otherwise.waits(state, problem, draft, room, purses)
     waits = [wait for wait in waits if (wait.namespace, wait.name) not in lent.runs]
     after = _after(state, problem, draft, started, waits, lent.runs)
-    swapped = (lease for mine in state.held.values() for lease in mine if lease.key in state.swaps)
     swaps = [
         lease_objects.carried_on(lease, state.runs[lease.run_key].ref, after.classes[lease.key], state.money, cycle)
-        for lease in swapped
+        for lease in state.swapped
     ]
     created = sorted([*started, *swaps], key=lambda lease: (lease.namespace, lease.name))
     open_leases = [lease for mine in after.leases.values() for lease in mine]
@@ -166,7 +165,7 @@ def _aside(problem: Problem, draft: Draft) -> list[int]:
     """Unfunded starts of runs that start alone, heaviest first."""
     tied = {key for gang in problem.gangs for key in gang}
     starts = (start.candidate for start in draft.starts)
-    mine = (c for c in starts if problem.types[problem.candidates[c].type].unfunded)
+    mine = (c for c in starts if problem.type_of(c).unfunded)
     return sorted(
         (c for c in mine if problem.candidates[c].run.key not in tied), key=lambda c: problem.candidates[c].order
     )

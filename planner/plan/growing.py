@@ -101,7 +101,7 @@ class Changing:
         state = self.state
         ending = {(closure.namespace, closure.name) for closure in state.closures}
         lost = {lease.run_key for lease in state.leases if lease.key in ending}
-        swapped = {key for key, held in state.held.items() if any(lease.key in state.swaps for lease in held)}
+        swapped = {lease.run_key for lease in state.swapped}
         found = []
         for key in sorted(state.held.keys() & state.runs.keys() - (lost - swapped)):
             run, held = state.runs[key], state.held[key]
@@ -142,7 +142,7 @@ class _Growing(Changing):
     def begin(self, new: Sequence[Lease]) -> None:
         """Slots that starts take are no others'."""
         self._take_slots(new)
-        for lease in (lease for held in self.state.held.values() for lease in held if lease.key in self.state.swaps):
+        for lease in self.state.swapped:
             key = lease.run_key, lease.group
             self.numbers[key] = self.numbers.get(key, 0) + 1
 
@@ -237,7 +237,7 @@ class _Growing(Changing):
         if len(domains) != 1 or not problem.candidates:
             return False
         shape = Shape(0, run.pod, pods)
-        sites = problem.types[problem.candidates[0].type].sites
+        sites = problem.type_of(0).sites
         domain = next(iter(domains))
         chunks = self.room.settle(domain, sites, [(group, shape)], NO_LOAD)
         if chunks is None:

@@ -1,7 +1,7 @@
 """From a draft to Lease objects: every slot of a start, cut by node, group, role and payer (spec §1 Lease)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jobtree.api.kinds.lease import (
@@ -86,63 +86,61 @@ def _leases(
 ) -> Iterator[Lease]:
     """One lease per part and payer; payers are used up nearest first along the parts."""
     left = {key: dict(payments) for key, payments in draft.paid.get(candidate, {}).items()}
-    unfunded = problem.types[problem.candidates[candidate].type].unfunded
-    money = problem.book.money
-    run = problem.candidates[candidate].run
+    unfunded = problem.type_of(candidate).unfunded
+    money, run = problem.book.money, problem.candidates[candidate].run
     for part in parts:
         queue = (
             {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
         )
-        ordinals = list(part.ordinals)
-        while ordinals:
+        rest = part.ordinals
+        while rest:
             envelope = next(e for e, gpus in queue.items() if gpus)
-            here = min(len(ordinals), queue[envelope])
+            here = min(len(rest), queue[envelope])
             queue[envelope] -= here
-            slots, ordinals = ordinals[:here], ordinals[here:]
+            paid, rest = replace(part, ordinals=rest[:here]), rest[here:]
             index = name.numbers.get((run.key, part.group), 0)
             name.numbers[run.key, part.group] = index + 1
-            yield _lease(problem, room, candidate, part, slots, envelope, index, name)
+            own = f"{run.name}-{name.cycle.lower()}-g{part.group}-{index}"
+            row = _row(problem, room, candidate, paid, envelope, own)
+            yield _lease(row, run.ref, name.reason, name.cycle, _first_segment(money, envelope, run.owner))
 
 
-def _lease(
-    problem: Problem, room: Room, candidate: int, part: Part, slots: list[int], envelope: int, index: int, like: _Name
-) -> Lease:
-    run = problem.candidates[candidate].run
-    money = problem.book.money
-    node = room.fleet.names[part.node]
+def _row(problem: Problem, room: Room, candidate: int, part: Part, envelope: int, name: str) -> LeaseRow:
+    """The row of a lease that opens now, without its ledger."""
+    run, money = problem.candidates[candidate].run, problem.book.money
     payer = money.envelopes[envelope] if envelope >= 0 else None
-    at = Time(money.at)
-    return Lease(
-        metadata=ObjectMeta(
-            name=f"{run.name}-{like.cycle.lower()}-g{part.group}-{index}",
-            namespace=run.namespace,
-            creation_timestamp=at,
-            finalizers=(FINALIZER,),
-        ),
-        spec=LeaseSpec(
-            owner=OwnerPath(payer.owner if payer else run.owner),
-            run_ref=run.ref,
-            run_uid=run.uid,
-            run_owner=OwnerPath(run.owner),
-            flavor=run.flavor,
-            group=part.group,
-            slice=Slice(
-                nodes=tuple(f"{node}#{slot}" for slot in slots),
-                node_uid=room.fleet.uids[part.node],
-                role="Active" if part.active else "Spare",
-            ),
-            interval=Interval(start=at),
-            reason=like.reason,
-            cycle=like.cycle,
-            paid_by=EnvelopeRef(budget=payer.budget, envelope=payer.name) if payer else None,
-        ),
-        status=LeaseStatus(closed=False, funding=(first_segment(money, envelope, run.owner),)),
+    return LeaseRow(
+        namespace=run.namespace,
+        name=name,
+        run=run.name,
+        run_uid=run.uid,
+        owner=payer.owner if payer else run.owner,
+        run_owner=run.owner,
+        flavor=run.flavor,
+        group=part.group,
+        node=room.fleet.names[part.node],
+        node_uid=room.fleet.uids[part.node],
+        ordinals=part.ordinals,
+        active=part.active,
+        start=money.at,
+        budget=payer.budget if payer else "",
+        envelope_name=payer.name if payer else "",
+        envelope=envelope,
+        closed=False,
+        ended=None,
+        segments=(),
     )
 
 
 def carried_on(row: LeaseRow, ref: RunRef, name: FundingClass, money: Money, cycle: str) -> Lease:
     """The lease that a swap opens for the run of ``ref``, of that class."""
-    at, rate = Time(row.start), money.rate_milli(row.envelope) if name != UNFUNDED else 0
+    rate = money.rate_milli(row.envelope) if name != UNFUNDED else 0
+    return _lease(row, ref, "Swap", cycle, _segment(name, row.start, rate))
+
+
+def _lease(row: LeaseRow, ref: RunRef, reason: LeaseReason, cycle: str, segment: Segment) -> Lease:
+    """The object of a row whose ledger begins with ``segment``."""
+    at = Time(row.start)
     return Lease(
         metadata=ObjectMeta(name=row.name, namespace=row.namespace, creation_timestamp=at, finalizers=(FINALIZER,)),
         spec=LeaseSpec(
@@ -158,15 +156,15 @@ def carried_on(row: LeaseRow, ref: RunRef, name: FundingClass, money: Money, cyc
                 role=ACTIVE if row.active else SPARE,
             ),
             interval=Interval(start=at),
-            reason="Swap",
+            reason=reason,
             cycle=cycle,
             paid_by=EnvelopeRef(budget=row.budget, envelope=row.envelope_name) if row.budget else None,
         ),
-        status=LeaseStatus(closed=False, funding=(_segment(name, row.start, rate),)),
+        status=LeaseStatus(closed=False, funding=(segment,)),
     )
 
 
-def first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
+def _first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
     """The ledger's first entry: the class at the start, and the credit rate where the flavor has one."""
     if envelope < 0:
         return _segment(UNFUNDED, money.at, 0)

@@ -93,9 +93,8 @@ def lend(
 
 def _with_standbys(state: State, room: Room, leases: Sequence[Lease]) -> Room | None:
     """The room with the slots of standbys on which nobody works; None where there are none."""
-    held = [lease for mine in state.held.values() for lease in mine]
-    spare = {(lease.node, slot) for lease in held if not lease.active for slot in lease.ordinals}
-    busy = {(lease.node, slot) for lease in held if lease.active for slot in lease.ordinals}
+    spare = {(lease.node, slot) for lease in state.open_leases if not lease.active for slot in lease.ordinals}
+    busy = {(lease.node, slot) for lease in state.open_leases if lease.active for slot in lease.ordinals}
     for lease in leases:
         into = spare if lease.spec.slice.role == "Spare" else busy
         into.update((lease.spec.node, slot) for slot in lease.spec.ordinals)

@@ -172,7 +172,7 @@ class _Relaxation:
         self._limits = model.row_upper
         self._gpus = np.zeros(len(model.cost))
         for candidate, column in master.starts.start.items():
-            kind = problem.types[problem.candidates[candidate].type]
+            kind = problem.type_of(candidate)
             if not kind.unfunded:
                 self._gpus[column] = kind.base_gpus
                 if candidate in master.starts.steps:

@@ -23,7 +23,7 @@ from planner.reasons.missing import (
 )
 from planner.reasons.waking import Waking, Woken
 from planner.solver.highs import LEAN, options, solve
-from policies.caps.cap import amount
+from policies.caps.cap import HOUR_MILLI, amount
 from policies.inputs.money import bits
 from policies.model.linear import INF, Model
 from policies.model.problem import Candidate, Problem, RunType
@@ -254,7 +254,7 @@ def tree_shortages(problem: Problem, purses: Purses, candidate: Candidate) -> li
         lacking = tree.weight(run, period) * kind.base_gpus - purses.trees[i]
         if lacking <= 0:
             continue
-        scale, unit, field = (3_600_000, "GPU-hour", "maxGPUHours") if tree.hours else (1, "GPU", "maxGPUs")
+        scale, unit, field = (HOUR_MILLI, "GPU-hour", "maxGPUHours") if tree.hours else (1, "GPU", "maxGPUs")
         limit = amount(tree.limit, scale)
         subject = f"{tree.root[0]}/{tree.root[1]}"
         where = f"at the quota of run {tree.root[1]} (quota.{field} {limit})"

@@ -209,7 +209,7 @@ def _lending_terms(envelope: Envelope, run: RunRow) -> _Terms:
 
 def _time_terms(envelope: Envelope, run: RunRow) -> _Terms:
     limit = envelope.lasts(run.limit)
-    if envelope.per_run_time is None or (limit is not None and limit <= envelope.per_run_time):
+    if not envelope.is_too_long(limit):
         return {}, {}
     return {"perRun.maxTime": None if limit is None else str(Duration(limit))}, {"per_run_time": limit}
 

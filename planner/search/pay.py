@@ -94,7 +94,7 @@ def _paid(built: _PayModel, draft: Draft) -> Floats:
 
 
 def _worth(problem: Problem, candidate: int) -> float:
-    kind = problem.types[problem.candidates[candidate].type]
+    kind = problem.type_of(candidate)
     return float(kind.base_gpus) * problem.candidates[candidate].weight
 
 

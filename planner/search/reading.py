@@ -66,6 +66,6 @@ def _there(master: Master, values: Floats) -> dict[Alike, dict[int, int]]:
 
 def _alike(master: Master, piece: Piece, there: Mapping[Alike, object]) -> Alike:
     """What a piece counts as; a run that lies together at more than its least width stands where its base stands."""
-    kind = master.problem.types[master.problem.candidates[piece.candidate].type]
+    kind = master.problem.type_of(piece.candidate)
     found = Alike(kind.index, piece.shape)
     return Alike(kind.index, kind.lowered.pieces()[0]) if found not in there and kind.lowered.together else found

@@ -28,16 +28,15 @@ def closures_of(
         if lease.key in cuts.leases:
             found.append(cuts.leases[lease.key].closure(lease, at))
             continue
+        ending, end, why = ended.get(lease.run_key), at, "NodeFailure"
         if lease.key in closing:
-            then, why = max(lease.start, at), closing[lease.key]
-            found.append(Closure(namespace=lease.namespace, name=lease.name, ended=then, reason=why))
+            why = closing[lease.key]
+        elif lease.closed or (ending is None and (lease.active or lease.place not in lost)):
             continue
-        ending = ended.get(lease.run_key)
-        if lease.closed or (ending is None and (lease.active or lease.place not in lost)):
-            continue
-        end, reason = (at, "NodeFailure") if ending is None else (ending.ended, ending.reason)
+        elif ending is not None:
+            end, why = ending.ended, ending.reason
         found.append(
-            Closure(namespace=lease.namespace, name=lease.name, ended=max(lease.start, min(end, at)), reason=reason)
+            Closure(namespace=lease.namespace, name=lease.name, ended=max(lease.start, min(end, at)), reason=why)
         )
     return found
 

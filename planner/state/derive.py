@@ -207,7 +207,7 @@ def beside(snapshot: Snapshot, state: State, holds: Holds) -> State:
     tables, policy, fleet, book = _seen(snapshot, state.runs, state.at, holds, NO_CUTS)
     leases, held, node_site = state.leases, state.held, fleet.node_site
     charged, taken, funded_of = paid_now(book, state.runs, leases, held, state.ends, node_site)
-    funded = funded_of([lease for mine in held.values() for lease in mine])
+    funded = funded_of(state.open_leases)
     found = replace(
         state, policy=policy, fleet=fleet, book=book, node_site=node_site, spent=charged, taken=taken, funded=funded,
         holds=holds, blocked={}, deadlines={}, rooms=[], asked=Asked(),

@@ -13,7 +13,7 @@ from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow
 def segments(state: State, classes: Classes) -> list[Segment]:
     """The turns since the last cycle, and those of this very second. ``classes``: of open leases after the plan."""
     found: dict[LeaseKey, list[Turn]] = {key: list(turns) for key, turns in state.turns.items()}
-    for lease in (lease for held in state.held.values() for lease in held if lease.key not in state.swaps):
+    for lease in (lease for lease in state.open_leases if lease.key not in state.swaps):
         for said in _now(state, classes, lease):
             if said != said_of(lease):
                 found.setdefault(lease.key, []).append(Turn(state.at, said))

@@ -1,6 +1,6 @@
 """The state that is planned on: what a snapshot means at a time, and what may be asked of it."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -73,10 +73,20 @@ class State:
     asked: Asked = field(default_factory=Asked, repr=False)
 
     @cached_property
+    def open_leases(self) -> list[LeaseRow]:
+        """Leases that stay open, run by run."""
+        return [lease for held in self.held.values() for lease in held]
+
+    @property
+    def swapped(self) -> Iterator[LeaseRow]:
+        """Those of them that this cycle opens in place of spares."""
+        return (lease for lease in self.open_leases if lease.key in self.swaps)
+
+    @cached_property
     def lent(self) -> Mapping[tuple[str, int], frozenset[LeaseKey]]:
         """By slot that a standby and a tenant hold, their leases."""
         found: dict[tuple[str, int], set[LeaseKey]] = {}
-        for lease in (lease for held in self.held.values() for lease in held):
+        for lease in self.open_leases:
             for slot in lease.ordinals:
                 found.setdefault((lease.node, slot), set()).add(lease.key)
         return {slot: frozenset(keys) for slot, keys in found.items() if len(keys) > 1}
@@ -84,7 +94,7 @@ class State:
     @cached_property
     def _on(self) -> Mapping[str, list[LeaseRow]]:
         found: dict[str, list[LeaseRow]] = {}
-        for lease in (lease for held in self.held.values() for lease in held):
+        for lease in self.open_leases:
             found.setdefault(lease.node, []).append(lease)
         return found
 
@@ -123,7 +133,7 @@ class State:
         """Room before anything is started, to be filled."""
         if not self.rooms:
             room = Room(self.fleet)
-            room.occupy((lease for held in self.held.values() for lease in held), self.runs, self.foreign)
+            room.occupy(self.open_leases, self.runs, self.foreign)
             room.hold_back(self.holds.part)
             self.rooms.append(room)
         return self.rooms[0].copy()

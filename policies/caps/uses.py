@@ -81,7 +81,7 @@ def watch(money: Money, owner: str, flavor: str, limit: int | None) -> Watch:
     if not on:
         return UNWATCHED
     binding = [(i, use) for i in bits(on) if (use := money.uses[i]).open_at(money.at) and use.is_of(flavor)]
-    too_long = [i for i, use in binding if use.per_run_time is not None and (limit is None or limit > use.per_run_time)]
+    too_long = [i for i, use in binding if use.is_too_long(limit)]
     each = [i for i, use in binding if use.per_run_gpus is not None]
     return Watch(on, sum(1 << i for i in too_long), sum(1 << i for i in each))
 

@@ -65,6 +65,10 @@ class Envelope:
         """Seconds that a run of this time limit may last where it pays; one without gets ``perRun.defaultTime``."""
         return self.per_run_default_time if limit is None else limit
 
+    def is_too_long(self, limit: int | None) -> bool:
+        """Does it not pay for a run that lasts so many seconds at most (None: it has no limit)?"""
+        return _is_beyond(limit, self.per_run_time)
+
     def is_young(self, age: int) -> bool:
         """Does a loan of ``age`` seconds stand before all other claims (spec §3.5)?"""
         return age < self.lending_duration
@@ -113,6 +117,10 @@ class Use:
         """Does it bind: is its window [start, end) open?"""
         return _is_open(self.start, self.end, at)
 
+    def is_too_long(self, limit: int | None) -> bool:
+        """Does it keep a run that lasts so many seconds at most (None: it has no limit) from its nodes?"""
+        return _is_beyond(limit, self.per_run_time)
+
     def is_of(self, flavor: str) -> bool:
         """Does it count GPUs of a flavor?"""
         return self.flavor is None or self.flavor == flavor
@@ -121,6 +129,10 @@ class Use:
 def _is_open(start: int | None, end: int | None, at: int) -> bool:
     """Does a window [start, end) hold a second? None: it has no such end."""
     return (start is None or start <= at) and (end is None or at < end)
+
+
+def _is_beyond(limit: int | None, most: int | None) -> bool:
+    return most is not None and (limit is None or limit > most)
 
 
 Discounts = tuple[tuple[int | None, int], ...]

@@ -109,7 +109,7 @@ def objective(problem: Problem, starts: Starts, *, unfunded: bool) -> dict[int, 
     unit = float(problem.book.money.policy.age.unit)
     found: dict[int, float] = {}
     for candidate, column in starts.start.items():
-        kind = problem.types[problem.candidates[candidate].type]
+        kind = problem.type_of(candidate)
         if kind.unfunded == unfunded:
             weight = problem.candidates[candidate].weight / unit
             found[column] = weight * kind.base_gpus
@@ -132,7 +132,7 @@ def widths(problem: Problem, starts: Starts) -> dict[RunKey, list[Width]]:
 
 def _width(problem: Problem, starts: Starts, candidate: int) -> Iterator[Width]:
     run = problem.candidates[candidate].run
-    kind = problem.types[problem.candidates[candidate].type]
+    kind = problem.type_of(candidate)
     if candidate in starts.start:
         yield Width(run, starts.start[candidate], kind.base_gpus)
     if candidate in starts.steps:

@@ -246,9 +246,9 @@ def _time_refusal(money: Money, envelope: Envelope, limit: int | None, own: int 
 
 def _too_long(envelope: Envelope, limit: int | None, own: int | None) -> str:
     """Of an envelope that pays for shorter runs alone."""
-    if envelope.per_run_time is None or (limit is not None and limit <= envelope.per_run_time):
+    if not envelope.is_too_long(limit):
         return ""
-    allowed = f"runs of at most {Duration(envelope.per_run_time)} (perRun.maxTime)"
+    allowed = f"runs of at most {Duration(envelope.per_run_time or 0)} (perRun.maxTime)"
     return f"{envelope.label} pays for {allowed}, this one {uses.stated(limit, own)}"
 
 

@@ -137,12 +137,16 @@ class Problem:
         purses = {candidate.purse: candidate.payers for candidate in self.candidates if candidate.payers}
         return {purse: {payer.envelope: payer for payer in payers} for purse, payers in purses.items()}
 
+    def type_of(self, candidate: int) -> RunType:
+        """The type of a candidate, by its number."""
+        return self.types[self.candidates[candidate].type]
+
     def spoken_for(self, key: RunKey) -> Candidate | None:
         """The candidate by which it is said what a run lacks: unfunded, where it may be, for who needs no money lacks
         none; None where it has no way to start.
         """
         ways = self.ways.get(key, [])
-        unfunded = (c for c in ways if self.types[self.candidates[c].type].unfunded)
+        unfunded = (c for c in ways if self.type_of(c).unfunded)
         return self.candidates[next(unfunded, ways[0])] if ways else None
 
     def payers(self, candidate: Candidate) -> Mapping[int, Payer]:

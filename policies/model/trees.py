@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from policies.caps.cap import HOUR_MILLI
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle.endings import limit_end, started
@@ -112,6 +113,6 @@ def rows(model: Model, trees: Iterable[Tree], gpus: Mapping[RunKey, Sequence[Wid
             for key in sorted(tree.members)
             for width in gpus.get(key, ())
         ]
-        scale = 3_600_000.0 if tree.hours else 1.0
+        scale = HOUR_MILLI if tree.hours else 1.0
         left = max(0, tree.left) / scale
         model.row(("tree", *tree.root, tree.hours), [(c, w / scale) for c, w in terms], -INF, left)

@@ -121,7 +121,7 @@ def test_what_is_left_is_what_was_started_leaves(kind: str, effort: Effort) -> N
         problem, room, draft = planning.problem, planning.state.room(), Draft()
         purses = Purses.after(problem, draft)
         order = sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)
-        funded = [i for i in order if not problem.types[problem.candidates[i].type].unfunded]
+        funded = [i for i in order if not problem.type_of(i).unfunded]
         greedy.fill(problem, room, purses, draft, funded)
         greedy.fill(problem, room, purses, draft, [i for i in order if i not in funded], funded)
         anew = planning.state.room()

@@ -71,12 +71,10 @@ class _Mend:
         wants = [self._want(run, group, missing[group]) for group in sorted(missing)]
         lacking = [want for want in wants if not want.is_met]
         dropped = groups_dropped(run, leases, {want.group for want in lacking})
-        if dropped is None:
-            self.declined += [lease for want in lacking for lease in want.squatted]
-            return
-        self.dropped[key] = dropped
         self.declined += [lease for want in lacking for lease in want.squatted]
-        self.wants += [want for want in wants if want.is_met and want.group not in dropped]
+        if dropped is not None:
+            self.dropped[key] = dropped
+            self.wants += [want for want in wants if want.is_met and want.group not in dropped]
 
     def _want(self, run: RunRow, group: int, gpus: int) -> Want:
         """What a group of a run lost, and has for it."""

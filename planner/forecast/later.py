@@ -85,7 +85,7 @@ class Later:
         """The state at ``at``; what makes the time known changes the world, so all that is there may be recalled."""
         now = self.now
         if now.policy.maintenance:
-            return replace(state_of(self._foreseen, at), changed=at)
+            return replace(state_of(self._foreseen, at, told=now.at), changed=at)
         ending = {key: each for key, each in self._endings.items() if each.ended <= at}
         closures = [*now.closures, *self._closures(ending)]
         like_now = is_timeless(now.book, at)

@@ -52,10 +52,18 @@ def _any_is_over(ended: Mapping[RunKey, Ending]) -> bool:
 
 
 def state_of(
-    snapshot: Snapshot, at: int, holds: Holds = NOTHING, cuts: Cuts = NO_CUTS, effort: Effort = USUAL
+    snapshot: Snapshot,
+    at: int,
+    holds: Holds = NOTHING,
+    cuts: Cuts = NO_CUTS,
+    effort: Effort = USUAL,
+    told: int | None = None,
 ) -> State:
-    """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it."""
-    world = _world(snapshot, at, holds, cuts)
+    """Derive the state at ``at`` (Unix seconds), where promises hold something; ``cuts``: what is cut then of it.
+
+    ``told``: the time of the cycle that asks, where ``at`` is one to come.
+    """
+    world = _world(snapshot, at, holds, cuts, told)
     runs, book, node_site = world.runs, world.seen.book, world.seen.fleet.node_site
     over = _over(world, snapshot, cuts, effort)
     ends = ends_of(over.closures)
@@ -125,10 +133,10 @@ class _World:
         return foreign(self.found, self.serving, held, unread=self.unread)
 
 
-def _world(snapshot: Snapshot, at: int, holds: Holds, cuts: Cuts) -> _World:
+def _world(snapshot: Snapshot, at: int, holds: Holds, cuts: Cuts, told: int | None) -> _World:
     rows = read_runs(snapshot.tables["runs"], snapshot.tables["arrays"])
     runs = {run.key: pinned(run, cuts) for run in rows}
-    seen = _seen(snapshot, runs, at, holds, cuts)
+    seen = _seen(snapshot, runs, at, holds, cuts, told)
     uids = {key: run.uid for key, run in runs.items()}
     leases = [lease.of(uids) for lease in read_leases(seen.tables["leases"], seen.book.money)]
     held = _held(leases, {})
@@ -225,12 +233,14 @@ class _Seen(NamedTuple):
     book: CapBook
 
 
-def _seen(snapshot: Snapshot, runs: Mapping[RunKey, RunRow], at: int, holds: Holds, cuts: Cuts) -> _Seen:
-    """Nodes and money at ``at`` (Unix seconds), where promises hold and cuts free something."""
+def _seen(
+    snapshot: Snapshot, runs: Mapping[RunKey, RunRow], at: int, holds: Holds, cuts: Cuts, told: int | None = None
+) -> _Seen:
+    """Nodes and money at ``at`` (Unix seconds), where promises hold and cuts free something; ``told``: `state_of`."""
     tables = {**snapshot.tables, "nodes": marked(snapshot.tables["nodes"], holds, cuts)}
     policy = holds.within(snapshot.policy.spec)
     fleet = _fleet(tables, runs, policy, at, holds.promised)
-    return _Seen(tables, policy, fleet, book_of(read_money(tables, policy, fleet, at)))
+    return _Seen(tables, policy, fleet, book_of(read_money(tables, policy, fleet, at, told)))
 
 
 def paid_now(

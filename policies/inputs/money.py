@@ -33,6 +33,7 @@ class Envelope:
     end: int | None
     subtree: bool
     shares: bool
+    allow_reservations: bool
     allow_admission: bool
     per_run_gpus: int | None
     per_run_time: int | None
@@ -52,10 +53,15 @@ class Envelope:
         """Is its window [start, end) open?"""
         return _is_open(self.start, self.end, at)
 
-    def pays_at(self, at: int) -> bool:
-        """Open, or not yet open but admitting already (``preActivation.allowAdmission``, spec §3.3)."""
-        early = self.start is not None and at < self.start
-        return self.open_at(at) or (early and self.allow_admission)
+    def pays_at(self, at: int, told: int | None = None) -> bool:
+        """Open, or not yet open but admitting already (``preActivation.allowAdmission``, spec §3.3).
+
+        ``told``: when that is asked, where ``at`` is a time to come: what is not open by then is counted on only where
+        it allows that (``preActivation.allowReservations``).
+        """
+        if self.start is None or self.allow_admission:
+            return self.open_at(at) or (self.start is not None and at < self.start)
+        return self.open_at(at) and (self.allow_reservations or told is None or self.start <= told)
 
     def lends_to(self, owner: str) -> bool:
         """Does it lend, and to this owner (spec §3.1)?"""
@@ -141,8 +147,9 @@ Discounts = tuple[tuple[int | None, int], ...]
 
 @dataclass(frozen=True)
 class Money:
-    """All envelopes in (budget, name) order and the family of owners.
+    """All envelopes in (budget, name) order and the family of owners, as they are at a time, ``at``.
 
+    ``told``: the time of the cycle that asks, which ``at`` comes after where it looks ahead;
     ``households``: the family if owners without an envelope had others below them by path, as use caps have it;
     ``sites``: where each envelope's flavor and selector match; ``pays_on``: where it pays, the same unless
     ``funding.crossLocation`` allows everywhere (spec §3.2); ``region``: per site, the first site that the very same
@@ -151,6 +158,7 @@ class Money:
     """
 
     at: int
+    told: int
     policy: PolicySpec
     envelopes: list[Envelope]
     index: Mapping[PayerName, int]
@@ -221,8 +229,10 @@ def selectors(*tables: pa.Table) -> list[Selector]:
     return [selector for table in tables for selector in col.column(table, "selector")]
 
 
-def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, at: int) -> Money:
-    """Money of a snapshot at ``at``."""
+def read_money(
+    tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet, at: int, told: int | None = None
+) -> Money:
+    """Money of a snapshot at ``at``; ``told``: see `Money`, the same time unless it is given."""
     budgets = tables["budgets"]
     names = col.texts(budgets, "name")
     owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
@@ -243,6 +253,7 @@ def read_money(tables: Mapping[str, pa.Table], policy: PolicySpec, fleet: Fleet,
     family = _family(budgets, owners, holders)
     return Money(
         at=at,
+        told=at if told is None else told,
         policy=policy,
         envelopes=envelopes,
         index=index,

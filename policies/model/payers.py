@@ -230,7 +230,7 @@ def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
 
 def _time_refusal(money: Money, envelope: Envelope, limit: int | None, own: int | None) -> str:
     """Of an envelope whose window or caps leave no time to a run that lasts so many seconds; ``own``: as it says."""
-    if not envelope.pays_at(money.at):
+    if not envelope.pays_at(money.at, money.told):
         return _not_open(envelope)
     if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
         return f"{envelope.label} has a cap of 0 GPU-hours or credits"

@@ -46,6 +46,24 @@ def test_F4_a_window_that_opens_is_promised_and_kept() -> None:
     assert "earliestStart" not in cycle.status("r")
 
 
+@pytest.mark.parametrize(
+    "policy", [{}, {"maintenance": [{"selector": {"row": "2"}, "start": moment("+1h"), "end": moment("+3h")}]}]
+)
+def test_no_promise_counts_on_a_window_that_allows_none(policy: dict[str, Any]) -> None:
+    world = World().policy(**policy).node("n1")
+    world.budget("org:a", 8, start=moment("+2h"), preActivation={"allowReservations": False}).run("r", 8)
+    cycle = world.cycle()
+    assert (cycle.phases, cycle.all("Reservation")) == ({"r": "Pending"}, [])
+    assert "earliestStart" not in cycle.status("r")
+    assert world.cycle("+2h").phases == {"r": "Running"}
+
+
+def test_a_window_that_is_open_now_may_allow_no_promises_and_is_promised_on_all_the_same() -> None:
+    world = World().node("n1").budget("org:a", 8, start=moment("-2h"), preActivation={"allowReservations": False})
+    world.run("first", 8, runtime={"timeLimit": "2h"}).cycle("-1h")
+    assert promise(world.run("r", 8).cycle(), "r")[:2] == (moment("+1h"), "fixed")
+
+
 def subtree() -> World:
     """What bounds the descendants' envelopes together is over at +2h."""
     world = World().domain("A", nodes=2).budget("org", 4, scope="subtree", end=moment("+2h"))

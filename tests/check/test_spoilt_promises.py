@@ -61,6 +61,10 @@ def fresh(scene: Scene) -> Scene:
 
 LATER: dict[str, Any] = {"earliest_start": Time(unix("+2h"))}
 MOVE = Move(at=Time(T0), earliest_start=Time(unix("+2h")), cause="A node was lost.")
+CLOSED = [
+    envelope(16, end=moment("+2h")),
+    envelope(16, "next", start=moment("+2h"), preActivation={"allowReservations": False}),
+]
 
 SPOILS = [
     Spoil(
@@ -114,6 +118,12 @@ SPOILS = [
         lambda s: says(**LATER, history=(MOVE,))(
             s.edit("Budget", "org-a", {"spec": {"envelopes": [envelope(16, end=moment("+2h"))]}})
         ),
+        "promise-payable",
+    ),
+    Spoil(
+        "promised",
+        "a start at which only money pays that no promise may count on",
+        lambda s: says(**LATER, history=(MOVE,))(s.edit("Budget", "org-a", {"spec": {"envelopes": CLOSED}})),
         "promise-payable",
     ),
     Spoil(

@@ -12,7 +12,6 @@ from msgspec import inspect
 from jobtree.api.crds.crds import RESOURCES
 from jobtree.api.kinds.base import API_VERSION
 from jobtree.api.rules.decode import KINDS
-from jobtree.api.rules.later import note_of
 from jobtree.api.values.allowed import allowed, bare, type_of
 from jobtree.api.values.scalars import enc_hook
 
@@ -47,8 +46,7 @@ def _kind(kind: str) -> str:
     for part in ("spec", "status"):
         struct = bare(parts[part])
         assert isinstance(struct, inspect.StructType)
-        note = f" **{said}**" if (said := note_of(parts[part])) else ""
-        lines += [f"### {kind} {part}\n", f"{_text(struct.cls)}{note}\n", _table(struct)]
+        lines += [f"### {kind} {part}\n", f"{_text(struct.cls)}\n", _table(struct)]
     return "\n".join(lines)
 
 
@@ -102,8 +100,7 @@ def _default(field: inspect.Field) -> str:
 
 def _meaning(field: inspect.Field) -> str:
     extra = field.type.extra_json_schema if isinstance(field.type, inspect.Metadata) else None
-    words = str((extra or {})["description"]).replace("|", "\\|")
-    return f"{words} **{note}**" if (note := note_of(field.type)) else words
+    return str((extra or {})["description"]).replace("|", "\\|")
 
 
 def _text(kind: type) -> str:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from jobtree.api.rules.later import note_of
 from jobtree.api.values.scalars import (
     DURATION_PATTERN,
     MAX_OWNER,
@@ -47,9 +46,7 @@ def schema(kind: inspect.Type) -> Schema:
     """The structural schema of a type; the `extra_json_schema` of its fields is laid over it."""
     match kind:
         case inspect.Metadata():
-            found = {**schema(kind.type), **(kind.extra_json_schema or {})}
-            note = note_of(kind)
-            return {**found, "description": f"{found['description']} {note}"} if note else found
+            return {**schema(kind.type), **(kind.extra_json_schema or {})}
         case inspect.UnionType(types=parts):
             return _union(parts)
         case inspect.StructType():

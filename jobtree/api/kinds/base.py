@@ -78,9 +78,6 @@ def shown(default: T) -> T:
     return factory
 
 
-#: Of a field of a spec on which this version does not act yet: whatever lands what acts on it takes the mark away. The
-#: reference and the CRDs say so of the field, and `submit` warns where it is given (`jobtree.api.rules.later`).
-LATER: Final = Meta(extra={"later": "No effect in this version yet."})
 Count = Annotated[int, Meta(ge=0, le=MAX_GPUS)]
 PositiveCount = Annotated[int, Meta(ge=1, le=MAX_GPUS)]
 #: How an API server merges a list: entries are unique, or are told apart by a field of theirs.

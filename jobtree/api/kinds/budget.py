@@ -11,7 +11,6 @@ from jobtree.api.kinds.base import (
     AS_SET,
     BY_NAME,
     BY_TYPE,
-    LATER,
     Amount,
     Count,
     Flavor,
@@ -43,7 +42,7 @@ Parents = Annotated[tuple[OwnerPath, ...], Meta(max_length=16)]
 class PreActivation(Strict, frozen=True, kw_only=True):
     """What an envelope allows before its window opens."""
 
-    allow_reservations: Annotated[bool, Meta(description="Whether promises may be made on it."), LATER] = True
+    allow_reservations: Annotated[bool, Meta(description="Whether promises may count on its opening.")] = True
     allow_admission: Annotated[bool, Meta(description="Whether it may already pay.")] = False
 
 

@@ -33,6 +33,7 @@ class Envelope(NamedTuple):
     end: int | None
     scope: str
     sharing: str
+    allow_reservations: bool
     allow_admission: bool
     per_run_gpus: int | None
     per_run_time: int | None
@@ -56,6 +57,10 @@ class Envelope(NamedTuple):
     def pays(self, at: int) -> bool:
         """Spec §3.3: its window is open, or not yet and ``preActivation.allowAdmission``."""
         return self.is_open(at) or (self.allow_admission and self.start is not None and at < self.start)
+
+    def is_counted_on(self, at: int, now: int) -> bool:
+        """Whether a promise made now may count on it: it pays now, or its window may be waited for."""
+        return self.pays(at) and (self.allow_reservations or self.pays(now))
 
 
 class Aggregate(NamedTuple):

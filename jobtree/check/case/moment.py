@@ -84,10 +84,10 @@ class Moment:
         return self.runs.get(key)
 
     def has_payer(self, run: Run, at: int) -> bool:
-        """Does an envelope of its flavor pay at ``at``, of its owner, of a relative that shares, or of a sponsor?"""
+        """Whether an envelope of its flavor may be counted on then: its owner's, a sharing relative's or sponsor's."""
         return any(
             each.flavor == run.flavor
-            and each.pays(at)
+            and each.is_counted_on(at, self.at)
             and (
                 each.owner == run.owner
                 or (each.sharing != "none" and self.kin.rank(run.owner, each.owner) is not None)

@@ -118,7 +118,6 @@ def check(intake: Intake, found: Sequence[Manifest]) -> list[str]:
     """Warnings. Raises Refusal where an object, or the set with what is there already, breaks a rule."""
     from jobtree.api import Budget, Run
     from jobtree.api.rules.kinds import check_node, check_object, check_set
-    from jobtree.api.rules.later import without_effect
 
     subjects = [each.subject for each in found]
     twice = next((subject for subject, number in Counter(subjects).items() if number > 1), None)
@@ -128,7 +127,7 @@ def check(intake: Intake, found: Sequence[Manifest]) -> list[str]:
         if isinstance(each.item, Node):
             check_node(each.item)
     items = [each.item for each in found if not isinstance(each.item, Node)]
-    warnings = [warning for item in items for warning in (*check_object(item), *without_effect(item))]
+    warnings = [warning for item in items for warning in check_object(item)]
     together: list[KindObject] = [item for item in items if isinstance(item, Budget | Run)]
     submitted = frozenset(subjects)
     together += [budget for budget in intake.budgets if budget.subject not in submitted]

@@ -141,6 +141,62 @@ class Helping:
 
 
 @dataclass(frozen=True)
+class Cutting:
+    """Cuts for promises (`planner.cutting`).
+
+    ``domains``: most domains that are weighed against each other, those where the least would have to go; where
+    ``groups`` might go in these, no more of them than the start needs. ``nodes``: most branch-and-bound nodes of one
+    solve; ``walk``: most options that are tried one by one for the order among equals, of more their sum of places is
+    least. ``together``: most starts beside which one more is laid anew, the first. ``tries``: most starts of one cycle
+    for which opportunistic work may go, the oldest; ``dated``: most runs without a promise for which one cycle looks
+    for cuts, those first in order; ``work``: most work of these, in columns of models that are solved and nodes that
+    are looked at: no run is begun to be weighed beyond it.
+    """
+
+    domains: int = 32
+    groups: int = 24
+    nodes: int = 2_000
+    walk: int = 60
+    together: int = 16
+    tries: int = 64
+    dated: int = 64
+    work: int = 40_000
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Chances to be drawn (`planner.cutting.odds`).
+
+    ``pools``: most pools that are gone through for exact ones. ``columns``: most columns of all the models that are
+    solved for exact ones, and again for simulated ones; ``of_many``: the same of a whole cycle where many runs wait.
+    ``large``: most columns of a model for which more than the first pool is computed: beyond, chances are estimates.
+    ``draws``: of simulated ones, where their pools allow so many: a standard error of at most 0.025. ``courses``: most
+    ways in which draws may go before another one that are told apart for its odds, and ``solves``: models that one of
+    them is taken to solve at one turn, as its columns are counted before.
+    """
+
+    pools: int = 256
+    columns: int = 12_000
+    of_many: int = 3_000
+    large: int = 3_000
+    draws: int = 400
+    courses: int = 64
+    solves: int = 8
+
+
+@dataclass(frozen=True)
+class Explaining:
+    """Words on money that is missing (`planner.reasons.shortage`).
+
+    ``rounds``: most solves of one shortage again, each counting more running work that its rises would pay first;
+    ``nodes``: most branch-and-bound nodes of one solve.
+    """
+
+    rounds: int = 4
+    nodes: int = 1_000
+
+
+@dataclass(frozen=True)
 class Effort:
     """One value, handed down from the planner's front; what it is by default is what every cycle uses.
 
@@ -154,7 +210,6 @@ class Effort:
     to nodes, where its domains left a gap. ``nodes``, ``exact_nodes``, ``rest_nodes``: most branch-and-bound nodes of
     one solve, on exact problems, and where most columns stay as they are. ``steps``: most steps of simplex for the
     bound of a later stage of a large problem. ``growing``: most rows of growth that are solved to the end.
-    ``courses``: most ways in which draws may go before another one that are told apart for its odds.
     ``moments_of_many``: most known times that are looked at where many runs wait, and no more than make ``looked_at``
     nodes, but ``fewest_moments`` at least.
     """
@@ -173,7 +228,6 @@ class Effort:
     rest_nodes: int = 100
     steps: int = 4_000
     growing: int = 30
-    courses: int = 64
     moments_of_many: int = 12
     fewest_moments: int = 4
     looked_at: int = 60_000
@@ -184,6 +238,9 @@ class Effort:
     paying: Paying = Paying()
     pricing: Pricing = Pricing()
     helping: Helping = Helping()
+    cutting: Cutting = Cutting()
+    odds: Odds = Odds()
+    explaining: Explaining = Explaining()
 
     def few(self, waiting: int) -> bool:
         """Do so few runs wait that each keeps the order of its payers, and is weighed with all others to the end?"""

@@ -32,9 +32,8 @@ def holders(state: State, key: RunKey) -> list[Holder]:
     kind, room = problem.types[candidate.type], state.room()
     sight = Sight.of(state, room, loads_of(state, Draft(), room))
     spaces = sight.spaces
-    lack = Lacking(problem, Shortages(problem, Purses.after(problem, Draft()), Draft()), spaces, sight.bare).of(
-        candidate
-    )
+    money = Shortages(problem, Purses.after(problem, Draft()), Draft(), state.effort.explaining)
+    lack = Lacking(problem, money, spaces, sight.bare).of(candidate)
     if not lack.deficit:
         return []
     domains = spaces.of(kind, lack.sites).domains

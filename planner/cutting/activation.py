@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
 
 from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
 from jobtree.api.values.scalars import OwnerPath, Time
@@ -26,9 +25,6 @@ from policies.cuts.lottery import Pick
 from policies.cuts.order import Cut, Cuts, Harm
 from policies.inputs.claims import LeaseKey, RunKey
 from policies.promises.rules import Promise
-
-TOGETHER: Final = 16
-"""Most starts beside which one more is laid anew: the first."""
 
 
 @dataclass
@@ -60,6 +56,11 @@ class Activation:
             pass
         keys = (promise.run_key for promise in due)
         self._settled = {key: self._settled[key] for key in keys if key in self._settled}
+
+    @property
+    def _together(self) -> int:
+        """Most starts beside which one more is laid anew."""
+        return self.trial.state.effort.cutting.together
 
     def _most_harm(self, promise: Promise) -> tuple[int, ...]:
         return tuple(-gpus for gpus in self._harm.get(promise.run_key, Harm()))
@@ -124,7 +125,7 @@ class Activation:
         lying = {
             each: on.isdisjoint(node for one in mine for node in one.nodes) for each, mine in self._settled.items()
         }
-        beside = {each: self._settled[each] for each in sorted(lying, key=lying.__getitem__)[:TOGETHER]}
+        beside = {each: self._settled[each] for each in sorted(lying, key=lying.__getitem__)[: self._together]}
         trial.take_back(found)
         trial.undo(cut)
         are_clear = all(is_off or each in beside for each, is_off in lying.items())  # where nothing goes nobody lies
@@ -139,7 +140,7 @@ class Activation:
 
     def _make_room(self, promise: Promise, members: Members) -> bool:
         """Start it at the least harm, with others laid anew, else beside them as they lie."""
-        beside = dict(islice(self._settled.items(), TOGETHER))
+        beside = dict(islice(self._settled.items(), self._together))
         return (bool(beside) and self._cut(promise, members, beside)) or self._cut(promise, members, {})
 
     def _cut(

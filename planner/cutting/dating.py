@@ -6,7 +6,7 @@ Runs are dated one after another: what one counts on is cut for it, so that no v
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ import msgspec
 from jobtree.api.kinds.reservation import Conflict
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Weighing
-from planner.cutting.odds import SOLVED, Turn, Turns, odds
+from planner.cutting.odds import Turn, Turns, odds
 from planner.cutting.places import Lost, Place
 from planner.cutting.pools import Pools
 from planner.cutting.told import CutDate, Freed, Lasting, completed, conflicts, one_set, remedies
@@ -31,15 +31,7 @@ from policies.caps.book import is_timeless, windows_ease
 from policies.cuts.order import Harm
 from policies.inputs.claims import LeaseRow, RunKey
 from policies.inputs.runs import RunRow
-
-DATED: Final = 64
-"""Most runs without a promise for which one cycle looks for cuts: those first in order."""
-WORK: Final = 40_000
-"""Most work of one cycle's dates, in columns of models that are solved and nodes that are looked at: no run is begun to
-be weighed beyond it."""
-
-SOLVED_AMONG_MANY: Final = 3_000
-"""Columns of models that are solved for exact odds in one cycle where many runs wait: beyond, chances are estimates."""
+from policies.promises.holds import FOR_GOOD
 
 UNPAID: Final = "its budgets can pay for it at no known time"
 UNPAID_THEN: Final = f"{UNPAID} at which cuts could make room for it"
@@ -87,7 +79,12 @@ class CutDates:
     _odds: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._odds = SOLVED if self.state.effort.few(len(self.state.pending)) else SOLVED_AMONG_MANY
+        limits = self.state.effort.odds
+        self._odds = limits.columns if self._few else limits.of_many
+
+    @cached_property
+    def _few(self) -> bool:
+        return self.state.effort.few(len(self.state.pending))
 
     @cached_property
     def _trial(self) -> Trial:
@@ -99,8 +96,8 @@ class CutDates:
 
     @cached_property
     def _turns(self) -> Turns:
-        few = self.state.effort.few(len(self.state.pending))
-        return Turns(self._trial, partial(self._victims, (), self.state.at), self.state.effort.courses if few else 1)
+        courses = self.state.effort.odds.courses if self._few else 1
+        return Turns(self._trial, partial(self._victims, (), self.state.at), courses)
 
     @property
     def _term(self) -> int:
@@ -109,7 +106,7 @@ class CutDates:
     @property
     def is_spent(self) -> bool:
         """Has this cycle no work left for dates that cuts make?"""
-        return self._work >= WORK
+        return self._work >= self.state.effort.cutting.work
 
     def date(
         self, key: RunKey, earliest: int, horizon: int, together: Lasting, *, held: bool = False
@@ -251,7 +248,7 @@ class CutDates:
         """What would start for a run; None where nothing is cut for it, or its gang's date is known."""
         if key in self._known or self.state.policy.mode == "noCuts" or not self.state.held:
             return None
-        if self.is_spent or (self._tried >= DATED and not held):
+        if self.is_spent or (self._tried >= self.state.effort.cutting.dated and not held):
             return None
         self._work += len(self.state.fleet.names)
         return self._trial.members(key, self.state.holds.promised.all)
@@ -273,9 +270,9 @@ class CutDates:
         """
         trial = self._trial
         pools = Pools(weighing, harm)
-        few = self.state.effort.few(len(self.state.pending))
-        chances = odds(pools, max(0, self._odds), simulated=few) if harm.lottery else {}
-        self._odds -= 0 if few else pools.solved * len(weighing.model.cost)
+        limits = replace(self.state.effort.odds, columns=max(0, self._odds))
+        chances = odds(pools, limits, simulated=self._few) if harm.lottery else {}
+        self._odds -= 0 if self._few else pools.solved * len(weighing.model.cost)
         turn = Turn(members, tuple(weighing.needs), victims, any(0 < each < 1 for each in chances.values()), {})
         chances = self._turns.chances(turn, chances)
         near = frozenset[int]().union(*(trial.promised.get(trial.key([each]), ()) for each in members))
@@ -380,14 +377,10 @@ class CutDates:
 
     def _is_enough(self, members: Members, owners: Collection[str]) -> bool:
         """Would it fit if all runs went, of these ``owners`` what may go?"""
-        victims = open_at(self._protected, owners, self._term, _EVER)
+        victims = open_at(self._protected, owners, self._term, FOR_GOOD)
         return self._trial.weighing(self._trial.needs(members), victims).least() is not None
 
     def _least(self, weighing: Weighing) -> Harm | None:
         """The least harm, where one cycle may do as much."""
         harm, most = weighing.least(), self.state.policy.cuts.max_gpus_per_cycle
         return harm if harm is None or most is None or harm.gpus <= most else None
-
-
-_EVER: Final = 1 << 40
-"""Later than any protection."""

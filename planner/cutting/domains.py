@@ -2,16 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planner.cutting.victims import Victim
+from planner.effort import Cutting
 from planner.placement.room import Room
 from policies.inputs.shapes import PodLoad, Shape
-
-DOMAINS: Final = 32
-"""Most domains that are weighed against each other: those where the least would have to go."""
-GROUPS: Final = 24
-"""... and where so many groups might go in these, no more of them than the start needs."""
 
 
 class Need(NamedTuple):
@@ -23,7 +19,7 @@ class Need(NamedTuple):
     load: PodLoad
 
 
-def weighed(victims: Sequence[Victim], needs: Sequence[Need], room: Room) -> dict[int, int]:
+def weighed(victims: Sequence[Victim], needs: Sequence[Need], room: Room, limits: Cutting) -> dict[int, int]:
     """Node → domain, of domains where some group would fit if all went; of many, where least would go."""
     fleet = room.fleet
     going: dict[int, int] = {}
@@ -48,8 +44,8 @@ def weighed(victims: Sequence[Victim], needs: Sequence[Need], room: Room) -> dic
     needed = sum(need.shape.size * need.groups for need in needs)
     groups, chosen = _groups_at(victims), []
     found = held = 0
-    for domain in order[:DOMAINS]:
-        if held >= GROUPS and found >= needed:
+    for domain in order[: limits.domains]:
+        if held >= limits.groups and found >= needed:
             break
         chosen.append(domain)
         held += sum(groups.get(node, 0) for node in fits[domain])

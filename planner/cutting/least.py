@@ -14,21 +14,18 @@ Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planner.cutting.domains import Need, weighed
 from planner.cutting.victims import Group, Victim
+from planner.effort import USUAL, Cutting
 from planner.placement.room import Room
-from planner.solver.highs import Settings, Solution, options, solve
+from planner.solver.highs import Solution, options, solve
 from policies.cuts.order import LOTTERY, SHRUNK, SPARES, UNFUNDED, Harm, preference
 from policies.inputs.shapes import PodLoad
 from policies.model.linear import INF, Model
 
-HALF = 0.5
-NODES = 2_000
-"""Most branch-and-bound nodes of one solve."""
-WALK = 60
-"""Most options that are tried one by one for the order among equals; of more, their sum of places is least."""
+HALF: Final = 0.5
 
 
 class Option(NamedTuple):
@@ -56,6 +53,7 @@ class Weighing:
     victims: Sequence[Victim]
     needs: Sequence[Need]
     room: Room
+    limits: Cutting = USUAL.cutting
     model: Model = field(default_factory=Model)
     columns: dict[Option, int] = field(default_factory=dict)
     kinds: dict[Option, int] = field(default_factory=dict)
@@ -68,10 +66,12 @@ class Weighing:
     work: int = 0
 
     @classmethod
-    def of(cls, victims: Sequence[Victim], needs: Sequence[Need], room: Room) -> "Weighing":
+    def of(
+        cls, victims: Sequence[Victim], needs: Sequence[Need], room: Room, limits: Cutting = USUAL.cutting
+    ) -> "Weighing":
         """Build the model; ``room``: what is free beside everything that runs."""
-        weighing = cls(victims, needs, room)
-        nodes = weighed(victims, needs, room)
+        weighing = cls(victims, needs, room, limits)
+        nodes = weighed(victims, needs, room, limits)
         for number, victim in enumerate(victims):
             if _touches(victim, nodes):
                 weighing._victim(number, victim)
@@ -81,13 +81,9 @@ class Weighing:
             weighing.model.row(("harm", kind), sorted(weighing.costs[kind].items()), -INF, INF)
         return weighing
 
-    @property
-    def _settings(self) -> Settings:
-        return options(0, 0.0, NODES)
-
     def _solve(self, model: Model) -> Solution:
         self.work += len(model.cost)
-        return solve(model, self._settings)
+        return solve(model, options(0, 0.0, self.limits.nodes))
 
     def least(self, *, lost: Iterable[int] = (), spare_others: bool = False) -> Harm | None:
         """Minimise the harm, kind by kind; None where the start fits whatever goes.
@@ -123,7 +119,7 @@ class Weighing:
         """
         model = self._held(self._fixed(lost, spare_others=True), harm)
         gentle = [option for option in self.columns if self.kinds[option] != LOTTERY]
-        if len(gentle) > WALK:
+        if len(gentle) > self.limits.walk:
             order = sorted(gentle, key=lambda option: self._rank(option, {}))
             model.maximise({self.columns[option]: -float(place) for place, option in enumerate(order)})
             return self._read(self._solve(model))

@@ -14,11 +14,11 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planner.cutting.domains import Need
 from planner.cutting.least import Weighing
@@ -26,39 +26,30 @@ from planner.cutting.places import Lost
 from planner.cutting.pools import Pools, colours
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import Victim
+from planner.effort import USUAL, Odds
 from planner.filling.filler import Settled
 from policies.cuts.lottery import Token, draw
 from policies.cuts.order import Cut
 from policies.inputs.claims import LeaseKey, RunKey
-
-POOLS: Final = 256
-"""Most pools that are gone through for exact odds."""
-SOLVED: Final = 12_000
-"""Most columns of all the models that are solved for exact odds, and again for simulated ones."""
-LARGE: Final = 3_000
-"""Most columns of a model for which more than the first pool is computed: beyond, chances are estimates."""
-DRAWS: Final = 400
-"""Draws of simulated odds where their pools allow so many: a standard error of at most 0.025."""
-SOLVES: Final = 8
-"""Models that one course of one turn is taken to solve, as its columns are counted before."""
 
 
 class _TooManyError(Exception):
     """More pools than are computed."""
 
 
-def odds(pools: Pools, most: int = SOLVED, *, simulated: bool = True) -> dict[RunKey, float]:
+def odds(pools: Pools, limits: Odds = USUAL.odds, *, simulated: bool = True) -> dict[RunKey, float]:
     """Chance of each run that may be drawn, rounded to millionths; 1 for one that must.
 
-    ``most``: columns of models that may be solved for exact odds, and again for ``simulated`` ones; 0: neither.
+    Without ``simulated`` ones where exact ones take too much, and estimates where ``limits.columns`` are less than one
+    model's.
     """
-    limit = most // max(1, len(pools.weighing.model.cost))
-    if len(pools.weighing.model.cost) > LARGE or not limit:
+    limit = limits.columns // max(1, len(pools.weighing.model.cost))
+    if len(pools.weighing.model.cost) > limits.large or limit <= 0:
         return _estimated(pools)
     try:
-        exact = _exact(pools, limit)
+        exact = _exact(pools, limit, limits.pools)
     except _TooManyError:
-        return _simulated(pools, limit) if simulated else _estimated(pools)
+        return _simulated(pools, limit, limits.draws) if simulated else _estimated(pools)
     return {run: round(float(chance), 6) for run, chance in sorted(exact.items())}
 
 
@@ -87,7 +78,7 @@ def ends(pools: Pools, most: int, draws: int) -> dict[frozenset[RunKey], Fractio
     return found
 
 
-def _exact(pools: Pools, limit: int) -> dict[RunKey, Fraction]:
+def _exact(pools: Pools, limit: int, most: int) -> dict[RunKey, Fraction]:
     """Forward through what may have been drawn so far, one of each set that nothing tells apart, with its chance."""
     looks = dict(zip((victim.run for victim in pools.victims), colours(pools.weighing, owners=True), strict=True))
     nodes = {victim.run: frozenset(n for g in victim.groups for n, _ in g.slots) for victim in pools.victims}
@@ -98,7 +89,7 @@ def _exact(pools: Pools, limit: int) -> dict[RunKey, Fraction]:
         following: dict[object, tuple[frozenset[Token], Fraction]] = {}
         for drawn, chance in sorted(level.items(), key=lambda item: sorted(item[0])):
             asked += 1
-            if asked > POOLS or pools.solved > limit:
+            if asked > most or pools.solved > limit:
                 raise _TooManyError
             for token, part in sorted(_picks(pools, drawn).items()):
                 look = looks[token.namespace, token.run]
@@ -140,9 +131,9 @@ def _picks(pools: Pools, drawn: frozenset[Token]) -> Mapping[Token, Fraction]:
     return {token: Fraction(1, len(owners) * len(tokens)) for tokens in owners for token in tokens}
 
 
-def _simulated(pools: Pools, limit: int) -> dict[RunKey, float]:
+def _simulated(pools: Pools, limit: int, draws: int) -> dict[RunKey, float]:
     chances: dict[RunKey, Fraction] = {}
-    for lost, part in _drawn(pools, pools.solved + limit, DRAWS).items():
+    for lost, part in _drawn(pools, pools.solved + limit, draws).items():
         for run in lost:
             chances[run] = chances.get(run, Fraction(0)) + part
     return {run: round(float(chance), 6) for run, chance in sorted(chances.items())}
@@ -205,10 +196,17 @@ class Turns:
     trial: Trial
     now: Callable[[], object]
     most: int
-    left: int = SOLVED
+    left: int = field(init=False)
     taken: list[Turn] = field(default_factory=list)
     _courses: list[Course] = field(default_factory=lambda: [Course()])
     _gone: int = 0
+
+    def __post_init__(self) -> None:
+        self.left = self._limits.columns
+
+    @property
+    def _limits(self) -> Odds:
+        return self.trial.state.effort.odds
 
     def drop(self, starts: Iterable[Settled]) -> None:
         """The last turn is not taken, if these are its starts."""
@@ -228,7 +226,8 @@ class Turns:
                 self._gone += 1
             found: dict[RunKey, float] = {}
             for course, pools, most in self._weighed(turn):
-                chances = odds(pools, most) if pools is not None and pools.harm.lottery else {}
+                limits = replace(self._limits, columns=most)
+                chances = odds(pools, limits) if pools is not None and pools.harm.lottery else {}
                 for run, chance in chances.items():
                     found[run] = found.get(run, 0.0) + float(course.chance) * chance
         turn.victims()
@@ -260,8 +259,10 @@ class Turns:
         that may be solved for that.
         """
         victims = turn.victims()
-        columns = len(Weighing.of(victims, turn.needs, self.trial.filler.room).model.cost)
-        courses = _few(self._courses, max(1, min(self.most, self.left // (SOLVES * max(1, columns)))))
+        cutting = self.trial.state.effort.cutting
+        columns = len(Weighing.of(victims, turn.needs, self.trial.filler.room, cutting).model.cost)
+        most = self.left // (self._limits.solves * max(1, columns))
+        courses = _few(self._courses, max(1, min(self.most, most)))
         for number, course in enumerate(courses):
             with self._in(course):
                 weighing = self.trial.weighing(turn.needs, victims)

@@ -5,17 +5,12 @@ that of the opportunistic runs whose end frees enough at the least loss. On a li
 finds their pods gone; until then what they held counts as found, so nothing more goes for it.
 """
 
-from typing import Final
-
 from planner.cutting.least import Weighing
 from planner.cutting.trial import Trial
 from planner.cutting.victims import victims_of
 from planner.state.state import State
 from policies.cuts.order import Cut
 from policies.inputs.claims import LeaseKey, RunKey
-
-TRIES: Final = 64
-"""Most starts for which room is looked for in one cycle: the oldest."""
 
 
 def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
@@ -24,19 +19,24 @@ def give_way(trial: Trial) -> dict[RunKey, dict[LeaseKey, Cut]]:
     if not is_called_for(trial.state):
         return made
     trial.slots.await_pods()
-    problem = trial.problem
+    problem, limits = trial.problem, trial.state.effort.cutting
     funded = [c for c in range(len(problem.candidates)) if not problem.type_of(c).unfunded]
     tries = 0
     for candidate in sorted(funded, key=lambda c: problem.candidates[c].order):
         if candidate in trial.started:
             continue
         members = trial.members(problem.candidates[candidate].run.key)
-        if members is None or trial.widen(trial.start(members)) or tries >= TRIES or not trial.is_funded(members):
+        if (
+            members is None
+            or trial.widen(trial.start(members))
+            or tries >= limits.tries
+            or not trial.is_funded(members)
+        ):
             continue
         tries += 1
         victims = victims_of(trial.state, trial.owners(members), opportunistic=True, cut=trial.cut)
         victims = [each._replace(spares=()) for each in victims]  # what gave way once may do so again
-        weighing = Weighing.of(victims, trial.needs(members), trial.filler.room)
+        weighing = Weighing.of(victims, trial.needs(members), trial.filler.room, limits)
         harm = weighing.least()
         chosen = None if harm is None else weighing.chosen(harm)
         if chosen is None:

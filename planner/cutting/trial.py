@@ -240,7 +240,7 @@ class Trial:
         """What would have to go for these needs, of runs of which nothing is cut yet: none is drawn for two."""
         touched = {lease.run_key for lease in self.slots.leases_of(self.cut)}
         left = [victim for victim in victims if victim.run not in touched]
-        return Weighing.of(left, needs, self.filler.room)
+        return Weighing.of(left, needs, self.filler.room, self.state.effort.cutting)
 
     def take(
         self, weighing: Weighing, chosen: Iterable[Option], reservation: str, drawn: Mapping[RunKey, int]

@@ -46,8 +46,9 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     sight = Sight.of(state, room, loads_of(state, draft, room))
     together = gangs.tied(problem.gangs, started)
     risen = purses.once_changed(draft)
-    money = _money(risen, draft)
-    lacking = Lacking(problem, money, sight.spaces, sight.bare, money if risen is purses else _money(purses, draft))
+    money = _money(state, risen, draft)
+    as_it_is = money if risen is purses else _money(state, purses, draft)
+    lacking = Lacking(problem, money, sight.spaces, sight.bare, as_it_is)
     told: dict[object, Wait] = {}
     found = []
     for run in state.pending:
@@ -78,9 +79,9 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     return found
 
 
-def _money(purses: Purses, draft: Draft) -> Money:
+def _money(state: State, purses: Purses, draft: Draft) -> Money:
     problem = purses.problem
-    return Shortages(problem, purses, draft) if problem.exact else Routes(problem, purses)
+    return Shortages(problem, purses, draft, state.effort.explaining) if problem.exact else Routes(problem, purses)
 
 
 def loads_of(state: State, draft: Draft, room: Room) -> Loads:

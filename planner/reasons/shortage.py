@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from jobtree.world.plan import Short
+from planner.effort import USUAL, Explaining
 from planner.filling.purses import Demand, Purses
 from planner.placement.draft import Draft
 from planner.reasons.missing import (
@@ -30,8 +31,6 @@ from policies.model.problem import Candidate, Problem, RunType
 
 First = Callable[[int, int], int]
 """(cap, level) → what of a cap is taken before a start of that level."""
-ROUNDS: Final = 4
-"""Most solves of one shortage again: each counts more running work that its rises would pay first."""
 
 
 class Shortages:
@@ -43,9 +42,10 @@ class Shortages:
     ``draft`` starts, which ``purses`` have counted.
     """
 
-    def __init__(self, problem: Problem, purses: Purses, draft: Draft) -> None:
+    def __init__(self, problem: Problem, purses: Purses, draft: Draft, limits: Explaining = USUAL.explaining) -> None:
         self._problem = problem
         self._purses = purses
+        self._limits = limits
         self._known: dict[object, Gap] = {}
         self._waking = Waking(problem, draft)
 
@@ -72,7 +72,7 @@ class Shortages:
         """The least of what is missing where what it pays first is counted."""
         woken: Woken = frozenset()
         gap, paid_first = self._least(candidate, demand, woken)
-        for _ in range(ROUNDS):
+        for _ in range(self._limits.rounds):
             if paid_first <= woken:
                 break
             woken |= paid_first
@@ -109,7 +109,7 @@ class Shortages:
             rises.cap(cap, terms, min(near[e] for e in problem.book.caps[cap].pool.envelopes if e in near))
         rises.run_limits(kind, pays)
         rises.use_limits(uses)
-        solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, 1000) | LEAN)
+        solution = solve(model, options(problem.book.money.policy.solver.seed, 0.0, self._limits.nodes) | LEAN)
         if solution.values is None:
             return Gap(math.inf, []), frozenset()
         paid = np.rint(solution.values).astype(np.int64).tolist()

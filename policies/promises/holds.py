@@ -21,6 +21,7 @@ from policies.inputs.maintenance import HELD
 from policies.promises.funds import HeldMoney
 
 FOR_GOOD: Final = Time(253_402_300_799)
+"""After all times: the last second that RFC 3339 can say."""
 
 
 class Hold(NamedTuple):

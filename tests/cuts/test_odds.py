@@ -7,8 +7,9 @@ from math import sqrt
 import pytest
 
 from planner.cutting.least import Weighing
-from planner.cutting.odds import DRAWS, SOLVED, _simulated, odds
+from planner.cutting.odds import _simulated, odds
 from planner.cutting.pools import Pools
+from planner.effort import USUAL
 from policies.cuts import lottery
 from tests.cuts.test_least import need, room_of, victim
 
@@ -59,5 +60,7 @@ def test_exact_odds_are_how_often_runs_are_drawn(case: str) -> None:
 @pytest.mark.parametrize("case", ["owners", "widths", "pieces"])
 def test_simulated_odds_are_within_their_error(case: str) -> None:
     asked = pools(case)
-    exact, simulated = odds(asked), _simulated(asked, SOLVED // len(asked.weighing.model.cost))
-    assert max(abs(simulated.get(run, 0.0) - p) for run, p in exact.items()) <= 4 * 0.5 / sqrt(DRAWS)
+    limits = USUAL.odds
+    exact = odds(asked)
+    simulated = _simulated(asked, limits.columns // len(asked.weighing.model.cost), limits.draws)
+    assert max(abs(simulated.get(run, 0.0) - p) for run, p in exact.items()) <= 4 * 0.5 / sqrt(limits.draws)

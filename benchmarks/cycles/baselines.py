@@ -27,6 +27,7 @@ from jobtree.cluster.statefile import StateFile
 from jobtree.world.tables.snapshot import Snapshot, take
 from planner import Planning
 from planner.filling import greedy
+from planner.filling.filler import Filler
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
@@ -60,7 +61,7 @@ def _one(problem: Problem, name: str, order: Order, new_room: Callable[[], Room]
         for site in kind.sites:
             room.wanted[site] += 1
     draft = Draft()
-    greedy.fill(problem, room, Purses.after(problem, draft), draft, order(problem, room))
+    greedy.fill(Filler(problem, room, Purses.after(problem, draft)), draft, order(problem, room))
     return Baseline(
         name=name,
         runs=len(draft.starts),

@@ -14,24 +14,15 @@ from heapq import merge
 from operator import itemgetter
 
 from planner.filling.filler import Filler, Settled
-from planner.filling.purses import Purses
 from planner.filling.together import Place, Together
 from planner.placement.draft import Draft
 from planner.placement.place import Start
-from planner.placement.room import Room
 from policies.model.gangs import Gang, tied
 from policies.model.problem import Problem
 
 
 def fill(
-    problem: Problem,
-    room: Room,
-    purses: Purses,
-    draft: Draft,
-    order: Sequence[int],
-    before: Sequence[int] = (),
-    *,
-    least: bool = False,
+    filler: Filler, draft: Draft, order: Sequence[int], before: Sequence[int] = (), *, least: bool = False
 ) -> None:
     """Add to ``draft`` whatever still fits, candidates in ``order``, a gang before the first that weighs less than it.
 
@@ -39,7 +30,7 @@ def fill(
     ``order``. ``least``: nothing is wider than it has to be before all have been tried, so that none keeps another from
     starting by its width.
     """
-    filler = Filler(problem, room, purses)
+    problem = filler.problem
     together = Together(problem, filler, order, before)
     started = draft.started(problem)
     waiting = set(tied(problem.gangs, started))

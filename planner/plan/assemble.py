@@ -21,6 +21,7 @@ from jobtree.world.tables.given import given_of
 from jobtree.world.tables.schema import QUARANTINE
 from jobtree.world.tables.snapshot import Snapshot
 from planner.filling import greedy
+from planner.filling.filler import Filler
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
@@ -142,7 +143,7 @@ def _grown(state: State, problem: Problem, draft: Draft, room: Room, stages: lis
     if not growth.leases:
         return _Grown(draft, room, purses, [], growth.stages(stages, order))
     again = Draft()
-    greedy.fill(problem, room, purses, again, aside)
+    greedy.fill(Filler(problem, room, purses), again, aside)
     started += lease_objects.new_leases(problem, room, again, cycle)
     draft.starts += again.starts
     draft.pieces += again.pieces

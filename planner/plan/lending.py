@@ -12,6 +12,7 @@ import msgspec
 from jobtree.api.kinds.lease import Lease
 from jobtree.world.plan import Stage
 from planner.filling import greedy
+from planner.filling.filler import Filler
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
@@ -77,9 +78,8 @@ def lend(
     problem = asking(state, purses, wanting, wide.free_by_site())
     draft = Draft()
     own = [c for c, each in enumerate(problem.candidates) if problem.types[each.type].unfunded]
-    greedy.fill(
-        problem, wide, Purses.after(problem, draft), draft, sorted(own, key=lambda c: problem.candidates[c].order)
-    )
+    filler = Filler(problem, wide, Purses.after(problem, draft))
+    greedy.fill(filler, draft, sorted(own, key=lambda c: problem.candidates[c].order))
     lending.leases = new_leases(problem, wide, draft, cycle)
     lending.most = sum(run.weight(state.policy, state.at) * run.total for run in wanting)
     lending.domains = domains_used((piece.candidate, piece.domain) for piece in draft.pieces)

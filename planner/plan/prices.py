@@ -7,32 +7,29 @@ For a bound b of money or room, with LP(b) the optimum of the master's relaxatio
 No plan with d more is worth more than LP(b) + d × price: LP bounds every plan, and is concave in b. It is no promise
 that a plan gains as much: that needs whole gangs, and where they lie. Duals alone would say too much, for where several
 bounds hold at once each may carry the price of all of them, though none admits anything alone. So duals only say which
-bounds to raise. Where the optimal basis B stays feasible with a bound raised, that is x_B + B⁻¹ rise is within its
-limits, it stays optimal and the dual is the price: one solve with a factor that is there. Elsewhere the relaxation is
-solved again, from its basis, in a few steps of simplex. The duals y found there bound every other gain too, for they
-are feasible whatever the limits are: LP(b + rise) ≤ y·(b + rise). Where that leaves nothing to gain, nothing is solved.
+bounds to raise, and what raising them gains is computed (`planner.solver.ranging`).
 
 What has nothing left has a price too, so this master is not that of the plan, which leaves such payers and full domains
 out; nothing of it reaches the plan but the prices.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import highspy
 import numpy as np
 from msgspec import structs
 
 from jobtree.world.plan import Price, Prices
 from jobtree.world.tables.values import Floats
-from planner.solver.highs import new_highs, options, pass_model, to_highs
+from planner.solver.highs import options
+from planner.solver.ranging import Ranging
 from planner.state.lower import Waiting
 from planner.state.state import State
 from policies.inputs.places import kinds
 from policies.model import demand
-from policies.model.linear import INF, TooLargeError
+from policies.model.linear import TooLargeError
 from policies.model.master import Master, build
 
 _NOISE: Final = 1e-6
@@ -43,8 +40,6 @@ _ABOVE: Final = 0.094179
 Prices are fractions of small denominators, which all lie away from this number (it is a noble one): at 0.1 the last
 bits of a float would say whether a price of so many and a tenth is rounded up or down.
 """
-_EXACT: Final = 1e-9
-"""What a basis may be outside of its limits and still count as feasible: less than the solver lets pass."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +51,6 @@ class _Bound:
     unit: str
     rises: dict[int, float]
     domains: tuple[str, ...] = ()
-
-
-class _Ceiling(NamedTuple):
-    """What duals of rows prove: with limits risen the optimum gains at most ``least`` + duals × rises."""
-
-    least: float
-    duals: Floats
-
-    def over(self, rises: Mapping[int, float]) -> float:
-        """The most that these rises gain."""
-        return self.least + float(sum(rise * self.duals[row] for row, rise in rises.items()))
 
 
 class _Hope(NamedTuple):
@@ -87,7 +71,7 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
     if master is None:
         return None
     policy = master.problem.book.money.policy
-    relaxation = _Relaxation(master, options(policy.solver.seed, 0.0, 0))
+    relaxation = Ranging(master.model, _gpus(master), options(policy.solver.seed, 0.0, 0))
     if relaxation.optimum is None:
         return None
     hopes = [_Hope(relaxation.most(bound.rises), bound) for bound in _bounds(master)]
@@ -105,19 +89,35 @@ def prices_of(state: State, waiting: Waiting) -> Prices | None:
 
 
 def _master(state: State, waiting: Waiting) -> Master | None:
-    """What is relaxed, with every bound in it; None where no run could be paid for, or it is too large."""
+    """What is relaxed, for stage ``starts``, with every bound in it; None where no run could be paid for, or it is too
+    large.
+    """
     problem = state.lowered(waiting, rises=True)
     if all(kind.unfunded for kind in problem.types):
         return None
     room = state.room()
     places = kinds(problem.fleet, np.where(problem.fleet.takes_work, np.maximum(room.free, 1), 0).tolist(), frozenset())
     try:
-        return build(problem, places, room.capacity, most=state.effort.pricing.terms)
+        master = build(problem, places, room.capacity, most=state.effort.pricing.terms)
     except TooLargeError:
         return None
+    master.model.maximise(demand.objective(problem, master.starts, unfunded=False))
+    return master
 
 
-def _tried(relaxation: "_Relaxation", hopes: list[_Hope], most: int, unit: int) -> tuple[dict[Price, list[str]], int]:
+def _gpus(master: Master) -> Floats:
+    """Active GPUs that a unit of each column starts funded, (columns,)."""
+    found = np.zeros(len(master.model.cost))
+    for candidate, column in master.starts.start.items():
+        kind = master.problem.type_of(candidate)
+        if not kind.unfunded:
+            found[column] = kind.base_gpus
+            if candidate in master.starts.steps:
+                found[master.starts.steps[candidate]] = kind.step_gpus
+    return found
+
+
+def _tried(relaxation: Ranging, hopes: list[_Hope], most: int, unit: int) -> tuple[dict[Price, list[str]], int]:
     """Prices, each with its domains, until no hope may be among the ``most`` largest; and how many hopes that took.
 
     Kinds of domain in which a flavor's GPUs are worth the same are one.
@@ -161,84 +161,3 @@ def _bounds(master: Master) -> Iterator[_Bound]:
     for (kind, flavor), rises in rooms.items():
         domains = (problem.fleet.domain_name(domain) for domain in master.kinds[kind].domains)
         yield _Bound("capacity", (flavor,), "GPU", rises, tuple(domains))
-
-
-class _Relaxation:
-    """The relaxation of a master for stage ``starts``, and what it becomes where limits rise."""
-
-    def __init__(self, master: Master, settings: Mapping[str, object]) -> None:
-        problem, model = master.problem, master.model
-        model.maximise(demand.objective(problem, master.starts, unfunded=False))
-        self._limits = model.row_upper
-        self._gpus = np.zeros(len(model.cost))
-        for candidate, column in master.starts.start.items():
-            kind = problem.type_of(candidate)
-            if not kind.unfunded:
-                self._gpus[column] = kind.base_gpus
-                if candidate in master.starts.steps:
-                    self._gpus[master.starts.steps[candidate]] = kind.step_gpus
-        self._highs = new_highs(dict(settings) | {"solver": "simplex"})
-        pass_model(self._highs, to_highs(model, relaxed=True))
-        self.optimum = self._solve()
-        if self.optimum is None:
-            return
-        self._basis = self._highs.getBasis()
-        solution = self._highs.getSolution()
-        self._ceilings = [_Ceiling(0.0, np.asarray(solution.row_dual, dtype=np.float64))]
-        self._started = self._active(solution)
-        self._columns = len(model.cost)
-        inside = np.asarray(self._highs.getBasicVariables()[1], dtype=np.int64)  # type: ignore[attr-defined]  # not in its stubs
-        # HiGHS has minus the activity of row r in the basis, as -1 - r; here rows are numbered on from the columns.
-        self._inside = np.where(inside < 0, self._columns - 1 - inside, inside)
-        self._signs = np.where(inside < 0, -1.0, 1.0)
-        self._values: Floats = np.asarray([*solution.col_value, *solution.row_value], dtype=np.float64)[self._inside]
-        self._least: Floats = np.asarray([*model.lower, *model.row_lower], dtype=np.float64)[self._inside]
-        self._most: Floats = np.asarray([*model.upper, *model.row_upper], dtype=np.float64)
-        # So near an optimum, perturbed costs lead hundreds of steps away from it and back.
-        self._highs.setOptionValue("dual_simplex_cost_perturbation_multiplier", 0.0)
-
-    def most(self, rises: Mapping[int, float]) -> float:
-        """The most that the optimum can gain by these rises of rows' limits, as far as is known."""
-        return min(ceiling.over(rises) for ceiling in self._ceilings)
-
-    def steady(self, rises: Mapping[int, float]) -> tuple[float, float] | None:
-        """Answer as `risen`, where the basis stays feasible and so optimal; else None. Asked before any `risen`."""
-        most = self._most.copy()
-        held = np.zeros(len(self._limits))
-        for row, rise in rises.items():
-            most[self._columns + row] += rise
-            held[row] = rise
-        held[self._inside[self._inside >= self._columns] - self._columns] = 0.0  # rows in the basis are not full
-        status, steps = self._highs.getBasisSolve(held)  # type: ignore[attr-defined]  # not in its stubs
-        if status != highspy.HighsStatus.kOk:
-            return None
-        moved = self._values + self._signs * steps
-        if (moved < self._least - _EXACT).any() or (moved > most[self._inside] + _EXACT).any():
-            return None
-        columns = self._inside < self._columns
-        return self._ceilings[0].over(rises), float(self._gpus[self._inside[columns]] @ steps[columns])
-
-    def risen(self, rises: Mapping[int, float]) -> tuple[float, float]:
-        """Gain by them, in the objective's unit and in Active GPUs started."""
-        for row, rise in rises.items():
-            self._highs.changeRowBounds(row, -INF, self._limits[row] + rise)
-        optimum = self._solve()
-        gained, gpus = 0.0, 0.0
-        if optimum is not None and self.optimum is not None:
-            solution = self._highs.getSolution()
-            gained, gpus = optimum - self.optimum, self._active(solution) - self._started
-            duals = np.asarray(solution.row_dual, dtype=np.float64)
-            self._ceilings.append(_Ceiling(gained - _Ceiling(0.0, duals).over(rises), duals))
-        for row in rises:
-            self._highs.changeRowBounds(row, -INF, self._limits[row])
-        self._highs.setBasis(self._basis)
-        return gained, gpus
-
-    def _solve(self) -> float | None:
-        self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
-        return float(self._highs.getInfo().objective_function_value)
-
-    def _active(self, solution: highspy.HighsSolution) -> float:
-        return float(self._gpus @ np.asarray(solution.col_value, dtype=np.float64))

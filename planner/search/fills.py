@@ -4,6 +4,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from planner.filling import greedy
+from planner.filling.filler import Filler
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
@@ -53,14 +54,14 @@ class Fills:
             drop_lost(self.problem, room, draft)
 
     def _fill(self, room: Room, draft: Draft, gone: Set[int]) -> None:
-        purses = Purses.after(self.problem, draft)
+        filler = Filler(self.problem, room, Purses.after(self.problem, draft))
         stages = [[c for c in self._by_age(stage) if c not in gone] for stage in self.certificates.order]
         due = sorted(set(self.problem.due).difference(gone), key=lambda c: self.problem.candidates[c].order)
         if due:  # before every stage that the Policy orders
-            greedy.fill(self.problem, room, purses, draft, due, least=True)
+            greedy.fill(filler, draft, due, least=True)
         before = [candidate for candidate in due if candidate not in stages[0]]
         for order in stages:
-            greedy.fill(self.problem, room, purses, draft, order, before)
+            greedy.fill(filler, draft, order, before)
             before += order
 
     def _by_age(self, stage: str) -> list[int]:

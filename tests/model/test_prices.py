@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import planner
 from jobtree.world.plan import Prices
 from planner.effort import USUAL, Effort, Pricing
 from planner.plan import prices
+from planner.solver.highs import options
+from planner.solver.ranging import Ranging
 from tests.reference import worlds
 from tests.reference.facts import read
 from tests.reference.model import Reference
@@ -160,15 +162,19 @@ def test_no_fraction_is_rounded_by_the_last_bits_of_a_float() -> None:
 
 
 @pytest.mark.parametrize("kind", ["payers", "time", "recall"])
-def test_a_basis_that_stays_says_what_solving_again_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_basis_that_stays_says_what_solving_again_says(kind: str) -> None:
     @examples(10)
     @given(worlds.worlds(kind))
     def holds(world: World) -> None:
         planning = planner.Planning(world.snapshot(), AT, MANY)
-        found = prices.prices_of(planning.state, planning.waiting)
-        with monkeypatch.context() as patched:
-            patched.setattr(prices._Relaxation, "steady", lambda *_: None)
-            assert found == prices.prices_of(planning.state, planning.waiting)
+        master = prices._master(planning.state, planning.waiting)
+        assume(master is not None)
+        assert master is not None
+        ranging = Ranging(master.model, prices._gpus(master), options(0, 0.0, 0))
+        asked = [bound.rises for bound in prices._bounds(master)]
+        steady = [ranging.steady(rises) for rises in asked]
+        again = [told and ranging.risen(rises) for rises, told in zip(asked, steady, strict=True)]
+        assert again == [told and pytest.approx(told, abs=1e-6) for told in steady]
 
     holds()
 

@@ -120,10 +120,11 @@ def test_what_is_left_is_what_was_started_leaves(kind: str, effort: Effort) -> N
         planning = Planning(world.snapshot(), AT, effort)
         problem, room, draft = planning.problem, planning.state.room(), Draft()
         purses = Purses.after(problem, draft)
+        filler = Filler(problem, room, purses)
         order = sorted(range(len(problem.candidates)), key=lambda i: problem.candidates[i].order)
         funded = [i for i in order if not problem.type_of(i).unfunded]
-        greedy.fill(problem, room, purses, draft, funded)
-        greedy.fill(problem, room, purses, draft, [i for i in order if i not in funded], funded)
+        greedy.fill(filler, draft, funded)
+        greedy.fill(filler, draft, [i for i in order if i not in funded], funded)
         anew = planning.state.room()
         for piece in draft.pieces:
             anew.take(piece.chunks, piece.load)

@@ -144,8 +144,8 @@ class Helping:
 class Cutting:
     """Cuts for promises (`planner.cutting`).
 
-    ``domains``: most domains that are weighed against each other, those where the least would have to go; where
-    ``groups`` might go in these, no more of them than the start needs. ``nodes``: most branch-and-bound nodes of one
+    ``domains``: most domains that are weighed against each other, those with most free room; where ``groups`` might go
+    in these, no more of them than the start needs. ``nodes``: most branch-and-bound nodes of one
     solve; ``walk``: most options that are tried one by one for the order among equals, of more their sum of places is
     least. ``together``: most starts beside which one more is laid anew, the first. ``tries``: most starts of one cycle
     for which opportunistic work may go, the oldest; ``dated``: most runs without a promise for which one cycle looks

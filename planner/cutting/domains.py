@@ -1,4 +1,4 @@
-"""Domains that are weighed for a start: those where it would fit if all went, of many those where least would go."""
+"""Domains that are weighed for a start: those where it would fit if all went, of many those with most free room."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ class Need(NamedTuple):
 
 
 def weighed(victims: Sequence[Victim], needs: Sequence[Need], room: Room, limits: Cutting) -> dict[int, int]:
-    """Node → domain, of domains where some group would fit if all went; of many, where least would go."""
+    """Node → domain, of domains where some group would fit if all went; of many, those with most free room."""
     fleet = room.fleet
     going: dict[int, int] = {}
     for victim in victims:

@@ -52,7 +52,7 @@ PHRASES: Final = (
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""
-OTHERS: Final = {"deadline.START_TIMEOUT", "effort.growing", "components.choice_nodes"}
+OTHERS: Final = {"deadline.START_TIMEOUT", "effort.growing", "components.choice_nodes", "holding.PASSING"}
 """Constants that the page does not speak of, and that happen to be the number of something that it does."""
 _WORDS: Final = {2: "twice", 3: "three", 10: "ten", 0.3: "three tenths", 0.25: "quarter", 0.01: "hundredth"}
 

@@ -30,6 +30,10 @@ class Facts(NamedTuple):
         """An owner's cohort; without a Budget its own."""
         return self.cohorts.get(owner, owner)
 
+    def pool(self, job: Job) -> tuple[str, str]:
+        """Whose money a job takes: (cohort, flavor)."""
+        return self.cohort(job.owner), job.flavor
+
 
 def facts_of(intake: Intake, owners: Iterable[str]) -> Facts:
     """From a state file. ``owners``: of the jobs."""
@@ -74,7 +78,7 @@ def place(job: Job, free: Free, facts: Facts) -> Placed | None:
     wanted = spec.locality.selector or {}
     domains = [
         [node for node in nodes if free.get(node, 0) and all(facts.labels[node].get(k) == v for k, v in wanted.items())]
-        for (flavor, _), nodes in facts.domains.items() if flavor == spec.resources.gpu_type
+        for (flavor, _), nodes in facts.domains.items() if flavor == job.flavor
     ]  # fmt: skip
     if len(groups) == 1 or not spec.locality.allow_cross_group_spread:
         found = (_laid(groups, pod, nodes, free) for nodes in _fullest(domains, free, job.gpus))
@@ -198,7 +202,7 @@ class Rival:
 
     def money(self, job: Job, *, of_all: bool = False) -> int:
         """GPUs that its cohort has left, or has in all."""
-        pool = self.facts.cohort(job.run.spec.owner), job.run.spec.resources.gpu_type or ""
+        pool = self.facts.pool(job)
         return self.facts.shared[pool] - (0 if of_all else self.cohort_used[pool])
 
     def start(self, job: Job, at: int, placed: Placed) -> None:
@@ -225,8 +229,7 @@ class Rival:
         self._count(held.job, held.placed, -1)
 
     def _count(self, job: Job, placed: Placed, sign: int) -> None:
-        owner, flavor = job.run.spec.owner, job.run.spec.resources.gpu_type or ""
-        self.used[owner, flavor] += sign * job.gpus
-        self.cohort_used[self.facts.cohort(owner), flavor] += sign * job.gpus
+        self.used[job.owner, job.flavor] += sign * job.gpus
+        self.cohort_used[self.facts.pool(job)] += sign * job.gpus
         for node, gpus in placed.items():
             self.free[node] -= sign * gpus

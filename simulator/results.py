@@ -67,7 +67,7 @@ def outcome(scheduler: str, stream: Stream, progress: Progress) -> Outcome:
         open_ = fate.width * max(0, end - fate.since)
         served = 0.0 if fate.down else max(0.0, min(fate.left, open_ / job.gpus))
         rows.append((
-            namespace, own, job.run.spec.owner, job.gpus, fate.at, job.seconds, job.manifest is None, fate.first,
+            namespace, own, job.owner, job.gpus, fate.at, job.seconds, job.manifest is None, fate.first,
             fate.ended, fate.outcome, fate.why, fate.starts, fate.cuts, fate.held + open_, fate.lost,
             round((fate.todo - fate.left + served) * job.gpus), fate.told, fate.p50, fate.p90,
         ))  # fmt: skip
@@ -191,25 +191,18 @@ def rows(found: list[Outcome]) -> list[tuple[str, ...]]:
 def page(name: str, found: list[Outcome]) -> str:
     """The page of a study: the key figures, and pictures of what lies behind them."""
     frames = {each.scheduler: jobs_frame(each) for each in found}
-    by = {
-        column: [
-            {"label": f"{key}, {scheduler}", "y": row[figure], "series": scheduler}
-            for scheduler, frame in frames.items()
-            for key, row in waits_by(frame, column).iterrows() if row[figure] == row[figure]
-        ]
-        for column, figure in (("size", "wait_hours"), ("owner", "wait_hours"))
-    }  # fmt: skip
-    slow = [
-        {"label": f"{size}, {scheduler}", "y": row["slowdown"], "series": scheduler}
-        for scheduler, frame in frames.items()
-        for size, row in waits_by(frame, "size").iterrows() if row["slowdown"] == row["slowdown"]
-    ]  # fmt: skip
+    sizes, owners = (_bars(frames, column, "wait_hours") for column in ("size", "owner"))
+    slow = _bars(frames, "size", "slowdown")
     cuts = [{"label": each.scheduler, "y": figures(each)["cuts"], "series": each.scheduler} for each in found]
     drawn = (
         ("lines", "GPUs that work, % of those that are there", [row for each in found for row in _use(each)]),
-        ("each", "Mean wait in hours, by GPUs of a job", sorted(by["size"], key=_size)),
+        ("each", "Mean wait in hours, by GPUs of a job", sorted(sizes, key=_size)),
         ("each", "Bounded slowdown, by GPUs of a job", sorted(slow, key=_size)),
-        ("each", "Mean wait in hours of who waits longest, by owner", _longest(by["owner"], len(found))),
+        (
+            "each",
+            "Mean wait in hours of who waits longest, by owner",
+            _longest(owners, len(found)),
+        ),
         ("across", "Stops of jobs that wait again", cuts),
         (
             "lines",
@@ -223,6 +216,15 @@ def page(name: str, found: list[Outcome]) -> str:
     lead = f"{counted(len(found), 'scheduler')} on the same {jobs}: least mean wait under {best.scheduler}."
     columns = ("scheduler", *COLUMNS)
     return as_pictures(Pictures(f"Simulation of {name}", lead, columns, rows(found), pictures, [*_notes(found)]))
+
+
+def _bars(frames: dict[str, pd.DataFrame], column: str, figure: str) -> list[dict[str, Any]]:
+    """A figure of `waits_by` for each value of a column under each scheduler, where there is one."""
+    return [
+        {"label": f"{key}, {scheduler}", "y": row[figure], "series": scheduler}
+        for scheduler, frame in frames.items()
+        for key, row in waits_by(frame, column).iterrows() if row[figure] == row[figure]
+    ]  # fmt: skip
 
 
 def _size(row: dict[str, Any]) -> int:

@@ -34,7 +34,7 @@ PRIORITY: Final = "priority"
 def _alike(job: Job) -> tuple[object, ...]:
     """What makes two jobs alike to who looks for room and money."""
     spec = job.run.spec
-    return spec.owner, spec.resources.gpu_type, job.gpus, spec.resources.gpus_per_pod, repr(spec.locality)
+    return job.owner, job.flavor, job.gpus, spec.resources.gpus_per_pod, repr(spec.locality)
 
 
 def _now(rival: Rival, job: Job, free: Free) -> Placed | None:
@@ -46,7 +46,7 @@ def fifo(rival: Rival, at: int) -> None:
     """See the module."""
     poor: set[str] = set()
     for job in list(rival.queue):
-        cohort = rival.facts.cohort(job.run.spec.owner)
+        cohort = rival.facts.cohort(job.owner)
         if cohort in poor:
             continue
         if rival.money(job) < job.gpus:
@@ -62,33 +62,29 @@ class _Ahead:
     """What will be free, by expected ends: room and money at a time to come, less what is promised there."""
 
     def __init__(self, rival: Rival, at: int) -> None:
-        self.rival, self.at = rival, at
+        self.rival, self.facts = rival, rival.facts
         self.free = dict(rival.usable())
         self.used = Counter(rival.cohort_used)
         self.ends = sorted((held.end(at), key) for key, held in rival.held.items())
 
-    def pool(self, job: Job) -> tuple[str, str]:
-        """Whose money it takes."""
-        return self.rival.facts.cohort(job.run.spec.owner), job.run.spec.resources.gpu_type or ""
-
     def give(self, held: Held) -> None:
         """It has ended."""
-        self.used[self.pool(held.job)] -= held.job.gpus
+        self.used[self.facts.pool(held.job)] -= held.job.gpus
         for node, gpus in held.placed.items():
             self.free[node] += 0 if self.rival.is_down(node) else gpus
 
     def take(self, job: Job, placed: Placed) -> None:
         """It has started."""
-        self.used[self.pool(job)] += job.gpus
+        self.used[self.facts.pool(job)] += job.gpus
         for node, gpus in placed.items():
             self.free[node] -= gpus
 
     def fits(self, job: Job) -> Placed | None:
         """Where it could start then."""
-        pool = self.pool(job)
-        if self.rival.facts.shared[pool] - self.used[pool] < job.gpus:
+        pool = self.facts.pool(job)
+        if self.facts.shared[pool] - self.used[pool] < job.gpus:
             return None
-        return place(job, self.free, self.rival.facts)
+        return place(job, self.free, self.facts)
 
     def until(self, job: Job) -> float:
         """Goes on to the first time at which a job fits, which is returned; infinite where none is known."""
@@ -149,8 +145,7 @@ class _Profile:
         self.rows = rows
 
     def _pool(self, job: Job) -> int:
-        spec = job.run.spec
-        return self.column[self.facts.cohort(spec.owner), spec.resources.gpu_type or ""]
+        return self.column[self.facts.pool(job)]
 
     def reserve(self, job: Job) -> tuple[float, Placed] | None:
         """The first time from which a job fits for as long as it is expected to take, and where; it is taken."""
@@ -197,7 +192,7 @@ def kueue(rival: Rival, at: int) -> None:
     """See the module: heads of the queues, one by one, until no queue has an untried one."""
     queues: dict[str, list[Job]] = {}
     for job in sorted(rival.queue, key=lambda each: (-_priority(each), each.at, each.key)):
-        queues.setdefault(job.run.spec.owner, []).append(job)
+        queues.setdefault(job.owner, []).append(job)
     hopeless: set[tuple[object, ...]] = set()
     while queues:
         first = {jobs[0].key: jobs[0] for jobs in queues.values()}
@@ -206,7 +201,7 @@ def kueue(rival: Rival, at: int) -> None:
             job = first[key]
             if _alike(job) not in hopeless and not _admitted(rival, job, at):
                 hopeless.add(_alike(job))
-            queues[job.run.spec.owner].pop(0)
+            queues[job.owner].pop(0)
         queues = {owner: jobs for owner, jobs in queues.items() if jobs}
 
 
@@ -215,7 +210,7 @@ def _priority(job: Job) -> int:
 
 
 def _quota(job: Job) -> tuple[str, str]:
-    return job.run.spec.owner, job.run.spec.resources.gpu_type or ""
+    return job.owner, job.flavor
 
 
 def _within(rival: Rival, job: Job) -> bool:

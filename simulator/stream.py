@@ -75,6 +75,16 @@ class Job(NamedTuple):
         return self.run.spec.resources.total_gpus or 0
 
     @property
+    def owner(self) -> str:
+        """Whose it is."""
+        return self.run.spec.owner
+
+    @property
+    def flavor(self) -> str:
+        """What it runs on."""
+        return self.run.spec.resources.gpu_type or ""
+
+    @property
     def checkpoint(self) -> int | None:
         """Seconds after which what was done is kept; None: what is stopped starts over."""
         every = self.run.spec.runtime.checkpoint

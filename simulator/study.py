@@ -88,7 +88,7 @@ def study(
             progress = _own(stream, base, lake, records, every, resume=resume, saved=saved, on_turn=on_turn)
     else:
         stream = stream.by_limits() if scheduler in BY_LIMIT else stream
-        facts = facts_of(intake, {job.run.spec.owner for job in stream.jobs.values()})
+        facts = facts_of(intake, {job.owner for job in stream.jobs.values()})
         rival = Rival(facts, RIVALS[scheduler])
         loop = Loop(stream, rival, every, facts.gpus)
         for key, (nodes, width) in _held(intake).items():

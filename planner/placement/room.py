@@ -28,6 +28,20 @@ class Chunk:
     active: bool
 
 
+def holding(fleet: Fleet, leases: Iterable[LeaseRow]) -> tuple[dict[int, set[int]], dict[tuple[RunKey, int, int], int]]:
+    """Slots of leases by node, and Active GPUs by (run, group, node), on nodes that are there."""
+    slots: dict[int, set[int]] = {}
+    active: dict[tuple[RunKey, int, int], int] = {}
+    for lease in leases:
+        node = fleet.index.get(lease.node)
+        if node is not None:
+            slots.setdefault(node, set()).update(lease.ordinals)
+            if lease.active:
+                key = (lease.run_key, lease.group, node)
+                active[key] = active.get(key, 0) + lease.gpus
+    return slots, active
+
+
 class Room:
     """Free slots per node; taking and giving back is exact and reversible."""
 
@@ -52,35 +66,24 @@ class Room:
         self, leases: Iterable[LeaseRow], runs: Mapping[RunKey, RunRow], foreign: Mapping[str, "Foreign"]
     ) -> None:
         """Take out what open leases and foreign pods hold, then count what is free for new work."""
-        taken: dict[int, set[int]] = {}
-        active: dict[tuple[RunKey, int, int], int] = {}
-        for lease in leases:
-            node = self.fleet.index.get(lease.node)
-            if node is None:
-                continue
-            taken.setdefault(node, set()).update(lease.ordinals)
-            if lease.active:
-                key = (lease.run_key, lease.group, node)
-                active[key] = active.get(key, 0) + lease.gpus
+        taken, active = holding(self.fleet, leases)
         for (run_key, _, node), gpus in active.items():
             run = runs.get(run_key)
             if run is not None:
                 self._load(node, run.pods_of(gpus), run.load)
-        for name, other in foreign.items():
-            node = self.fleet.index.get(name)
-            if node is not None and other.slots:
+        there = [(self.fleet.index[name], other) for name, other in foreign.items() if name in self.fleet.index]
+        for node, other in there:
+            if other.slots:
                 taken.setdefault(node, set()).update(other.slots.intersection(range(len(self.slots[node]))))
         for node, ordinals in taken.items():
             left = [slot for slot in self.slots[node] if slot not in ordinals]
             gone = len(ordinals) - (len(self.slots[node]) - len(left))
             self.slots[node] = left[gone:]  # a GPU that vanished under a lease blocks another
             self.lost[node] = max(0, gone - len(left))
-        for name, other in foreign.items():
-            node = self.fleet.index.get(name)
-            if node is not None:
-                self.lost[node] += max(0, other.gpus - len(self.slots[node]))
-                self.slots[node] = self.slots[node][min(other.gpus, len(self.slots[node])) :]
-                self._load(node, other.pods, PodLoad(other.cpu_milli, other.memory), each=False)
+        for node, other in there:
+            self.lost[node] += max(0, other.gpus - len(self.slots[node]))
+            self.slots[node] = self.slots[node][min(other.gpus, len(self.slots[node])) :]
+            self._load(node, other.pods, PodLoad(other.cpu_milli, other.memory), each=False)
         open_for_work = self.fleet.takes_work.tolist()
         self.free = [len(slots) if takes else 0 for slots, takes in zip(self.slots, open_for_work, strict=True)]
 
@@ -88,16 +91,7 @@ class Room:
         """The room once these leases, which share no slot with others, have ended; None where only a count can tell."""
         other = self.copy()
         other.slots = [*self.slots]
-        freed: dict[int, list[int]] = {}
-        active: dict[tuple[RunKey, int, int], int] = {}
-        for lease in ended:
-            node = self.fleet.index.get(lease.node)
-            if node is None:
-                continue
-            freed.setdefault(node, []).extend(lease.ordinals)
-            if lease.active:
-                key = (lease.run_key, lease.group, node)
-                active[key] = active.get(key, 0) + lease.gpus
+        freed, active = holding(self.fleet, ended)
         for node, ordinals in freed.items():
             if self.lost[node]:
                 return None

@@ -10,7 +10,7 @@ from jobtree.api.values.counted import counted, named
 from jobtree.world.plan import Wait
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
-from planner.placement.room import Room
+from planner.placement.room import Room, holding
 from planner.reasons import crowding
 from planner.reasons.lacking import Lack, Lacking
 from planner.reasons.loads import Loads, Tenant, pods_of
@@ -30,7 +30,6 @@ from planner.reasons.routes import Routes
 from planner.reasons.shortage import Shortages, tree_shortages
 from planner.reasons.space import Space
 from planner.state.state import State
-from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.model import gangs
 from policies.model.payers import Refused
@@ -86,15 +85,8 @@ def _money(state: State, purses: Purses, draft: Draft) -> Money:
 
 def loads_of(state: State, draft: Draft, room: Room) -> Loads:
     """Room left on nodes beside GPUs, and the pods that hold the rest."""
-    nodes = state.fleet.index
-    held: dict[tuple[RunKey, int, int], int] = {}
-    for key, leases in state.held.items():
-        for lease in leases:
-            if lease.active and lease.node in nodes:
-                place = (key, lease.group, nodes[lease.node])
-                held[place] = held.get(place, 0) + lease.gpus
     tenants: list[Tenant] = []
-    for (key, _, node), gpus in held.items():
+    for (key, _, node), gpus in holding(state.fleet, state.open_leases)[1].items():
         run = state.runs.get(key)
         if run is not None:
             tenants += pods_of(node, gpus, run.pod, run.load)

@@ -1,8 +1,8 @@
 """Waiting: the first known time at which the run starts by itself.
 
-Known times are ends by time limits, windows that open, use caps that bind no more and maintenance that is over. Cycles
-are planned at each of them in turn, each on what the one before has left, until the run starts. Nothing is said where
-many runs wait, or where it takes more than `Effort.helping.events` cycles: this is no forecast, only an exact date.
+Known times are ends by time limits, windows by which more may be paid for, and maintenance that is over. Cycles are
+planned at each of them in turn, each on what the one before has left, until the run starts. Nothing is said where many
+runs wait, or where it takes more than `Effort.helping.events` cycles: this is no forecast, only an exact date.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from planner.planning import plan
 from planner.remedies.bench import Bench
 from planner.remedies.record import Remedy, Who
 from planner.state.state import State
+from policies.caps.book import windows_ease
 
 
 def wait(bench: Bench) -> Iterator[Remedy]:
@@ -37,6 +38,5 @@ def wait(bench: Bench) -> Iterator[Remedy]:
 def _known(state: State) -> Iterator[int]:
     """Times at which something is known to change for the better."""
     yield from (end for end in state.limits.values() if end is not None)
-    yield from (envelope.start for envelope in state.money.envelopes if envelope.start is not None)
-    yield from (use.end for use in state.money.uses if use.end is not None)
+    yield from windows_ease(state.book)
     yield from (int(window.end) for window in state.policy.maintenance)

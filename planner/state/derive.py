@@ -11,8 +11,8 @@ from msgspec import structs
 from jobtree.api.kinds.policy import PolicySpec
 from jobtree.world.memory.cycles import Moment
 from jobtree.world.plan import Closure
-from jobtree.world.tables import values as col
 from jobtree.world.tables.given import any_due, given_of
+from jobtree.world.tables.rows import set_aside
 from jobtree.world.tables.snapshot import Snapshot
 from planner.effort import USUAL, Effort
 from planner.placement.room import Foreign
@@ -164,7 +164,7 @@ class _Over(NamedTuple):
 def _over(world: _World, snapshot: Snapshot, cuts: Cuts, effort: Effort) -> _Over:
     at, runs, held, tables = world.at, world.runs, world.held, world.seen.tables
     places = {lease.place for mine in held.values() for lease in mine}
-    unreadable = _quarantined_nodes(tables["quarantine"])
+    unreadable = {name for _, name in set_aside(tables["quarantine"], "Node")}  # they are not gone
     lost, doubt = failures.failed(tables["nodes"], places, unreadable, world.seen.policy, at)
     reports = _reports(world.lives, world.serving, runs, world.unread)
     ended = endings.endings(runs, held, reports, lost, world.unread, snapshot.since, at)
@@ -309,12 +309,6 @@ def _is_well(
     return endings.runs_on(
         run, lives[run.key].report([p for p in serving[run.key] if p.node not in gone], whole=False), at
     )
-
-
-def _quarantined_nodes(table: pa.Table) -> set[str]:
-    """Nodes that cannot be read: they are not gone."""
-    rows = zip(col.texts(table, "kind"), col.texts(table, "name"), strict=True)
-    return {name for kind, name in rows if kind == "Node"}
 
 
 def _waits(run: RunRow, holds: bool, ending: Ending | None) -> bool:

@@ -28,10 +28,10 @@ from policies.caps import uses
 from policies.caps.book import book_of
 from policies.caps.cap import CapBook, Lane
 from policies.caps.scopes import GONE, below
-from policies.funding.classes import honour, parts_of
+from policies.funding.classes import classes_of, honour, parts_of
 from policies.funding.frozen import is_frozen, kept
 from policies.funding.ledger import Spent, second_of, spent
-from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, class_name, on_loan, open_claims
+from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, on_loan, open_claims
 from policies.inputs.money import Money
 
 
@@ -278,13 +278,10 @@ class _Clock:
                 if self._over(lease, at):
                     for cap, charge in self._second(lease, at, money.rate_milli(lease.envelope)):
                         part.second[cap] -= charge
-        says = {lease.key: Said(UNFUNDED, 0) for lease in there}
-        for part, funded in zip(parts, honour(self.book, self._kept(at, used), parts).funded, strict=True):
-            if funded:
-                name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan)
-                said = Said(name, money.rate_milli(part.place.envelope))
-                says.update((lease.key, said) for lease in part.leases)
-        for key, said in says.items():
+        names = classes_of(money, parts, honour(self.book, self._kept(at, used), parts).funded)
+        for lease in there:
+            key, name = lease.key, names.get(lease.key, UNFUNDED)
+            said = Said(name, 0 if name == UNFUNDED else money.rate_milli(lease.envelope))
             if said != self.now[key]:
                 self.now[key] = said
                 (self._unfunded.add if said.funding_class == UNFUNDED else self._unfunded.discard)(key)

@@ -18,6 +18,7 @@ from jobtree.api.values.scalars import HOUR
 from jobtree.world.memory import balances
 from jobtree.world.memory.balances import Account, Span, Title, accounts_of, place_of
 from jobtree.world.tables import values as col
+from jobtree.world.tables.rows import set_aside
 from policies.funding.ledger import weighed
 from policies.inputs.claims import ACTIVE, SPARE, UNFUNDED, LeaseRow, RunKey
 from policies.inputs.money import Money
@@ -62,8 +63,7 @@ def due(
 
 def _broken(quarantine: pa.Table) -> bool:
     """Is a part of the balances among what cannot be read?"""
-    found = zip(*(col.texts(quarantine, name) for name in ("kind", "namespace", "name")), strict=True)
-    return any(kind == "ConfigMap" and balances.number_of(*place) is not None for kind, *place in found)
+    return any(balances.number_of(*place) is not None for place in set_aside(quarantine, "ConfigMap"))
 
 
 def _counts_in_tree(runs: Mapping[RunKey, RunRow], key: RunKey) -> bool:

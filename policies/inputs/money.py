@@ -13,36 +13,28 @@ from jobtree.world.naming.kinship import Family, family_of
 from jobtree.world.naming.named import PayerName
 from jobtree.world.tables import values as col
 from jobtree.world.tables.records import read
+from jobtree.world.tables.rows import set_aside
 from policies.inputs.balances import Balance, Place, matching, read_balances
 from policies.inputs.fleet import Fleet, Selector
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
-    """One envelope; money in milli-GPU-seconds and millicredits, times in Unix seconds, None = no such bound."""
+class _Bound:
+    """What envelopes and use caps have in common; money in milli-GPU-seconds and millicredits, times in Unix seconds,
+    None = no such bound. Its window is [start, end).
+    """
 
     budget: str
     name: str
     owner: str
-    flavor: str
     selector: Selector
-    concurrency: int
     max_gpu_milliseconds: int | None
     max_millicredits: int | None
     start: int | None
     end: int | None
     subtree: bool
-    shares: bool
-    allow_reservations: bool
-    allow_admission: bool
     per_run_gpus: int | None
     per_run_time: int | None
-    per_run_default_time: int | None
-    lends: bool
-    lending_to: tuple[str, ...]
-    lending_concurrency: int | None
-    lending_gpu_milliseconds: int | None
-    lending_duration: int
 
     @property
     def label(self) -> str:
@@ -50,8 +42,29 @@ class Envelope:
         return f"{self.budget}/{self.name}"
 
     def open_at(self, at: int) -> bool:
-        """Is its window [start, end) open?"""
-        return _is_open(self.start, self.end, at)
+        """Is its window open?"""
+        return (self.start is None or self.start <= at) and (self.end is None or at < self.end)
+
+    def is_too_long(self, limit: int | None) -> bool:
+        """Does it refuse a run that lasts so many seconds at most (None: it has no limit)?"""
+        return self.per_run_time is not None and (limit is None or limit > self.per_run_time)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope(_Bound):
+    """One envelope."""
+
+    flavor: str
+    concurrency: int
+    shares: bool
+    allow_reservations: bool
+    allow_admission: bool
+    per_run_default_time: int | None
+    lends: bool
+    lending_to: tuple[str, ...]
+    lending_concurrency: int | None
+    lending_gpu_milliseconds: int | None
+    lending_duration: int
 
     def pays_at(self, at: int, told: int | None = None) -> bool:
         """Open, or not yet open but admitting already (``preActivation.allowAdmission``, spec §3.3).
@@ -71,13 +84,22 @@ class Envelope:
         """Seconds that a run of this time limit may last where it pays; one without gets ``perRun.defaultTime``."""
         return self.per_run_default_time if limit is None else limit
 
-    def is_too_long(self, limit: int | None) -> bool:
-        """Does it not pay for a run that lasts so many seconds at most (None: it has no limit)?"""
-        return _is_beyond(limit, self.per_run_time)
-
     def is_young(self, age: int) -> bool:
         """Does a loan of ``age`` seconds stand before all other claims (spec §3.5)?"""
         return age < self.lending_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Use(_Bound):
+    """A use cap of an owner. ``flavor``: None is every one; ``sites``: where it counts, balances' places too."""
+
+    flavor: str | None
+    concurrency: int | None
+    sites: frozenset[int]
+
+    def is_of(self, flavor: str) -> bool:
+        """Does it count GPUs of a flavor?"""
+        return self.flavor is None or self.flavor == flavor
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,55 +112,6 @@ class Aggregate:
     concurrency: int | None
     max_gpu_milliseconds: int | None
     max_millicredits: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A use cap of an owner; units as `Envelope` has them. ``flavor``: None is every one.
-
-    ``sites``: where it counts, those of balances' places too.
-    """
-
-    budget: str
-    name: str
-    owner: str
-    flavor: str | None
-    selector: Selector
-    subtree: bool
-    concurrency: int | None
-    max_gpu_milliseconds: int | None
-    max_millicredits: int | None
-    per_run_gpus: int | None
-    per_run_time: int | None
-    start: int | None
-    end: int | None
-    sites: frozenset[int]
-
-    @property
-    def label(self) -> str:
-        """Name that people have for it."""
-        return f"{self.budget}/{self.name}"
-
-    def open_at(self, at: int) -> bool:
-        """Does it bind: is its window [start, end) open?"""
-        return _is_open(self.start, self.end, at)
-
-    def is_too_long(self, limit: int | None) -> bool:
-        """Does it keep a run that lasts so many seconds at most (None: it has no limit) from its nodes?"""
-        return _is_beyond(limit, self.per_run_time)
-
-    def is_of(self, flavor: str) -> bool:
-        """Does it count GPUs of a flavor?"""
-        return self.flavor is None or self.flavor == flavor
-
-
-def _is_open(start: int | None, end: int | None, at: int) -> bool:
-    """Does a window [start, end) hold a second? None: it has no such end."""
-    return (start is None or start <= at) and (end is None or at < end)
-
-
-def _is_beyond(limit: int | None, most: int | None) -> bool:
-    return most is not None and (limit is None or limit > most)
 
 
 Discounts = tuple[tuple[int | None, int], ...]
@@ -238,12 +211,6 @@ def read_money(
     owners = dict(zip(names, col.texts(budgets, "owner"), strict=True))
     envelopes = _envelopes(tables["envelopes"], owners)
     index = {PayerName(e.budget, e.name, e.owner, e.flavor): i for i, e in enumerate(envelopes)}
-    quarantine = tables["quarantine"]
-    broken = frozenset(
-        name
-        for kind, name in zip(col.texts(quarantine, "kind"), col.texts(quarantine, "name"), strict=True)
-        if kind == "Budget"
-    )
     sites = [fleet.sites_matching(e.flavor, e.selector) for e in envelopes]
     anywhere = policy.funding.cross_location == "allow"
     balances, places = read_balances(tables["balances"], index)
@@ -264,7 +231,7 @@ def read_money(
         sites=sites,
         pays_on=pays_on,
         region=_regions(fleet.site_count, [*sites, *pays_on, *(use.sites for use in uses)]),
-        quarantined=broken,
+        quarantined=frozenset(name for _, name in set_aside(tables["quarantine"], "Budget")),
         discounts=_discounts(tables["seen_discounts"], policy, at),
         balances=balances,
         places=[matching(places, e.flavor, e.selector) for e in envelopes],

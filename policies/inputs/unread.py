@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from jobtree.world.reading.unread import Slot, UnreadLease
 from jobtree.world.tables import values as col
+from jobtree.world.tables.rows import set_aside
 from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 
@@ -59,7 +60,6 @@ class Unread:
 
 def unread_of(quarantine: pa.Table, leases: pa.Table) -> Unread:
     """From the tables ``quarantine`` and ``unread``."""
-    rows = zip(*(col.texts(quarantine, each) for each in ("kind", "namespace", "name")), strict=True)
     columns = (col.column(leases, name) for name in UnreadLease._fields)
     found = tuple(UnreadLease(*row) for row in zip(*columns, strict=True))
-    return Unread(frozenset((namespace, name) for kind, namespace, name in rows if kind == "Run"), found)
+    return Unread(frozenset(set_aside(quarantine, "Run")), found)

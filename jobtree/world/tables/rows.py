@@ -20,7 +20,7 @@ from jobtree.world.naming import needs
 from jobtree.world.naming.annotations import time_or_none
 from jobtree.world.reading.intake import Notice
 from jobtree.world.reading.unread import UnreadLease
-from jobtree.world.tables import schema
+from jobtree.world.tables import schema, values
 from jobtree.world.tables.columns import table
 from jobtree.world.tables.records import read
 
@@ -334,3 +334,9 @@ def notices(found: Sequence[Notice]) -> pa.Table:
         {name: [getattr(notice, name) for notice in found] for name in ("kind", "namespace", "name", "message")}
         | {"told_by": [notice.told_by or None for notice in found]},
     )
+
+
+def set_aside(notices: pa.Table, kind: str) -> list[tuple[str, str]]:
+    """(namespace, name) of the objects of a kind that notices are about."""
+    rows = zip(*(values.texts(notices, name) for name in ("kind", "namespace", "name")), strict=True)
+    return [(namespace, name) for of, namespace, name in rows if of == kind]

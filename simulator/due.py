@@ -19,7 +19,7 @@ REST: Final = 20
 
 
 class Due:
-    """See the module. It hears of all that befalls the cluster."""
+    """Dates of cycles: see the module. It hears of all that befalls the cluster."""
 
     def __init__(self, policy: PolicySpec, intake: Intake) -> None:
         self._policy = policy
@@ -40,7 +40,7 @@ class Due:
                 self._started[lease.run_key] = min(begun, self._started.get(lease.run_key, begun))
 
     def saved(self) -> dict[str, Any]:
-        """What the cluster does not say: `resume` goes on from it."""
+        """State that the cluster does not say: `resume` goes on from it."""
         return {
             "silent": self._silent,
             "recovered": self._recovered,
@@ -50,41 +50,41 @@ class Due:
         }
 
     def resume(self, saved: dict[str, Any]) -> None:
-        """Goes on from what `saved` returned."""
+        """Go on from what `saved` returned."""
         self._silent, self._recovered, self._moved = saved["silent"], saved["recovered"], saved["moved"]
         self._promised, self._started = (_keyed(saved[name]) for name in ("promised", "started"))
 
     def limit(self, run: Run) -> None:
-        """A run is there, and may have a time limit."""
+        """Note a run that is there, and its time limit."""
         self.happened()
         if run.spec.runtime.time_limit is not None:
             self._limits[run.namespace, run.name] = int(run.spec.runtime.time_limit)
 
     def silent(self, node: str, at: int) -> None:
-        """A node says nothing since ``at``."""
+        """Note that a node says nothing since ``at``."""
         self.happened()
         self._silent[node] = at
 
     def recovered(self, node: str) -> None:
-        """A node is well again: the next cycle uncordons it, and another one uses it."""
+        """Note that a node is well again: the next cycle uncordons it, and another one uses it."""
         self.happened()
         self._recovered = True
         self._silent.pop(node, None)
 
     def happened(self) -> None:
-        """Something befell the cluster."""
+        """Note that something befell the cluster."""
         self._moved = 0
 
     def started(self, key: Key, at: int) -> None:
-        """A run runs since ``at``."""
+        """Note that a run runs since ``at``."""
         self._started[key] = at
 
     def stopped(self, key: Key) -> None:
-        """It runs no more."""
+        """Note that it runs no more."""
         self._started.pop(key, None)
 
     def after(self, plan: Plan, at: int) -> int | None:
-        """When the next cycle is due after this plan was carried out at ``at``; None: when something happens."""
+        """Date the next cycle after this plan was carried out at ``at``; None: when something happens."""
         self._follow(plan)
         moves = any((plan.reservations, plan.promises, plan.lapsed))
         decides = any((plan.closures, plan.segments, plan.leases)) or self._recovered

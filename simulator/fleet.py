@@ -70,7 +70,7 @@ Placed = dict[str, int]
 
 
 def place(job: Job, free: Free, facts: Facts) -> Placed | None:
-    """Where a job's groups go, each in one domain: the fullest domain and, in it, the fullest nodes; None: nowhere."""
+    """Place a job's groups, each in one domain: the fullest domain and, in it, the fullest nodes; None: nowhere."""
     spec = job.run.spec
     size = spec.locality.group_gpus or job.gpus
     groups = [min(size, job.gpus - at) for at in range(0, job.gpus, size)]
@@ -129,7 +129,7 @@ class Held(NamedTuple):
     placed: Placed
 
     def end(self, at: int) -> float:
-        """When it is expected to end, as of ``at``."""
+        """End that is expected of it, as of ``at``."""
         return self.since + told(self.job, at - self.since)
 
 
@@ -142,7 +142,7 @@ def told(job: Job, served: int = 0) -> float:
 
 
 class Rival:
-    """See `loop.Scheduler`. ``choose``: takes what starts now off the queue, by `start`."""
+    """Scheduler as `loop.Scheduler` has it. ``choose``: takes what starts now off the queue, by `start`."""
 
     def __init__(self, facts: Facts, choose: "Callable[[Rival, int], None]") -> None:
         self.facts, self._choose = facts, choose
@@ -156,29 +156,29 @@ class Rival:
         self._starts: dict[Key, tuple[frozenset[str], int]] = {}
 
     def hold(self, job: Job, since: int, placed: Placed) -> None:
-        """It runs as the stream begins."""
+        """Hold a job that runs as the stream begins."""
         self._take(job, since, placed)
 
     def submit(self, job: Job, at: int) -> None:
-        """It waits, unless it could never fit: then nobody waits for it."""
+        """Let a job wait, unless it could never fit: then nobody waits for it."""
         if self.money(job, of_all=True) >= job.gpus and place(job, self.facts.gpus, self.facts) is not None:
             self.queue.append(job)
 
     def fail(self, node: str, mode: Mode, at: int) -> None:
-        """Takes nothing new; what it holds is given up when it has been silent for long."""
+        """Use it for nothing new; what it holds is given up when it has been silent for long."""
         self._down[node] = at + (BLIP + 1 if mode == "NotReady" else 0)
 
     def recover(self, node: str, at: int) -> None:
-        """Takes new work."""
+        """Use it for new work."""
         self._down.pop(node, None)
 
     def finish(self, key: Key, at: int) -> None:
-        """What it held is free."""
+        """Free what it held."""
         if key in self.held:
             self._give(key)
 
     def turn(self, at: int) -> Turn:
-        """Ends what is lost or too long, then starts what it chooses."""
+        """End what is lost or too long, then start what it chooses."""
         self._stops, self._starts = [], {}
         lost = {node for node, due in self._down.items() if due <= at}
         for key, held in sorted(self.held.items()):
@@ -193,7 +193,7 @@ class Rival:
         return Turn(self._starts, stopped=tuple(self._stops), due=due)
 
     def is_down(self, node: str) -> bool:
-        """Whether it takes nothing new."""
+        """Does it take nothing new?"""
         return node in self._down
 
     def usable(self) -> Free:
@@ -206,13 +206,13 @@ class Rival:
         return self.facts.shared[pool] - (0 if of_all else self.cohort_used[pool])
 
     def start(self, job: Job, at: int, placed: Placed) -> None:
-        """Takes it off the queue and starts it."""
+        """Take it off the queue and start it."""
         self.queue.remove(job)
         self._take(job, at, placed)
         self._starts[job.key] = frozenset(placed), job.gpus
 
     def stop(self, key: Key, why: str) -> None:
-        """Back into the queue, at the place of its age."""
+        """Put it back into the queue, at the place of its age."""
         job = self.held[key].job
         self._give(key)
         if self._starts.pop(key, None) is None:

@@ -30,7 +30,7 @@ class Life(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """How many it holds."""
+        """GPUs that it holds."""
         return len(self.slots)
 
 
@@ -44,7 +44,7 @@ class Lives:
         self._slots: dict[tuple[str, bool], Key] = {}
 
     def take(self, intake: Intake) -> None:
-        """As the cluster has it."""
+        """Take the leases that the cluster has."""
         for lease in intake.leases:
             if lease.status.closed:
                 self._closed.add((lease.namespace, lease.name))

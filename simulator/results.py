@@ -46,8 +46,8 @@ _TURNS: Final = pa.schema([
 
 
 class Outcome(NamedTuple):
-    """Of one scheduler: a row per job, in the order of submission, and per turn. Times are Unix seconds; ``end``: of
-    the stream, or of its last job.
+    """Tables of one scheduler: a row per job, in the order of submission, and per turn. Times are Unix seconds;
+    ``end``: of the stream, or of its last job.
     """
 
     scheduler: str
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(scheduler: str, stream: Stream, progress: Progress) -> Outcome:
-    """What the loop found, as tables."""
+    """Make tables of what the loop found."""
     last = max((fate.ended or 0 for fate in progress.fates.values()), default=stream.start)
     end = stream.end if stream.end is not None else last
     rows = []

@@ -43,7 +43,7 @@ def _now(rival: Rival, job: Job, free: Free) -> Placed | None:
 
 
 def fifo(rival: Rival, at: int) -> None:
-    """See the module."""
+    """Start in the order of submission: see the module."""
     poor: set[str] = set()
     for job in list(rival.queue):
         cohort = rival.facts.cohort(job.owner)
@@ -68,26 +68,26 @@ class _Ahead:
         self.ends = sorted((held.end(at), key) for key, held in rival.held.items())
 
     def give(self, held: Held) -> None:
-        """It has ended."""
+        """Count it as ended."""
         self.used[self.facts.pool(held.job)] -= held.job.gpus
         for node, gpus in held.placed.items():
             self.free[node] += 0 if self.rival.is_down(node) else gpus
 
     def take(self, job: Job, placed: Placed) -> None:
-        """It has started."""
+        """Count it as started."""
         self.used[self.facts.pool(job)] += job.gpus
         for node, gpus in placed.items():
             self.free[node] -= gpus
 
     def fits(self, job: Job) -> Placed | None:
-        """Where it could start then."""
+        """Place where it could start then; None: nowhere."""
         pool = self.facts.pool(job)
         if self.facts.shared[pool] - self.used[pool] < job.gpus:
             return None
         return place(job, self.free, self.facts)
 
     def until(self, job: Job) -> float:
-        """Goes on to the first time at which a job fits, which is returned; infinite where none is known."""
+        """Go on to the first time at which a job fits, which is returned; infinite where none is known."""
         for end, key in self.ends:
             if end == inf:
                 return inf
@@ -98,7 +98,7 @@ class _Ahead:
 
 
 def easy(rival: Rival, at: int) -> None:
-    """See the module: the first that waits is promised the time at which known ends let it start."""
+    """Backfill as EASY does: the first that waits is promised the time at which known ends let it start."""
     fifo(rival, at)
     if not rival.queue:
         return
@@ -176,7 +176,7 @@ class _Profile:
 
 
 def conservative(rival: Rival, at: int) -> None:
-    """See the module: reservations are made anew in each turn, so who ends early brings them forward."""
+    """Backfill conservatively: reservations are made anew in each turn, so who ends early brings them forward."""
     queue = rival.queue[:DEPTH]
     able = [number for number, job in enumerate(queue) if _now(rival, job, rival.usable()) is not None]
     if not able:
@@ -189,7 +189,7 @@ def conservative(rival: Rival, at: int) -> None:
 
 
 def kueue(rival: Rival, at: int) -> None:
-    """See the module: heads of the queues, one by one, until no queue has an untried one."""
+    """Admit as Kueue does: heads of the queues, one by one, until no queue has an untried one."""
     queues: dict[str, list[Job]] = {}
     for job in sorted(rival.queue, key=lambda each: (-_priority(each), each.at, each.key)):
         queues.setdefault(job.owner, []).append(job)

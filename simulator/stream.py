@@ -66,22 +66,22 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Its run's."""
+        """Key of its run."""
         return self.run.namespace, self.run.name
 
     @property
     def gpus(self) -> int:
-        """Its whole width."""
+        """Whole width."""
         return self.run.spec.resources.total_gpus or 0
 
     @property
     def owner(self) -> str:
-        """Whose it is."""
+        """Owner of its run."""
         return self.run.spec.owner
 
     @property
     def flavor(self) -> str:
-        """What it runs on."""
+        """Flavor that it runs on."""
         return self.run.spec.resources.gpu_type or ""
 
     @property

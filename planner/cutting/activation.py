@@ -216,7 +216,7 @@ class Activation:
         self.trial.pin(self.trial.widen(each for found in self._settled.values() for each in found))
 
     def cuts(self) -> Cuts:
-        """What goes, and where what it makes room for has to lie."""
+        """Cuts, and where what they make room for has to lie."""
         cuts = self.trial.cuts()
         return cuts._replace(pins={key: nodes for key, nodes in cuts.pins.items() if key not in self.loose})
 
@@ -232,7 +232,7 @@ class Activation:
 
     @property
     def drawn(self) -> Lottery | None:
-        """What was drawn, and with which secret."""
+        """Draws, and the secret of them; None where nothing was drawn."""
         if not self.draws or self.lot is None:
             return None
         return Lottery(position=self.lot.position, secret=self.lot.secret, draws=tuple(self.draws.values()))

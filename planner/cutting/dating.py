@@ -111,7 +111,7 @@ class CutDates:
     def date(
         self, key: RunKey, earliest: int, horizon: int, together: Lasting, *, held: bool = False
     ) -> CutDate | None:
-        """When cuts let a run start, at ``earliest`` or, where victims are protected, up to ``horizon`` (Unix seconds).
+        """Date a start that cuts let happen: ``earliest`` or, where victims are protected, up to ``horizon`` (Unix s).
 
         ``together``: who may start with it, and how long each lasts, in seconds; ``held``: it has a promise, and is
         weighed however many were before it.
@@ -184,7 +184,7 @@ class CutDates:
         return [self._trial.key([member]) for member in members]
 
     def drop(self, date: CutDate) -> None:
-        """As if this had not been found: nothing is cut for it."""
+        """Take a date back: nothing is cut for it."""
         trial = self._trial
         trial.take_back([*date.starts.values()])
         trial.undo({lease.key: trial.cut[lease.key] for lease in date.leases})

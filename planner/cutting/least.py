@@ -45,7 +45,7 @@ class Cuts(NamedTuple):
 
 @dataclass
 class Weighing:
-    """What a start needs against what is free and what may go. ``columns``: of each option; ``costs``: per kind of
+    """Model of a start's needs against free slots and victims. ``columns``: of each option; ``costs``: per kind of
     harm; ``going``: of each victim, once asked, columns of its groups; ``groups``: of each need and domain, the column
     of how many lie there; ``work``: columns of all models solved so far.
     """

@@ -172,7 +172,7 @@ class Turn(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What turns may have done: with which ``chance`` they ``cut`` this, and ``starts`` lie so."""
+    """Outcome of turns: with which ``chance`` they ``cut`` this, and ``starts`` lie so."""
 
     chance: Fraction = Fraction(1)
     cut: Mapping[LeaseKey, Cut] = {}

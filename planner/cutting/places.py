@@ -14,14 +14,14 @@ from policies.inputs.shapes import PodLoad
 
 
 class Place(NamedTuple):
-    """Where a start lies, by name, and who pays for it: (budget, envelope), nearest first."""
+    """Nodes of a start, by name, and its payers: (budget, envelope), nearest first."""
 
     nodes: tuple[str, ...]
     payers: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, state: State, nodes: Iterable[int], payers: Iterable[int]) -> "Place":
-        """Of nodes and envelopes by their numbers in a state."""
+        """Name nodes and envelopes by their numbers in a state."""
         names, envelopes = state.fleet.names, state.money.envelopes
         paying = (envelopes[payer] for payer in payers)
         return cls(tuple(names[node] for node in nodes), tuple((each.budget, each.name) for each in paying))
@@ -54,7 +54,7 @@ class Slots:
         self.cut |= found
 
     def undo(self, found: Collection[LeaseKey]) -> None:
-        """As if these had not been cut."""
+        """Undo the cuts of these."""
         self._free(found, sign=-1)
         for key in found:
             del self.cut[key]

@@ -31,7 +31,7 @@ class Pools:
         return self.weighing.victims
 
     def after(self, drawn: Iterable[Token]) -> Pool:
-        """Who may be drawn after these were; nobody once no other has to be."""
+        """Pool after these were drawn; nobody is in it once no other has to be."""
         lost = frozenset((token.namespace, token.run) for token in drawn)
         if lost not in self._known:
             self._known[lost] = self._pool(lost)

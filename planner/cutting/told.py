@@ -37,7 +37,7 @@ class CutDate(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What cuts for one start free at a time: who else starts there then counts on them, too, and no sooner."""
+    """Slots that cuts for one start free at a time: who else starts there then counts on them, too, and no sooner."""
 
     at: int
     nodes: frozenset[str]
@@ -46,7 +46,7 @@ class Freed(NamedTuple):
 
     @classmethod
     def of(cls, at: int, leases: tuple[LeaseRow, ...]) -> "Freed":
-        """By leases that go."""
+        """Make it of leases that go."""
         nodes, runs = {each.node for each in leases}, {"/".join(each.run_key) for each in leases}
         return cls(at, frozenset(nodes), frozenset(runs), leases)
 
@@ -69,7 +69,7 @@ def one_set(pools: Pools) -> list[RunKey]:
 
 
 def conflicts(weighing: Weighing, chosen: frozenset[Option], chances: dict[RunKey, float]) -> Iterator[Conflict]:
-    """Who may lose all that it has, with its chance; and who loses a part, with none."""
+    """Runs that may lose all that they have, with their chances; and those that lose a part, with none."""
     cut = {weighing.victims[option.victim].run: 0.0 for option in chosen}
     cut |= {
         weighing.victims[option.victim].run: 1.0

@@ -47,7 +47,7 @@ class Trial:
 
     @classmethod
     def of(cls, state: State, promised: Mapping[RunKey, Iterable[str]] | None = None) -> "Trial":
-        """Of a state in which nothing has been started yet; ``promised``: nodes of promises, by run."""
+        """Begin on a state in which nothing has been started yet; ``promised``: nodes of promises, by run."""
         asked = state.asking(state.pending)
         problem = asked.problem(emptied=True)
         filler = Filler(problem, state.room(), Purses.after(problem, Draft()))
@@ -65,8 +65,8 @@ class Trial:
         return None if gang is None or not self._begun.isdisjoint(gang.members) else gang
 
     def members(self, key: RunKey, promised: Collection[RunKey] = ()) -> Members | None:
-        """What starts for a run: it, and of its gang as many as it takes, those that are ``promised`` first, then in
-        their order. None where too few have a payer.
+        """Candidates that start for a run: it, and of its gang as many as it takes, those that are ``promised`` first,
+        then in their order. None where too few have a payer.
         """
         own = self.funded(key)
         if own is None:
@@ -122,7 +122,7 @@ class Trial:
             self._begun.add(self.key([each.start.candidate]))
 
     def take_back(self, found: Sequence[Settled]) -> None:
-        """As if these had not started."""
+        """Undo these starts."""
         self.filler.take_back(found)
         self.filler.forget()
         self.unbegin(found)
@@ -199,7 +199,7 @@ class Trial:
         return payers_of(paid or {})
 
     def needs(self, members: Members) -> list[Need]:
-        """What they ask for at their least width, each on those sites where one region's money pays for all of it.
+        """Needs of them at their least width, each on those sites where one region's money pays for all of it.
 
         Where none does, on all of its sites.
         """
@@ -237,7 +237,7 @@ class Trial:
         return paid
 
     def weighing(self, needs: Sequence[Need], victims: Iterable[Victim]) -> Weighing:
-        """What would have to go for these needs, of runs of which nothing is cut yet: none is drawn for two."""
+        """Weigh what would have to go for these needs, of runs of which nothing is cut yet: none is drawn for two."""
         touched = {lease.run_key for lease in self.slots.leases_of(self.cut)}
         left = [victim for victim in victims if victim.run not in touched]
         return Weighing.of(left, needs, self.filler.room, self.state.effort.cutting)
@@ -264,7 +264,7 @@ class Trial:
         return found
 
     def undo(self, found: Mapping[LeaseKey, Cut]) -> None:
-        """As if these had not been cut."""
+        """Undo the cuts of these."""
         self.slots.undo(found)
         runs = {lease.run_key for lease in self.slots.leases_of(found)}
         self.gone = {key: cut for key, cut in self.gone.items() if key not in runs}

@@ -28,7 +28,7 @@ class Group(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """How many."""
+        """GPUs of the group."""
         return self.lent + sum(gpus for _, gpus in self.slots)
 
 
@@ -71,7 +71,7 @@ class Victim(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """Its width."""
+        """Active GPUs of the run."""
         return sum(group.gpus for group in self.groups)
 
     @property

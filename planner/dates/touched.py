@@ -21,8 +21,8 @@ AT_ONCE: Final = 0
 
 
 class Touched:
-    """What a plan changed, and who changed the world before it; ``held``: promises that stand, by run, and ``since``:
-    the last cycle, Unix seconds. ``over``: promises that end.
+    """Changes of a plan, and of those who changed the world before it; ``held``: promises that stand, by run, and
+    ``since``: the last cycle, Unix seconds. ``over``: promises that end.
     """
 
     def __init__(self, written: Written, held: Mapping[RunKey, Promise], since: int | None) -> None:

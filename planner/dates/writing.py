@@ -62,23 +62,23 @@ class Written:
 
     @cached_property
     def ground(self) -> Ground:
-        """What promises by cuts are weighed on."""
+        """Ground that promises by cuts are weighed on."""
         return Ground(self.state, self.plan.policy)
 
     def end(self, promise: Promise, over: Fate) -> None:
-        """It is over."""
+        """End a promise."""
         self.over.append(promise)
         self._move(promise, msgspec.structs.replace(promise.told, forecast=None, **over._asdict()))
 
     def stay(self, promise: Promise) -> None:
-        """It stands as it stood."""
+        """Let it stand as it stood."""
         forecast = promise.told.forecast
         late = forecast.p90 if forecast else None
         self._tell(promise.run_key, Time(promise.start), promise.name, forecast.conflict_set if forecast else (), late)
 
     def wait(self, promise: Promise, place: Place | None, *, anew: bool) -> None:
-        """Its victims are cut, and it starts when their pods are gone, in a ``place`` where this very plan cut them
-        (``anew``).
+        """Say that its victims are cut, and it starts when their pods are gone, in a ``place`` where this very plan cut
+        them (``anew``).
         """
         start = Time(self.plan.at if anew else promise.start)
         where = None if place is None or place.nodes == promise.nodes else self._slice(place.nodes)

@@ -23,7 +23,7 @@ class Ceilings:
         self._rooms = self._lanes.rooms(self._left)
 
     def changed(self, cap: int) -> None:
-        """What the cap has taken is no longer what it was."""
+        """Note that the cap has taken more or less than before."""
         self._changed.add(cap)
 
     def by_region(self, kind: RunType) -> dict[int, int]:

@@ -45,7 +45,7 @@ class _Need(NamedTuple):
 
 @dataclass
 class Learnt:
-    """What tries have shown; it holds while room and money only ever get less.
+    """Lessons of tries; they hold while room and money only ever get less.
 
     ``unpaid``: the least Active GPUs that found no payers; ``unreached``: nor by recall; ``cramped``: types and steps
     whose largest piece no domain has room for.
@@ -156,13 +156,13 @@ class Filler:
         return Settled(start, placed, paid)
 
     def take_back(self, starts: Sequence[Settled]) -> None:
-        """As if these had not started."""
+        """Undo these starts."""
         for each in starts:
             self.give_back(each.pieces)
         self.purses.take_back((each.start, each.paid) for each in starts)
 
     def put_back(self, each: Settled) -> None:
-        """What was taken back last starts again, on the same slots and by the same payers."""
+        """Start again what was taken back last, on the same slots and by the same payers."""
         for piece in each.pieces:
             self.room.take(piece.chunks, piece.load)
             self.vacancies.changed(piece.domain)

@@ -95,6 +95,6 @@ def _lane(problem: Problem, source: Source, region: int, number: dict[Touches, i
 
 
 def left_of(problem: Problem, used: list[int]) -> Ints:
-    """What each cap still leaves, -MOST to MOST: negative where it is overdrawn."""
+    """Rest of each cap, (caps,), -MOST to MOST: negative where it is overdrawn."""
     left = [max(-MOST, min(cap.limit - taken, MOST)) for cap, taken in zip(problem.book.caps, used, strict=True)]
     return np.asarray(left, dtype=np.int64)

@@ -43,7 +43,7 @@ class Purses:
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft, *, run: bool = False) -> "Purses":
-        """With everything counted that ``draft`` starts and pays; ``run``: as a later cycle finds it, running."""
+        """Count everything that ``draft`` starts and pays; ``run``: as a later cycle finds it, running."""
         levels = {cap: [0] * LEVELS for cap in problem.recall.room}
         purses = cls(problem, list(problem.used), [tree.left for tree in problem.trees], levels)
         purses._book(((start, draft.paid.get(start.candidate, {})) for start in draft.starts), run=run)
@@ -77,7 +77,7 @@ class Purses:
             self.ceilings.changed(cap)
 
     def left(self, cap: int, level: int = FARTHEST) -> int:
-        """What a cap leaves to one more start that stands there; by default, beside all that runs."""
+        """Rest of a cap for one more start that stands there; by default, beside all that runs."""
         if cap not in self.levels:
             return self._limits[cap] - self.used[cap]
         taken = self.levels[cap]
@@ -99,7 +99,7 @@ class Purses:
             self.trees[i] -= sign * weight
 
     def take_back(self, starts: Iterable[tuple[Start, Paid]]) -> None:
-        """As if these starts had not been paid, nor counted in their trees."""
+        """Give back what these starts took of caps and trees."""
         self._book(starts, -1)
 
     def put_back(self, start: Start, paid: Paid) -> None:
@@ -171,7 +171,7 @@ class Purses:
 
     @cached_property
     def ways(self) -> Ways:
-        """Where payers pay, and under what caps."""
+        """Ways of payers, and the caps on them."""
         return Ways(self.problem)
 
     def could_recall(self, candidate: Candidate, sites: frozenset[int], gpus: int) -> bool:

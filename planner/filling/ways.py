@@ -18,7 +18,7 @@ _Sort = tuple[int, bool, int | None, Watch]
 
 
 class Ways:
-    """Of the payers of a problem's candidates."""
+    """Ways of the payers of a problem's candidates."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem

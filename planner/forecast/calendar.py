@@ -88,7 +88,7 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
 
 
 def ages(state: State) -> dict[tuple[RunKey, int], int]:
-    """By run and envelope, when loans come of age that what waits could recall then, Unix seconds (spec §3.5, §3.8)."""
+    """Unix seconds, by run and envelope, at which loans come of age that what waits could recall then (§3.5, §3.8)."""
     fresh = [part for part in state.funded.parts if part.place.standing == FRESH_LOAN]
     lists = state.asked.payers(state.book)
     waiting = [run for run in state.pending if not run.is_cpu and run.key not in state.blocked] if fresh else []

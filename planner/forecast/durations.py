@@ -37,7 +37,7 @@ class Durations:
 
     @classmethod
     def of(cls, ended: Iterable[Lasted]) -> "Durations":
-        """Of runs that ended."""
+        """Learn from runs that ended."""
         found: dict[tuple[str | int, ...], list[int]] = {}
         for owner, gpus, seconds in ended:
             for key in _keys(owner, gpus):

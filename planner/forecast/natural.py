@@ -28,8 +28,8 @@ LAST: Final = 1 << 60
 
 @dataclass
 class Timeline:
-    """See the module. ``most``: moments that may be looked at in all; ``tells``: whether it is told what makes a start
-    known; ``guesses``: runs whose start is an estimate then; ``sure``: moments if nothing ends by an estimate.
+    """Starts to come on known times. ``most``: moments that may be looked at in all; ``tells``: whether it is told what
+    makes a start known; ``guesses``: runs whose start is an estimate then; ``sure``: moments, nothing guessed.
     """
 
     later: Later
@@ -44,8 +44,8 @@ class Timeline:
 
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
-        """Of a world, and the times that are known in it; of more than ``most`` the last of equal shares of them, and
-        those of promises: where many wait of these, too, no more than the last of as many shares.
+        """Make it of a world, and the times that are known in it; of more than ``most`` the last of equal shares of
+        them, and those of promises: where many wait of these, too, no more than the last of as many shares.
 
         ``now``: its present state, where what can start now is to start now; then nobody is told of these starts.
         """
@@ -190,7 +190,7 @@ class Timeline:
         return aside
 
     def forget(self) -> None:
-        """What is set aside is held no more."""
+        """Hold no more what is set aside."""
         self._aside = []
 
     def _start(
@@ -258,7 +258,7 @@ class Timeline:
             other.put_back(taken)
 
     def found(self, key: RunKey) -> Settled:
-        """What a dated run has found."""
+        """Slots that a dated run has found."""
         return next(dated.found for dated in self.dated if dated.key == key)
 
     def moment(self, at: int) -> Moment:

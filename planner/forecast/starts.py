@@ -26,7 +26,7 @@ class Natural(NamedTuple):
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
-        """Who may lose all for it."""
+        """Runs that may lose all for it."""
         return self.cut.conflicts if self.cut else ()
 
 

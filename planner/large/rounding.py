@@ -16,7 +16,7 @@ from policies.model.problem import Problem
 
 
 def solve_large(master: Master, settings: Settings, effort: Effort = USUAL) -> Iterator[Solution]:
-    """In components where there are some, else in independent blocks, whose values and bounds add up.
+    """Solve it in components where there are some, else in independent blocks, whose values and bounds add up.
 
     Bounds alone as they are proven, first the relaxation's; last the solution, without values where there is none.
     """

@@ -75,7 +75,7 @@ def _rest(limit: int | None) -> Saying:
 
 @lru_cache(maxsize=4096)
 def running(by_class: tuple[tuple[str, int], ...], groups: int, nodes: int, limit: int | None) -> Saying:
-    """Of a run that holds GPUs: so many by class, in so many groups on so many nodes."""
+    """Conditions of a run that holds GPUs: so many by class, in so many groups on so many nodes."""
     held = dict(by_class)
     width = sum(held.values())
     gpus = counted(width, "GPU")
@@ -90,7 +90,7 @@ def running(by_class: tuple[tuple[str, int], ...], groups: int, nodes: int, limi
 
 
 def on_cpu(run: RunRow) -> Saying:
-    """Of a CPU run that has started."""
+    """Conditions of a CPU run that has started."""
     pods = counted(run.cpu_pods or 0, "pod")
     return (
         Said(True, "CpuRun", f"{pods} without GPUs: nobody is charged."),
@@ -101,7 +101,7 @@ def on_cpu(run: RunRow) -> Saying:
 
 
 def pending(run: RunRow, wait: Wait | None, blocked: Mapping[RunKey, tuple[str, str]]) -> Saying:
-    """Of a run that holds nothing, and why. ``blocked``: runs that are not even weighed, with (reason, words)."""
+    """Conditions of a run that holds nothing. ``blocked``: runs that are not even weighed, with (reason, words)."""
     if run.key in blocked:
         reason, words = blocked[run.key]
         return _pending(run.total, run.time_limit, reason, sentence(words))
@@ -129,7 +129,7 @@ def _pending(gpus: int, limit: int | None, reason: str, message: str) -> Saying:
 
 
 def array_running(count: Count) -> Saying:
-    """Of an array some of whose indices run."""
+    """Conditions of an array some of whose indices run."""
     said = count.sentence()
     return (
         Said(True, "IndicesRunning", said),
@@ -141,7 +141,7 @@ def array_running(count: Count) -> Saying:
 
 
 def array_waiting(count: Count, first: Saying, run: RunRow) -> Saying:
-    """Of an array none of whose indices runs; ``first``: what is said of the first that waits, ``run``."""
+    """Conditions of an array none of whose indices runs; ``first``: what is said of the first that waits, ``run``."""
     why = first[0]
     said = f"{count.sentence()} Index {run.index}: {why.message}"
     blocked = Said(True, why.reason, said) if first[5].holds else first[5]
@@ -165,7 +165,7 @@ def _of_indices(count: Count) -> Saying:
 
 
 def ended(run: RunRow, ending: Ending) -> Saying:
-    """Of a run that is over."""
+    """Conditions of a run that is over."""
     no = Said(False, ending.reason, ending.message)
     completed, failed, free = _rest(run.time_limit)
     over = Said(True, ending.reason, ending.message)

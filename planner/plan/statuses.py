@@ -97,7 +97,7 @@ class _Statuses:
         return self._pending(run, before)
 
     def of_array(self, array: ArrayRow) -> tuple[RunUpdate, RunStatus]:
-        """That of an array, which counts what its indices do; and as it was before."""
+        """Status of an array, which counts what its indices do; and as it was before."""
         run = self.state.runs[array.key]
         before = status_in(run.status)
         count = lifecycle_arrays.counted(array, self.state.runs, self.state.endings, self._is_running)
@@ -233,7 +233,7 @@ class _Held:
 
     @classmethod
     def of(cls, state: State, leases: Iterable[LeaseRow], classes: Classes) -> "_Held":
-        """Of a run's open leases."""
+        """Sum up a run's open leases."""
         held = cls()
         for lease in leases:
             name = classes[lease.namespace, lease.name]

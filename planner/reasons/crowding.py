@@ -34,7 +34,7 @@ class Crowded(NamedTuple):
 
     @property
     def short(self) -> Short:
-        """In whole CPUs, GiB or pods."""
+        """Shortage in whole CPUs, GiB or pods."""
         unit, scale = (("CPU", 1000), ("GiB", _GIB), ("pod", 1))[self.what]
         rule = ("cpu", "memory", "pods")[self.what]
         return Short(rule=rule, subject=f"node={self.node}", amount=-(-(self.needs - self.free) // scale), unit=unit)

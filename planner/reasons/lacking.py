@@ -53,7 +53,7 @@ class Lacking:
         self._parts: dict[tuple[frozenset[int], int], frozenset[int]] = {}
 
     def of(self, candidate: Candidate) -> Lack:
-        """For the least width of a run."""
+        """Least lack of a run's least width."""
         key = (candidate.type, candidate.purse, candidate.run.max_borrow)
         if key not in self._known:
             alike = (candidate.type, self._money.alike(candidate) if candidate.payers else None)

@@ -36,12 +36,12 @@ class Loads:
 
     @classmethod
     def empty(cls, fleet: Fleet) -> "Loads":
-        """Of the fleet with nothing on it."""
+        """Loads of the fleet with nothing on it."""
         return cls(np.stack([fleet.cpu_milli, fleet.memory, fleet.max_pods], axis=1), [])
 
     @classmethod
     def plenty(cls, fleet: Fleet) -> "Loads":
-        """Of nodes that lack nothing but GPUs."""
+        """Loads of nodes that lack nothing but GPUs."""
         return cls(np.full((len(fleet.names), 3), NEVER), [])
 
     def bind(self, nodes: Ints, most: Ints, load: PodLoad) -> bool:

@@ -67,7 +67,7 @@ def _movable(state: State) -> Ints:
 
 
 def nowhere(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight) -> Wait | None:
-    """Of a run for which there is no place, or no paid one, whatever other runs do; None for any other.
+    """Wait of a run for which there is no place, or no paid one, whatever other runs do; None of any other.
 
     What the fleet could never hold is told from what maintenance and promises to others keep from it for a time.
     """
@@ -191,7 +191,7 @@ def _payers(state: State, candidate: Candidate) -> str:
 
 
 def kept_off(state: State, candidate: Candidate) -> list[str]:
-    """Why its payers do not pay for it on nodes where a use cap admits shorter runs alone."""
+    """Reasons why its payers do not pay for it on nodes where a use cap admits shorter runs alone."""
     money, run = state.money, candidate.run
     for payer in candidate.payers:
         if payer.watch.shut:
@@ -253,7 +253,7 @@ def wait_of(
 
 
 def asks(run: RunRow) -> str:
-    """Begin of a sentence about what it lacks."""
+    """Beginning of a sentence about what it lacks."""
     least = f"at least {run.width_min} of " if run.malleable and run.width_min < run.total else ""
     groups = f" in groups of {run.group}" if run.group and run.group < run.total else ""
     return f"Asks for {least}{counted(run.total, 'GPU')}{groups}"
@@ -276,7 +276,7 @@ def load_words(load: PodLoad) -> str:
 
 
 def room_short(subject: str, gpus: int) -> list[Short]:
-    """So many GPUs, in a domain or of a flavor."""
+    """Shortage of so many GPUs, in a domain or of a flavor."""
     return [Short(rule="capacity", subject=subject, amount=gpus, unit="GPU")]
 
 

@@ -32,7 +32,7 @@ _OTHERS: Final = frozenset({"Contended", unweighed.GANG})
 
 
 def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purses) -> list[Wait]:
-    """As `explain.waits`; a run whose promise stands is told what it lacks as if nothing were promised.
+    """Waits as `explain.waits` has them; a run whose promise stands is told what it lacks as if nothing were promised.
 
     Where that is nothing, others' promises keep it waiting, and it is told what those leave. A gang that could not
     start whole then is kept by nothing but what its members leave one another.
@@ -63,7 +63,7 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, state: State, runs: Iterable[RunRow], problem: Problem, draft: Draft, purses: Purses) -> "_Asked":
-        """In a state of which ``problem`` is much alike."""
+        """Ask in a state of which ``problem`` is much alike."""
         alone = state.asking([*runs])
         asked = alone.problem(many=not problem.exact)
         free = alone.room()
@@ -79,11 +79,11 @@ class _Asked(NamedTuple):
         return cls(asked, free, left, {(wait.namespace, wait.name): wait for wait in waits})
 
     def own(self) -> dict[RunKey, Wait]:
-        """Of runs that lack something themselves."""
+        """Waits of runs that lack something themselves."""
         return {key: wait for key, wait in self.waits.items() if wait.reason not in _OTHERS}
 
     def split(self) -> dict[RunKey, Wait]:
-        """Of runs that lack nothing but room and money for all of their gang at once."""
+        """Waits of runs that lack nothing but room and money for all of their gang at once."""
         alone = {key: wait for key, wait in self.waits.items() if wait.reason == "Contended"}
         mine = tied(self.problem.gangs, ()) & alone.keys()
         if not mine:

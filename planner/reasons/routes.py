@@ -56,7 +56,7 @@ class _Payers(NamedTuple):
 
     @classmethod
     def of(cls, payers: tuple[Payer, ...]) -> "_Payers":
-        """Of these payers."""
+        """Arrange these payers."""
         lent = np.asarray([payer.loan for payer in payers], dtype=np.bool_)
         most = [payer.run_gpus for payer in payers]
         if all(gpus is None for gpus in most):

@@ -131,7 +131,7 @@ class _Bound:
         return replace(self, left=self.left - first)
 
     def over(self, paid: Sequence[int]) -> int:
-        """By how much they weigh more; what is overdrawn already is to be made good too."""
+        """Excess of what they weigh, 0 where there is none; what is overdrawn already is to be made good too."""
         weight = sum(weight * paid[column] for column, weight in self.terms)
         return max(0, weight - self.left) if weight else 0
 

@@ -73,7 +73,7 @@ class Spaces:
         self._known: dict[tuple[frozenset[int], tuple[Shape, ...], PodLoad], Space] = {}
 
     def of(self, kind: RunType, sites: frozenset[int] | None = None, load: PodLoad | None = None) -> Space:
-        """For the least width of a type's runs; on ``sites`` and with ``load`` instead of the type's own, if given."""
+        """Room for a type's runs at their least width; on ``sites`` and with ``load`` in place of its own, if given."""
         key = (kind.sites if sites is None else sites, self._pieces(kind), kind.load if load is None else load)
         if key not in self._known:
             self._known[key] = self._space(*key)

@@ -35,7 +35,7 @@ from policies.lifecycle.follow import waiting
 
 @dataclass(frozen=True)
 class Bench:
-    """See the module.
+    """Bench of one run: see the module.
 
     ``kept``: the world as the plan leaves it, and what of it is ``near`` the run (``key``). ``state``: of the whole, in
     which the run waits alone, with its gang, without the ``others`` near it that wait, heaviest first.
@@ -51,7 +51,7 @@ class Bench:
 
     @classmethod
     def of(cls, snapshot: Snapshot, plan: Plan, key: RunKey, effort: Effort = USUAL) -> "Bench":
-        """For a run that waits under ``plan``, which was made from ``snapshot``."""
+        """Set it up for a run that waits under ``plan``, which was made from ``snapshot``."""
         kept = unpromised(after(snapshot, plan), [key])
         whole = held_state(kept, plan.at, effort)
         state = alone(whole, key)

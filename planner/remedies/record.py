@@ -29,7 +29,7 @@ class Who(IntEnum):
 
     @property
     def words(self) -> str:
-        """As people are called."""
+        """Name that people have for them."""
         return _WHO[self]
 
 

@@ -65,7 +65,7 @@ class Solved:
 
 @dataclass(frozen=True)
 class Certificates:
-    """Of the plans of one problem. ``free``: GPUs that are free before anything starts.
+    """Certificates of the plans of one problem. ``free``: GPUs that are free before anything starts.
 
     ``steps``: most steps of simplex for the bound of a later stage of a large problem; beyond, it is `unsolved`'s.
     """

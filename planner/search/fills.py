@@ -16,7 +16,7 @@ from policies.model.problem import Problem
 
 @dataclass(frozen=True)
 class Fills:
-    """Of one problem. ``new_room``: what is free before anything starts."""
+    """Fills of one problem. ``new_room``: what is free before anything starts."""
 
     problem: Problem
     new_room: Callable[[], Room]

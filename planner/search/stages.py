@@ -56,7 +56,7 @@ class Search:
 
     @cached_property
     def certificates(self) -> Certificates:
-        """Of its plans."""
+        """Certificates of its plans."""
         return Certificates(self.problem, self.settings, sum(self.new_room().free), self.effort.steps)
 
     @cached_property

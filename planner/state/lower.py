@@ -157,7 +157,7 @@ class Asked:
     def payers(
         self, book: CapBook, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
     ) -> PayerLists:
-        """Who may pay for any run; see `PayerLists`."""
+        """Payers of any run; see `PayerLists`."""
         asked = tuple((closed or {}).items()), promised
         if asked not in self.lists:
             self.lists[asked] = PayerLists(book, closed, promised)
@@ -212,7 +212,7 @@ class Waiting:
         exact: bool,
         asked: Asked,
     ) -> "Waiting":
-        """Of runs that may start; ``changed``: when a cycle last saw another world; ``asked``: what is known."""
+        """Weigh runs that may start; ``changed``: when a cycle last saw another world; ``asked``: what is known."""
         running, spent = left.funded, left.spent
         lists, forms, asks = asked.of(runs, book, left.closed, ties, exact=exact)
         recall = once_changed = Recall.of(book, running, spent, asks, changed)

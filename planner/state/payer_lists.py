@@ -31,7 +31,7 @@ class PayerList:
 
     @classmethod
     def of(cls, money: Money, payers: Iterable[Payer], refused: list[Refused], number: int) -> "PayerList":
-        """Of these payers, in their order."""
+        """List these payers, in their order."""
         near = tuple(payers)
         sources = tuple(sorted((payer.source for payer in near), key=attrgetter("envelope")))
         return cls(

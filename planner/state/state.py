@@ -84,7 +84,7 @@ class State:
 
     @cached_property
     def lent(self) -> Mapping[tuple[str, int], frozenset[LeaseKey]]:
-        """By slot that a standby and a tenant hold, their leases."""
+        """Leases by slot that a standby and a tenant hold."""
         found: dict[tuple[str, int], set[LeaseKey]] = {}
         for lease in self.open_leases:
             for slot in lease.ordinals:
@@ -100,7 +100,7 @@ class State:
 
     @cached_property
     def limits(self) -> Mapping[RunKey, int | None]:
-        """When its time limit ends each run that holds leases, Unix seconds."""
+        """Ends of the runs that hold leases by their time limits, Unix seconds."""
         return limit_ends(self.runs, self.held)
 
     def leases_on(self, node: str) -> list[LeaseRow]:

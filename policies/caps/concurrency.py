@@ -20,7 +20,7 @@ class Concurrency:
     ahead = False
 
     def limit(self, pool: Pool) -> int | None:
-        """In milli-GPUs."""
+        """Bound in milli-GPUs."""
         return None if pool.concurrency is None else 1000 * pool.concurrency
 
     def weight(self, money: Money, pool: Pool, lane: Lane) -> int:

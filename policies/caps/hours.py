@@ -19,7 +19,7 @@ class Hours:
     ahead = True
 
     def limit(self, pool: Pool) -> int | None:
-        """In milli-GPU-seconds."""
+        """Bound in milli-GPU-seconds."""
         return pool.max_gpu_milliseconds
 
     def weight(self, money: Money, pool: Pool, lane: Lane) -> int:

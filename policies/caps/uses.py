@@ -76,7 +76,7 @@ def members(money: Money, use: Use) -> tuple[int, ...]:
 
 
 def watch(money: Money, owner: str, flavor: str, limit: int | None) -> Watch:
-    """Of a run that asks for this flavor and lasts so many seconds at most (None: it has no time limit)."""
+    """Find the use caps on a run of this flavor that lasts so many seconds at most (None: it has no time limit)."""
     on = money.user_of(owner)
     if not on:
         return UNWATCHED
@@ -98,7 +98,7 @@ def times_runs(money: Money, flavor: str) -> bool:
 
 
 def too_long(money: Money, shut: int, limit: int | None, own: int | None) -> str:
-    """Why use caps keep a run, which lasts ``limit`` seconds at most and says ``own``, from their nodes."""
+    """Say why use caps keep a run, which lasts ``limit`` seconds at most and says ``own``, from their nodes."""
     bound = min((money.uses[i] for i in bits(shut)), key=lambda use: (use.per_run_time, use.label))
     allowed = f"runs of at most {Duration(bound.per_run_time or 0)} (perRun.maxTime)"
     return f"the use cap {bound.label} admits {allowed}, this one {stated(limit, own)}"

@@ -41,7 +41,7 @@ def preference(surplus: int, start: int, uid: str) -> tuple[int, int, str]:
 
 
 class Cut(NamedTuple):
-    """Why a lease is cut. ``reservation``: for which promise, empty for a start; ``draw``: the pick that took it."""
+    """Cause of a cut. ``reservation``: for which promise, empty for a start; ``draw``: the pick that took it."""
 
     reason: RemedyAction
     reservation: str = ""

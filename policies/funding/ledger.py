@@ -43,7 +43,7 @@ class Spent:
         self.use[number] = had[0] + charged[0], had[1] + charged[1]
 
     def used(self, caps: int) -> list[int]:
-        """Of each of so many caps, what is taken before any claim is asked."""
+        """Sums of so many caps that are taken before any claim is asked."""
         return [self.cap.get(i, 0) + self.ahead.get(i, 0) for i in range(caps)]
 
 

@@ -86,12 +86,12 @@ class LeaseRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def funding_class(self) -> FundingClass:
-        """Its class as last recorded."""
+        """Class as last recorded."""
         return self.segments[-1][0] if self.segments else UNFUNDED
 
     @property
     def rate_milli(self) -> int:
-        """Its credit rate as last recorded, in millicredits per GPU-hour."""
+        """Credit rate as last recorded, in millicredits per GPU-hour."""
         return (self.segments[-1][3] or 0) if self.segments else 0
 
     @property

@@ -99,7 +99,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ref(self) -> RunRef:
-        """As other objects name it: an index by its array's name and its number."""
+        """Name that other objects have for it: an index by its array's name and its number."""
         return RunRef(name=self.array_of or self.name, namespace=self.namespace, index=self.index)
 
     def access(self, windows: tuple[Maintenance, ...], at: int) -> Access:
@@ -163,7 +163,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return len(lowered.groups(lowered.steps)) * lowered.spares * self.unit
 
     def lowered(self) -> Lowered:
-        """Its groups and pods."""
+        """Groups and pods of it."""
         return lower(self.total, self.width_min, self.step or 0, self.group, self.pod, self.spares, self.spread)
 
     def weight(self, policy: PolicySpec, at: int) -> int:

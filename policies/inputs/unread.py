@@ -42,7 +42,7 @@ class Unread:
         return own or next(by_name, None)
 
     def stands(self, run: RunRow) -> bool:
-        """Of a live run that holds nothing that can be read: does it run on by its status, in what cannot be?"""
+        """Does a live run that holds nothing that can be read run on by its status, in what cannot be?"""
         return self.lease_of(run) is not None and run.started is not None
 
     def covering(self) -> Iterator[tuple[RunKey, Slot]]:
@@ -50,7 +50,7 @@ class Unread:
         return (((lease.namespace, run), slot) for lease in self.leases for run in lease.runs for slot in lease.slots)
 
     def refusal(self, run: RunRow) -> str:
-        """Why a run does not start; empty where none of them may be its own."""
+        """Say why a run does not start; empty where none of them may be its own."""
         lease = self.lease_of(run)
         if lease is None:
             return ""

@@ -56,7 +56,7 @@ class Count(NamedTuple):
         return self.completed + self.failed
 
     def sentence(self) -> str:
-        """For people."""
+        """Sentence for people."""
         waiting = self.all - self.over - self.running
         return (
             f"{self.running} of {self.all} indices running, {self.completed} completed, {self.failed} failed, "
@@ -75,7 +75,7 @@ def counted(
     ended: Mapping[RunKey, Ending],
     runs_on: Callable[[RunRow], bool],
 ) -> Count:
-    """Its indices after this cycle's endings. ``runs_on``: does an index that is not over run?"""
+    """Count its indices after this cycle's endings. ``runs_on``: does an index that is not over run?"""
     now = {"Completed": 0, "Failed": 0}
     running = 0
     for key in array.members:
@@ -126,7 +126,7 @@ def beyond(
 
 
 def limit(array: ArrayRow) -> str:
-    """Why they wait."""
+    """Say why they wait."""
     before = (
         "1 index of {} runs or starts"
         if array.max_parallel == 1

@@ -70,7 +70,7 @@ def started(run: RunRow, leases: Iterable[LeaseRow]) -> int | None:
 
 
 def since(told: int | None, starts: Iterable[int]) -> int | None:
-    """Begin of leases with these ``starts`` (Unix seconds): that of the oldest, or, as swaps renew leases, when the
+    """Beginning of leases with these ``starts`` (Unix seconds): that of the oldest, or, as swaps renew leases, when the
     run's status has ``told``; None where there are none.
     """
     oldest = min(starts, default=None)

@@ -9,7 +9,7 @@ from policies.inputs.money import Money
 
 
 def refusal(money: Money, owner: str, namespace: str) -> str:
-    """Why runs of ``owner`` may not come from ``namespace``; empty if they may."""
+    """Say why runs of ``owner`` may not come from ``namespace``; empty if they may."""
     bound = _bound(money, owner)
     if bound is None:
         if money.policy.tenancy.require_binding:

@@ -52,7 +52,7 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Why a member does not count; ``again``: what would let it, empty where it never will."""
+    """Reason why a member does not count; ``again``: what would let it, empty where it never will."""
 
     why: str
     again: str
@@ -101,7 +101,7 @@ def _incomplete(gang: str, size: int, missing: int, away: Mapping[str, Away]) ->
 
 
 def away(run: RunRow, ending: Ending | None, blocked: str) -> Away:
-    """Why a member that is not ready and has not started does not count. ``blocked``: why it is not even weighed."""
+    """Say why a member, neither ready nor started, does not count. ``blocked``: why it is not even weighed."""
     outcome, reason = (ending.outcome, ending.reason) if ending else (run.outcome, run.outcome_reason)
     if outcome:
         return Away("was cancelled" if reason == "Cancelled" else "has failed", "")
@@ -135,7 +135,7 @@ def held_back(gangs: Iterable[Gang], started: Collection[RunKey]) -> dict[RunKey
 
 
 def rows(model: Model, gangs: Iterable[Gang], starts: Mapping[RunKey, Sequence[int]]) -> None:
-    """Of a gang enough start or none; ``starts``: run → its columns, funded or not, that are 1 where it starts."""
+    """Let enough of a gang start or none; ``starts``: run → its columns, funded or not, that are 1 where it starts."""
     for gang in gangs:
         sums = [starts.get(key, ()) for key in gang]
         if gang.least == len(gang):  # all or none: each starts with the first

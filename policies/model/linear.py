@@ -69,7 +69,7 @@ class Model:
 
     @property
     def entries(self) -> Entries:
-        """Its terms, as arrays; made anew where terms or rows have come since it was asked last."""
+        """Terms as arrays; made anew where terms or rows have come since it was asked last."""
         known = self._entries
         if known is None or (len(known.row), len(known.start)) != (len(self.indices), len(self.starts)):
             start, column = (np.asarray(each, np.int64) for each in (self.starts, self.indices))

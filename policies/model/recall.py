@@ -80,7 +80,7 @@ class Recall:
 
     @classmethod
     def of(cls, book: CapBook, running: Funded, spent: Spent, asks: Iterable[Ask], changed: int) -> "Recall":
-        """Of running work beside what waits."""
+        """Weigh running work beside what waits."""
         held = _held(book, running, changed)
         wanted = _wanted(book, held.keys(), asks)
         room: dict[int, Rooms] = {}

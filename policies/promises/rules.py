@@ -84,7 +84,7 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def told(self) -> ReservationStatus:
-        """Its whole status."""
+        """Whole status of it."""
         return _STATUS.decode(self.status)
 
 

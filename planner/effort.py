@@ -17,8 +17,8 @@ class Branching:
 
     big: float = 0.005
     gangs: int = 32
-    further: int = 300
-    columns: int = 2_000_000
+    further: int = 600
+    columns: int = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Rounding:
     ``batch``: counts nearer than this to a whole number are rounded together, fewer where that loses much. ``drop``:
     part of the bound that one rounding may lose before the other side is tried. ``unlikely``: starts that would cost
     this part of the bound are left out. ``resets``: most times that a single type is made to start less; then all may.
+    ``beside``: nodes that are rounded side by side, each by a thread.
     """
 
     bands: tuple[int, ...] = (64, 16, 8, 4, 0)
@@ -39,6 +40,7 @@ class Rounding:
     drop: float = 1e-5
     unlikely: float = 2e-5
     resets: int = 20
+    beside: int = 2
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ before the next; and so from further nodes, until one comes as close as Policy `
 or without recall nothing close enough, a MIP of big gangs follows.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -35,6 +37,7 @@ class Rounding:
     def __init__(self, model: Model, problem: Problem, settings: Settings, effort: Effort = USUAL) -> None:
         self.model, self.settings, self.effort = model, settings, effort
         self.relaxed = Relaxed(model, settings)
+        self.dives = deque(Relaxed(model, settings) for _ in range(effort.rounding.beside))
         self.columns = columns_of(model, problem)
         self.recalls = bool(self.columns.allows.any())
 
@@ -50,22 +53,35 @@ class Rounding:
         yield replace(found, bound=max(search.bound, found.objective), relaxed=search.root)
 
     def _whole(self, search: Branching) -> Solution:
-        """The best whole point of nodes further down; where nothing may be recalled none that is not close enough."""
-        found, far = NOTHING, self.effort.rounding.far * self.settings["mip_rel_gap"]
-        while (node := search.deeper(found.objective * (1 + self.settings["mip_rel_gap"]))) is not None:
-            least = -INF if self.recalls else node.bound * (1 - far)
-            whole = self._dive(node, least)
-            if whole.objective > found.objective:
-                found = replace(whole, allowed=node.bound if self.recalls else None)
-            if found.values is None:
-                break
-        return found
+        """The best whole point of nodes further down; where nothing may be recalled none that is not close enough.
 
-    def _dive(self, node: Node, least: float) -> Solution:
+        Some nodes are rounded side by side, each by a thread with a relaxation of its own. Which ones hangs on what
+        those before them came to, in their order, so no timing tells.
+        """
+        found, far = NOTHING, self.effort.rounding.far * self.settings["mip_rel_gap"]
+        gap = self.settings["mip_rel_gap"]
+        begun = deque[tuple[Node, Future[Solution]]]()
+        with ThreadPoolExecutor(len(self.dives)) as beside:
+            while True:
+                enough = found.objective * (1 + gap)
+                while len(begun) < len(self.dives) and (node := search.deeper(enough)) is not None:
+                    least = -INF if self.recalls else node.bound * (1 - far)
+                    self.dives.rotate()
+                    begun.append((node, beside.submit(self._dive, self.dives[0], node, least)))
+                if not begun:
+                    return found
+                node, diving = begun.popleft()
+                whole = diving.result()
+                if whole.objective > found.objective:
+                    found = replace(whole, allowed=node.bound if self.recalls else None)
+                if found.values is None:
+                    return found
+
+    def _dive(self, relaxed: Relaxed, node: Node, least: float) -> Solution:
         """A whole point of a node, with as much allowed as there."""
         allowed = {int(c): float(round(node.point[c])) for c in np.flatnonzero(self.columns.allows)}
-        self.relaxed.only({**node.fixings, **_fixed(allowed)}, node.basis)
-        point, value = Dive(self.relaxed, self.columns, self.effort).run(node.bound, least)
+        relaxed.only({**node.fixings, **_fixed(allowed)}, node.basis)
+        point, value = Dive(relaxed, self.columns, self.effort).run(node.bound, least)
         return Solution(point, value, node.bound, optimal=False)
 
     def _after_gangs(self, bound: float) -> Solution:
@@ -80,8 +96,9 @@ class Rounding:
             gap = self.effort.rounding.share * self.settings["mip_rel_gap"]
             first = solve(model, self.settings | LEAN | SEARCH | {"mip_rel_gap": gap})
         counts = {} if first.values is None else {int(c): round(float(first.values[c])) for c in np.flatnonzero(gangs)}
-        self.relaxed.only(_fixed({column: float(count) for column, count in counts.items()}))
-        point, value = Dive(self.relaxed, self.columns, self.effort).run(bound)
+        relaxed = self.dives[0]
+        relaxed.only(_fixed({column: float(count) for column, count in counts.items()}))
+        point, value = Dive(relaxed, self.columns, self.effort).run(bound)
         return Solution(point, value, bound, optimal=False)
 
 

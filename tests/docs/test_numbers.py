@@ -30,6 +30,7 @@ PHRASES: Final = (
     "more than {rounding.far:word} times `solver.gap`",
     "with {branching.further} LPs at most",
     "as many LPs as have {branching.columns} columns together",
+    "rounded side by side, on {rounding.beside} threads",
     "to {rounding.share:word} times the gap",
     "ends more than {effort.close:word} `solver.gap` from the bound, a master of up to {effort.again} integer columns",
     "more than {effort.dear:word} of what the plan lacks. It has {effort.rest_nodes} nodes at most",

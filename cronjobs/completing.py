@@ -163,8 +163,7 @@ def _uids(lake: Lake, record: _Record) -> Mapping[Name, str] | None:
         table = read_table(lake.table_path("runs", record.manifest.tables.get("runs", "")), "runs")
     except Refusal:
         return None
-    names = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
-    return dict(zip(names, values.texts(table, "uid"), strict=True))
+    return dict(zip(values.keys(table), values.texts(table, "uid"), strict=True))
 
 
 def _money(lake: Lake, record: _Record) -> Mapping[str, str] | None:

@@ -219,7 +219,7 @@ def _after(table: pa.Table, plan: Plan | None, then: Callable[[pa.Table, Plan], 
     """A table of the last cycle as its plan left it, as far as the plan speaks of what is in it."""
     if plan is None:
         return table
-    there = set(zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True))
+    there = set(values.keys(table))
     lists = {
         name: [each for each in getattr(plan, name) if (each.namespace, each.name) in there]
         for name in ("closures", "segments", "runs", "pruned")
@@ -248,8 +248,7 @@ def _leases(reader: _Reader, cycles: Sequence[Cycle], gone: Gone, ends: Plan | N
 
 
 def _pruned(cycle: Cycle, table: pa.Table, names: set[tuple[str, str]]) -> pa.Table:
-    keys = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
-    places = [place for place, key in enumerate(keys) if key in names]
+    places = [place for place, key in enumerate(values.keys(table)) if key in names]
     return _stamped(table.take(pa.array(places, pa.int64())), "seen", cycle.at, LEASES)
 
 

@@ -193,8 +193,7 @@ def _promises(left: Snapshot, at: int, runs: Mapping[RunKey, _Run]) -> dict[str,
 def _latencies(snapshot: Snapshot, plan: Plan, runs: Mapping[RunKey, _Run]) -> dict[Labels, list[float]]:
     """Seconds that each run waited that starts now, or that ends now and never started."""
     before = snapshot.tables["runs"]
-    names = zip(values.texts(before, "namespace"), values.texts(before, "name"), strict=True)
-    over = {name for name, outcome in zip(names, values.texts(before, "outcome"), strict=True) if outcome}
+    over = {name for name, outcome in zip(values.keys(before), values.texts(before, "outcome"), strict=True) if outcome}
     started = {each.run_key for each in plan.leases if each.spec.reason == "Start"}
     ended = {
         (each.namespace, each.name)

@@ -118,6 +118,5 @@ def _nodes(nodes: pa.Table, edit: Copy | Drop) -> pa.Table:
 def unpromised(world: Snapshot, keys: Collection[tuple[str, str]]) -> Snapshot:
     """The world without promises to these runs: what these hold must not bar what would let one of them start now."""
     table = world.tables["reservations"]
-    promised = zip(values.texts(table, "namespace"), values.texts(table, "run"), strict=True)
-    kept = pa.array([key not in keys for key in promised], pa.bool_())
+    kept = pa.array([key not in keys for key in values.keys(table, "run")], pa.bool_())
     return replace(world, tables={**world.tables, "reservations": table.filter(kept)})

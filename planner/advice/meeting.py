@@ -61,7 +61,7 @@ def meeting(state: State, one: RunKey, other: RunKey) -> Meeting:
     shared = sorted(weights[0].keys() & weights[1].keys())
     asks = [key not in state.held for key in (one, other)]
     bounds = [_bound(state, cap, (weights[0][cap] * asks[0], weights[1][cap] * asks[1])) for cap in shared]
-    sites = sorted(_sites(state, runs[0]) & _sites(state, runs[1]))
+    sites = sorted(state.sites_for(runs[0]) & state.sites_for(runs[1]))
     there = np.isin(state.fleet.site, sites)
     free = np.where(there, np.asarray(state.room().free, dtype=np.int64), 0)
     per_domain = np.bincount(state.fleet.domain, weights=free, minlength=1)
@@ -74,10 +74,6 @@ def meeting(state: State, one: RunKey, other: RunKey) -> Meeting:
     )
 
 
-def _sites(state: State, run: RunRow) -> frozenset[int]:
-    return frozenset() if run.is_cpu else state.fleet.sites_for(run.access(state.policy.maintenance, state.at))
-
-
 def _caps(state: State, run: RunRow) -> dict[int, int]:
     """Cap → the most that the run's least width weighs against it."""
     if run.is_cpu:
@@ -85,7 +81,7 @@ def _caps(state: State, run: RunRow) -> dict[int, int]:
     found: dict[int, int] = {}
     milli = 1000 * run.width_min + state.policy.spares.discount_milli * run.lowered().spare_gpus
     for payer in payers(state.money, run)[0]:
-        for site in sorted(_sites(state, run) & state.money.paid_on(payer.envelope, payer.watch.shut)):
+        for site in sorted(state.sites_for(run) & state.money.paid_on(payer.envelope, payer.watch.shut)):
             lane = Lane(payer.envelope, payer.loan, state.money.region[site], payer.limit, payer.watch.on)
             for cap, weight in state.book.touches(lane):
                 found[cap] = max(found.get(cap, 0), weight * milli)

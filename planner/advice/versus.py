@@ -99,7 +99,7 @@ class Versus:
 def versus(snapshot: Snapshot, plan: Plan, key: RunKey, other: RunKey) -> Versus:
     """Compare two runs of ``snapshot`` under ``plan``, which was made from it."""
     now = held_state(snapshot, plan.at)
-    whole = now.effort.few(len(now.pending))
+    whole = now.few
     left = unpromised(after(snapshot, plan), (key, other))
     where = meeting(held_state(left, plan.at), key, other)
     found = Versus(_side(now, plan, key), _side(now, plan, other), where, whole)

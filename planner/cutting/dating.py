@@ -80,11 +80,7 @@ class CutDates:
 
     def __post_init__(self) -> None:
         limits = self.state.effort.odds
-        self._odds = limits.columns if self._few else limits.of_many
-
-    @cached_property
-    def _few(self) -> bool:
-        return self.state.effort.few(len(self.state.pending))
+        self._odds = limits.columns if self.state.few else limits.of_many
 
     @cached_property
     def _trial(self) -> Trial:
@@ -96,7 +92,7 @@ class CutDates:
 
     @cached_property
     def _turns(self) -> Turns:
-        courses = self.state.effort.odds.courses if self._few else 1
+        courses = self.state.effort.odds.courses if self.state.few else 1
         return Turns(self._trial, partial(self._victims, (), self.state.at), courses)
 
     @property
@@ -271,8 +267,8 @@ class CutDates:
         trial = self._trial
         pools = Pools(weighing, harm)
         limits = replace(self.state.effort.odds, columns=max(0, self._odds))
-        chances = odds(pools, limits, simulated=self._few) if harm.lottery else {}
-        self._odds -= 0 if self._few else pools.solved * len(weighing.model.cost)
+        chances = odds(pools, limits, simulated=self.state.few) if harm.lottery else {}
+        self._odds -= 0 if self.state.few else pools.solved * len(weighing.model.cost)
         turn = Turn(members, tuple(weighing.needs), victims, any(0 < each < 1 for each in chances.values()), {})
         chances = self._turns.chances(turn, chances)
         near = frozenset[int]().union(*(trial.promised.get(trial.key([each]), ()) for each in members))

@@ -139,8 +139,7 @@ def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, obj
     """Statuses of runs with what they are told of their start; those that say nothing new are left out."""
     updates = {(each.namespace, each.name): each.status for each in plan.runs}
     table, indices = snapshot.tables["runs"], indices_of(snapshot.tables["arrays"])
-    keys = zip(col.texts(table, "namespace"), col.texts(table, "name"), strict=True)
-    for key, text in zip(keys, col.texts(table, "status"), strict=True):
+    for key, text in zip(col.keys(table), col.texts(table, "status"), strict=True):
         if key in updates or key in told:
             before = status_in(text)
             now = updates[key] if key in updates else whole(before) if key in indices else before

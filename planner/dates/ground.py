@@ -29,9 +29,7 @@ class Ground:
 
     def of(self, key: RunKey) -> str:
         """SHA-256, hex, of what a run's promise by cuts hangs on."""
-        run = self.state.runs[key]
-        sites = self.state.fleet.sites_for(run.access(self.state.policy.maintenance, self.state.at))
-        total = sum(self._sites[site] for site in sites) % _SUM
+        total = sum(self._sites[site] for site in self.state.sites_for(self.state.runs[key])) % _SUM
         return hashlib.sha256(f"{self.policy} {total:064x}".encode()).hexdigest()
 
     @cached_property

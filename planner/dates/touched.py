@@ -46,7 +46,7 @@ class Touched:
         leases = (lease for key in self.state.held if "/".join(key) in named for lease in self.state.held[key])
         if not self._given.isdisjoint(self._domains(lease.node for lease in leases)):
             return True
-        sites = self.state.fleet.sites_for(run.access(policy.maintenance, self.state.at))
+        sites = self.state.sites_for(run)
         return any(site in sites and since <= promise.start for site, since in self._sites.items())
 
     @cached_property

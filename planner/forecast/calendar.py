@@ -33,7 +33,7 @@ def foreseen(world: Snapshot, estimated: Mapping[RunKey, int]) -> Snapshot:
     """The world in which runs complete at ``estimated`` ends (Unix seconds), and no node fails by waiting alone."""
     nodes, runs = world.tables["nodes"], world.tables["runs"]
     silent = [i for i, ready in enumerate(col.bools(nodes, "ready").tolist()) if not ready]
-    places = {key: i for i, key in enumerate(zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True))}
+    places = {key: i for i, key in enumerate(col.keys(runs))}
     ends = {places[key]: end for key, end in estimated.items()}
     tables = {
         **world.tables,
@@ -55,8 +55,7 @@ def is_any_wrong(world: Snapshot, state: State, since: int) -> bool:
 
 def _estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:
     runs = world.tables["runs"]
-    keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
-    told = zip(keys, col.optional_ints(runs, "eta"), col.optional_ints(runs, "expected"), strict=True)
+    told = zip(col.keys(runs), col.optional_ints(runs, "eta"), col.optional_ints(runs, "expected"), strict=True)
     found = {}
     for key, eta, span in told:
         leases = state.held.get(key)
@@ -104,6 +103,5 @@ def ages(state: State) -> dict[tuple[RunKey, int], int]:
 def expected(world: Snapshot) -> dict[tuple[str, str], int]:
     """Seconds that runs expect to take, of those that say so."""
     runs = world.tables["runs"]
-    keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
     spans = col.optional_ints(runs, "expected")
-    return {key: span for key, span in zip(keys, spans, strict=True) if span is not None}
+    return {key: span for key, span in zip(col.keys(runs), spans, strict=True) if span is not None}

@@ -58,8 +58,7 @@ class Timeline:
         if len(times) > most:
             # of the others alone: promises must not change which of these are looked at, or dates would move by them
             shares = _last_of_shares([at for at, source in sources.items() if source != "promise"], most)
-            few = later.now.effort.few(len(later.now.pending))
-            shares |= promised if few else _last_of_shares(sorted(promised), most)
+            shares |= promised if later.now.few else _last_of_shares(sorted(promised), most)
             times = [at for at in times if at in shares]
         timeline = cls(later, most, tells=now is None)
         stands = sorted(promised)

@@ -61,12 +61,7 @@ def _idle(master: Master) -> frozenset[int]:
     They tie families to each other, for what nobody pays is alike for all. Members of gangs may need each other.
     """
     problem, model = master.problem, master.model
-    tied = {key for gang in problem.gangs for key in gang}
-    types = {
-        kind.index
-        for kind in problem.types
-        if kind.unfunded and not any(problem.candidates[c].run.key in tied for c in kind.members)
-    }
+    types = {kind.index for kind in problem.types if kind.unfunded and problem.tied.isdisjoint(kind.members)}
     found = set()
     for column, (what, *key) in enumerate(model.column_keys):
         if what in ("start", "steps"):

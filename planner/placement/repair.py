@@ -49,8 +49,7 @@ class Repair:
             self._of.setdefault(piece.candidate, []).append(piece)
             if piece.chunks:
                 self._in.setdefault(piece.domain, []).append(piece)
-        together = {key for gang in problem.gangs for key in gang}
-        self._tied = {c for c in self._of if problem.candidates[c].run.key in together}
+        self._tied = problem.tied
 
     def run(self, failed: Sequence[Piece]) -> None:
         """Find places for every piece of the failed pieces' runs; runs that get none are ``lost``."""

@@ -164,12 +164,8 @@ def _restated(stage: Stage, problem: Problem, draft: Draft, room: Room) -> Stage
 
 def _aside(problem: Problem, draft: Draft) -> list[int]:
     """Unfunded starts of runs that start alone, heaviest first."""
-    tied = {key for gang in problem.gangs for key in gang}
-    starts = (start.candidate for start in draft.starts)
-    mine = (c for c in starts if problem.type_of(c).unfunded)
-    return sorted(
-        (c for c in mine if problem.candidates[c].run.key not in tied), key=lambda c: problem.candidates[c].order
-    )
+    alone = (start.candidate for start in draft.starts if start.candidate not in problem.tied)
+    return sorted((c for c in alone if problem.type_of(c).unfunded), key=lambda c: problem.candidates[c].order)
 
 
 def _classes(state: State, problem: Problem, draft: Draft) -> Classes:

@@ -19,13 +19,14 @@ from msgspec import structs
 from jobtree.world.plan import Plan
 from jobtree.world.tables.after import after
 from jobtree.world.tables.snapshot import Snapshot
+from jobtree.world.tables.values import keys
 from planner.advice.contenders import contenders, weighed
 from planner.advice.edits import Cell, Edit, edited, unpromised
 from planner.dates.holding import held_state
 from planner.effort import USUAL, Effort
 from planner.placement.draft import Draft
 from planner.plan.assemble import beside_growth
-from planner.remedies.near import names, near, without
+from planner.remedies.near import near, without
 from planner.search import stages
 from planner.state.state import State
 from policies.inputs.claims import RunKey
@@ -56,7 +57,7 @@ class Bench:
         whole = held_state(kept, plan.at, effort)
         state = alone(whole, key)
         world = near(kept, whole, key)
-        there = set(names(world.tables["runs"])) - {run.key for run in state.pending}
+        there = set(keys(world.tables["runs"])) - {run.key for run in state.pending}
         others = [run for run in whole.pending if run.key in there]
         others.sort(key=lambda run: (-run.weight(whole.policy, plan.at), run.created, run.key))
         return cls(snapshot, plan, key, kept, world, state, tuple(run.key for run in others))

@@ -171,9 +171,9 @@ def _closed_doors(bench: Bench) -> list[tuple[Envelope, dict[str, Any], dict[str
 
 def _unpaid_sites(bench: Bench) -> frozenset[int]:
     """Where the run could lie, and nobody pays for it."""
-    state, run = bench.state, bench.run
+    state = bench.state
     paid = (kind.sites for kind in state.problem().types if not kind.unfunded)
-    return state.fleet.sites_for(run.access(state.policy.maintenance, bench.at)).difference(*paid)
+    return state.sites_for(bench.run).difference(*paid)
 
 
 def _place_terms(bench: Bench, envelope: Envelope, unpaid: frozenset[int]) -> "_Terms":

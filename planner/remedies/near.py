@@ -29,7 +29,7 @@ def near(snapshot: Snapshot, state: State, key: RunKey) -> Snapshot:
     mine |= {name for name in upstream if name in state.runs and state.runs[name].outcome}
     runs, leases = snapshot.tables["runs"], snapshot.tables["leases"]
     tables = {
-        **_of_runs(snapshot.tables, (name in mine for name in names(runs))),
+        **_of_runs(snapshot.tables, (name in mine for name in values.keys(runs))),
         "leases": _only(leases, (flavor in flavors for flavor in values.texts(leases, "flavor")), schema.LEASES),
     }
     return _as_old(replace(snapshot, tables=tables), state)
@@ -43,7 +43,7 @@ def without(snapshot: Snapshot, state: State, gone: Collection[RunKey]) -> Snaps
     runs = state.runs
     parents = {(run.namespace, run.parent) for run in runs.values() if run.parent}
     roots = {key for key in gone if key in parents or runs[key].has_quota}
-    mask = (name in roots or name not in gone for name in names(snapshot.tables["runs"]))
+    mask = (name in roots or name not in gone for name in values.keys(snapshot.tables["runs"]))
     kept = replace(snapshot, tables=_of_runs(snapshot.tables, mask))
     return _as_old(suspended(kept, roots), state)
 
@@ -57,19 +57,15 @@ def _as_old(part: Snapshot, whole: State) -> Snapshot:
 def _of_runs(tables: Mapping[str, pa.Table], mask: Iterable[bool]) -> dict[str, pa.Table]:
     """The tables with the runs of the mask alone; arrays show the indices that are left."""
     runs, found = _only(tables["runs"], mask, schema.RUNS), tables["arrays"]
-    left = set(names(runs))
+    left = set(values.keys(runs))
     shown = [
         [index for index in indices if (space, index_name(name, index)) in left]
-        for (space, name), indices in zip(names(found), values.column(found, "shown"), strict=True)
+        for (space, name), indices in zip(values.keys(found), values.column(found, "shown"), strict=True)
     ]
     at = found.schema.get_field_index("shown")
     arrays = found.set_column(at, found.schema.field(at), pa.array(shown, found.schema.field(at).type))
-    return {**tables, "runs": runs, "arrays": _only(arrays, (key in left for key in names(arrays)), schema.ARRAYS)}
-
-
-def names(runs: pa.Table) -> Iterator[RunKey]:
-    """Keys of the rows."""
-    return zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
+    arrays = _only(arrays, (key in left for key in values.keys(arrays)), schema.ARRAYS)
+    return {**tables, "runs": runs, "arrays": arrays}
 
 
 def _meetings(state: State) -> Iterator[set[str]]:

@@ -10,8 +10,7 @@ from planner.remedies.record import Remedy, Who
 
 def more(bench: Bench) -> Iterator[Remedy]:
     """The fewest GPUs in more nodes of one domain, each like the largest node there that the run may use."""
-    state, fleet = bench.state, bench.state.fleet
-    if not bench.run.is_cpu and (sites := fleet.sites_for(bench.run.access(state.policy.maintenance, bench.at))):
+    if sites := bench.state.sites_for(bench.run):
         found = [remedy for node in _models(bench, sites) if (remedy := _copies(bench, node)) is not None]
         yield from sorted(found, key=lambda remedy: remedy.cost)[:1]
 

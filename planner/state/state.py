@@ -103,6 +103,15 @@ class State:
         """Ends of the runs that hold leases by their time limits, Unix seconds."""
         return limit_ends(self.runs, self.held)
 
+    @property
+    def few(self) -> bool:
+        """Do so few wait that each is weighed with all others to the end?"""
+        return self.effort.few(len(self.pending))
+
+    def sites_for(self, run: RunRow) -> frozenset[int]:
+        """Sites on which a run could lie, were it to start now; none for a CPU run."""
+        return frozenset() if run.is_cpu else self.fleet.sites_for(run.access(self.policy.maintenance, self.at))
+
     def leases_on(self, node: str) -> list[LeaseRow]:
         """Open leases of a node."""
         return self._on.get(node, [])

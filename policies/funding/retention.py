@@ -23,6 +23,7 @@ from policies.funding.ledger import weighed
 from policies.inputs.claims import ACTIVE, SPARE, UNFUNDED, LeaseRow, RunKey
 from policies.inputs.money import Money
 from policies.inputs.runs import RunRow
+from policies.lifecycle.follow import followed
 
 AT_ONCE: Final = 1000
 """Most leases that go in one cycle: their names are kept until the next ones go, at most 340 bytes each."""
@@ -52,11 +53,11 @@ def due(
     old = [lease for lease in leases if lease.closed and lease.ended is not None and lease.ended <= last]
     if not old:
         return []
-    followed = {(run.namespace, name) for run in runs.values() if not run.outcome for name in run.follow}
+    asked = followed(runs)
     free = [
         (lease.ended, lease.key, lease)
         for lease in old
-        if not _counts_in_tree(runs, lease.run_key) and lease.run_key not in followed
+        if not _counts_in_tree(runs, lease.run_key) and lease.run_key not in asked
     ]
     return [lease for _, _, lease in sorted(free, key=lambda each: each[:2])[:AT_ONCE]]
 

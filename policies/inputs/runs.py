@@ -175,8 +175,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 def read_runs(runs: pa.Table, arrays: pa.Table) -> list[RunRow]:
     """All runs in (namespace, name) order; ``arrays``: says which of them are indices."""
     of = indices_of(arrays)
-    keys = zip(col.texts(runs, "namespace"), col.texts(runs, "name"), strict=True)
-    places = [of.get(key, ("", None)) for key in keys]
+    places = [of.get(key, ("", None)) for key in col.keys(runs)]
     return read(
         runs,
         RunRow,

@@ -28,17 +28,20 @@ def gone(leases: pa.Table, runs: Mapping[RunKey, RunRow], unread: Set[RunKey]) -
     Completed, else Failed: nothing but its deletion, be it while it ran, keeps a run from its own end. One that is
     being deleted stays until its Leases are closed, and is gone already. ``unread``: Runs that cannot be read.
     """
-    followed = {(run.namespace, name) for run in runs.values() if not run.outcome for name in run.follow}
-    asked = {key for key in followed - unread if (run := runs.get(key)) is None or (run.deleting and not run.outcome)}
+    asked = followed(runs) - unread - {key for key, run in runs.items() if run.outcome or not run.deleting}
     last: dict[RunKey, tuple[int, bool]] = {}
     if asked:
-        keys = zip(col.texts(leases, "namespace"), col.texts(leases, "run"), strict=True)
-        ends = zip(keys, col.optional_ints(leases, "ended"), col.texts(leases, "closure_reason"), strict=True)
-        for key, ended, reason in ends:
+        ends, reasons = col.optional_ints(leases, "ended"), col.texts(leases, "closure_reason")
+        for key, ended, reason in zip(col.keys(leases, "run"), ends, reasons, strict=True):
             if key in asked:
                 end = _LAST if ended is None else ended, reason == "Completed"
                 last[key] = max(end, last.get(key, end))
     return {key: "Completed" if completed else "Failed" for key, (_, completed) in last.items()}
+
+
+def followed(runs: Mapping[RunKey, RunRow]) -> set[RunKey]:
+    """Upstreams of runs that are not over."""
+    return {(run.namespace, name) for run in runs.values() if not run.outcome for name in run.follow}
 
 
 def waiting(run: RunRow, outcomes: Mapping[RunKey, str]) -> str:

@@ -120,6 +120,11 @@ class Problem:
         return self.book.caps[cap].limit - self.used[cap]
 
     @cached_property
+    def tied(self) -> frozenset[int]:
+        """Candidates of members of gangs."""
+        return frozenset(c for gang in self.gangs for key in gang for c in self.ways.get(key, ()))
+
+    @cached_property
     def gpus(self) -> int:
         """Every GPU there is."""
         return int(self.fleet.gpus.sum())

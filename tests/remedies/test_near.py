@@ -13,7 +13,6 @@ from planner.advice.edits import Cell
 from planner.effort import USUAL, Effort
 from planner.planning import plan
 from planner.remedies.bench import Bench
-from planner.remedies.near import names
 from tests.reference import worlds
 from tests.reference.worlds import AT, snapshot
 from tests.remedies.asking import ask, documents
@@ -40,7 +39,8 @@ def near(world: World, run: str) -> tuple[set[str], set[str]]:
     """Runs and runs with leases that are near a run."""
     found = snapshot(documents(world, "+1m"))
     bench = Bench.of(found, plan(found, AT + 60), ("default", run))
-    return {name for _, name in names(bench.near.tables["runs"])}, set(values.texts(bench.near.tables["leases"], "run"))
+    near = bench.near.tables
+    return set(values.texts(near["runs"], "name")), set(values.texts(near["leases"], "run"))
 
 
 def joined_by_a_cap(world: World) -> None:
@@ -124,7 +124,7 @@ def test_the_rest_makes_no_difference(kind: str, data: st.DataObject) -> None:
     for wait in current.waits[:2]:
         bench = Bench.of(now, current, (wait.namespace, wait.name))
         everywhere = replace(bench, near=bench.kept)
-        event("far runs" if len(list(names(bench.near.tables["runs"]))) < len(bench.state.runs) else "all near")
+        event("far runs" if bench.near.tables["runs"].num_rows < len(bench.state.runs) else "all near")
         flavors = set(values.texts(bench.near.tables["runs"], "flavor"))
         nodes = [[Cell("nodes", (name,), "gpus", 16)] for (name,) in of(flavors, now, "nodes", "name")]
         rises = [Cell("envelopes", key, "concurrency", 64) for key in of(flavors, now, "envelopes", "budget", "name")]

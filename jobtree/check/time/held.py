@@ -78,9 +78,8 @@ class _Ends:
     def __init__(self, case: Case) -> None:
         self.case = case
         table = case.snapshot.tables["runs"]
-        keys = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
         told = zip(values.optional_ints(table, "eta"), values.optional_ints(table, "expected"), strict=True)
-        self.told = dict(zip(keys, told, strict=True))
+        self.told = dict(zip(values.keys(table), told, strict=True))
         self.found: dict[RunKey, int] = {}
 
     def of(self, key: RunKey) -> int:

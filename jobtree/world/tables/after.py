@@ -58,8 +58,7 @@ def _balances(tables: Mapping[str, pa.Table], plan: Plan) -> pa.Table:
 
 
 def _places(table: pa.Table) -> dict[Name, int]:
-    names = zip(values.texts(table, "namespace"), values.texts(table, "name"), strict=True)
-    return {name: place for place, name in enumerate(names)}
+    return {name: place for place, name in enumerate(values.keys(table))}
 
 
 def leases(table: pa.Table, plan: Plan) -> pa.Table:
@@ -118,7 +117,7 @@ def _reservations(table: pa.Table, plan: Plan) -> pa.Table:
 def _merged(old: pa.Table, new: pa.Table) -> pa.Table:
     """Both tables' leases, sorted by their key."""
     both = pa.concat_tables([old, new], promote_options="none").unify_dictionaries()
-    key = list(zip(values.texts(both, "namespace"), values.texts(both, "name"), strict=True))
+    key = values.keys(both)
     order: Sequence[int] = sorted(range(len(key)), key=key.__getitem__)
     return canonical(both.take(pa.array(order, pa.int64())), schema.LEASES)
 

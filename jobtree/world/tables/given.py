@@ -60,8 +60,7 @@ def _written_by_people(snapshot: Snapshot) -> pa.Table:
     if not len(arrays):
         return runs
     shown = indices_of(arrays)
-    keys = zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
-    return runs.filter(pa.array([key not in shown for key in keys], pa.bool_()))
+    return runs.filter(pa.array([key not in shown for key in values.keys(runs)], pa.bool_()))
 
 
 def any_due(snapshot: Snapshot, at: int) -> bool:
@@ -87,13 +86,12 @@ def _open(leases: pa.Table, closing: Collection[LeaseName], opening: Collection[
 def _names(leases: pa.Table) -> list[LeaseName]:
     """Open leases."""
     found = leases.filter(pc.invert(leases.column("closed")))
-    return list(zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True))
+    return values.keys(found)
 
 
 def _others(pods: pa.Table, runs: pa.Table) -> pa.Table:
     """Pods that no run of ours has, or that are about to free what they hold; not how far each has come."""
-    keys = zip(values.texts(runs, "namespace"), values.texts(runs, "name"), strict=True)
-    uids = dict(zip(keys, values.texts(runs, "uid"), strict=True))
+    uids = dict(zip(values.keys(runs), values.texts(runs, "uid"), strict=True))
     named = zip(*(values.texts(pods, name) for name in ("namespace", "run", "controller")), strict=True)
     own = [
         (uid := uids.get((namespace, run))) is not None and is_own(controller, uid)
@@ -132,11 +130,9 @@ def _loans(leases: pa.Table) -> list[tuple[LeaseName, Claim, int]]:
     """Open leases that were called borrowed when they were first paid for, with their starts, Unix seconds."""
     strangers = pc.not_equal(leases.column("owner").cast(pa.string()), leases.column("run_owner").cast(pa.string()))
     found = leases.filter(pc.and_(pc.invert(leases.column("closed")), strangers))
-    names = zip(values.texts(found, "namespace"), values.texts(found, "name"), strict=True)
-    runs = zip(values.texts(found, "namespace"), values.texts(found, "run"), strict=True)
     lenders = zip(values.texts(found, "budget"), values.texts(found, "envelope"), strict=True)
     starts, ledgers = values.ints(found, "start").tolist(), values.column(found, "funding")
-    rows = zip(names, zip(runs, lenders, strict=True), starts, ledgers, strict=True)
+    rows = zip(values.keys(found), zip(values.keys(found, "run"), lenders, strict=True), starts, ledgers, strict=True)
     return [(name, claim, start) for name, claim, start, ledger in rows if _was_borrowed(ledger)]
 
 

@@ -67,6 +67,11 @@ def texts(table: pa.Table, name: str) -> list[str]:
     return column(table, name)
 
 
+def keys(table: pa.Table, name: str = "name") -> list[tuple[str, str]]:
+    """Namespace and name of each row, or of the run that it names in the column ``name``."""
+    return list(zip(texts(table, "namespace"), texts(table, name), strict=True))
+
+
 def ints(table: pa.Table, name: str, null: int = 0) -> Ints:
     """An integer column as int64; ``null`` stands for a missing value."""
     return np.asarray(_filled(_flat(table, name), null).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -13,12 +13,15 @@ from jobtree.world.tables.values import Bools, Floats
 from policies.model.linear import INF, Model
 
 Settings = dict[str, Any]
+_JUMPS: Final = "mip_heuristic_run_feasibility_jump"
 LEAN: Final[Settings] = {
     "mip_allow_restart": False,
     "mip_detect_symmetry": False,
-    "mip_heuristic_run_feasibility_jump": False,
+    _JUMPS: False,
 }
 """What of HiGHS costs more than it gives where few columns are integer."""
+SMALL: Final = 50
+"""Columns of a model up to which feasibility jump is left out: its first jump takes milliseconds, and all else less."""
 FEW_CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
 """HiGHS finds thousands of cuts in models of money and uses some dozen: keeping the others takes most of its time."""
 NOISE: Final = 1e-6
@@ -107,7 +110,8 @@ def pass_model(highs: highspy.Highs, lp: highspy.HighsLp) -> None:
 def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
     """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
     relaxed = relaxed or not any(model.integer)  # HiGHS states no bound beside the optimum where nothing is integer
-    highs = new_highs(settings)
+    jumps = len(model.cost) > SMALL and settings.get(_JUMPS, True)
+    highs = new_highs(settings | {_JUMPS: jumps})
     pass_model(highs, to_highs(model, relaxed=relaxed))
     if start is not None:
         solution = highspy.HighsSolution()

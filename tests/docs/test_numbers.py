@@ -50,6 +50,7 @@ PHRASES: Final = (
     "`planner/solver/rest.py`, at most {effort.rest_nodes} nodes",
     "The {pricing.listed} largest are in the plan",
     "A relaxation of more than {pricing.terms} terms has none",
+    "A model of up to {highs.SMALL} columns is solved without feasibility jump",
     "A cycle waits up to {GRACE} s more",
 )
 """What the page says of a constant, by its name; where two modules have the name, of one of them, or of both alike."""

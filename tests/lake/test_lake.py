@@ -148,7 +148,16 @@ def test_parquet_files_tell_their_schema_version(lake: Lake) -> None:
     (path,) = lake.root.glob("tables/nodes/*.parquet")
     found = pq.ParquetFile(path)
     assert found.schema_arrow.metadata[b"jobtree.schema_version"] == b"7"
-    assert {found.metadata.row_group(0).column(number).compression for number in range(3)} == {"ZSTD"}
+
+
+@pytest.mark.parametrize(("nodes", "compression"), [(2, "UNCOMPRESSED"), (200, "ZSTD")])
+def test_parquet_files_are_compressed_where_that_makes_them_shorter(
+    nodes: int, compression: str, tmp_path: Path
+) -> None:
+    Lake(tmp_path).write_tables(snapshot_of([doc.node(f"n{number}") for number in range(nodes)]))
+    (path,) = tmp_path.glob("tables/nodes/*.parquet")
+    found = pq.ParquetFile(path).metadata.row_group(0)
+    assert {found.column(number).compression for number in range(found.num_columns)} == {compression}
 
 
 def the_table(lake: Lake) -> Path:

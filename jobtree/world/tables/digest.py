@@ -19,14 +19,21 @@ from jobtree.world.tables import values
 
 def of_table(table: pa.Table, version: int) -> str:
     """Hex digest of one table under a schema version."""
+    if not table.num_rows:  # most tables of a small cluster are empty
+        return _of_empty(table.schema, version)
     return values.remembered(table, version, lambda: _of_table(table, version))
+
+
+@cache
+def _of_empty(schema: pa.Schema, version: int) -> str:
+    return _of_table(schema.empty_table(), version)
 
 
 def _of_table(table: pa.Table, version: int) -> str:
     digest = hashlib.sha256(f"jobtree table {version} {table.num_rows}\n".encode())
     for line, column in zip(_lines(table.schema), table.columns, strict=True):
         digest.update(line)
-        if len(column):  # most tables of a small cluster are empty
+        if len(column):
             _update(digest, column.combine_chunks() if column.num_chunks != 1 else column.chunk(0))
     return digest.hexdigest()
 

@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
 import msgspec
+import numpy as np
 
 from jobtree.world.collector import collector_paused
 from jobtree.world.plan import Plan, Prices
@@ -115,8 +116,7 @@ def master_of(snapshot: Snapshot, at: int, effort: Effort = USUAL, *, last: bool
         room = planning.state.room()
         places = kinds(problem.fleet, room.free, frozenset())
         master = build(problem, places, room.capacity)
-    for row, (what, *_) in enumerate(master.model.row_keys):
-        if what == "stage":  # what was reached is no rule
-            master.model.row_lower[row] = -INF
+    for row in np.flatnonzero(master.model.rows_named("stage")).tolist():  # what was reached is no rule
+        master.model.row_lower[row] = -INF
     master.model.maximise(demand.objective(problem, master.starts, unfunded=False))
     return master

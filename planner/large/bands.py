@@ -91,7 +91,7 @@ class Rounding:
         call optimal what is not.
         """
         model = self.model
-        gangs = np.asarray(model.integer, dtype=np.bool_) & self.columns.gangs(self.effort.rounding.bands[0])
+        gangs = model.whole & self.columns.gangs(self.effort.rounding.bands[0])
         with only_integer(model, gangs):
             gap = self.effort.rounding.share * self.settings["mip_rel_gap"]
             first = solve(model, self.settings | LEAN | SEARCH | {"mip_rel_gap": gap})

@@ -24,6 +24,7 @@ from jobtree.world.tables.values import Floats
 from planner.effort import USUAL, Components, Effort
 from planner.solver.highs import LEAN, NOISE, Settings, Solution, proven, solve
 from planner.solver.parts import Split, split
+from policies.model.demand import type_of
 from policies.model.linear import INF, Model
 from policies.model.master import Master
 
@@ -34,7 +35,7 @@ def solve_components(master: Master, settings: Settings, effort: Effort = USUAL)
     Nothing where it has no parts.
     """
     model = master.model
-    parted = split(model, _idle(master), effort.components.largest)
+    parted = split(model, model.rows_named("room"), model.rows_named("count"), _idle(master), effort.components.largest)
     if parted is None:
         return
     with ThreadPoolExecutor(effort.components.workers) as pool:
@@ -62,17 +63,8 @@ def _idle(master: Master) -> frozenset[int]:
     """
     problem, model = master.problem, master.model
     types = {kind.index for kind in problem.types if kind.unfunded and problem.tied.isdisjoint(kind.members)}
-    found = set()
-    for column, (what, *key) in enumerate(model.column_keys):
-        if what in ("start", "steps"):
-            number = problem.candidates[key[0]].type
-        elif what in ("starts", "all-steps", "groups", "lies-together"):
-            number = key[0]
-        else:
-            continue
-        if number in types:
-            found.add(column)
-    return frozenset() if any(model.cost[column] for column in found) else frozenset(found)
+    found = frozenset(column for column, key in enumerate(model.column_keys) if type_of(problem, key) in types)
+    return frozenset() if any(model.cost[column] for column in found) else found
 
 
 def _prices(duals: Floats) -> Floats:

@@ -15,6 +15,7 @@ from jobtree.world.tables.values import Bools, Floats, Ints
 from planner.effort import USUAL, Effort
 from planner.solver.highs import NOISE
 from planner.solver.relaxed import Relaxed
+from policies.model.demand import type_of
 from policies.model.linear import INF, Model
 from policies.model.problem import Problem
 
@@ -128,17 +129,17 @@ class Dive:
 def columns_of(model: Model, problem: Problem) -> Columns:
     """The columns of a master, or of a block of one, by what they count."""
     number = len(model.cost)
-    nothing, integer = np.full(number, -1, np.int64), np.asarray(model.integer, np.bool_)
+    nothing, integer = np.full(number, -1, np.int64), model.whole
     found = Columns(nothing, nothing.copy(), np.zeros(number, np.bool_), np.zeros(number), _allows(model), integer)
     unit = float(problem.book.money.policy.age.unit)
     if found.allows.any():  # then payment sees to halves of spares
-        integer &= np.asarray([what != "wallet" for what, *_ in model.column_keys], np.bool_)
-    for column, (what, *key) in enumerate(model.column_keys):
-        if what in (*STARTS, "all-steps", "groups", "lies-together"):
-            kind = problem.candidates[key[0]].type if what == "start" else key[0]
-            found.owner[column], found.size[column] = kind, problem.types[kind].base_gpus
-            found.counts[column] = what in STARTS
+        integer &= ~model.columns_named("wallet")
+    for column, key in enumerate(model.column_keys):
+        kind = type_of(problem, key)
+        if kind >= 0 and key[0] != "steps":
             of = problem.types[kind]
+            found.owner[column], found.size[column] = kind, of.base_gpus
+            found.counts[column] = key[0] in STARTS
             if found.counts[column] and integer[column] and not of.unfunded:
                 found.worth[column] = of.base_gpus * problem.candidates[of.members[0]].weight / unit
     return found
@@ -146,7 +147,6 @@ def columns_of(model: Model, problem: Problem) -> Columns:
 
 def _allows(model: Model) -> Floats:
     """Per column, the largest coefficient of a level of starts: that in the row of its cap (policies.model.recall)."""
-    levels = np.asarray([what == "allowed" for what, *_ in model.column_keys], np.bool_)
-    found = np.zeros(len(levels))
+    found = np.zeros(len(model.cost))
     np.maximum.at(found, model.entries.column, model.entries.value)
-    return np.where(levels, found, 0.0)
+    return np.where(model.columns_named("allowed"), found, 0.0)

@@ -177,7 +177,7 @@ def _with_levels(model: Model, settings: Settings) -> Floats | None:
 
     Families that share no cap are blocks of their own: apart they take a third of the time.
     """
-    allowed = np.asarray([what == "allowed" for what, *_ in model.column_keys], dtype=np.bool_)
+    allowed = model.columns_named("allowed")
     point = np.zeros(len(allowed))
     with only_integer(model, allowed):
         for block in blocks(model):
@@ -241,9 +241,8 @@ def _nearly_nearest(
         point = _with_levels(model, quick)
         if point is None:
             return paid, least
-        for column, (what, *_) in enumerate(model.column_keys):
-            if what == "allowed":
-                model.lower[column] = model.upper[column] = round(float(point[column]))
+        for column in np.flatnonzero(model.columns_named("allowed")).tolist():
+            model.lower[column] = model.upper[column] = round(float(point[column]))
     near, relaxed = relax_both(model, costs, order, settings)
     if near.infeasible:
         return paid, least

@@ -1,22 +1,18 @@
 """Parts into which a master falls without its rows of room: they that share no payer, no cap and no tie between runs.
 
-Families of owners with budgets of their own touch each other on the nodes alone. Then every row of the master but
-``room`` (and ``count``, which only sums groups for it) lies within one part:
+Families of owners with budgets of their own touch each other on the nodes alone. Then every row of the master but those
+of room (and those that only sum groups for them) lies within one part:
 
     max Σ_parts c·x   x_part ∈ X_part,   Σ_parts R·x ≤ limits
 """
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
-from jobtree.world.tables.values import Floats, Ints
+from jobtree.world.tables.values import Bools, Floats, Ints
 from policies.model.linear import INF, Model
-
-_ROOM: Final = "room"
-_COUNT: Final = "count"
 
 
 @dataclass
@@ -58,31 +54,31 @@ class Split:
     sums: list[tuple[int, list[int]]]
 
 
-def split(model: Model, idle: Set[int], largest: float) -> Split | None:
+def split(model: Model, shared: Bools, counts: Bools, idle: Set[int], largest: float) -> Split | None:
     """The parts of a master, in the order of their first columns; None where one has too many of the integer columns.
 
-    ``idle``: columns that stay at 0, and so tie nothing; ``largest``: what part of the integer columns one may have.
+    ``shared``: its rows of room, (rows,); ``counts``: rows that make a column the sum of others; ``idle``: columns that
+    stay at 0, and so tie nothing; ``largest``: what part of the integer columns one may have.
     """
-    names = [key[0] for key in model.row_keys]
-    between = np.asarray([name in (_ROOM, _COUNT) for name in names])
+    between = shared | counts
     row_of, column_of, *_ = model.entries
     awake = np.ones(len(model.cost), dtype=np.bool_)
     awake[sorted(idle)] = False
     inside = ~between[row_of] & awake[column_of]
     label = labels(row_of[inside], column_of[inside], len(model.cost))
-    sums = [_summed(model, row) for row, name in enumerate(names) if name == _COUNT]
+    sums = [_summed(model, row) for row in np.flatnonzero(counts).tolist()]
     counting = {column for column, _ in sums}
-    integers = np.bincount(label, weights=awake & np.asarray(model.integer), minlength=len(label))
+    integers = np.bincount(label, weights=awake & model.whole, minlength=len(label))
     if integers.max(initial=0) > largest * integers.sum():
         return None
     members: dict[int, list[int]] = {}
     for column, first in enumerate(label.tolist()):
         if column not in counting and column not in idle:
             members.setdefault(first, []).append(column)
-    rows = np.flatnonzero(np.asarray([name == _ROOM for name in names]))
+    rows = np.flatnonzero(shared)
     rooms = _rooms(model, rows.tolist(), dict(sums), label, idle)
     own: dict[int, list[int]] = {}
-    first = np.full(len(names), -1)
+    first = np.full(len(between), -1)
     first[row_of[inside][::-1]] = label[column_of[inside][::-1]]
     for row in np.flatnonzero(first >= 0).tolist():
         own.setdefault(int(first[row]), []).append(row)
@@ -163,7 +159,7 @@ def _part(
     weight_of: list[float] = []
     for number, (room, terms) in enumerate(rooms.items()):
         taken = [(int(place[column]), weight) for column, weight in terms]
-        own.row((_ROOM, room), taken, -INF, INF)
+        own.row(("room", room), taken, -INF, INF)
         row_of += [number] * len(taken)
         column_of += [column for column, _ in taken]
         weight_of += [weight for _, weight in taken]

@@ -36,7 +36,7 @@ def tight(model: Model, columns: Bools) -> Iterator[Bools]:
 
 def fractional(model: Model, point: Floats) -> Bools:
     """Integer columns that are not whole at ``point``."""
-    return np.asarray(model.integer, dtype=np.bool_) & (np.abs(point - np.round(point)) > NOISE)
+    return model.whole & (np.abs(point - np.round(point)) > NOISE)
 
 
 def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings) -> Solution:
@@ -45,7 +45,7 @@ def solve_rest(model: Model, point: Floats, free: Bools, settings: Settings) -> 
     place = np.full(len(model.cost), -1)
     place[columns] = np.arange(len(columns))
     row, column, value, _ = model.entries
-    base = np.where(free, 0.0, np.where(np.asarray(model.integer, dtype=np.bool_), np.round(point), point))
+    base = np.where(free, 0.0, np.where(model.whole, np.round(point), point))
     fixed = np.bincount(row, weights=value * base[column], minlength=len(model.row_lower))
     rows = np.flatnonzero(np.bincount(row[free[column]], minlength=len(model.row_lower)))
     small = model.part(columns, rows, place)

@@ -11,6 +11,7 @@ A run starts whole: each of its groups lies in some kind of domain,
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from policies.inputs.claims import RunKey
 from policies.inputs.places import Kind, usable
@@ -102,6 +103,14 @@ def _steps(model: Model, kind: RunType, starts: Starts) -> int:
     total = model.column(("all-steps", kind.index), upper=most * len(kind.members), integer=True)
     model.row(("all-steps", kind.index), [*((starts.steps[c], 1.0) for c in kind.members), (total, -1.0)], 0.0, 0.0)
     return total
+
+
+def type_of(problem: Problem, key: tuple[Any, ...]) -> int:
+    """Type of which a column with this key counts starts, widths or places; -1 where it counts anything else."""
+    what, number, *_ = key
+    if what in ("start", "steps"):
+        return problem.candidates[int(number)].type
+    return int(number) if what in ("starts", "all-steps", "groups", "lies-together") else -1
 
 
 def objective(problem: Problem, starts: Starts, *, unfunded: bool) -> dict[int, float]:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from jobtree.world.tables.values import Floats, Ints
+from jobtree.world.tables.values import Bools, Floats, Ints
 
 INF: Final = float("inf")
 T = TypeVar("T")
@@ -76,6 +76,19 @@ class Model:
             row = np.repeat(np.arange(len(self.row_lower)), np.diff(start))
             known = self._entries = Entries(row, column, np.asarray(self.values, np.float64), start)
         return known
+
+    @property
+    def whole(self) -> Bools:
+        """Columns that are integer, (columns,)."""
+        return np.asarray(self.integer, dtype=np.bool_)
+
+    def columns_named(self, what: str) -> Bools:
+        """Columns whose keys begin so, (columns,)."""
+        return np.asarray([name == what for name, *_ in self.column_keys], dtype=np.bool_)
+
+    def rows_named(self, what: str) -> Bools:
+        """Rows whose keys begin so, (rows,)."""
+        return np.asarray([name == what for name, *_ in self.row_keys], dtype=np.bool_)
 
     def part(self, columns: Ints, rows: Ints, place: Ints) -> "Model":
         """Take some columns and rows, in their order, and of these rows the terms in these columns.

@@ -30,6 +30,7 @@ from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays, follow
 from policies.lifecycle.endings import Ending
+from policies.model.problem import Problem
 
 _FOR_GOOD: Final = 1 << 40
 """Later than any end."""
@@ -62,7 +63,7 @@ class Later:
     """``world``: the snapshot, ``now``: its state; ``estimated``: ends, Unix seconds.
 
     ``waiting``: who may start; ``replayed``: how leases turn until a time, once it has been asked; ``counted``: who
-    knows how leases turn, if another does.
+    knows how leases turn, if another does; ``lowered``: problems of what waits, by the forms of that.
     """
 
     world: Snapshot
@@ -71,6 +72,7 @@ class Later:
     waiting: Sequence[RunRow]
     replayed: list[tuple[int, dict[LeaseKey, list[Turn]]]] = field(default_factory=list, repr=False, compare=False)
     counted: "Later | None" = field(default=None, repr=False, compare=False)
+    lowered: list[tuple[list[int], Problem]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, world: Snapshot, state: State, dated: Collection[RunKey]) -> "Later":
@@ -110,6 +112,15 @@ class Later:
         if now.blocked:
             block(state, self._gone)
         return state
+
+    def problem(self, state: State) -> Problem:
+        """All that waits at a known time, which has this state: it is lowered once for all times."""
+        waiting = state.waiting()
+        known = next((problem for forms, problem in self.lowered if forms is waiting.forms), None)
+        if known is None:
+            known = waiting.lowered_for_later(state.size_by_site())
+            self.lowered.append((waiting.forms, known))
+        return waiting.beside(known)
 
     def _rooms(self, ending: Mapping[RunKey, _Ends]) -> list[Room]:
         """What is free then; empty where it has to be counted."""

@@ -61,7 +61,7 @@ class Moment:
     @cached_property
     def problem(self) -> Problem:
         """All that waits then, lowered."""
-        return self.state.problem()
+        return self.later.problem(self.state)
 
     @cached_property
     def filler(self) -> Filler:

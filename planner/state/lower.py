@@ -1,7 +1,7 @@
 """Lowering: waiting runs become candidates, and candidates that only age tells apart become one type."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from planner.state.payer_lists import PayerList, PayerLists
@@ -227,12 +227,41 @@ class Waiting:
 
     def lowered(self, free: Mapping[int, int], *, rises: bool = False) -> Problem:
         """The problem, where so many GPUs are ``free`` by site; ``rises``: see `Leeway`."""
-        money = self.book.money
         least = list(self.running.used)
         for cap, rooms in self.recall.room.items():
             least[cap] = self.book.caps[cap].limit - rooms[0]
-        leeway = Leeway.of(self.book, self.running.used, least, free, rises=rises)
-        lowering = _Lowering(self.fleet, self.book, self.recall, leeway, self.exact)
+        return self._lowered(Leeway.of(self.book, self.running.used, least, free, rises=rises), self.recall)
+
+    def lowered_for_later(self, sizes: Mapping[int, int]) -> Problem:
+        """The problem with types that hold whatever ends of what runs: no payer that may pay then is left out of them.
+
+        ``sizes``: GPUs by site. How it is at a time says `beside`.
+        """
+        nothing = [0] * len(self.book.caps)
+        return self._lowered(Leeway.of(self.book, nothing, nothing, sizes), Recall({}, {}, self.recall.changed))
+
+    def beside(self, problem: Problem) -> Problem:
+        """That of `lowered_for_later`, of the same runs, beside the claims that are running here."""
+        may = dict(zip((purse.number for purse in self.lists), self.recalls, strict=True))
+        recalls = [may[each.purse] and bool(each.payers) for each in problem.candidates] if any(self.recalls) else []
+        candidates = problem.candidates
+        if recalls:
+            candidates = [replace(each, recalls=mine) for each, mine in zip(candidates, recalls, strict=True)]
+        return replace(
+            problem,
+            book=self.book,
+            running=self.running,
+            spent=self.spent,
+            recall=self.recall,
+            once_changed=self.once_changed,
+            candidates=candidates,
+            gangs=self.ties.gangs,
+            trees=self.ties.trees,
+        )
+
+    def _lowered(self, leeway: Leeway, recall: Recall) -> Problem:
+        money = self.book.money
+        lowering = _Lowering(self.fleet, self.book, recall, leeway, self.exact)
         tied = self.ties.members
         of_form: dict[tuple[int, bool], RunType] = {}
         candidates: list[Candidate] = []
@@ -261,7 +290,7 @@ class Waiting:
             book=self.book,
             running=self.running,
             spent=self.spent,
-            recall=self.recall,
+            recall=recall,
             once_changed=self.once_changed,
             leeway=leeway,
             candidates=candidates,

@@ -178,10 +178,10 @@ class State:
         would have room once others have gone.
         """
         at_work = np.unique(self.fleet.site[self.fleet.takes_work]).tolist() if rises else []
-        free = self._size_by_site() if emptied else self.room().free_by_site()
+        free = self.size_by_site() if emptied else self.room().free_by_site()
         return waiting.lowered(dict.fromkeys(at_work, 0) | free, rises=rises)
 
-    def _size_by_site(self) -> dict[int, int]:
+    def size_by_site(self) -> dict[int, int]:
         """GPUs at work, whoever has them."""
         gpus = np.bincount(self.fleet.site, np.where(self.fleet.takes_work, self.fleet.gpus, 0))
         return {site: int(size) for site, size in enumerate(gpus) if size}

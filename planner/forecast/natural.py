@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.cutting.dating import Kept
 from planner.cutting.places import Place
@@ -26,6 +26,14 @@ LAST: Final = 1 << 60
 """After all times."""
 
 
+class _Lifted(NamedTuple):
+    """What is held no longer at a moment for a start ``at`` a time that it stands for: ``over`` by then."""
+
+    moment: Moment
+    at: int
+    over: list[tuple[Dated, Settled]]
+
+
 @dataclass
 class Timeline:
     """Starts to come on known times. ``most``: moments that may be looked at in all; ``tells``: whether it is told what
@@ -41,6 +49,7 @@ class Timeline:
     guesses: set[RunKey] = field(default_factory=set)
     sure: dict[int, Sure] = field(default_factory=dict)
     _aside: list[Dated] = field(default_factory=list)
+    _lifted: "_Lifted | None" = None
 
     @classmethod
     def of(cls, later: Later, known: Iterable[Known], most: int, now: State | None = None) -> "Timeline":
@@ -110,6 +119,7 @@ class Timeline:
 
     def cut(self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow]) -> bool:
         """Hold starts that cuts make like any other; False, with nothing held, where some moment has no room."""
+        self._whole()
         self._open(at, always=True)
         ends = {key: None if (span := lasting.get(key)) is None else at + span for key in starts}
         mine = ByCuts(at, starts, ends, leases, [])
@@ -130,6 +140,7 @@ class Timeline:
         self, at: int, where: Mapping[RunKey, frozenset[int]], leases: Sequence[LeaseRow]
     ) -> dict[RunKey, Settled]:
         """Slots that starts at a time would have on their nodes, were these leases cut; empty where one has none."""
+        self._whole()
         self._open(at, always=True)
         return self.moment(at).find(where, leases)
 
@@ -142,6 +153,7 @@ class Timeline:
 
         Money is at any time what it is at the last known time by then.
         """
+        self._whole()
         place = bisect_right(self.moments, first, key=attrgetter("at")) - 1
         there = (moment for moment in self.moments[max(0, place) :] if moment.at <= last)
         return next((max(first, moment.at) for moment in there if moment.pays(keys)), None)
@@ -163,6 +175,7 @@ class Timeline:
 
     def release(self, keys: Container[RunKey]) -> list[Dated]:
         """Hold no longer what these runs hold; returns that."""
+        self._whole()
         gone = [dated for dated in self.dated if dated.key in keys]
         self.dated = [dated for dated in self.dated if dated.key not in keys]
         for dated in gone:
@@ -171,12 +184,14 @@ class Timeline:
 
     def restore(self, gone: Iterable[Dated]) -> None:
         """Undo `release`."""
+        self._whole()
         for dated in gone:
             self._put_back(dated)
             self.dated.append(dated)
 
     def without(self, keys: Container[RunKey]) -> list[Dated]:
         """Hold everything but what these runs hold, until another call says otherwise; returns what is set aside."""
+        self._whole()
         everything = [*self.dated, *self._aside]
         aside = [dated for dated in everything if dated.key in keys]
         for dated in self._aside:
@@ -197,9 +212,8 @@ class Timeline:
     ) -> dict[RunKey, Natural]:
         """Start them at a moment, or ``at`` a time that it stands for."""
         at = moment.at if at is None else at
-        over = self._over(moment, at)
+        self._lift(moment, at)
         starts = self._try(moment, together, where, at)
-        self._go_on(moment, over)
         self.dated += starts
         for dated in starts:
             self._open(dated.end)
@@ -210,10 +224,8 @@ class Timeline:
 
     def _could(self, moment: Moment, together: Lasting) -> bool:
         """Could all of them start at a moment, whatever comes later? Nothing is taken."""
-        over = self._over(moment, moment.at)
-        able = moment.lets(together)
-        self._go_on(moment, over)
-        return able
+        self._lift(moment, moment.at)
+        return moment.lets(together)
 
     def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int) -> list[Dated]:
         """Start all of them at a moment and hold them at all later ones; where one cannot be, none is."""
@@ -228,23 +240,27 @@ class Timeline:
                 return []
         return starts
 
-    def _over(self, moment: Moment, at: int) -> list[tuple[Dated, Settled]]:
-        """Hold no longer at a moment what ends ``at`` the latest among the times that it stands for; returns that."""
-        found: list[tuple[Dated, Settled]] = []
+    def _lift(self, moment: Moment, at: int) -> None:
+        """Hold no longer at a moment what ends ``at`` the latest among the times that it stands for, until `_whole`."""
+        if self._lifted is not None and self._lifted.moment is moment and self._lifted.at == at:
+            return
+        self._whole()
+        over: list[tuple[Dated, Settled]] = []
         for dated in self.dated if moment.since < at else ():
             if dated.end is not None and moment.since < dated.end <= at:
                 mine = [taken for other, taken in dated.held if other is moment]
                 dated.held[:] = [each for each in dated.held if each[0] is not moment]
-                found += [(dated, taken) for taken in mine]
-        for _, taken in found:
+                over += [(dated, taken) for taken in mine]
+        for _, taken in over:
             moment.give_back(taken)
-        return found
+        self._lifted = _Lifted(moment, at, over)
 
-    def _go_on(self, moment: Moment, over: Iterable[tuple[Dated, Settled]]) -> None:
-        """Hold again what ends: who has the slots next is in the way of all who would be there longer."""
-        for dated, taken in over:
-            again = moment.take(dated.key, taken, anyway=True)
-            dated.held.extend([] if again is None else [(moment, again)])
+    def _whole(self) -> None:
+        """Hold again what `_lift` let go: who has the slots next is in the way of all who would be there longer."""
+        lifted, self._lifted = self._lifted, None
+        for dated, taken in lifted.over if lifted is not None else ():
+            again = lifted.moment.take(dated.key, taken, anyway=True)
+            dated.held.extend([] if again is None else [(lifted.moment, again)])
 
     def _let_go(self, dated: Dated) -> None:
         dated.moment.give_back(dated.found)
@@ -262,6 +278,7 @@ class Timeline:
 
     def moment(self, at: int) -> Moment:
         """The moment at a known time, or the one that stands for it."""
+        self._whole()
         return next(each for each in self.moments if each.since <= at <= each.at)
 
     def _standing_for(self, at: int) -> Moment | None:
@@ -269,6 +286,8 @@ class Timeline:
 
     def _hold(self, dated: Dated) -> bool:
         """Hold it at all later moments; False where one has no room or money for it."""
+        if self._lifted is not None and self._lifted.moment.at > dated.moment.at:
+            self._whole()
         first = bisect_right(self.moments, dated.moment.at, key=attrgetter("at"))
         over = len(self.moments) if dated.end is None else bisect_left(self.moments, dated.end, key=attrgetter("since"))
         needed = gpus_of(dated.found)

@@ -1,8 +1,9 @@
 """What is left under every cap and quota while runs are added one by one: exact integers, nearest payers first."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from planner.filling.ceilings import Ceilings
@@ -33,13 +34,15 @@ def payers_of(paid: Paid) -> list[int]:
 @dataclass
 class Purses:
     """``used``: per cap of the book, by what runs and is funded and by starts; ``trees``: per quota, what it still
-    leaves; ``levels``: per contested cap, what starts take by level (`policies.model.recall`).
+    leaves; ``levels``: per contested cap, what starts take by level (`policies.model.recall`); ``empty``: by purse and
+    region, how many of the nearest payers had no Active GPU left when they were asked, which holds until some is given back.
     """
 
     problem: Problem
     used: list[int]
     trees: list[int]
     levels: dict[int, list[int]]
+    empty: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def after(cls, problem: Problem, draft: Draft, *, run: bool = False) -> "Purses":
@@ -71,6 +74,8 @@ class Purses:
     def count(self, cap: int, weight: int, level: int) -> None:
         """A start that stands there takes something more, or with a minus less, of a cap."""
         self.used[cap] += weight
+        if weight < 0 and self.empty:
+            self.empty.clear()
         if cap in self.levels:
             self.levels[cap][level] += weight
         if "ceilings" in self.__dict__:
@@ -233,10 +238,19 @@ class Bill:
 
     def add(self, active: bool, region: int, gpus: int) -> bool:
         """Pay ``gpus`` in one role and region; False where not all of them find a payer."""
-        for payer, touches in self.purses.ways.of(self.candidate, region).values():
+        purses, purse = self.purses, (self.candidate.purse, region)
+        is_plain = active and not self._recalls and bool(self.candidate.payers)
+        first = purses.empty.get(purse, 0) if is_plain else 0
+        for payer, touches in islice(purses.ways.of(self.candidate, region).values(), first, None):
             if not gpus:
                 break
-            gpus -= self._take(payer, touches, (active, region), gpus)
+            here = self._take(payer, touches, (active, region), gpus)
+            gpus -= here
+            if is_plain and not here and not purses.most(touches, 1000):
+                first += 1
+                purses.empty[purse] = first
+            else:
+                is_plain = False  # of the nearest alone
         return gpus == 0
 
     def _take(self, payer: Payer, touches: Touches, purpose: tuple[bool, int], wanted: int) -> int:

@@ -329,8 +329,7 @@ class Timeline:
         if not self.later.guesses(at) and all(each.end is None or at < each.end for each in lasting):
             return starts[0].moment.source == "estimate"
         sure = self.sure.setdefault(at, Sure(Moment(at, "end", self.later.sure)))
-        sure.hold(lasting)
-        return not sure.moment.lets([each.key for each in starts])
+        return not sure.lets([each.key for each in starts], lasting)
 
     def _ends_by_guess(self, dated: Dated) -> bool:
         return dated.key in self.guesses or dated.moment.state.runs[dated.key].limit is None

@@ -65,6 +65,13 @@ class Sure:
     moment: Moment
     taken: list[tuple[Dated, Settled | None]] = field(default_factory=list)
 
+    def lets(self, keys: Sequence[RunKey], lasting: Sequence[Dated]) -> bool:
+        """Could these runs start beside ``lasting``? Who could not were nothing held is not asked again."""
+        if not self.taken and not self.moment.lets(keys):
+            return False
+        self.hold(lasting)
+        return self.moment.lets(keys)
+
     def hold(self, lasting: Sequence[Dated]) -> None:
         """Hold these starts alone, as if each had been taken in this order; what it holds of them already stays."""
         same = sum(1 for _ in takewhile(lambda pair: pair[0][0] is pair[1], zip(self.taken, lasting, strict=False)))

@@ -18,7 +18,7 @@ from planner.placement.room import Room
 from planner.state.blocking import block
 from planner.state.closing import ends_of
 from planner.state.derive import paid_now, state_of
-from planner.state.lower import Asked
+from planner.state.lower import Asked, Waiting
 from planner.state.replay import Fates, Past, Turn, replay, turned
 from planner.state.state import State
 from policies.caps.book import book_of, is_timeless, windows_stay
@@ -63,7 +63,7 @@ class Later:
     """``world``: the snapshot, ``now``: its state; ``estimated``: ends, Unix seconds.
 
     ``waiting``: who may start; ``replayed``: how leases turn until a time, once it has been asked; ``counted``: who
-    knows how leases turn, if another does; ``lowered``: problems of what waits, by the forms of that.
+    knows how leases turn, if another does; ``lowered``: problems of what waits, by that.
     """
 
     world: Snapshot
@@ -72,7 +72,7 @@ class Later:
     waiting: Sequence[RunRow]
     replayed: list[tuple[int, dict[LeaseKey, list[Turn]]]] = field(default_factory=list, repr=False, compare=False)
     counted: "Later | None" = field(default=None, repr=False, compare=False)
-    lowered: list[tuple[list[int], Problem]] = field(default_factory=list, repr=False, compare=False)
+    lowered: list[tuple[Waiting, Problem]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, world: Snapshot, state: State, dated: Collection[RunKey]) -> "Later":
@@ -116,10 +116,10 @@ class Later:
     def problem(self, state: State) -> Problem:
         """All that waits at a known time, which has this state: it is lowered once for all times."""
         waiting = state.waiting()
-        known = next((problem for forms, problem in self.lowered if forms is waiting.forms), None)
+        known = next((each for asked, each in self.lowered if waiting.is_like(asked)), None)
         if known is None:
             known = waiting.lowered_for_later(state.size_by_site())
-            self.lowered.append((waiting.forms, known))
+            self.lowered.append((waiting, known))
         return waiting.beside(known)
 
     def _rooms(self, ending: Mapping[RunKey, _Ends]) -> list[Room]:

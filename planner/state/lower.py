@@ -232,6 +232,10 @@ class Waiting:
             least[cap] = self.book.caps[cap].limit - rooms[0]
         return self._lowered(Leeway.of(self.book, self.running.used, least, free, rises=rises), self.recall)
 
+    def is_like(self, other: "Waiting") -> bool:
+        """Is what waits the same, and may each run recall or not as there?"""
+        return self.forms is other.forms and self.recalls == other.recalls
+
     def lowered_for_later(self, sizes: Mapping[int, int]) -> Problem:
         """The problem with types that hold whatever ends of what runs: no payer that may pay then is left out of them.
 
@@ -241,12 +245,7 @@ class Waiting:
         return self._lowered(Leeway.of(self.book, nothing, nothing, sizes), Recall({}, {}, self.recall.changed))
 
     def beside(self, problem: Problem) -> Problem:
-        """That of `lowered_for_later`, of the same runs, beside the claims that are running here."""
-        may = dict(zip((purse.number for purse in self.lists), self.recalls, strict=True))
-        recalls = [may[each.purse] and bool(each.payers) for each in problem.candidates] if any(self.recalls) else []
-        candidates = problem.candidates
-        if recalls:
-            candidates = [replace(each, recalls=mine) for each, mine in zip(candidates, recalls, strict=True)]
+        """That of `lowered_for_later` of what is like this (`is_like`), beside the claims that are running here."""
         return replace(
             problem,
             book=self.book,
@@ -254,7 +253,6 @@ class Waiting:
             spent=self.spent,
             recall=self.recall,
             once_changed=self.once_changed,
-            candidates=candidates,
             gangs=self.ties.gangs,
             trees=self.ties.trees,
         )

@@ -35,7 +35,7 @@ def payers_of(paid: Paid) -> list[int]:
 class Purses:
     """``used``: per cap of the book, by what runs and is funded and by starts; ``trees``: per quota, what it still
     leaves; ``levels``: per contested cap, what starts take by level (`policies.model.recall`); ``empty``: by purse and
-    region, how many of the nearest payers had no Active GPU left when they were asked, which holds until some is given back.
+    region, how many of the nearest payers had no Active GPU left when asked, which holds until one is given back.
     """
 
     problem: Problem

@@ -258,7 +258,9 @@ class Timeline:
     def _whole(self) -> None:
         """Hold again what `_lift` let go: who has the slots next is in the way of all who would be there longer."""
         lifted, self._lifted = self._lifted, None
-        for dated, taken in lifted.over if lifted is not None else ():
+        if lifted is None:
+            return
+        for dated, taken in lifted.over:
             again = lifted.moment.take(dated.key, taken, anyway=True)
             dated.held.extend([] if again is None else [(lifted.moment, again)])
 

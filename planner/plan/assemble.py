@@ -8,12 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from jobtree import __version__
-from jobtree.api.kinds.lease import FundingClass, Lease
+from jobtree.api.kinds.lease import FundingClass, Lease, LeaseReason
 from jobtree.api.kinds.meta import name_of
 from jobtree.api.values.counted import named
 from jobtree.world.memory import seen
 from jobtree.world.memory.cycles import Moment
-from jobtree.world.naming.named import NOBODY, payer_of
 from jobtree.world.naming.needs import left_out
 from jobtree.world.plan import BudgetUpdate, Plan, PlanWarning, Prices, Pruned, Stage, Wait
 from jobtree.world.tables import values as col
@@ -26,7 +25,7 @@ from planner.filling.purses import Purses
 from planner.placement.draft import Draft
 from planner.placement.room import Room
 from planner.plan import growing, lending
-from planner.plan import leases as lease_objects
+from planner.plan.leases import lease_of, new_leases
 from planner.plan.statuses import After, run_updates
 from planner.reasons import otherwise
 from planner.search.beside import beside, drop
@@ -58,7 +57,7 @@ def assemble(
     for piece in draft.pieces:
         room.take(piece.chunks, piece.load)
     stages = incumbent.stages
-    purses, started = Purses.after(problem, draft), lease_objects.new_leases(problem, room, draft, cycle)
+    purses, started = Purses.after(problem, draft), new_leases(problem, room, draft, cycle)
     if growing.is_called_for(state):
         grown = _grown(state, problem, draft, room, stages, cycle)
         stages = grown.stages
@@ -69,11 +68,7 @@ def assemble(
     waits = otherwise.waits(state, problem, draft, room, purses)
     waits = [wait for wait in waits if (wait.namespace, wait.name) not in lent.runs]
     after = _after(state, problem, draft, started, waits, lent.runs)
-    swaps = [
-        lease_objects.carried_on(lease, state.runs[lease.run_key].ref, after.classes[lease.key], state.money, cycle)
-        for lease in state.swapped
-    ]
-    created = sorted([*started, *swaps], key=lambda lease: (lease.namespace, lease.name))
+    opened = sorted([*started, *state.swapped], key=lambda lease: lease.key)
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     pruned = retention.due(state.leases, state.runs, state.policy, state.at, snapshot.tables["quarantine"])
@@ -85,13 +80,13 @@ def assemble(
         cycle=cycle,
         snapshot=snapshot.digest,
         policy=snapshot.policy_digest,
-        given=given_of(snapshot, state.at, state.ends, [(lease.namespace, lease.name) for lease in created]),
+        given=given_of(snapshot, state.at, state.ends, [lease.key for lease in opened]),
         changed=state.changed,
         solver=incumbent.solver,
         stages=stages,
         closures=state.closures,
         segments=segments(state, after.classes),
-        leases=created,
+        leases=[_opened(state, lease, after.classes[lease.key], cycle) for lease in opened],
         runs=run_updates(state, after),
         budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
         waits=waits,
@@ -124,7 +119,7 @@ class _Grown(NamedTuple):
     draft: Draft
     room: Room
     purses: Purses
-    leases: list[Lease]
+    leases: list[LeaseRow]
     stages: list[Stage]
 
 
@@ -138,17 +133,17 @@ def _grown(state: State, problem: Problem, draft: Draft, room: Room, stages: lis
     aside = _aside(problem, draft) if "opportunistic" in order[order.index(growing.STAGE) :] else []
     drop(problem, room, draft, set(aside))
     purses = Purses.after(problem, draft)
-    started = lease_objects.new_leases(problem, room, draft, cycle)
+    started = new_leases(problem, room, draft, cycle)
     growth = growing.grow(state, _classes(state, problem, draft), room, purses, started, cycle)
     if not growth.leases:
         return _Grown(draft, room, purses, [], growth.stages(stages, order))
     again = Draft()
     greedy.fill(Filler(problem, room, purses), again, aside)
-    started += lease_objects.new_leases(problem, room, again, cycle)
+    started += new_leases(problem, room, again, cycle)
     draft.starts += again.starts
     draft.pieces += again.pieces
     draft.paid.update(again.paid)
-    leases = sorted([*started, *growth.leases], key=lambda each: (each.namespace, each.name))
+    leases = sorted([*started, *growth.leases], key=lambda each: each.key)
     restated = [_restated(stage, problem, draft, room) for stage in stages]
     return _Grown(draft, room, purses, leases, growth.stages(restated, order))
 
@@ -178,7 +173,7 @@ def _after(
     state: State,
     problem: Problem,
     draft: Draft,
-    created: Iterable[Lease],
+    created: Iterable[LeaseRow],
     waits: list[Wait],
     lent: Mapping[RunKey, RunRow],
 ) -> After:
@@ -187,10 +182,9 @@ def _after(
     known = {key: run for key in state.held if (run := state.runs.get(key)) is not None}
     limits = {key: run.limit for key, run in known.items()}
     starts = {key: at for key, run in known.items() if (at := started(run, state.held[key])) is not None}
-    for lease in created:
-        row = _row(state, lease)
+    for row in created:
         leases[row.run_key] = [*leases.get(row.run_key, ()), row]
-        classes[row.namespace, row.name] = row.funding_class
+        classes[row.key] = row.funding_class
     for run in (*(problem.candidates[start.candidate].run for start in draft.starts), *lent.values()):
         limits[run.key] = run.limit if run.limit is not None else _default_limit(state, leases[run.key])
         starts[run.key] = state.at
@@ -207,31 +201,10 @@ def _default_limit(state: State, leases: list[LeaseRow]) -> int | None:
     return min(defaults, default=None)
 
 
-def _row(state: State, lease: Lease) -> LeaseRow:
-    payer = lease.spec.paid_by
-    return LeaseRow(
-        namespace=lease.namespace,
-        name=lease.name,
-        run=lease.spec.run_ref.run_name,
-        run_uid=lease.spec.run_uid,
-        owner=lease.spec.owner,
-        run_owner=lease.spec.run_owner,
-        flavor=lease.spec.flavor,
-        group=lease.spec.group,
-        node=lease.spec.node,
-        node_uid=lease.spec.slice.node_uid,
-        ordinals=lease.spec.ordinals,
-        active=lease.spec.slice.role == "Active",
-        start=int(lease.spec.interval.start),
-        budget=payer.budget if payer else "",
-        envelope_name=payer.envelope if payer else "",
-        envelope=payer_of(state.money.index, payer.budget, payer.envelope, lease.spec.owner, lease.spec.flavor)
-        if payer
-        else NOBODY,
-        closed=False,
-        ended=None,
-        segments=tuple((s.class_, int(s.from_), None, None) for s in lease.status.funding),
-    )
+def _opened(state: State, row: LeaseRow, name: FundingClass, cycle: str) -> Lease:
+    """Object of a lease that opens: in place of a spare, for a run that grows, or for one that starts."""
+    reason: LeaseReason = "Swap" if row.key in state.swaps else "Grow" if state.held.get(row.run_key) else "Start"
+    return lease_of(row, name, state.runs[row.run_key].ref, reason, cycle, state.money)
 
 
 def _warnings(snapshot: Snapshot, state: State) -> list[PlanWarning]:

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from jobtree.api.kinds.lease import Lease
 from jobtree.world.plan import Stage
 from planner.filling.filler import demand
 from planner.filling.purses import Purses
@@ -46,7 +45,7 @@ class Growth:
     lie.
     """
 
-    leases: list[Lease] = field(default_factory=list)
+    leases: list[LeaseRow] = field(default_factory=list)
     grown: int = 0
     most: int = 0
 
@@ -60,7 +59,7 @@ class Growth:
         return [*before, mine, *(stage for stage in others if stage.name in later)]
 
 
-def grow(state: State, classes: Classes, room: Room, purses: Purses, new: Sequence[Lease], cycle: str) -> Growth:
+def grow(state: State, classes: Classes, room: Room, purses: Purses, new: Sequence[LeaseRow], cycle: str) -> Growth:
     """Grow what may; ``room`` and ``purses`` are what starts leave, and afterwards what growth leaves of it.
 
     ``classes``: of open leases beside the starts; ``new``: leases of starts.
@@ -139,18 +138,18 @@ class _Growing(Changing):
     numbers: dict[tuple[RunKey, int], int] = field(default_factory=dict)
     """By run and group, how many leases of this cycle there are."""
 
-    def begin(self, new: Sequence[Lease]) -> None:
+    def begin(self, new: Sequence[LeaseRow]) -> None:
         """Slots that starts take are no others'."""
         self._take_slots(new)
         for lease in self.state.swapped:
             key = lease.run_key, lease.group
             self.numbers[key] = self.numbers.get(key, 0) + 1
 
-    def _take_slots(self, leases: Sequence[Lease]) -> None:
+    def _take_slots(self, leases: Sequence[LeaseRow]) -> None:
         index = self.room.fleet.index
         taken: dict[int, set[int]] = {}
         for lease in leases:
-            taken.setdefault(index[lease.spec.node], set()).update(lease.spec.ordinals)
+            taken.setdefault(index[lease.node], set()).update(lease.ordinals)
         self.room.slots = [*self.room.slots]
         for node, ordinals in taken.items():
             self.room.slots[node] = [slot for slot in self.room.slots[node] if slot not in ordinals]
@@ -206,13 +205,13 @@ class _Growing(Changing):
 
     def _keep(self, problem: Problem, draft: Draft) -> None:
         """Take room and money for good."""
-        leases = new_leases(problem, self.room, draft, self.cycle, reason="Grow", numbers=self.numbers)
+        leases = new_leases(problem, self.room, draft, self.cycle, self.numbers)
         for piece in draft.pieces:
             self.room.take(piece.chunks, piece.load)
         self._take_slots(leases)
         self.purses.used[:] = Purses.after(problem, draft).used
         self.growth.leases += leases
-        self.growth.grown += sum(len(lease.spec.ordinals) for lease in leases)
+        self.growth.grown += sum(lease.gpus for lease in leases)
 
     def standbys(self) -> None:
         """Give groups the standbys back that they lost."""

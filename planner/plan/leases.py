@@ -1,8 +1,9 @@
-"""From a draft to Lease objects: every slot of a start, cut by node, group, role and payer (spec §1 Lease)."""
+"""From a draft to leases: every slot of a start, cut by node, group, role and payer (spec §1 Lease), as rows, and of
+these the objects.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from jobtree.api.kinds.lease import (
     FINALIZER,
@@ -17,12 +18,15 @@ from jobtree.api.kinds.lease import (
 )
 from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.api.values.scalars import OwnerPath, Time
+from jobtree.world.naming.named import NOBODY
 from planner.placement.draft import Draft
 from planner.placement.place import Piece
 from planner.placement.room import Room
 from policies.funding.usage import plain
 from policies.inputs.claims import ACTIVE, SPARE, UNFUNDED, LeaseRow, RunKey, class_name, is_loan
+from policies.inputs.fleet import Fleet
 from policies.inputs.money import Money
+from policies.inputs.runs import RunRow
 from policies.model.problem import Problem
 
 
@@ -37,15 +41,9 @@ class Part:
 
 
 def new_leases(
-    problem: Problem,
-    room: Room,
-    draft: Draft,
-    cycle: str,
-    *,
-    reason: LeaseReason = "Start",
-    numbers: dict[tuple[RunKey, int], int] | None = None,
-) -> list[Lease]:
-    """Leases of all starts, in (namespace, name) order.
+    problem: Problem, room: Room, draft: Draft, cycle: str, numbers: dict[tuple[RunKey, int], int] | None = None
+) -> list[LeaseRow]:
+    """Leases of all starts, in (namespace, name) order; the ledger of each is its class now.
 
     ``numbers``: by run and group, how many leases of this cycle there are already; counted on.
     """
@@ -54,13 +52,16 @@ def new_leases(
     pieces: dict[int, list[Piece]] = {}
     for piece in draft.pieces:
         pieces.setdefault(piece.candidate, []).append(piece)
-    found: list[Lease] = []
+    found: list[LeaseRow] = []
     for start in sorted(draft.starts, key=lambda s: problem.candidates[s.candidate].run.key):
+        run = problem.candidates[start.candidate].run
         parts = [part for piece in pieces[start.candidate] for part in _parts(slots, piece)]
-        found += _leases(
-            problem, room, start.candidate, sorted(parts, key=_part_order), draft, _Name(cycle, reason, numbers)
-        )
-    return sorted(found, key=lambda lease: (lease.namespace, lease.name))
+        for part, envelope in _paid(problem, room, start.candidate, sorted(parts, key=_part_order), draft):
+            index = numbers.get((run.key, part.group), 0)
+            numbers[run.key, part.group] = index + 1
+            name = f"{run.name}-{cycle.lower()}-g{part.group}-{index}"
+            found.append(_row(problem.book.money, room.fleet, run, part, envelope, name))
+    return sorted(found, key=lambda lease: lease.key)
 
 
 def _part_order(part: Part) -> tuple[int, bool, int]:
@@ -73,42 +74,28 @@ def _parts(slots: dict[int, list[int]], piece: Piece) -> Iterator[Part]:
         yield Part(chunk.group, chunk.node, ordinals, chunk.active)
 
 
-class _Name(NamedTuple):
-    """What all leases of one cycle and reason have in common."""
-
-    cycle: str
-    reason: LeaseReason
-    numbers: dict[tuple[RunKey, int], int]
-
-
-def _leases(
-    problem: Problem, room: Room, candidate: int, parts: list[Part], draft: Draft, name: _Name
-) -> Iterator[Lease]:
-    """One lease per part and payer; payers are used up nearest first along the parts."""
+def _paid(problem: Problem, room: Room, candidate: int, parts: list[Part], draft: Draft) -> Iterator[tuple[Part, int]]:
+    """A part per lease, and its payer: they are used up nearest first along the parts."""
     left = {key: dict(payments) for key, payments in draft.paid.get(candidate, {}).items()}
-    unfunded = problem.type_of(candidate).unfunded
-    money, run = problem.book.money, problem.candidates[candidate].run
+    unfunded, region = problem.type_of(candidate).unfunded, problem.book.money.region
     for part in parts:
-        queue = (
-            {-1: len(part.ordinals)} if unfunded else left[part.active, money.region[int(room.fleet.site[part.node])]]
-        )
+        queue = {NOBODY: len(part.ordinals)} if unfunded else left[part.active, region[int(room.fleet.site[part.node])]]
         rest = part.ordinals
         while rest:
             envelope = next(e for e, gpus in queue.items() if gpus)
             here = min(len(rest), queue[envelope])
             queue[envelope] -= here
             paid, rest = replace(part, ordinals=rest[:here]), rest[here:]
-            index = name.numbers.get((run.key, part.group), 0)
-            name.numbers[run.key, part.group] = index + 1
-            own = f"{run.name}-{name.cycle.lower()}-g{part.group}-{index}"
-            row = _row(problem, room, candidate, paid, envelope, own)
-            yield _lease(row, run.ref, name.reason, name.cycle, _first_segment(money, envelope, run.owner))
+            yield paid, envelope
 
 
-def _row(problem: Problem, room: Room, candidate: int, part: Part, envelope: int, name: str) -> LeaseRow:
-    """The row of a lease that opens now, without its ledger."""
-    run, money = problem.candidates[candidate].run, problem.book.money
-    payer = money.envelopes[envelope] if envelope >= 0 else None
+def _row(money: Money, fleet: Fleet, run: RunRow, part: Part, envelope: int, name: str) -> LeaseRow:
+    """Row of a lease that opens now."""
+    payer = None
+    called: FundingClass = UNFUNDED
+    if envelope != NOBODY:
+        payer = money.envelopes[envelope]
+        called = class_name(money, envelope, run.owner, is_loan(money, envelope, run.owner))
     return LeaseRow(
         namespace=run.namespace,
         name=name,
@@ -118,8 +105,8 @@ def _row(problem: Problem, room: Room, candidate: int, part: Part, envelope: int
         run_owner=run.owner,
         flavor=run.flavor,
         group=part.group,
-        node=room.fleet.names[part.node],
-        node_uid=room.fleet.uids[part.node],
+        node=fleet.names[part.node],
+        node_uid=fleet.uids[part.node],
         ordinals=part.ordinals,
         active=part.active,
         start=money.at,
@@ -128,18 +115,13 @@ def _row(problem: Problem, room: Room, candidate: int, part: Part, envelope: int
         envelope=envelope,
         closed=False,
         ended=None,
-        segments=(),
+        segments=((called, money.at, None, None),),
     )
 
 
-def carried_on(row: LeaseRow, ref: RunRef, name: FundingClass, money: Money, cycle: str) -> Lease:
-    """The lease that a swap opens for the run of ``ref``, of that class."""
-    rate = money.rate_milli(row.envelope) if name != UNFUNDED else 0
-    return _lease(row, ref, "Swap", cycle, _segment(name, row.start, rate))
-
-
-def _lease(row: LeaseRow, ref: RunRef, reason: LeaseReason, cycle: str, segment: Segment) -> Lease:
-    """The object of a row whose ledger begins with ``segment``."""
+def lease_of(row: LeaseRow, name: FundingClass, ref: RunRef, reason: LeaseReason, cycle: str, money: Money) -> Lease:
+    """Object of a lease that opens now for the run of ``ref``, of that class, with a rate where its flavor has one."""
+    rate = 0 if name == UNFUNDED else money.rate_milli(row.envelope)
     at = Time(row.start)
     return Lease(
         metadata=ObjectMeta(name=row.name, namespace=row.namespace, creation_timestamp=at, finalizers=(FINALIZER,)),
@@ -160,17 +142,7 @@ def _lease(row: LeaseRow, ref: RunRef, reason: LeaseReason, cycle: str, segment:
             cycle=cycle,
             paid_by=EnvelopeRef(budget=row.budget, envelope=row.envelope_name) if row.budget else None,
         ),
-        status=LeaseStatus(closed=False, funding=(segment,)),
+        status=LeaseStatus(
+            closed=False, funding=(Segment(class_=name, from_=at, rate=plain(rate, 1000) if rate else None),)
+        ),
     )
-
-
-def _first_segment(money: Money, envelope: int, run_owner: str) -> Segment:
-    """The ledger's first entry: the class at the start, and the credit rate where the flavor has one."""
-    if envelope < 0:
-        return _segment(UNFUNDED, money.at, 0)
-    name: FundingClass = class_name(money, envelope, run_owner, is_loan(money, envelope, run_owner))
-    return _segment(name, money.at, money.rate_milli(envelope))
-
-
-def _segment(name: FundingClass, at: int, rate_milli: int) -> Segment:
-    return Segment(class_=name, from_=Time(at), rate=plain(rate_milli, 1000) if rate_milli else None)

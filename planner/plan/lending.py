@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from jobtree.api.kinds.lease import Lease
 from jobtree.world.plan import Stage
 from planner.filling import greedy
 from planner.filling.filler import Filler
@@ -20,7 +19,7 @@ from planner.placement.tie_breaks import domains_used
 from planner.plan.asking import asking
 from planner.plan.leases import new_leases
 from planner.state.state import State
-from policies.inputs.claims import RunKey
+from policies.inputs.claims import LeaseRow, RunKey
 from policies.inputs.runs import RunRow
 
 STAGE = "opportunistic"
@@ -32,7 +31,7 @@ class Lending:
     would; ``domains``: per run, added up.
     """
 
-    leases: list[Lease] = field(default_factory=list)
+    leases: list[LeaseRow] = field(default_factory=list)
     runs: dict[RunKey, RunRow] = field(default_factory=dict)
     value: int = 0
     most: int = 0
@@ -55,7 +54,7 @@ class Lending:
 
 
 def lend(
-    state: State, room: Room, purses: Purses, started: Container[RunKey], leases: Sequence[Lease], cycle: str
+    state: State, room: Room, purses: Purses, started: Container[RunKey], leases: Sequence[LeaseRow], cycle: str
 ) -> Lending:
     """``room`` and ``purses``: what starts and growth leave; ``leases``: that open by them, of runs ``started``.
 
@@ -91,14 +90,14 @@ def lend(
     return lending
 
 
-def _with_standbys(state: State, room: Room, leases: Sequence[Lease]) -> Room | None:
+def _with_standbys(state: State, room: Room, leases: Sequence[LeaseRow]) -> Room | None:
     """The room with the slots of standbys on which nobody works; None where there are none."""
     spare = {(lease.node, slot) for lease in state.open_leases if not lease.active for slot in lease.ordinals}
     busy = {(lease.node, slot) for lease in state.open_leases if lease.active for slot in lease.ordinals}
     for lease in leases:
-        into = spare if lease.spec.slice.role == "Spare" else busy
-        into.update((lease.spec.node, slot) for slot in lease.spec.ordinals)
-    fresh = {(lease.spec.node, slot) for lease in leases for slot in lease.spec.ordinals}
+        into = busy if lease.active else spare
+        into.update((lease.node, slot) for slot in lease.ordinals)
+    fresh = {(lease.node, slot) for lease in leases for slot in lease.ordinals}
     fleet, wide = room.fleet, room.copy()
     wide.slots = [*room.slots]
     found = False

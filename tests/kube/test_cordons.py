@@ -9,6 +9,7 @@ from jobtree.api import Refusal
 from jobtree.api.kinds.base import ANNOTATION_CORDONED
 from jobtree.cluster.live.cluster import LiveCluster
 from jobtree.cluster.protocol import Ref, Write
+from tests.kube.access import guarded
 from tests.kube.bench.kube import Kube, Object
 from tests.kube.live import api
 
@@ -35,14 +36,15 @@ def test_what_a_kubelet_says_stops_no_cordon_and_what_a_person_does_stays(
     (name,) = thin_kube.nodes(1)
     if before:
         thin_kube.patch("v1", "Node", "", name, before)
-    cluster = LiveCluster(api(thin_kube), int(time.time()))
-    revision = cluster.read().revision
-    thin_kube.patch("v1", "Node", "", name, meanwhile, subresource="status" if "status" in meanwhile else "")
-    stands = seen(thin_kube, name)
+    with guarded(thin_kube) as guard:
+        cluster = LiveCluster(api(thin_kube, token=guard.planner), int(time.time()))
+        revision = cluster.read().revision
+        thin_kube.patch("v1", "Node", "", name, meanwhile, subresource="status" if "status" in meanwhile else "")
+        stands = seen(thin_kube, name)
 
-    told = pytest.raises(Refusal, match="changed by somebody else") if after is None else nullcontext()
-    with told:
-        cluster.write([Write("patch", Ref("Node", "", name), patch)], revision)
+        told = pytest.raises(Refusal, match="changed by somebody else") if after is None else nullcontext()
+        with told:
+            cluster.write([Write("patch", Ref("Node", "", name), patch)], revision)
 
     assert seen(thin_kube, name) == (after or stands)
 

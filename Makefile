@@ -44,11 +44,13 @@ test-kube: kube tools ## the tests against a real Kubernetes alone (ARGS="-k pod
 
 # Two workers, of which the one that is done first takes over half of what the other has left.
 WORKERS := -n 2 --dist worksteal
+# Not $(MAKE) in the recipe itself: with `make -n` such a line is run, and that would be all tests.
+BESIDE := $(MAKE)
 # Slow tests and those on a Kubernetes are CI's; `make test ARGS="-m ''"` runs them here (the last -m counts).
 QUICK := $(if $(filter true,$(CI)),,-m "not slow and not kube")
 
 test: $(STAMP) browser $(if $(filter true,$(CI)),kube tools) ## the tests in random order, lint beside them (ARGS="tests/cycle -k replay": a part of the tests)
-	@mkdir -p .cache; $(MAKE) --no-print-directory lint >.cache/lint.log 2>&1 & lint=$$!; \
+	@mkdir -p .cache; $(BESIDE) --no-print-directory lint >.cache/lint.log 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest $(WORKERS) $(QUICK) $(ARGS); tests=$$?; \
 	wait $$lint; lint=$$?; test $$lint = 0 || { cat .cache/lint.log; echo "==> lint failed"; }; \
 	test $$tests = 0 && test $$lint = 0

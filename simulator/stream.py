@@ -133,11 +133,15 @@ def load(path: Path, base: Path | None = None, policy: Path | None = None) -> St
     Raises Refusal naming the file and line that cannot be read.
     """
     if not path.exists():
-        raise Refusal("there is no such stream", subject=str(path))
+        what = "a stream is a file of submissions, or a folder with stream.jsonl and base.json"
+        raise Refusal(f"there is no such stream; {what}, as examples/philly-hours is", subject=str(path))
     folder = path.is_dir()
     file = _there(path / "stream.jsonl") if folder else path
     name = path.resolve().name if folder else path.name.partition(".")[0]
-    state = _bytes(base or _there(file.parent / "base.json"))
+    base = base or _there(file.parent / "base.json")
+    if not base.exists():
+        raise Refusal(f"there is no {base} to begin with; name a state file: --base FILE", subject=str(file))
+    state = _bytes(base)
     return read(name, _bytes(file), state if policy is None else _under(state, policy), str(file))
 
 

@@ -152,7 +152,7 @@ def test_a_decision_of_a_compacted_day_is_not_replaced(short: Path, tmp_path: Pa
 
 def test_without_a_lake_it_says_how_to_name_one() -> None:
     assert jobtree("compact").refused() == (
-        "error: no lake is named: say --lake DIR, or an fsspec URL; only a state file has one beside it"
+        "error: no lake is named: say --state FILE, whose lake is beside it, or --lake DIR, or an fsspec URL"
     )
 
 

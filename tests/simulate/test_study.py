@@ -208,12 +208,17 @@ def test_broken_streams_are_refused_with_their_line(lines: list[dict[str, object
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("nowhere",), 1, "error: nowhere: there is no such stream"),
+        (
+            ("nowhere",),
+            1,
+            "error: nowhere: there is no such stream; a stream is a file of submissions, or a folder with",
+        ),
         (
             ("stream.jsonl", "--scheduler", "none"),
             2,
             "allowed are jobtree, fifo, easy, easy-limit, conservative, conservative-limit, kueue",
         ),
+        (("alone/s.jsonl",), 1, "there is no alone/base.json to begin with; name a state file: --base FILE"),
         (("stream.jsonl", "--policy", "base.json"), 1, "error: base.json: it is to hold one Policy and nothing else"),
     ],
 )
@@ -223,6 +228,8 @@ def test_the_command_refuses_in_one_sentence(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stream.jsonl").write_bytes(streams.text([]))
     (tmp_path / "base.json").write_bytes(streams.base())
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone/s.jsonl").write_bytes(streams.text([]))
 
     found = jobtree("simulate", *words)
 

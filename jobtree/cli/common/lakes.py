@@ -19,7 +19,7 @@ def named(options: Options, folder: str | None) -> Lake:
     from exporters.lake.lake import Lake, beside
 
     if folder is None and options.state is None:
-        raise Refusal("no lake is named: say --lake DIR, or an fsspec URL; only a state file has one beside it")
+        raise Refusal("no lake is named: say --state FILE, whose lake is beside it, or --lake DIR, or an fsspec URL")
     state = options.state or Path()
     return Lake(folder if folder is not None else str(beside(state)), state.name or None)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobtree.api.values.counted import counted
+from jobtree.api.values.scalars import HOUR
 from reports.output import Pictures, as_pictures
 from reports.read.definition import Chart
 from reports.told.charts import EACH, Picture, picture
@@ -116,8 +117,8 @@ def waits_by(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     groups = frame.groupby(column, observed=True)
     return pd.DataFrame({
         "jobs": groups["wait"].count(),
-        "wait_hours": groups["wait"].mean() / 3600,
-        "p90_wait_hours": groups["wait"].quantile(0.9) / 3600,
+        "wait_hours": groups["wait"].mean() / HOUR,
+        "p90_wait_hours": groups["wait"].quantile(0.9) / HOUR,
         "slowdown": groups["slowdown"].mean(),
     })  # fmt: skip
 
@@ -137,15 +138,15 @@ def figures(found: Outcome) -> dict[str, float | None]:
         "jobs": float(len(frame)),
         "completed": float((frame["outcome"] == "Completed").sum()),
         "waiting": float((frame["outcome"] == "Waiting").sum()),
-        "span_hours": (found.end - begun) / 3600,
+        "span_hours": (found.end - begun) / HOUR,
         "utilisation": float((turns["used_gpus"] * spans).sum()) / there if there else 0.0,
         "useful": float(done) / there if there else 0.0,
-        "wait_hours": float(frame["wait"].mean()) / 3600 if len(frame) else 0.0,
-        "p90_wait_hours": float(frame["wait"].quantile(0.9)) / 3600 if len(frame) else 0.0,
+        "wait_hours": float(frame["wait"].mean()) / HOUR if len(frame) else 0.0,
+        "p90_wait_hours": float(frame["wait"].quantile(0.9)) / HOUR if len(frame) else 0.0,
         "slowdown": float(frame["slowdown"].mean()) if frame["slowdown"].notna().any() else 1.0,
         "cuts": float(found.jobs["cuts"].to_pandas().sum()),
-        "lost_gpu_hours": float(found.jobs["lost_gpu_seconds"].to_pandas().sum()) / 3600,
-        "overdraft_gpu_hours": float((turns["overdraft_gpus"] * spans).sum()) / 3600,
+        "lost_gpu_hours": float(found.jobs["lost_gpu_seconds"].to_pandas().sum()) / HOUR,
+        "overdraft_gpu_hours": float((turns["overdraft_gpus"] * spans).sum()) / HOUR,
         "mean_gap": float(turns["gap"].clip(upper=1.0).mean()) if len(turns) else 0.0,
         "eta_p90": None if told is None else told[2],
     }
@@ -162,7 +163,7 @@ def _cells(row: "pd.Series[Any]") -> list[str]:
 
 def span(hours: float) -> str:
     """Hours, and less than one in minutes, less than ten of these in seconds."""
-    seconds = hours * 3600
+    seconds = hours * HOUR
     return f"{hours:,.2f} h" if hours >= 1 else f"{seconds / 60:.0f} min" if seconds >= 600 else f"{seconds:.0f} s"
 
 

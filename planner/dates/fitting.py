@@ -8,15 +8,14 @@ youngest goes then, told why, since no single date may keep a cycle from being w
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jobtree.api.values.counted import counted
 from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates, expected
+from planner.forecast.natural import LAST
 from planner.state.state import State
 from policies.inputs.claims import RunKey
-
-NEVER: Final = 1 << 60
 
 
 class Date(NamedTuple):
@@ -39,7 +38,7 @@ class Fitting:
         """Find when everything ends."""
         guesses = estimates(self.world, self.state)
         limits = self.state.limits
-        self._ends = {key: min(limits.get(key) or NEVER, guesses.get(key, NEVER)) for key in self.state.held}
+        self._ends = {key: min(limits.get(key) or LAST, guesses.get(key, LAST)) for key in self.state.held}
         self._spans = expected(self.world)
 
     def unfit(self, dates: Iterable[Date]) -> dict[RunKey, str]:
@@ -70,7 +69,7 @@ class Fitting:
 
     def _end(self, date: Date) -> int:
         span = self.state.runs[date.run].limit or self._spans.get(date.run)
-        return NEVER if span is None else date.start + span
+        return LAST if span is None else date.start + span
 
 
 def _sharing(dates: Iterable[Date]) -> list[list[Date]]:

@@ -6,8 +6,9 @@ as they are.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from jobtree.api.values.scalars import MINUTE
 from jobtree.world.tables import values as col
 from jobtree.world.tables.columns import replaced
 from jobtree.world.tables.snapshot import Snapshot
@@ -17,9 +18,6 @@ from policies.funding.classes import FRESH_LOAN
 from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import started
 from policies.model.recall import FARTHEST
-
-MINUTE: Final = 60
-"""Seconds from now before which no window's opening is promised: the next cycle comes no sooner."""
 
 
 class Known(NamedTuple):
@@ -77,7 +75,7 @@ def known_times(state: State, estimated: dict[tuple[str, str], int]) -> Iterator
         if limit is None or end < limit:
             yield Known(end, "estimate")
     for edge in windows_ease(state.book):
-        yield Known(max(edge, state.at + MINUTE), "window")
+        yield Known(max(edge, state.at + MINUTE), "window")  # the next cycle comes no sooner
     for window in state.policy.maintenance:
         yield Known(int(window.end), "end")
     for (key, _), age in ages(state).items():

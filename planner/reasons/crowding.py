@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from jobtree.api.values.counted import counted
-from jobtree.api.values.scalars import Memory
+from jobtree.api.values.scalars import GIB, MIB, Memory
 from jobtree.world.plan import Short
 from jobtree.world.tables.values import Ints
 from policies.caps.cap import amount
@@ -19,9 +19,7 @@ from policies.inputs.shapes import Shape
 from policies.model.problem import RunType
 
 SAID: Final = 3
-"""Most shortages that words name; `short:` has all of them."""
-_GIB: Final = 1 << 30
-_MIB: Final = 1 << 20
+"""Most shortages, envelopes or domains that words name; `short:` has all of them."""
 
 
 class Crowded(NamedTuple):
@@ -35,7 +33,7 @@ class Crowded(NamedTuple):
     @property
     def short(self) -> Short:
         """Shortage in whole CPUs, GiB or pods."""
-        unit, scale = (("CPU", 1000), ("GiB", _GIB), ("pod", 1))[self.what]
+        unit, scale = (("CPU", 1000), ("GiB", GIB), ("pod", 1))[self.what]
         rule = ("cpu", "memory", "pods")[self.what]
         return Short(rule=rule, subject=f"node={self.node}", amount=-(-(self.needs - self.free) // scale), unit=unit)
 
@@ -50,7 +48,7 @@ class Crowded(NamedTuple):
     def _said(self, value: int) -> str:
         """The number, memory in whole Mi."""
         if self.what == 1:
-            return str(Memory(-(-value // _MIB) * _MIB))
+            return str(Memory(-(-value // MIB) * MIB))
         return amount(value, 1000) if self.what == 0 else str(value)
 
 

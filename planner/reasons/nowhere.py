@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from policies.inputs.maintenance import is_hold
 from policies.inputs.runs import RunRow
 from policies.inputs.shapes import NO_LOAD, PodLoad
 from policies.model.problem import Candidate, Problem, RunType
-
-SAID: Final = 3
-"""Most envelopes, and most domains, that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,7 @@ def _no_paid_nodes(state: State, candidate: Candidate) -> str:
 def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Space) -> str:
     """Of a run that would fit, but not where its payers pay."""
     run = candidate.run
-    where = ", ".join(state.fleet.domain_name(d) for d in everywhere.domains[:SAID])
+    where = ", ".join(state.fleet.domain_name(d) for d in everywhere.domains[: crowding.SAID])
     biggest = max(shape.size for shape in run.lowered().pieces())
     lacking = f"{counted(paid.missing, 'GPU')} short"
     if biggest > paid.largest:
@@ -185,8 +181,8 @@ def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Spa
 def _payers(state: State, candidate: Candidate) -> str:
     """Envelopes that may pay, with the nodes that they pay for, nearest first; what keeps them from others."""
     payers = [state.money.envelopes[payer.envelope] for payer in candidate.payers]
-    who = ", ".join(f"{each.label} ({_asked(each.selector)})" for each in payers[:SAID])
-    who = f"{who} and {len(payers) - SAID} more" if len(payers) > SAID else who
+    who = ", ".join(f"{each.label} ({_asked(each.selector)})" for each in payers[: crowding.SAID])
+    who = f"{who} and {len(payers) - crowding.SAID} more" if len(payers) > crowding.SAID else who
     return "; ".join([who, *kept_off(state, candidate)])
 
 

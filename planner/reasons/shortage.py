@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jobtree.api.values.scalars import HOUR
 from jobtree.world.plan import Short
 from planner.effort import USUAL, Explaining
 from planner.filling.purses import Demand, Purses
@@ -158,7 +159,7 @@ class _Rises:
         ``terms``: by level; those that stand so far or farther have what recall leaves to them.
         """
         cap = self.problem.book.caps[index]
-        period = int(self.problem.book.money.policy.accounting_period) / 3600
+        period = int(self.problem.book.money.policy.accounting_period) / HOUR
         price = cap.family.price + 1e-6 * near
         whole = not cap.ahead  # and so said: a part of a GPU is not to be had
         column = self.model.column(("rise", index), cost=-price / (period if cap.ahead else 1.0), integer=whole)

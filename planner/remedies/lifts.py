@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from jobtree.api.values.scalars import GIB, HOUR
 from jobtree.world.tables import values
 from jobtree.world.tables.values import Floats
 from planner.placement.room import Room
@@ -25,7 +26,6 @@ from policies.model.master import Master
 from policies.model.payers import Payer
 from policies.model.seats import Seating
 
-GIB: Final = 1 << 30
 TIES: Final = 1e-3
 """Of a GPU: what decides between equal prices."""
 
@@ -91,7 +91,7 @@ class Lifts:
     def _limits(self) -> None:
         """Rises of what bounds payments and widths. No rise is of use beyond what all of the runs' GPUs weigh."""
         model, problem = self._master.model, self._master.problem
-        period = int(problem.book.money.policy.accounting_period) / 3600
+        period = int(problem.book.money.policy.accounting_period) / HOUR
         near = _places(problem.candidates[c].payers for c in problem.ways.get(self._bench.key, ()))
         gpus = sum(sum(s.size for s in problem.types[c.type].lowered.pieces()) for c in problem.candidates)
         per_run: dict[Lift, dict[int, float]] = {}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from jobtree.api.values.counted import counted, named
+from jobtree.api.values.scalars import HOUR
 from planner.advice.edits import Cell, Edit, field
 from planner.remedies.bench import Bench
 from planner.remedies.lifts import Lift
@@ -99,7 +100,7 @@ def _tree(bench: Bench, lift: Lift, rise: int) -> Remedy:
     return Remedy(
         kind="cap",
         who=Who.OTHERS if bench.state.runs[root].owner != bench.run.owner else Who.AGAIN,
-        gpus=-(-rise * 3600 // period) if hours else rise,
+        gpus=-(-rise * HOUR // period) if hours else rise,
         words=f"{counted(rise, 'GPU-hour' if hours else 'GPU')} more in the quota of run {name}",
         changes=(Change(f"Run {namespace}/{name}", f"spec.quota.{path}", plain(value, unit)),),
         edits=(Cell("runs", root, column, value), Cell("runs", root, "created", bench.at)),

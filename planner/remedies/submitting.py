@@ -17,16 +17,14 @@ if it were created at the cycle's time. For each kind the change that asks least
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from jobtree.api.values.counted import counted, named
-from jobtree.api.values.scalars import Duration, exact
+from jobtree.api.values.scalars import MINUTE, Duration, exact
 from planner.advice.edits import Cell
 from planner.remedies.bench import Bench, largest
 from planner.remedies.record import SELECTOR, Change, Command, Remedy, Who, label_of
 from policies.inputs.runs import RunRow
-
-MINUTE: Final = 60
 
 
 def remedies(bench: Bench) -> Iterator[Remedy]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jobtree.api.values.scalars import GIB
 from policies.inputs.places import Kind
 from policies.inputs.shapes import Shape
 from policies.model.demand import Starts
@@ -115,6 +116,6 @@ class _Load:
         """Σ weight × column ≤ what the node has; memory in GiB."""
         for (what, node), terms in sorted(self.terms.items()):
             seating = self.seatings[node]
-            scale = float(1 << 30) if what == "memory" else 1.0
+            scale = float(GIB) if what == "memory" else 1.0
             has = {"gpus": seating.free, "pods": seating.pods, "cpu": seating.cpu_milli, "memory": seating.memory}[what]
             self.model.row(("node", what, node), [(c, w / scale) for c, w in terms], -INF, max(0, has) / scale)

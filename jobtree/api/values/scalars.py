@@ -20,6 +20,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86400
+MIB: Final = 2**20
+GIB: Final = 2**30
 #: A hundred years: beyond any plan, and far from the end of the calendar.
 MAX_DURATION: Final = 36_525 * DAY
 

@@ -25,6 +25,7 @@ import msgspec
 
 from jobtree.api import Refusal
 from jobtree.api.kinds.lease import FundingClass, Role
+from jobtree.api.values.scalars import DAY
 from jobtree.world.memory.seen import NAMESPACE
 
 RECORD: Final = "jobtree-balances"
@@ -33,7 +34,6 @@ PLAIN: Final = 2**19
 """Most bytes of accounts that are kept as text; more are compressed."""
 MOST: Final = 5 * 2**17
 """Most bytes of accounts as they are kept: an object holds a mebibyte at most, with the names of counted leases."""
-DAY: Final = 86_400
 
 _NAME: Final = re.compile(rf"{RECORD}(?:-([1-9][0-9]*))?")
 _ACCOUNTS, _PACKED, _COUNTED = "accounts", "accounts.zlib", "counted"

@@ -17,6 +17,7 @@ never replaced by one of another decision. It is there, marked planned, before a
 
 import io
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -295,6 +296,16 @@ def read_plan(path: Path, manifest: Manifest | None = None) -> bytes:
 
 
 def _parquet(table: pa.Table) -> bytes:
+    return _encoded(table) if table.num_rows else _empty(table.schema)
+
+
+@cache
+def _empty(schema: pa.Schema) -> bytes:
+    """Most tables of a small cluster are."""
+    return _encoded(schema.empty_table())
+
+
+def _encoded(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     marked = table.replace_schema_metadata({_VERSION_KEY: str(SCHEMA_VERSION)})
     pq.write_table(marked, sink, compression="zstd" if table.nbytes > _BLOCK else "none")

@@ -14,6 +14,7 @@ import pytest
 
 from cronjobs.cycle import run_cycle
 from cronjobs.deadline import Planner
+from cronjobs.wire import Request
 from exporters.lake.lake import Lake
 from jobtree.api import Refusal
 from jobtree.cluster.statefile import StateFile
@@ -59,6 +60,15 @@ def alive(pid: int) -> bool:
 
 def test_the_final_plan_is_taken_as_it_is(finishing: Planner) -> None:
     assert finishing.plan(EMPTY, 7, deadline=60) == plan(2, 7)
+
+
+def test_the_process_is_told_the_digests_and_makes_none_of_them_again() -> None:
+    world = World().domain("A").budget("org:a", 8).run("r", 4).snapshot()
+    sent = msgspec.msgpack.decode(msgspec.msgpack.encode(Request.of(world, AT)), type=Request)
+    other = msgspec.structs.replace(sent, digests={**sent.digests, "nodes": "told"})
+
+    assert sent.snapshot.table_digests == world.table_digests
+    assert other.snapshot.table_digests == {**world.table_digests, "nodes": "told"}
 
 
 def test_who_waits_hears_of_each_incumbent_with_its_gap_and_of_the_end() -> None:

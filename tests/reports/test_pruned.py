@@ -1,6 +1,7 @@
 """Leases that were pruned and discounts that changed: reports charge what the ledger does, wherever the lake begins."""
 
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ def unpruned() -> World:
     return played("7d")
 
 
+@cache
 def rows(lake: Path, report: str, **period: Any) -> list[dict[str, Any]]:
     made = make(lake, report, settings=SETTINGS if report == "focus" else {}, **period)
     assert [outcome.apart for outcome in made.outcomes] == [""] * len(made.outcomes)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +49,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
+@cache
 def told(lake: Path, report: str, **given: str | None) -> Report:
     since, until = (None if given.get(each) is None else unix(str(given[each])) for each in ("since", "until"))
     settings = {"currency": "USD", "credit_price": "2"} if report == "focus" else {}

@@ -199,6 +199,23 @@ class Explaining:
 
 
 @dataclass(frozen=True)
+class Dating:
+    """Dates of promises (`planner.dates`).
+
+    ``holding``, ``promising``: most known times that are looked at where few runs wait, to see what promises need, and
+    to make them. ``passing``: most runs that are promised nothing of which it is asked whether all that can start now
+    do. Where many wait, ``dated``: most runs without a promise for which one is looked for, the oldest; ``sooner``: how
+    often an earlier time is looked for in a cycle, for the oldest promises first.
+    """
+
+    holding: int = 24
+    promising: int = 64
+    passing: int = 32
+    dated: int = 300
+    sooner: int = 32
+
+
+@dataclass(frozen=True)
 class Effort:
     """One value, handed down from the planner's front; what it is by default is what every cycle uses.
 
@@ -243,6 +260,7 @@ class Effort:
     cutting: Cutting = Cutting()
     odds: Odds = Odds()
     explaining: Explaining = Explaining()
+    dating: Dating = Dating()
 
     def few(self, waiting: int) -> bool:
         """Do so few runs wait that each keeps the order of its payers, and is weighed with all others to the end?"""

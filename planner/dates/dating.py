@@ -29,14 +29,8 @@ from policies.inputs.claims import RunKey
 from policies.inputs.runs import RunRow
 from policies.promises.rules import Fate, Promise, noticed
 
-MOMENTS: Final = 64
-"""Most known times that are looked at where few runs wait."""
-DATED: Final = 300
-"""Most runs without a promise for which one is looked for where many wait: the oldest."""
 NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
 """Why a run has no estimate."""
-SOONER: Final = 32
-"""Where many runs wait, how often an earlier time is looked for in a cycle, for the oldest promises first."""
 
 
 @dataclass
@@ -91,7 +85,7 @@ class Dating:
         if many and self._is_still and not promised and left <= 0:
             self.cuts.why_not |= {key: NOTHING_KNOWN for key in others if not waits[key].never}
             return
-        exact = {*held, *(others[:DATED] if left > 0 else ())} if many else waits.keys()
+        exact = {*held, *(others[: self.state.effort.dating.dated] if left > 0 else ())} if many else waits.keys()
         self.standing = self._standing(exact)
         stood = self._stand_by_cuts(promised)
         if not self._is_still:
@@ -310,7 +304,8 @@ class Dating:
         ]
         known = [each for each in times if at < each.at <= horizon]
         self.later = Later.of(self.world, self.state, exact)
-        most = self.state.effort.moments(len(self.plan.waits), len(self.state.fleet.names), MOMENTS)
+        effort = self.state.effort
+        most = effort.moments(len(self.plan.waits), len(self.state.fleet.names), effort.dating.promising)
         timeline = Timeline.of(self.later, known, most)
         standing = Standing(timeline, self.state, self.held, self.waits.keys(), expected(self.world))
         standing.hold(self._by_age(self.held))
@@ -328,7 +323,7 @@ class Dating:
             if not self.standing.sooner(key, start.at):
                 none[alike] = start.at
             tried += 1
-            if many and tried >= SOONER:
+            if many and tried >= self.state.effort.dating.sooner:
                 return
 
     def _alike(self, key: RunKey) -> object:

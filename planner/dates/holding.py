@@ -16,11 +16,6 @@ from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
 
-MOMENTS = 24
-"""Most known times that are looked at to see what promises need, where few runs wait."""
-PASSING = 32
-"""Most runs that are promised nothing of which it is asked whether all that can start now do."""
-
 
 def held_state(snapshot: Snapshot, at: int, effort: Effort = USUAL) -> State:
     """Derive the state at ``at`` (Unix seconds): what is promised later is kept from those that would delay it."""
@@ -89,10 +84,12 @@ def kept_free(
 
 
 def _new(state: State, promises: Iterable[Promise]) -> list[RunKey]:
-    """Runs that may start and are promised nothing, the oldest first; none where they are more than `PASSING`."""
+    """Runs that may start and are promised nothing, the oldest first; none where they are too many."""
     promised = {promise.run_key for promise in promises}
     runs = [run for run in state.pending if not run.is_cpu and run.key not in promised and run.key not in state.blocked]
-    return [run.key for run in sorted(runs, key=lambda run: (run.created, run.key))] if len(runs) <= PASSING else []
+    if len(runs) > state.effort.dating.passing:
+        return []
+    return [run.key for run in sorted(runs, key=lambda run: (run.created, run.key))]
 
 
 def _passing(
@@ -123,7 +120,7 @@ def _dated(
     """Every promise as it stands, now where that can be, or anew; ``new``: who else may be dated beside them."""
     known = list(_known(snapshot, state, promises))
     of = {promise.run_key: promise for promise in promises}
-    most = state.effort.moments(len(state.pending), len(state.fleet.names), MOMENTS)
+    most = state.effort.moments(len(state.pending), len(state.fleet.names), state.effort.dating.holding)
     standing = Standing(Timeline.of(Later.of(snapshot, state, {*of, *new}), known, most, state), state, of, of, spans)
     timeline = standing.timeline
     for promise in promises:

@@ -1,1 +1,5 @@
-"""One module per rule family: its hard constraints, its objective stage, its words."""
+"""The rules, one module per family: its hard constraints, its objective stage, its words.
+
+The rooms, from below: `inputs`; `caps`, `lifecycle`; `funding`; `promises`; `model`, `cuts`. All are pure functions of
+what a snapshot says.
+"""

@@ -69,7 +69,7 @@ def study(
     saved: int = SAVED,
     on_turn: OnTurn | None = None,
 ) -> Outcome:
-    """Simulates the stream under one scheduler and stores what it did.
+    """Simulate the stream under one scheduler and store what it did.
 
     ``every``: seconds between two turns at the least; ``resume``: an unfinished run of Jobtree goes on; ``cycles``:
     whether the lake keeps Jobtree's cycles; ``saved``: turns between two times that it is written down; ``on_turn``
@@ -112,18 +112,7 @@ def _own(
     saved: int,
     on_turn: OnTurn | None,
 ) -> Progress:
-    there = _place(lake, OWN) / "begun"
-    is_begun = storage.exists(there)
-    if is_begun and not resume:
-        raise Refusal("it has a simulation already; name another --lake, or say --resume", subject=str(lake.root))
-    if not is_begun and lake.newest() is not None:
-        raise Refusal("it has cycles already; name another --lake", subject=str(lake.root))
-    begun = _read(there) if is_begun else None
-    what = _digest(stream)
-    if begun is not None and begun.stream != what:
-        raise Refusal(f"it was begun with another stream than {stream.name}; name another --lake", subject=str(there))
-    if begun is not None and begun.every != every:
-        raise Refusal(f"it was begun with --every {begun.every}s; say the same to resume it", subject=str(there))
+    there, what, begun = _place(lake, OWN) / "begun", _digest(stream), _begun(stream, lake, every, resume=resume)
     if begun is None:
         with_policy(base)
     gpus = facts_of(base.read(), ()).gpus
@@ -160,6 +149,23 @@ def _own(
     return progress
 
 
+def _begun(stream: Stream, lake: Lake, every: int, *, resume: bool) -> _Begun | None:
+    """Unfinished run of the lake, which goes on; None where a new one may begin. Raises Refusal where neither may."""
+    there = _place(lake, OWN) / "begun"
+    if not storage.exists(there):
+        if lake.newest() is not None:
+            raise Refusal("it has cycles already; name another --lake", subject=str(lake.root))
+        return None
+    if not resume:
+        raise Refusal("it has a simulation already; name another --lake, or say --resume", subject=str(lake.root))
+    begun = _read(there)
+    if begun.stream != _digest(stream):
+        raise Refusal(f"it was begun with another stream than {stream.name}; name another --lake", subject=str(there))
+    if begun.every != every:
+        raise Refusal(f"it was begun with --every {begun.every}s; say the same to resume it", subject=str(there))
+    return begun
+
+
 @contextmanager
 def _records(lake: Lake, *, cycles: bool) -> Iterator[Lake]:
     """Where Jobtree's cycles are recorded: in the lake, or for as long as it takes."""
@@ -174,7 +180,7 @@ class _Forgetful(Lake):
     """A lake that has the records of cycles, and none of their tables, which nobody reads."""
 
     def write_table(self, snapshot: Snapshot, name: str) -> None:
-        """Does not."""
+        """Write nothing."""
 
 
 def _digest(stream: Stream, *more: object) -> str:
@@ -183,7 +189,7 @@ def _digest(stream: Stream, *more: object) -> str:
 
 
 def _refuse_other(lake: Lake, scheduler: str, made_from: str) -> None:
-    """Raises Refusal where results of a scheduler are there that are not of this very study, and would be lost."""
+    """Raise Refusal where results of a scheduler are there that are not of this very study, and would be lost."""
     there = _place(lake, scheduler) / "jobs.parquet"
     if storage.exists(there) and results.made_from(storage.read(there)) != made_from:
         problem = f"it has results of {scheduler} for another stream, --every or --until; name another --lake"

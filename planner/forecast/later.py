@@ -78,7 +78,7 @@ class Later:
     def of(cls, world: Snapshot, state: State, dated: Collection[RunKey]) -> "Later":
         """Of a world that has this state now; where many wait, with those to be ``dated`` and their gangs alone."""
         waiting = state.pending
-        if not state.effort.few(len(state.pending)):
+        if not state.few:
             gangs = {(key[0], state.runs[key].gang) for key in dated if state.runs[key].gang}
             waiting = [run for run in state.pending if run.key in dated or (run.namespace, run.gang) in gangs]
         return cls(world, state, estimates(world, state), waiting)
@@ -155,7 +155,7 @@ class Later:
             charge per second × min(accountingPeriod + time until then, its run's end, its envelope's end)
         """
         now, held = self.now, self._still(ending)
-        if held is None or now.effort.few(len(now.pending)) or not windows_stay(now.book, at):
+        if held is None or now.few or not windows_stay(now.book, at):
             return None
         book = book_of(replace(now.money, at=at))
         still = still_funded(now.funded, book, now.taken, held, ending)
@@ -205,7 +205,7 @@ class Later:
         if self.counted is not None:
             return self.counted._turns(at)
         now = self.now
-        if not now.effort.few(len(now.pending)):
+        if not now.few:
             return {}
         if not self.replayed or self.replayed[-1][0] < at:
             until = max(at, now.at + int(now.policy.reservations.horizon))

@@ -31,12 +31,12 @@ class Facts(NamedTuple):
         return self.cohorts.get(owner, owner)
 
     def pool(self, job: Job) -> tuple[str, str]:
-        """Whose money a job takes: (cohort, flavor)."""
+        """Money that a job takes: (cohort, flavor)."""
         return self.cohort(job.owner), job.flavor
 
 
 def facts_of(intake: Intake, owners: Iterable[str]) -> Facts:
-    """From a state file. ``owners``: of the jobs."""
+    """Read the facts of a state file. ``owners``: of the jobs."""
     policy = (intake.policy or Policy()).spec
     names = policy.topology.labels
     gpus = {node.metadata.name: _gpus(node, policy.resource_names) for node in intake.nodes}

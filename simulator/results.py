@@ -280,7 +280,7 @@ def _gap(found: Outcome) -> list[dict[str, Any]]:
 
 
 def _fewer(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most `POINTS` of them, evenly."""
+    """Take at most `POINTS` of them, evenly."""
     return turns[:: max(1, -(-len(turns) // POINTS))]
 
 

@@ -32,13 +32,13 @@ PRIORITY: Final = "priority"
 
 
 def _alike(job: Job) -> tuple[object, ...]:
-    """What makes two jobs alike to who looks for room and money."""
+    """Key of jobs that are alike to who looks for room and money."""
     spec = job.run.spec
     return job.owner, job.flavor, job.gpus, spec.resources.gpus_per_pod, repr(spec.locality)
 
 
 def _now(rival: Rival, job: Job, free: Free) -> Placed | None:
-    """Where a job could start, its money being there."""
+    """Place where a job could start, its money being there."""
     return place(job, free, rival.facts) if rival.money(job) >= job.gpus else None
 
 
@@ -59,7 +59,7 @@ def fifo(rival: Rival, at: int) -> None:
 
 
 class _Ahead:
-    """What will be free, by expected ends: room and money at a time to come, less what is promised there."""
+    """Resources that will be free, by expected ends: room and money at a time to come, less what is promised there."""
 
     def __init__(self, rival: Rival, at: int) -> None:
         self.rival, self.facts = rival, rival.facts
@@ -214,7 +214,7 @@ def _quota(job: Job) -> tuple[str, str]:
 
 
 def _within(rival: Rival, job: Job) -> bool:
-    """Whether its owner stays within its nominal quota with it."""
+    """Does its owner stay within its nominal quota with it?"""
     return rival.used[_quota(job)] + job.gpus <= rival.facts.nominal[_quota(job)]
 
 

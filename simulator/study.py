@@ -168,7 +168,7 @@ def _begun(stream: Stream, lake: Lake, every: int, *, resume: bool) -> _Begun | 
 
 @contextmanager
 def _records(lake: Lake, *, cycles: bool) -> Iterator[Lake]:
-    """Where Jobtree's cycles are recorded: in the lake, or for as long as it takes."""
+    """Lake of Jobtree's cycles: that of the study, or for as long as it takes."""
     if cycles:
         yield lake
         return
@@ -184,7 +184,7 @@ class _Forgetful(Lake):
 
 
 def _digest(stream: Stream, *more: object) -> str:
-    """What a stream is: its base and lines, wherever it ends; ``more``: what else counts."""
+    """Digest of a stream: its base and lines, wherever it ends; ``more``: what else counts."""
     return hashlib.sha256(msgspec.msgpack.encode((stream.base, stream.lines, *more), enc_hook=int)).hexdigest()
 
 

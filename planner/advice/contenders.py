@@ -45,7 +45,7 @@ def fits(state: State) -> bool:
 
 
 def _fitting(state: State, vacancies: Vacancies) -> list[RunRow]:
-    """What waits and fits, whoever pays; the rest need not be lowered."""
+    """Runs that wait and fit, whoever pays; the rest need not be lowered."""
     policy = state.policy
     known: dict[object, bool] = {}
     found = []

@@ -109,7 +109,7 @@ def _held(world: Snapshot) -> list[_Held]:
 
 
 def _sums(parts: Iterable[tuple[RunKey, str, int]]) -> dict[RunKey, dict[str, int]]:
-    """What runs have of each payer, or class: GPUs."""
+    """GPUs that runs have of each payer, or class."""
     found: dict[RunKey, dict[str, int]] = {}
     for run, what, gpus in parts:
         of_run = found.setdefault(run, {})

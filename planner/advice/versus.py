@@ -139,7 +139,7 @@ def _without(plan: Plan, key: RunKey) -> Plan:
 
 
 def _scenario(state: State, forced: RunKey | None) -> Scenario:
-    """What the planner makes of a state, with ``forced`` started wherever that is possible."""
+    """Plan of a state, with ``forced`` started wherever that is possible."""
     if forced is not None:
         pending = [structs.replace(run, total=run.width_min) if run.key == forced else run for run in state.pending]
         state = state.asking(pending)

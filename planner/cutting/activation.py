@@ -66,7 +66,7 @@ class Activation:
         return tuple(-gpus for gpus in self._harm.get(promise.run_key, Harm()))
 
     def _waiting(self, promise: Promise) -> Members | None:
-        """What starts for it; None where it, or its gang, has been started, or nobody pays."""
+        """Candidates that start for it; None where it, or its gang, has been started, or nobody pays."""
         has_begun = self.trial.has_begun(promise.run_key)
         return None if has_begun else self.trial.members(promise.run_key, self.promised)
 
@@ -176,7 +176,7 @@ class Activation:
     def _note(
         self, key: RunKey, members: Members, beside: Mapping[RunKey, list[Settled]], found: Iterable[Settled]
     ) -> None:
-        """Where a run, with its gang, and others beside it have come to lie."""
+        """Note where a run, with its gang, and others beside it have come to lie."""
         of = {each.start.candidate: each for each in found}
         self._settled |= {other: [of[each.start.candidate] for each in mine] for other, mine in beside.items()}
         self._settled[key] = (
@@ -186,7 +186,7 @@ class Activation:
     def _picked(
         self, promise: Promise, weighing: Weighing, harm: Harm
     ) -> tuple[frozenset[Option], Draw | None, dict[RunKey, int]] | None:
-        """What goes, by the lottery where several are equal, and which pick took each run that is drawn; None where
+        """Cuts, by the lottery where several are equal, and which pick took each run that is drawn; None where
         that may not be.
         """
         most = self.trial.state.policy.cuts.max_gpus_per_cycle
@@ -205,7 +205,7 @@ class Activation:
         return None if chosen is None else (chosen, _draw(promise, seed, picks) if picks else None, drawn)
 
     def _victims(self, promise: Promise, members: Members) -> list[Victim]:
-        """What may go for a promise; who was not told of it is not drawn."""
+        """Victims of a promise; who was not told of it is not drawn."""
         opportunistic = promise.holds_unnoticed
         opportunistic |= promise.takes_unfunded_alone and bool(self.trial.state.policy.opportunistic.notice)
         victims = victims_of(self.trial.state, self.trial.owners(members), opportunistic=opportunistic)

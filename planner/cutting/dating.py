@@ -205,7 +205,7 @@ class CutDates:
                 self._keeping[number] = each, self._trial.slots.keep(each.chunks)
 
     def _victims(self, owners: Collection[str], at: int, *, opportunistic: bool = False) -> list[Victim]:
-        """Who may be cut at a time; what ends by its limit until then is no victim: its slots are free."""
+        """Victims at a time; what ends by its limit until then is no victim: its slots are free."""
         trial, over = self._trial, {key for key, end in self._limits.items() if end <= at}
         leases = frozenset(lease.key for key in over for lease in self.state.held[key] if lease.key not in trial.cut)
         if leases != trial.slots.over:
@@ -221,7 +221,7 @@ class CutDates:
 
     @cached_property
     def _limits(self) -> dict[RunKey, int]:
-        """When time limits end runs, Unix seconds."""
+        """Ends of runs by time limits, Unix seconds."""
         return {key: end for key, end in self.state.limits.items() if end is not None}
 
     def opportunistic(self, key: RunKey, at: int, together: Lasting, *, held: bool = False) -> CutDate | None:
@@ -241,7 +241,7 @@ class CutDates:
         return self._settled(members, at, weighing, harm, victims)
 
     def _asked(self, key: RunKey, *, held: bool) -> Members | None:
-        """What would start for a run; None where nothing is cut for it, or its gang's date is known."""
+        """Candidates that would start for a run; None where nothing is cut for it, or its gang's date is known."""
         if key in self._known or self.state.policy.mode == "noCuts" or not self.state.held:
             return None
         if self.is_spent or (self._tried >= self.state.effort.cutting.dated and not held):
@@ -365,7 +365,7 @@ class CutDates:
         return members is not None and then.is_funded(members)
 
     def _trial_at(self, at: int) -> Trial:
-        """Of the state at a known time."""
+        """Trial of the state at a known time."""
         if at not in self._then:
             self._work += len(self.state.fleet.names)
             self._then[at] = Trial.of(self.later(at))

@@ -186,7 +186,7 @@ class Weighing:
         )
 
     def _asked(self, victim: int, group: Group) -> Iterator[tuple[int, dict[int, float], float]]:
-        """Of a group's nodes: what the start asks there less what others free, by column, and what is free."""
+        """Needs of a start on a group's nodes less what others free, by column, and what is free."""
         mine = self._going(victim)  # of its other groups too: they go with it
         for node, _ in group.slots:
             if node in self.placed:

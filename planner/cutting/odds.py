@@ -140,7 +140,7 @@ def _simulated(pools: Pools, limit: int, draws: int) -> dict[RunKey, float]:
 
 
 def _drawn(pools: Pools, limit: int, most: int) -> dict[frozenset[RunKey], Fraction]:
-    """What draws from ``most`` fixed seeds take, or from as many as need no more pools solved than the ``limit``."""
+    """Draws from ``most`` fixed seeds, or from as many as need no more pools solved than the ``limit``."""
     counts, draws = Counter[frozenset[RunKey]](), 0
     while draws < most and (pools.solved < limit or not draws):
         picks = draw(sha256(draws.to_bytes(8, "big")).hexdigest(), pools.after)
@@ -243,7 +243,7 @@ class Turns:
         return found.values()
 
     def _ways(self, turn: Turn, course: Course, pools: Pools, most: int) -> Iterator[Course]:
-        """What a turn may do in a course, by all that it may draw; where nothing starts nobody is cut."""
+        """Ways of a turn in a course, by all that it may draw; where nothing starts nobody is cut."""
         trial = self.trial
         for lost, part in ends(pools, most, self.most).items():
             chance = course.chance * part
@@ -301,7 +301,7 @@ class Turns:
 
 
 def _few(courses: list[Course], most: int) -> list[Course]:
-    """So many courses at most, drawn by hash where there are more: one as often as it is likely."""
+    """Take so many courses at most, drawn by hash where there are more: one as often as it is likely."""
     if len(courses) <= most:
         return courses
     sums = [*accumulate(course.chance for course in courses)]

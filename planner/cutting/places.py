@@ -164,7 +164,7 @@ class Slots:
         self.filler.forget()
 
     def _chunks(self, found: Collection[LeaseKey]) -> Iterator[tuple[Chunk, PodLoad]]:
-        """What is free once these leases go, and their pods' needs."""
+        """Slots that are free once these leases go, and their pods' needs."""
         fleet = self.state.fleet
         for lease in self.leases_of(found):
             node, run = fleet.index.get(lease.node), self.state.runs[lease.run_key]

@@ -60,7 +60,7 @@ class Trial:
         return {key: gang for gang in self.problem.gangs if gang.ties for key in gang.members}
 
     def _gang(self, members: Members) -> Gang | None:
-        """What ties them, unless something of it has been started."""
+        """Gang that ties them, unless something of it has been started."""
         gang = self._gangs.get(self.key(members))
         return None if gang is None or not self._begun.isdisjoint(gang.members) else gang
 
@@ -86,7 +86,7 @@ class Trial:
         return self.problem.candidates[members[0]].run.key
 
     def owners(self, members: Members) -> frozenset[str]:
-        """Whose runs they are: nobody of these is drawn for them."""
+        """Owners of these runs: nobody of these is drawn for them."""
         return frozenset(self.problem.candidates[each].run.owner for each in members)
 
     @property
@@ -230,7 +230,7 @@ class Trial:
         return self._paid(start, needed) is not None
 
     def _paid(self, start: Start, needed: Demand) -> Paid | None:
-        """Who would pay for it; nothing is taken."""
+        """Payers of it; nothing is taken."""
         paid = self.filler.purses.pay_for(start, needed)
         if paid is not None:
             self.filler.purses.take_back([(start, paid)])

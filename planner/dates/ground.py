@@ -34,7 +34,7 @@ class Ground:
 
     @cached_property
     def _sites(self) -> list[int]:
-        """By site, the sum over its nodes that take work."""
+        """Sums by site, over its nodes that take work."""
         fleet = self.state.fleet
         sums = [0] * fleet.site_count
         for node in np.flatnonzero(fleet.takes_work).tolist():

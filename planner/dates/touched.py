@@ -74,7 +74,7 @@ class Touched:
 
     @cached_property
     def _sites(self) -> dict[int, int]:
-        """From when on, Unix seconds, something new on the nodes of a site may be cut, or is free."""
+        """Unix seconds, by site, from which on something new on the nodes of a site may be cut, or is free."""
         found: dict[int, int] = {}
         for node, since in self._changes():
             place = self.state.fleet.index.get(node)
@@ -99,7 +99,7 @@ class Touched:
             yield from ((lease.node, since) for lease in self.state.held[key])
 
     def _cuttable_from(self, key: RunKey) -> int:
-        """When a run that began or changed may lose anything: at once, or when its protection ends."""
+        """Time at which a run that began or changed may lose anything: at once, or when its protection ends."""
         run, leases = self.state.runs[key], self.state.held[key]
         protected = not run.malleable and all(_is_funded_work(lease) for lease in leases)
         return open_from(run, leases, int(self.state.policy.lottery.term)) if protected else AT_ONCE

@@ -158,7 +158,7 @@ class Written:
             self.moved.append(PromiseUpdate(namespace=promise.namespace, name=promise.name, status=status))
 
     def _status(self, before: ReservationStatus, wait: Wait, found: Natural, where: IntendedSlice) -> ReservationStatus:
-        """What is told of it now; what is estimated is told anew only where it moved by a ``bucket``."""
+        """Status of it now; what is estimated is told anew only where it moved by a ``bucket``."""
         bucket = int(self.state.policy.reservations.bucket)
         start, told = Time(found.at), before.forecast
         confidence = CONFIDENCE[found.source]
@@ -213,7 +213,7 @@ class Written:
 
 
 def _moved(promise: Promise, *moves: Move) -> ReservationStatus:
-    """What is told of it, with these moves in its history."""
+    """Say it with these moves in its history."""
     history = (*promise.told.history, *moves)[-HISTORY:]
     return msgspec.structs.replace(promise.told, history=history)
 

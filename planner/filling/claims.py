@@ -15,7 +15,7 @@ def claims(problem: Problem, draft: Draft) -> Iterator[tuple[int, Part]]:
 
 
 def _of(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Payments]) -> Iterator[Part]:
-    """What a start takes, claim by claim: each whole, since its groups follow one another in the pass."""
+    """Takings of a start, claim by claim: each whole, since its groups follow one another in the pass."""
     money, run = problem.book.money, problem.candidates[candidate].run
     payers = problem.payers(problem.candidates[candidate])
     lanes: dict[int, list[tuple[Lane, int]]] = {}

@@ -206,7 +206,7 @@ class Filler:
         return False
 
     def _ways(self, kind: RunType, start: Start) -> Iterator[list[_Part]]:
-        """Where to try, as parts of the fleet to be filled one after the other.
+        """Parts of the fleet to try, to be filled one after the other.
 
         Wherever one region's money may be enough for all of it: together, then one by one, since nodes do not know who
         pays. Then region by region, richest first, each as far as its money may go. Last where farther claims may be
@@ -320,7 +320,7 @@ class Filler:
         return paid
 
     def _learn(self, failed: dict[_Need, int], start: Start, needed: Demand) -> None:
-        """What ``needed`` is did not find payers; of several regions nothing is learnt."""
+        """Learn that ``needed`` did not find payers; of several regions nothing is learnt."""
         regions = {region for _, region in needed}
         if len(regions) == 1:
             key = self._need(start, *regions)

@@ -53,7 +53,7 @@ def fill(
 
 
 def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequence[int]) -> Iterable[int | Gang]:
-    """What is tried, one after the other: candidates, and ``gangs`` each before those that have its place."""
+    """Turns to be tried, one after the other: candidates, and ``gangs`` each before those that have its place."""
     if not gangs:
         return order
     singles: Iterable[tuple[Place, int | Gang]] = ((problem.candidates[index].order, index) for index in order)

@@ -135,7 +135,7 @@ class Together:
         return -max(piece.size for piece in pieces), -self._gpus(key)
 
     def _payers(self, key: RunKey) -> tuple[int, int]:
-        """In how many ways it may start, and who may pay."""
+        """Count the ways in which it may start, and who may pay."""
         return len(self._ways[key]), sum(len(self._problem.type_of(c).sources) for c in self._ways[key])
 
     def _sites(self, key: RunKey) -> int:

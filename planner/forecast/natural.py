@@ -27,7 +27,7 @@ LAST: Final = 1 << 60
 
 
 class _Lifted(NamedTuple):
-    """What is held no longer at a moment for a start ``at`` a time that it stands for: ``over`` by then."""
+    """Holdings that are given up at a moment for a start ``at`` a time that it stands for: ``over`` by then."""
 
     moment: Moment
     at: int

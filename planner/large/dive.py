@@ -76,7 +76,7 @@ class Dive:
         self.relaxed.put(columns, lower[columns], np.zeros(len(columns)))
 
     def _open(self, band: Bools, point: Floats) -> Ints:
-        """What is not whole yet, starts before groups, the nearest to a whole number first."""
+        """Columns that are not whole yet, starts before groups, the nearest to a whole number first."""
         off = np.abs(point - np.round(point))
         columns = np.flatnonzero(band & (off > NOISE))
         starts = columns[self.of.counts[columns]]

@@ -110,7 +110,7 @@ class Repair:
         return True
 
     def _lightest(self, piece: Piece, domain: int) -> list[Piece]:
-        """What may make way for a piece, the least valuable first."""
+        """Pieces that may make way for one, the least valuable first."""
         others = [p for p in self._in.get(domain, ()) if p.candidate != piece.candidate and p.sites & piece.sites]
         return sorted(others, key=lambda p: (self.worth[p.candidate], p.candidate, p.groups))[: self.limits.moved]
 
@@ -125,7 +125,7 @@ class Repair:
         return None
 
     def _cost(self, stranded: list[Piece]) -> int:
-        """What the runs of these are worth; members of a gang are not given up."""
+        """Worth of the runs of these; members of a gang are not given up."""
         runs = {piece.candidate for piece in stranded}
         return UNTOLD if runs & self._tied else sum(self.worth[candidate] for candidate in runs)
 

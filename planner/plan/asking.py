@@ -49,7 +49,7 @@ def asking(state: State, purses: Purses, rows: Sequence[RunRow], free: Mapping[i
 
 
 def _list(state: State, row: RunRow, left: PayerList, whole: PayerList, number: int) -> PayerList:
-    """Who may pay for it: who may for the whole run, less what the run takes of its limits on single runs."""
+    """Payers of it: those of the whole run, less what the run takes of its limits on single runs."""
     may = {payer.envelope for payer in whole.payers}
     held: dict[int, int] = {}
     for lease in state.held.get(row.key, ()):

@@ -164,7 +164,7 @@ def _aside(problem: Problem, draft: Draft) -> list[int]:
 
 
 def _classes(state: State, problem: Problem, draft: Draft) -> Classes:
-    """Of what runs, beside the starts of a draft. Money that promises hold keeps starts away, and takes no payer."""
+    """Classes of running work beside a draft's starts. Money that promises hold keeps starts away: it has no payer."""
     stays = beside(replace(problem, spent=state.taken), draft).stays
     return state.funded.classes | classes_of(state.money, state.funded.parts, stays)
 

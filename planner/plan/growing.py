@@ -179,7 +179,7 @@ class _Growing(Changing):
         return self._anew(run, total=gpus, min_total=step, max_total=gpus, desired=gpus, max_borrow=left)
 
     def _near(self, run: RunRow) -> Room:
-        """What is free in the domain where a run lies; nothing where that cannot be told."""
+        """Room in the domain where a run lies; nothing where that cannot be told."""
         domains = self._domains(self.state.held[run.key])
         room = self.room.copy()
         mine = self.room.fleet.domain.tolist()
@@ -230,7 +230,7 @@ class _Growing(Changing):
         return sum(free for free, domain in zip(self.room.free, mine, strict=True) if domain in domains)
 
     def _standby(self, run: RunRow, group: int, pods: int) -> bool:
-        """So many standbys of a group, in its domain; False, with nothing taken, where there is no room or money."""
+        """Start standbys of a group, in its domain; False, with nothing taken, where there is no room or money."""
         domains = self._domains([lease for lease in self.state.held[run.key] if lease.group == group])
         problem = asking(self.state, self.purses, [self._row_of_standby(run)], self.room.free_by_site())
         if len(domains) != 1 or not problem.candidates:

@@ -222,7 +222,7 @@ def _width(run: RunRow, allocated: int, *, over: bool = False) -> Width:
 
 @dataclass
 class _Held:
-    """What a run holds. ``by_class``: Active GPUs; ``milli``, ``rated``: charged milli-GPUs, and times credit rates."""
+    """Sums of a run. ``by_class``: Active GPUs; ``milli``, ``rated``: charged milli-GPUs, and times credit rates."""
 
     by_class: dict[str, int] = field(default_factory=dict)
     groups: set[int] = field(default_factory=set)

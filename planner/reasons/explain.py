@@ -123,12 +123,12 @@ def _unfundable(run: RunRow, refused: list[Refused], set_aside: Iterable[str]) -
 
 
 def _weighed(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight, *, tied: bool) -> Wait:
-    """Why a run that was weighed waits. ``tied``: it waits for others of its gang to start with it."""
+    """Wait of a run that was weighed. ``tied``: it waits for others of its gang to start with it."""
     return nowhere(state, problem, candidate, lack, sight) or _short(state, problem, candidate, lack, sight, tied=tied)
 
 
 def _short(state: State, problem: Problem, candidate: Candidate, lack: Lack, sight: Sight, *, tied: bool) -> Wait:
-    """What it is short of, of money and of room, in the place where both together lack least."""
+    """Shortage of money and of room, in the place where both together lack least."""
     run, kind = candidate.run, problem.types[candidate.type]
     deficit = lack.deficit
     shorts = [m.short for m in lack.missing]

@@ -94,7 +94,7 @@ class Lacking:
         )
 
     def _spread(self, candidate: Candidate, kind: RunType, spaces: Spaces, least: float) -> _Place | None:
-        """Where room is cheapest, if that is in several regions and lacks less than ``least``."""
+        """Places where room is cheapest, if that is in several regions and lacks less than ``least``."""
         deficit = spaces.deficit(kind, kind.sites) or 0
         if deficit >= least:
             return None

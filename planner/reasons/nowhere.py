@@ -92,7 +92,7 @@ def nowhere(state: State, problem: Problem, candidate: Candidate, lack: Lack, si
 
 
 def _held_up(state: State, run: RunRow, kind: RunType, paid: frozenset[int], lack: Lack, sight: Sight) -> Wait:
-    """Of a run for which there would be room on an empty fleet, but not were all of Jobtree's runs to end now.
+    """Wait of a run for which there would be room on an empty fleet, but not were all of Jobtree's runs to end now.
 
     ``paid``: where it might lie were nothing promised, nor in maintenance.
     """
@@ -125,7 +125,7 @@ def _held_up(state: State, run: RunRow, kind: RunType, paid: frozenset[int], lac
 
 
 def _shunned(state: State, run: RunRow, sites: frozenset[int]) -> Iterator[str]:
-    """What is to come there, with which a run that starts now would meet."""
+    """Words on what is to come there, with which a run that starts now would meet."""
     shuns = run.access(state.policy.maintenance, state.at).shuns
     met = [each for each in shuns if not sites.isdisjoint(state.fleet.sites_matching(run.flavor, each))]
     holds = [hold for hold in {*state.holds.whole.values()} if hold.selector in met]
@@ -139,7 +139,7 @@ def _shunned(state: State, run: RunRow, sites: frozenset[int]) -> Iterator[str]:
 
 
 def _too_wide(state: State, run: RunRow, most: Space) -> list[Short]:
-    """What is short on an empty fleet: of its largest domains where a group is wider than those, else of the flavor."""
+    """Shortage on an empty fleet: of its largest domains where a group is wider than those, else of the flavor."""
     if max(shape.size for shape in run.lowered().pieces()) <= most.largest:
         return room_short(run.flavor, most.missing)
     lacks = ((f"domain={state.fleet.domain_name(domain)}", gpus) for domain, gpus in most.lacks)
@@ -168,7 +168,7 @@ def _no_paid_nodes(state: State, candidate: Candidate) -> str:
 
 
 def _never_paid(state: State, candidate: Candidate, paid: Space, everywhere: Space) -> str:
-    """Of a run that would fit, but not where its payers pay."""
+    """Wait of a run that would fit, but not where its payers pay."""
     run = candidate.run
     where = ", ".join(state.fleet.domain_name(d) for d in everywhere.domains[: crowding.SAID])
     biggest = max(shape.size for shape in run.lowered().pieces())

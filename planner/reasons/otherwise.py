@@ -107,7 +107,7 @@ def _shorter(run: RunRow, problem: Problem) -> RunRow | None:
 
 
 def _both(told: Wait, shorter: RunRow | None, left: Wait | None) -> Wait:
-    """What keeps a run, and what it would lack under a ``shorter`` limit, if anything."""
+    """Wait of a run, with what it would lack under a ``shorter`` limit, if anything."""
     if shorter is None or shorter.limit is None or left is None:
         return told
     lacks = left.message.removeprefix(f"{asks(shorter)}: ").removesuffix(".")

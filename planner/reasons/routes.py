@@ -37,7 +37,7 @@ from policies.model.problem import Candidate, Problem
 
 
 class _Asked(NamedTuple):
-    """Who asks: payers in their order, where, and how many GPUs may be lent."""
+    """Question: payers in their order, where, and how many GPUs may be lent."""
 
     purse: int
     sites: frozenset[int]
@@ -82,7 +82,7 @@ class _Ways:
 
 @dataclass
 class _Taken:
-    """What one run takes while its payments are put together.
+    """Takings of one run while its payments are put together.
 
     ``left``: of caps that it touches; ``paid``: milli-GPUs by envelope; ``borrowed``: of lenders; ``used``: where use
     caps bound the single run, by use cap; ``rises``: by cap; ``spares``: milli-GPUs that a borrow limit does not count,

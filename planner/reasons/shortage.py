@@ -81,7 +81,7 @@ class Shortages:
         return gap
 
     def _least(self, candidate: Candidate, demand: Demand, woken: Woken) -> tuple[Gap, Woken]:
-        """What is missing where the ``woken`` are paid before it, and who of them really is."""
+        """Money that is missing where the ``woken`` are paid before it, and who of them really is."""
         problem = self._problem
         kind = problem.types[candidate.type]
         near = {payer.envelope: place for place, payer in reversed(list(enumerate(candidate.payers)))}

@@ -110,7 +110,7 @@ class Spaces:
         return self._groups[key]
 
     def _pieces(self, kind: RunType) -> tuple[Shape, ...]:
-        """What must find room, biggest first."""
+        """Pieces that must find room, biggest first."""
         if kind.index not in self._shapes:
             self._shapes[kind.index] = tuple(sorted(kind.lowered.pieces(), key=lambda s: (-s.size, s)))
         return self._shapes[kind.index]

@@ -141,14 +141,14 @@ class Bench:
         return None
 
     def _heaviest(self, state: State) -> State:
-        """What waits on the bench and the heaviest of what else does."""
+        """Runs that wait on the bench and the heaviest of the others."""
         mine = {run.key for run in self.state.pending}
         there = {run.key for run in state.pending}
         rivals = [key for key in self.others if key in there][: self.state.effort.helping.rivals]
         return state.asking([run for run in state.pending if run.key in mine.union(rivals)])
 
     def _worlds(self, changes: Iterable[Edit]) -> Iterator[Snapshot]:
-        """Where the run has to start, the quickest to try first."""
+        """Worlds in which the run has to start, the quickest to try first."""
         if any(isinstance(edit, Cell) and (edit.table, edit.column) == ("runs", "flavor") for edit in changes):
             yield self.kept
         else:
@@ -173,7 +173,7 @@ def alone(state: State, key: RunKey) -> State:
 
 
 def _started(state: State, wanted: RunKey | None) -> set[RunKey]:
-    """What the final plan starts, growth beside it; with ``wanted``, of the first incumbent that starts it."""
+    """Starts of the final plan, growth beside them; with ``wanted``, of the first incumbent that starts it."""
     problem, draft = state.problem(), Draft()
     for outcome in stages.incumbents(problem, state.room, state.policy.solver, state.effort):
         draft = outcome.draft

@@ -170,7 +170,7 @@ def _closed_doors(bench: Bench) -> list[tuple[Envelope, dict[str, Any], dict[str
 
 
 def _unpaid_sites(bench: Bench) -> frozenset[int]:
-    """Where the run could lie, and nobody pays for it."""
+    """Sites where the run could lie, and nobody pays for it."""
     state = bench.state
     paid = (kind.sites for kind in state.problem().types if not kind.unfunded)
     return state.sites_for(bench.run).difference(*paid)

@@ -175,7 +175,7 @@ class Lifts:
                 self._add(Lift("back", seating.node), slots + tie, 1.0, {row: float(slots)}, choice=True)
 
     def _runs(self, nodes: list[Seating]) -> None:
-        """What runs hold of the model's rows, cheapest to end first among equals: unfunded, then the youngest."""
+        """Holdings of runs in the model's rows, cheapest to end first among equals: unfunded, then the youngest."""
         state = self._bench.state
         here = {state.fleet.names[seating.node]: seating.node for seating in nodes}
         held = {key: leases for key, leases in state.held.items() if key in state.runs}

@@ -145,12 +145,12 @@ def _kept(problem: Problem, built: _PayModel, settings: Settings, effort: Effort
 
 
 def _quick(settings: Settings, effort: Effort) -> Settings:
-    """How payers of problems that are not exact are searched for."""
+    """Settings with which payers of problems that are not exact are searched for."""
     return settings | LEAN | FEW_CUTS | {"mip_max_nodes": effort.paying.nodes}
 
 
 def _rest(settings: Settings, effort: Effort) -> Settings:
-    """How what is left of a model is solved where most of it stays."""
+    """Settings with which the rest of a model is solved where most of it stays."""
     return settings | {"mip_max_nodes": effort.rest_nodes}
 
 

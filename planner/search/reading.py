@@ -65,7 +65,7 @@ def _there(master: Master, values: Floats) -> dict[Alike, dict[int, int]]:
 
 
 def _alike(master: Master, piece: Piece, there: Mapping[Alike, object]) -> Alike:
-    """What a piece counts as; a run that lies together at more than its least width stands where its base stands."""
+    """Key under which a piece counts; a run that lies together, wider than at its least, stands where its base is."""
     kind = master.problem.type_of(piece.candidate)
     found = Alike(kind.index, piece.shape)
     return Alike(kind.index, kind.lowered.pieces()[0]) if found not in there and kind.lowered.together else found

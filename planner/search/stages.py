@@ -108,7 +108,7 @@ class Search:
     def _finer(
         self, best: Outcome, solved: Solved, split: frozenset[int], failed: frozenset[int]
     ) -> tuple[frozenset[int], list[Seating]] | None:
-        """What the next master tells apart: the domains where placement failed; in small worlds, then, every node."""
+        """Parts of the next master: the domains where placement failed; in small worlds, then, every node."""
         if solved.master.seats or (not failed and not self.problem.exact):
             return None
         if all(stage.value == stage.bound for stage in best.stages) or self._near(best, solved.solution):
@@ -139,7 +139,7 @@ class Search:
         return self.problem.candidates[candidate].turn
 
     def _keep_promises(self, master: Master, first: Outcome) -> None:
-        """What is due and can start does: the plan by age has tried it first, beside nothing else."""
+        """Let what is due and can start do so: the plan by age has tried it first, beside nothing else."""
         for start in first.draft.starts:
             if start.candidate in self.problem.due and start.candidate in master.starts.start:
                 master.model.lower[master.starts.start[start.candidate]] = 1.0
@@ -187,7 +187,7 @@ class Search:
         return master.integers > self.effort.small and not self.problem.exact
 
     def _mended(self, solved: Solved, placed: _Placed) -> Iterator[Outcome]:
-        """What solving a large master again near its solution comes to, where that is not yet close to the bound."""
+        """Outcome of solving a large master again near its solution, where that is not yet close to the bound."""
         if not self._is_large(solved.master) or solved.master.integers > self.effort.again:
             return
         assert solved.solution.values is not None

@@ -26,7 +26,7 @@ Gain = tuple[float, float]
 
 
 class _Ceiling(NamedTuple):
-    """What duals of rows prove: with limits risen the optimum gains at most ``least`` + duals × rises."""
+    """Proof by duals of rows: with limits risen the optimum gains at most ``least`` + duals × rises."""
 
     least: float
     duals: Floats

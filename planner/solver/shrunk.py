@@ -32,7 +32,7 @@ class Shrunk:
 
 
 class _Terms(NamedTuple):
-    """What stands in the rows of a model, by column: ``column``, ``row`` and ``value`` of each term."""
+    """Terms in the rows of a model, by column: ``column``, ``row`` and ``value`` of each term."""
 
     column: Ints
     row: Ints

@@ -114,7 +114,7 @@ def state_of(
 
 @dataclass(frozen=True)
 class _World:
-    """What a snapshot says at ``at``, before anything ends. ``held``: open leases by run; ``found``: pods,
+    """Contents of a snapshot at ``at``, before anything ends. ``held``: open leases by run; ``found``: pods,
     ``lives`` of runs that have had some, and by run those ``serving`` it.
     """
 
@@ -147,7 +147,7 @@ def _world(snapshot: Snapshot, at: int, holds: Holds, cuts: Cuts, told: int | No
 
 
 class _Over(NamedTuple):
-    """What ends at the cycle's time, and why: runs, Leases, and in whose place ``swaps`` open; ``doubt``: a warning on
+    """Endings at the cycle's time, and why: runs, Leases, and in whose place ``swaps`` open; ``doubt``: a warning on
     nodes, ``record_lost`` one on the last cycle's Budgets; ``gone``: outcomes of upstreams that are there no more.
     """
 
@@ -294,7 +294,7 @@ def _funded(
 def _sites(
     fleet: Fleet, policy: PolicySpec, held: Mapping[RunKey, list[LeaseRow]], at: int, run: RunRow
 ) -> frozenset[int]:
-    """Where a run may lie on until its limit; what promises hold is not in the way of what it holds already."""
+    """Sites where a run may lie on until its limit; what promises hold is not in the way of what it holds already."""
     end = endings.limit_end(endings.started(run, held[run.key]), run.limit)
     left = None if end is None else max(1, end - at)
     return fleet.sites_for(structs.replace(run, time_limit=left).access(policy.maintenance, at))
@@ -341,5 +341,5 @@ def _reports(
     runs: Mapping[RunKey, RunRow],
     unread: Unread,
 ) -> dict[RunKey, pods.Report]:
-    """What their pods say of runs that have some."""
+    """Reports of their pods on runs that have some."""
     return {key: lives[key].report(mine, whole=unread.lease_of(runs[key]) is None) for key, mine in serving.items()}

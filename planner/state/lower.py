@@ -321,7 +321,7 @@ def _forms(
 
 
 def _asks(runs: list[RunRow], lists: list[PayerList]) -> list[Ask]:
-    """What waits, by its payers."""
+    """Demand of what waits, by its payers."""
     found: dict[int, Ask] = {}
     for run, purse in zip(runs, lists, strict=True):
         gpus = found[purse.number].gpus if purse.number in found else 0

@@ -93,7 +93,7 @@ class PayerLists:
         return period if limit is None else min(period, limit)
 
     def _asked(self, run: RunRow) -> tuple[list[Payer], list[Refused], list[int]]:
-        """Who may pay, who may not, and the places of payers whose limit a cap on time weighs: only they have one."""
+        """Payers, who may not pay, and the places of payers whose limit a cap on time weighs: only they have one."""
         found, refused = self._payers.of(run, run.limit if self._strict[run.flavor] else None)
         user = self.book.money.user_of(run.owner)
         looked = (self.book.of_envelope(payer.envelope, user) for payer in found)

@@ -187,7 +187,7 @@ class _Clock:
         }
 
     def _windows(self, *, scopes: bool) -> list[tuple[int | None, int | None]]:
-        """Of envelopes and use caps; of ``scopes``, which look at others' payments while they are open, alone."""
+        """Windows of envelopes and use caps; of ``scopes`` alone, which look at others' payments while open."""
         money = self.past.money
         mine = [each for index in self.envelopes if (each := money.envelopes[index]).subtree or not scopes]
         looking = [money.uses[index] for index in _uses_of(money, self.envelopes)]
@@ -197,7 +197,7 @@ class _Clock:
         return (ends[lease.key] for lease in self.leases if lease.key in ends)
 
     def _lasting(self, used: Mapping[int, int], burn: Mapping[int, int]) -> Iterator[int]:
-        """For how many seconds caps bear what they are charged per second.
+        """Seconds for which caps bear what they are charged per second.
 
         One that is overdrawn already was edited, and nobody knows when: that takes effect at the cycle that sees it.
         """
@@ -216,7 +216,7 @@ class _Clock:
         return any(self.fates.limits.get(key, self.until) > at for key in self._unfunded)
 
     def _burn(self, at: int) -> dict[int, int]:
-        """What the second ``at`` is charged to each cap on hours or credits."""
+        """Charges of the second ``at`` to each cap on hours or credits."""
         found: dict[int, int] = {}
         for lease in self._there(at, self.leases):
             said = self.now[lease.key]
@@ -258,7 +258,7 @@ class _Clock:
         return self.fates.ends.get(lease.key, self.until) <= at
 
     def _second(self, lease: LeaseRow, at: int, rate: int) -> Iterable[tuple[int, int]]:
-        """What a lease is charged for the second ``at``, by cap on hours or credits."""
+        """Charges of a lease for the second ``at``, by cap on hours or credits."""
         if not self.book.time_caps(lease.envelope):
             return ()
         money = self.past.money

@@ -31,7 +31,7 @@ def segments(state: State, classes: Classes) -> list[Segment]:
 
 
 def _now(state: State, classes: Classes, lease: LeaseRow) -> Iterator[Said]:
-    """What is said of a lease from now on; nothing where a Budget pays that cannot be read.
+    """Segment of a lease from now on; nothing where a Budget pays that cannot be read.
 
     Nor where nobody pays, unless its ledger, which a hand wrote, says that somebody does.
     """

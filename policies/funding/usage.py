@@ -87,8 +87,8 @@ def headroom(book: CapBook, index: int, used: list[int], *, loan: bool = False) 
 
 @dataclass
 class _OfUse:
-    """Of a use cap. ``gpus``: by field of a status; ``milli``: milli-GPUs that are funded; ``beyond``: those that are
-    not, though their envelope's window is open; ``ahead``: milli-GPU-seconds, and ``rated`` times credit rates.
+    """Sums of a use cap. ``gpus``: by field of a status; ``milli``: milli-GPUs that are funded; ``beyond``: those that
+    are not, though their envelope's window is open; ``ahead``: milli-GPU-seconds, and ``rated`` times credit rates.
     """
 
     gpus: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -208,7 +208,7 @@ class _Usage:
         return {**total, **_sums(charged, rated, ahead, ahead_rated, credit=credit)}
 
     def _rest(self, rule: str, subject: str) -> dict[str, Any]:
-        """What its own caps on hours and credits leave, None where there are none."""
+        """Rest of its own caps on hours and credits, None where there are none."""
         hours = self.named.get((rule, subject, "hours"))
         credit = self.named.get((rule, subject, "credits"))
         return {
@@ -269,7 +269,7 @@ def _left(value: int, scale: int) -> int | float:
 
 
 def _sums(charged: int, rated: int, ahead: int, ahead_rated: int, *, credit: bool) -> dict[str, Any]:
-    """What is consumed and committed, as a status has it; ``credit``: in credits too."""
+    """Sums of what is consumed and committed, as a status has it; ``credit``: in credits too."""
     return {
         "gpu_seconds_consumed": plain(charged, 1000),
         "gpu_hours_consumed": plain(charged, HOUR_MILLI),

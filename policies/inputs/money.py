@@ -20,7 +20,7 @@ from policies.inputs.fleet import Fleet, Selector
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """What envelopes and use caps have in common; money in milli-GPU-seconds and millicredits, times in Unix seconds,
+    """Common part of envelopes and use caps; money in milli-GPU-seconds and millicredits, times in Unix seconds,
     None = no such bound. Its window is [start, end).
     """
 

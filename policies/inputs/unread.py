@@ -26,7 +26,7 @@ class Unread:
 
     @cached_property
     def _by_run(self) -> dict[RunKey, UnreadLease]:
-        """By the runs that they name; the first of each."""
+        """Index them by the runs that they name; the first of each."""
         return {(lease.namespace, run): lease for lease in reversed(self.leases) for run in lease.runs}
 
     @cached_property
@@ -59,7 +59,7 @@ class Unread:
 
 
 def unread_of(quarantine: pa.Table, leases: pa.Table) -> Unread:
-    """From the tables ``quarantine`` and ``unread``."""
+    """Read the tables ``quarantine`` and ``unread``."""
     columns = (col.column(leases, name) for name in UnreadLease._fields)
     found = tuple(UnreadLease(*row) for row in zip(*columns, strict=True))
     return Unread(frozenset(set_aside(quarantine, "Run")), found)

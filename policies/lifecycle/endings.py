@@ -114,7 +114,7 @@ def _ending(
 
 
 def _told(run: RunRow, holds: bool, pods: Report | None, lost: set[str], at: int) -> Ending | None:
-    """What pods, the owner and failed nodes make of a run: a pod that failed with its node did not fail by itself."""
+    """Ending by what pods, the owner and failed nodes say: a pod that failed with its node did not fail by itself."""
     if pods is not None and pods.succeeded:
         return Ending("Completed", "Completed", at, f"All {counted(pods.pods, 'pod')} succeeded.")
     if run.state == "Suspended" and holds and (lost or pods is None or not pods.failed):
@@ -132,7 +132,7 @@ def runs_on(run: RunRow, pods: Report, at: int) -> bool:
 
 
 def _displaced(run: RunRow, pods: Report, at: int) -> Ending | None:
-    """Of a gang one of whose pods has no node: it waits again when ``requeue`` holds, else it has failed."""
+    """Ending of a gang one of whose pods has no node: it waits again when ``requeue`` holds, else it has failed."""
     said = f": {pods.said.rstrip('.')}" if pods.said else ""
     if pods.evicted:
         words = f"{pods.evicted} of {counted(pods.pods, 'pod')} {'was' if pods.evicted == 1 else 'were'} evicted{said}."
@@ -153,7 +153,7 @@ def _settled(leases: list[LeaseRow], since: int | None) -> int:
 
 
 def _over_already(run: RunRow, limit_at: int | None, settled: int, at: int) -> Ending:
-    """Of a run that is said to be over and still holds leases: they close for its reason, where that is one."""
+    """Ending of a run that is said to be over and still holds leases: they close for its reason, where that is one."""
     reason = run.outcome_reason
     if run.outcome == "Completed" or reason == "Completed" or reason not in _REASONS:
         reason = run.outcome

@@ -45,7 +45,7 @@ class _Port:
 
 @dataclass
 class _Ports:
-    """By role and the lane classes that may pay there.
+    """Ports by role and the lane classes that may pay there.
 
     ``lanes``: of a source's payments, where it can pay; ``reaches``: of some sources together.
     """
@@ -109,7 +109,7 @@ def rows(model: Model, problem: Problem, purses: list[Purse]) -> Flows:
 
 
 def _limited(model: Model, ports: _Ports, purse: Purse, demand: list[tuple[tuple[bool, int], Terms]]) -> None:
-    """What limits of the single run bound (`run_rows`) flows in columns of its own; other payers pay for the rest."""
+    """Flows in columns of their own, which limits of the single run bound (`run_rows`); others pay for the rest."""
     lent = [s for s in purse.sources if s.loan and purse.max_borrow is not None]
     use_rows(model, ports.problem, purse, demand)
     alone = [s for s in purse.sources if s.run_gpus is not None]

@@ -41,7 +41,7 @@ class Gang:
         return iter(self.members)
 
     def __len__(self) -> int:
-        """How many ask for GPUs."""
+        """Members that ask for GPUs."""
         return len(self.members)
 
     @property
@@ -89,7 +89,7 @@ def gangs(
 
 
 def _incomplete(gang: str, size: int, missing: int, away: Mapping[str, Away]) -> str:
-    """What a gang lacks, which members are why, and what would complete it."""
+    """Say what a gang lacks, which members are why, and what would complete it."""
     back = [each.again for _, each in sorted(away.items()) if each.again][:missing]
     new = missing - len(back)
     steps = [*back[:NAMED], *(["and so on with the others that are there"] if len(back) > NAMED else [])]

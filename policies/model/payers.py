@@ -95,7 +95,7 @@ class Refused:
 
 
 class _Answers(NamedTuple):
-    """Of some envelopes: those that pay, each with its place in the order of payers, and those that do not."""
+    """Answers of some envelopes: those that pay, each with its place in the order of payers, and those that do not."""
 
     found: list[tuple[tuple[int, int, str], Payer]]
     refused: list[Refused]
@@ -214,7 +214,7 @@ def _shares(envelope: Envelope, rank: int) -> bool:
 
 
 def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
-    """Of a relative that does not share, or of a sponsor."""
+    """Refusal of a relative that does not share, or of a sponsor."""
     if _shares(envelope, rank):
         return ""
     if rank <= COUSIN:
@@ -229,7 +229,7 @@ def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
 
 
 def _time_refusal(money: Money, envelope: Envelope, limit: int | None, own: int | None) -> str:
-    """Of an envelope whose window or caps leave no time to a run that lasts so many seconds; ``own``: as it says."""
+    """Refusal of an envelope that has no time left for a run that lasts so many seconds; ``own``: as it says."""
     if not envelope.pays_at(money.at, money.told):
         return _not_open(envelope)
     if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
@@ -245,7 +245,7 @@ def _time_refusal(money: Money, envelope: Envelope, limit: int | None, own: int 
 
 
 def _too_long(envelope: Envelope, limit: int | None, own: int | None) -> str:
-    """Of an envelope that pays for shorter runs alone."""
+    """Refusal of an envelope that pays for shorter runs alone."""
     if not envelope.is_too_long(limit):
         return ""
     allowed = f"runs of at most {Duration(envelope.per_run_time or 0)} (perRun.maxTime)"

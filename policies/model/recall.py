@@ -150,7 +150,7 @@ def _loose_caps(book: CapBook) -> set[int]:
 
 
 def _held(book: CapBook, running: Funded, changed: int) -> dict[int, list[int]]:
-    """By cap at which something may be recalled: by level, what funded claims hold; at 0 also all that stays."""
+    """Claims by cap at which something may be recalled: by level, what funded claims hold; at 0 also all that stays."""
     bounds = _loose_caps(book)
     found: dict[int, list[int]] = defaultdict(lambda: [0] * LEVELS)
     for part, funded in zip(running.parts, running.outcome.funded, strict=True):
@@ -170,7 +170,7 @@ def _held(book: CapBook, running: Funded, changed: int) -> dict[int, list[int]]:
 
 
 def _wanted(book: CapBook, caps: Iterable[int], asks: Iterable[Ask]) -> dict[int, list[int]]:
-    """By cap and level, milli-GPUs of what waits and stands nowhere nearer there."""
+    """Demand by cap and level, milli-GPUs of what waits and stands nowhere nearer there."""
     touched = frozenset(caps)
     of: dict[int, list[int]] = {}
     found: dict[int, list[int]] = {}
@@ -188,7 +188,7 @@ def _wanted(book: CapBook, caps: Iterable[int], asks: Iterable[Ask]) -> dict[int
 
 
 def _contested(limit: int, held: Sequence[int], wanted: Sequence[int]) -> Rooms:
-    """What starts may take by their farthest level; the same wherever all nearer ones together want no more."""
+    """Room of starts by their farthest level; the same wherever all nearer ones together want no more."""
     rooms, left = [], limit
     for mine in held:
         left -= mine
@@ -200,7 +200,7 @@ def _contested(limit: int, held: Sequence[int], wanted: Sequence[int]) -> Rooms:
 
 
 def _spare(book: CapBook, running: Funded, room: Mapping[int, Rooms]) -> dict[int, int]:
-    """By envelope whose own cap is contested: its concurrency less what it pays."""
+    """Rest by envelope whose own cap is contested: its concurrency less what it pays."""
     number = {envelope.label: i for i, envelope in enumerate(book.money.envelopes)}
     own = {number[book.caps[cap].subject]: cap for cap in room if book.caps[cap].family in (scopes.OWN, scopes.SUBTREE)}
     spare = {envelope: book.caps[cap].limit for envelope, cap in sorted(own.items())}

@@ -88,7 +88,7 @@ def columns(
 
 
 class _Load:
-    """What sits on each node, and the rows that bound it."""
+    """Load of each node, and the rows that bound it."""
 
     def __init__(self, model: Model, seatings: dict[int, Seating]) -> None:
         self.model = model

@@ -77,7 +77,7 @@ class _Mend:
             self.wants += [want for want in wants if want.is_met and want.group not in dropped]
 
     def _want(self, run: RunRow, group: int, gpus: int) -> Want:
-        """What a group of a run lost, and has for it."""
+        """Loss of a group of a run, and what it has for it."""
         world, unit = self.world, run.unit
         mine = [lease for lease in world.held[run.key] if lease.group == group and lease.place not in world.lost]
         spares = [lease for lease in mine if not lease.active]
@@ -110,7 +110,7 @@ class _Mend:
         return self.world.fleet.index.get(lease.node)
 
     def _on(self, spare: LeaseRow) -> dict[int, tuple[Tenant, ...] | None]:
-        """By ordinal, the tenant of a spare's slot; none where it ends in any case, None where it may not be asked."""
+        """Tenants of a spare's slots, by ordinal; none where it ends in any case, None where it may not be asked."""
         found: dict[int, tuple[Tenant, ...] | None] = {}
         for lease in self._active.get(spare.node, ()):
             for ordinal in set(lease.ordinals).intersection(spare.ordinals):
@@ -239,7 +239,7 @@ class _Mend:
     def _rest(
         self, key: RunKey, group: int, spares: Mapping[LeaseKey, LeaseRow], slots: Mapping[LeaseKey, set[int]]
     ) -> Iterator[tuple[LeaseKey, set[int]]]:
-        """What is left of spare leases as whole standbys, on GPUs that are still there."""
+        """Rest of spare leases as whole standbys, on GPUs that are still there."""
         fleet, unit = self.world.fleet, self.world.runs[key].unit
         kept = [each for each in self.world.held[key] if each.group == group and not each.active]
         for node in sorted({lease.node for lease in spares.values()}):

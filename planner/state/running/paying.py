@@ -75,7 +75,7 @@ class _Paying:
         return True
 
     def _ways(self, swap: LeaseRow, more: Iterable[LeaseRow]) -> Iterator[LeaseRow]:
-        """As `_ways`, beside what is done, and ``more``."""
+        """Ways as `_ways` has them, beside what is done, and ``more``."""
         mine = [each for each in (*self.done, *more) if each.run_key == swap.run_key]
         beside = [*self.held.get(swap.run_key, ()), *mine]
         return _ways(swap, self.runs[swap.run_key], beside, self.lists, self.sites[swap.node])

@@ -53,7 +53,7 @@ class Here:
 
 
 class Jobtree:
-    """See `loop.Scheduler`. ``cluster`` begins as the stream's base; ``lake``: where its cycles are recorded."""
+    """Scheduler as in `loop`. ``cluster`` begins as the stream's base; ``lake``: where its cycles are recorded."""
 
     def __init__(self, cluster: Memory, lake: Lake, needed: frozenset[Key] = frozenset()) -> None:
         """``needed``: runs that others name; the rest is deleted when it has come to its end, as by a janitor."""
@@ -70,7 +70,7 @@ class Jobtree:
         self._pods: list[Ref] = []
 
     def saved(self) -> dict[str, Any]:
-        """What the cluster does not say: `resume` goes on from it."""
+        """State that the cluster does not say: `resume` goes on from it."""
         return {"gone": self._gone, "due": self._due.saved()}
 
     def resume(self, saved: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ class Jobtree:
         self._due.limit(job.run)
 
     def fail(self, node: str, mode: Mode, at: int) -> None:
-        """Its Ready condition, a taint, or its end."""
+        """Take its Ready condition, taint it, or end it."""
         ref = Ref("Node", "", node)
         body = self.cluster.object("Node", node)
         self._due.happened()
@@ -117,7 +117,7 @@ class Jobtree:
         self._change(at, Write("replace", ref, {**body, "spec": spec}))
 
     def finish(self, key: Key, at: int) -> None:
-        """Its pods report that they succeeded."""
+        """Let its pods report that they succeeded."""
         size = self._pod_size(key)
         mine = sorted((name, life) for name, life in self._lives.active() if life.run == key)
         writes = []
@@ -215,7 +215,7 @@ def needed(jobs: Iterable[Job]) -> frozenset[Key]:
 
 
 def with_policy(cluster: Memory) -> None:
-    """Where the base has no Policy: the built-in one, but less stays: `RETAINED`."""
+    """Give a base without a Policy the built-in one, of which less stays: `RETAINED`."""
     if cluster.read().policy is None:
         spec = {"retention": RETAINED}
         body = {"apiVersion": API_VERSION, "kind": "Policy", "metadata": {"name": POLICY_NAME}, "spec": spec}

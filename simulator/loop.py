@@ -35,7 +35,7 @@ class Stop(NamedTuple):
 
 
 class Eta(NamedTuple):
-    """When a job that waits is said to start, Unix seconds."""
+    """Time at which a job that waits is said to start, Unix seconds."""
 
     key: Key
     p50: int
@@ -43,7 +43,7 @@ class Eta(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a scheduler did. ``running``: the nodes and width of jobs that run since then, or otherwise than before;
+    """Deeds of a scheduler. ``running``: the nodes and width of jobs that run since then, or otherwise than before;
     ``again``: those of them that began anew; ``due``: when it wants its next turn at the latest; ``gap``: of its plan,
     0 is a proven optimum; ``overdraft``: GPUs that it charges beyond a bound.
     """
@@ -58,7 +58,7 @@ class Turn(NamedTuple):
 
 
 class Scheduler(Protocol):
-    """What is compared. It hears of everything in the order of time, and decides when it has its turn."""
+    """Scheduler, which is compared. It hears of everything in the order of time, and decides when it has its turn."""
 
     def submit(self, job: Job, at: int) -> None:
         """A job is there, and waits."""
@@ -67,7 +67,7 @@ class Scheduler(Protocol):
         """A node fails, or is silent for a while."""
 
     def recover(self, node: str, at: int) -> None:
-        """It is well again."""
+        """Take it as well again."""
 
     def finish(self, key: Key, at: int) -> None:
         """All pods of a job have succeeded."""
@@ -77,7 +77,7 @@ class Scheduler(Protocol):
 
 
 class Fate(msgspec.Struct, kw_only=True):
-    """What became of a job. Times are Unix seconds; ``left``: of its work, seconds at its whole width; ``width``: GPUs
+    """Fate of a job. Times are Unix seconds; ``left``: of its work, seconds at its whole width; ``width``: GPUs
     that it holds since ``since``, on ``nodes``; ``held``: GPU-seconds until then; ``eta``: the first that it was told.
     """
 
@@ -153,7 +153,7 @@ class Loop:
         fate.first = job.at
 
     def run(self, on_turn: Callable[[int], None] | None = None) -> Progress:
-        """To the end of the stream; ``on_turn`` hears of the second of each turn when it is over."""
+        """Go on to the end of the stream; ``on_turn`` hears of the second of each turn when it is over."""
         while (at := self._next()) is not None:
             self._happen(at)
             if self._turn_at() == at:
@@ -183,7 +183,7 @@ class Loop:
         return bool(self._live)
 
     def _turn_at(self) -> int | None:
-        """When the scheduler has its next turn."""
+        """Time of the scheduler's next turn."""
         now = self.progress
         wanted = min((each for each in (now.wanted, now.due) if each is not None), default=None)
         return wanted if wanted is None or now.last is None else max(wanted, now.last + self.every)
@@ -284,7 +284,7 @@ class Loop:
         self._expect(key)
 
     def _serve(self, key: Key, fate: Fate, at: int) -> None:
-        """What it did since it was last looked at."""
+        """Add what it did since it was last looked at."""
         if not fate.down:
             fate.left = max(0.0, fate.left - (at - fate.since) * fate.width / self.stream.jobs[key].gpus)
         fate.held += (at - fate.since) * fate.width
@@ -320,7 +320,7 @@ class Loop:
             self._touch(node, at)
 
     def _touch(self, node: str, at: int) -> None:
-        """What lies on a node stands still from now on, or goes on."""
+        """Let what lies on a node stand still from now on, or go on."""
         for name, fate in self._live.items():
             if node in fate.nodes:
                 self._serve(_key(name), fate, at)
@@ -333,7 +333,7 @@ class Loop:
             heapq.heappush(self._ends, (end, key))
 
     def _end(self, key: Key) -> int | None:
-        """When a job truly ends if all stays as it is."""
+        """True end of a job if all stays as it is."""
         fate = self.progress.fates[_name(key)]
         if not fate.width or fate.down:
             return None

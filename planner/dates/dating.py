@@ -262,7 +262,7 @@ class Dating:
         return cut
 
     def _still(self, promise: Promise) -> int:
-        """Its time as it stands; where it has come and this cycle could not keep it, the next second."""
+        """Time of it as it stands; where it has come and this cycle could not keep it, the next second."""
         return max(promise.start, self.plan.at + 1)
 
     def _held(self, key: RunKey, cut: CutDate | None) -> CutDate | None:
@@ -294,7 +294,7 @@ class Dating:
         return found
 
     def _standing(self, exact: Collection[RunKey]) -> Standing:
-        """What is known to come, with what is promised; ``exact``: what may be dated on it."""
+        """Starts that are known to come, with what is promised; ``exact``: what may be dated on it."""
         at = self.plan.at
         horizon = at + int(self.state.policy.reservations.horizon)
         times = [

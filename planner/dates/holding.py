@@ -141,7 +141,7 @@ def _dated(
 
 
 def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
-    """What promises take of each envelope."""
+    """Needs of promises by envelope."""
     discount = milli(state.policy.spares.discount)
     for each in timeline.held():
         for (active, _), payments in each.found.paid.items():
@@ -151,7 +151,7 @@ def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
 
 
 def _freed(snapshot: Snapshot, state: State, lends: Container[int]) -> Iterator[funds.Freed]:
-    """What ends at known times, or comes of age where what is promised can recall it: where no envelope ``lends``."""
+    """Ends at known times, or of age where what is promised can recall a loan: where no envelope ``lends``."""
     limits, estimated = state.limits, estimates(snapshot, state)
     aged = {loan: at for loan, at in ages(state).items() if loan[1] not in lends}
     for key, leases in state.held.items():

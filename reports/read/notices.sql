@@ -4,10 +4,12 @@ SELECT 1 AS place, 'The lake' AS kind, 'between ' || iso(arg_max(time, days)) ||
     'it has no cycle for ' || many(sum(days)::BIGINT, 'whole day') || CASE WHEN count(*) > 1 THEN ' in all' ELSE '' END
     || ': leases say what they cost then, the rest is taken as the cycle before saw it' AS message
 FROM (
-    SELECT time, following, following // 86400 - time // 86400 - 1 AS days
+    SELECT time, following,  -- whole days between the two that lie in the period
+        least(following, getvariable('until')) // 86400
+        - greatest(time // 86400 + 1, (getvariable('since') + 86399) // 86400) AS days
     FROM (SELECT time, lead(time) OVER (ORDER BY time) AS following FROM cycles)
 )
-WHERE days > 0 AND following > getvariable('since') AND time < getvariable('until')
+WHERE days > 0
 HAVING count(*) > 0
 
 UNION ALL

@@ -207,6 +207,19 @@ def test_missing_days_are_named_and_charged_as_the_leases_say(lake: Path) -> Non
     assert hours(report) == 50.0
 
 
+def test_of_missing_days_those_of_the_period_count(lake: Path) -> None:
+    record(lake, "+1h", [*BASE, held(None)])
+    record(lake, "+120h", [*BASE, held("+50h")])
+    periods = [
+        (None, None),
+        *((unix(since), unix(until)) for since, until in (("+48h", "+96h"), ("+60h", "+96h"), ("+60h", "+84h"))),
+    ]
+    told = [notices(make(lake, "chargeback", since=since, until=until)) for since, until in periods]
+    assert [[words.partition("for ")[2].partition(":")[0] for words in each] for each in told] == [
+        ["4 whole days"], ["2 whole days"], ["1 whole day"], []
+    ]  # fmt: skip
+
+
 def test_what_is_asked_for_after_the_last_cycle_is_not_known(lake: Path) -> None:
     record(lake, "+1h", [*BASE, held(None)])
 

@@ -115,12 +115,18 @@ class Domains:
                 yield left, units
 
 
+def by_candidate(pieces: Iterable[Piece]) -> dict[int, list[Piece]]:
+    """Pieces of each candidate, in their order."""
+    found: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        found.setdefault(piece.candidate, []).append(piece)
+    return found
+
+
 def choose(room: Room, kinds: list[Kind], pieces: list[Piece]) -> list[Piece]:
     """Give every piece a domain of its kind; returns those for which there is none."""
     domains = Domains(Vacancies(room), kinds, pieces)
-    by_run: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        by_run.setdefault(piece.candidate, []).append(piece)
+    by_run = by_candidate(pieces)
     failed: list[Piece] = []
     order = sorted(by_run, key=lambda c: (-max(p.shape.size for p in by_run[c]), -_gpus(by_run[c]), c))
     for candidate in order:

@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.effort import USUAL, Effort
 from planner.placement.draft import Draft
-from planner.placement.place import Piece
+from planner.placement.place import Piece, by_candidate
 from planner.placement.room import Chunk, Room
 from planner.placement.vacancy import Vacancies
 from policies.inputs.places import Kind
@@ -44,9 +44,8 @@ class Repair:
         self._kinds = kinds
         self._vacancies = Vacancies(room)
         self._in: dict[int, list[Piece]] = {}
-        self._of: dict[int, list[Piece]] = {}
+        self._of = by_candidate(draft.pieces)
         for piece in draft.pieces:
-            self._of.setdefault(piece.candidate, []).append(piece)
             if piece.chunks:
                 self._in.setdefault(piece.domain, []).append(piece)
         self._tied = problem.tied

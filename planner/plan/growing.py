@@ -21,7 +21,7 @@ from jobtree.world.plan import Stage
 from planner.filling.filler import demand
 from planner.filling.purses import Purses
 from planner.placement.draft import Draft
-from planner.placement.place import Piece, Start
+from planner.placement.place import Piece, Start, by_candidate
 from planner.placement.room import Room
 from planner.plan.asking import asking
 from planner.plan.leases import new_leases
@@ -192,10 +192,10 @@ class _Growing(Changing):
 
     def _open(self, problem: Problem, draft: Draft) -> None:
         """Leases of what a draft starts, in the groups that its runs lack."""
+        pieces = by_candidate(draft.pieces)
         for start in draft.starts:
-            run = problem.candidates[start.candidate].run
+            run, mine = problem.candidates[start.candidate].run, pieces[start.candidate]
             there = {lease.group for lease in self.state.held[run.key]}
-            mine = [piece for piece in draft.pieces if piece.candidate == start.candidate]
             groups = 1 + max(group for piece in mine for group, _ in piece.groups)
             free = list(islice((number for number in count() if number not in there), groups))
             for piece in mine:

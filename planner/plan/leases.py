@@ -20,7 +20,7 @@ from jobtree.api.kinds.meta import EnvelopeRef, ObjectMeta, RunRef
 from jobtree.api.values.scalars import OwnerPath, Time
 from jobtree.world.naming.named import NOBODY
 from planner.placement.draft import Draft
-from planner.placement.place import Piece
+from planner.placement.place import Piece, by_candidate
 from planner.placement.room import Room
 from policies.funding.usage import plain
 from policies.inputs.claims import ACTIVE, SPARE, UNFUNDED, LeaseRow, RunKey, class_name, is_loan
@@ -49,9 +49,7 @@ def new_leases(
     """
     numbers = {} if numbers is None else numbers
     slots = {chunk.node: list(room.slots[chunk.node]) for piece in draft.pieces for chunk in piece.chunks}
-    pieces: dict[int, list[Piece]] = {}
-    for piece in draft.pieces:
-        pieces.setdefault(piece.candidate, []).append(piece)
+    pieces = by_candidate(draft.pieces)
     found: list[LeaseRow] = []
     for start in sorted(draft.starts, key=lambda s: problem.candidates[s.candidate].run.key):
         run = problem.candidates[start.candidate].run

@@ -18,7 +18,7 @@ from planner.effort import USUAL, Effort
 from planner.filling.filler import demand
 from planner.filling.purses import Demand
 from planner.placement.draft import Draft, Payments
-from planner.placement.place import Piece
+from planner.placement.place import by_candidate
 from planner.placement.room import Room
 from planner.solver.blocks import blocks
 from planner.solver.highs import FEW_CUTS, LEAN, Settings, integer_bound, only_integer, solve
@@ -100,9 +100,7 @@ def _worth(problem: Problem, candidate: int) -> float:
 
 def _build(problem: Problem, room: Room, draft: Draft) -> _PayModel:
     model = Model()
-    pieces: dict[int, list[Piece]] = {}
-    for piece in draft.pieces:
-        pieces.setdefault(piece.candidate, []).append(piece)
+    pieces = by_candidate(draft.pieces)
     built = _PayModel(model, {}, {}, {}, [], {}, {})
     numbers: dict[object, int] = {}
     known: dict[int, tuple[Source, ...]] = {}

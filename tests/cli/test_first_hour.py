@@ -1,11 +1,7 @@
 """What a newcomer types in the first hour (cases U4, U5, U7, U8, U10, U11, U12, U13), and what then is said."""
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +13,6 @@ from tests.support import documents as doc
 from tests.support.commands import Output, jobtree, kubectl_runs
 from tests.support.times import T0, moment
 from tests.support.worlds import World
-
-JOBTREE = Path(sys.executable).with_name("jobtree")
 
 
 def columns(output: Output, *names: str) -> list[tuple[str, ...]]:
@@ -53,30 +47,18 @@ def test_u4_a_cycle_for_now_says_how_far_it_jumps_and_what_ends(ended: World) ->
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
 def test_u4_on_a_terminal_it_asks_and_no_writes_nothing(ended: World, answer: str, code: int) -> None:
     before = ended.path.read_bytes()
-    ours, theirs = pty.openpty()
-    asked = subprocess.Popen(
-        [JOBTREE, "--state", ended.path, "cycle", "--lake", ended.lake],
-        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    os.close(theirs)
-    os.write(ours, answer.encode())
-    _, err = asked.communicate(timeout=60)
-    os.close(ours)
-    assert "Go on? [y/N] " in err
-    assert (asked.returncode, ended.path.read_bytes() == before) == (code, code == 1)
+    asked = jobtree("--state", ended.path, "cycle", "--lake", ended.lake, typed=answer)
+    assert "Go on? [y/N] " in asked.err
+    assert (asked.code, ended.path.read_bytes() == before) == (code, code == 1)
     if code:
-        assert err.splitlines()[-1].endswith(
+        assert asked.err.splitlines()[-1].endswith(
             "error: nothing was written; to go on from where the file is, say --at 2026-01-01T00:01:00Z"
         )
 
 
 def test_u4_yes_asks_nothing_and_a_jump_that_ends_nothing_needs_no_word(ended: World) -> None:
-    ours, theirs = pty.openpty()
-    command = [str(JOBTREE), "--state", str(ended.path), "cycle", "--yes", "--lake", str(ended.lake)]
-    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, check=True)
-    os.close(theirs)
-    os.close(ours)
-    assert "Go on?" not in done.stderr
+    done = jobtree("--state", ended.path, "cycle", "--yes", "--lake", ended.lake, typed="").ok()
+    assert "Go on?" not in done.err
     still = World().node("n").policy().budget("org:a", 8).run("r", 4)
     still.cycle()
     assert jobtree("--state", still.path, "cycle", "--lake", still.lake).ok().err == ""

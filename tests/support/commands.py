@@ -2,10 +2,12 @@
 
 import contextlib
 import io
+import os
+import pty
 import selectors
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -39,9 +41,20 @@ def kubectl_runs(*args: str | Path, stdin: str = "") -> Output:
     return _call(runs_main, args, stdin)
 
 
-def jobtree(*args: str | Path) -> Output:
-    """``jobtree ARGS``."""
-    return _call(operator_main, args, "")
+def jobtree(*args: str | Path, typed: str | None = None) -> Output:
+    """``jobtree ARGS``; with ``typed`` on a terminal, where that is typed."""
+    if typed is None:
+        return _call(operator_main, args, "")
+    with _terminal(typed) as terminal:
+        return _call(operator_main, args, terminal)
+
+
+@contextlib.contextmanager
+def _terminal(typed: str) -> Iterator[io.TextIOBase]:
+    ours, theirs = pty.openpty()
+    os.write(ours, typed.encode())
+    with os.fdopen(ours), os.fdopen(theirs) as terminal:
+        yield terminal
 
 
 def wait_readable(file: int | socket.socket, seconds: float) -> bool:
@@ -51,12 +64,12 @@ def wait_readable(file: int | socket.socket, seconds: float) -> bool:
         return bool(selector.select(seconds))
 
 
-def _call(main: Callable[[Sequence[str]], int], args: Sequence[str | Path], stdin: str) -> Output:
+def _call(main: Callable[[Sequence[str]], int], args: Sequence[str | Path], stdin: str | io.TextIOBase) -> Output:
     out, err = io.StringIO(), io.StringIO()
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())) if isinstance(stdin, str) else stdin),
     ):
         try:
             code = main([str(arg) for arg in args])

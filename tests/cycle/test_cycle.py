@@ -283,6 +283,7 @@ def test_u3_the_command_that_submit_prints_works_as_printed(world: World, tmp_pa
         assert "what the next cycle would do cannot be said" not in said.err
 
 
+@pytest.mark.slow
 def test_two_cycles_at_once_are_one_after_the_other(world: World) -> None:
     before = doc.read(world.save())
     program = Path(sys.executable).with_name("jobtree")

@@ -11,7 +11,7 @@ from tests.examples import consoles
 from tests.support import console
 from tests.support.console import Step
 
-LONG = ("README.md", "docs/cli.md", "docs/getting-started.md", "docs/reports.md")
+LONG = ("README.md", "docs/cli.md", "docs/getting-started.md", "docs/planner.md", "docs/reports.md", "docs/simulate.md")
 """Pages whose commands take seconds."""
 FOLDER = re.compile(r"^\$ mkdir -p (\S+)", re.MULTILINE)
 

@@ -50,6 +50,7 @@ def test_the_optimum_lies_between_value_and_bound(kind: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 def test_a_tight_world_is_certified_where_its_relaxation_is_not(tmp_path: Path) -> None:
     snapshot = snapshot_of(TIGHT, tmp_path)
     relaxed = solve(master_of(snapshot, fleet.AT, last=False).model, options(1, 0.0001, 1), relaxed=True)

@@ -2,6 +2,6 @@
 
 `calendar` which times are known and what the world is then; `later` the state of a known time, told from that of now;
 `moments` those worlds, with what earlier promises take of them; `starts` what a start is and holds, `natural` the first
-one of a run, and whether it counts on an estimate; `estimates` about when others start, `fluid` from what, `durations`
-how long runs last. Imports `planner.cutting` and below.
+one of a run, and whether it counts on an estimate; `estimates` about when others start, `fluid` from what, `lanes` on
+whose money, `durations` how long runs last. Imports `planner.cutting` and below.
 """

@@ -14,9 +14,9 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.forecast.calendar import estimates as _estimates
 from planner.forecast.calendar import expected
 from planner.forecast.durations import Durations, ended
-from planner.forecast.fluid import Ask, Fluid, LanesOf, grid
+from planner.forecast.fluid import Ask, Fluid, Held, grid
+from planner.forecast.lanes import LaneBook, Lanes
 from planner.forecast.starts import Dated
-from planner.state.payer_lists import PayerList
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Access
@@ -42,10 +42,10 @@ def estimated(
 
     ``state``: of the world as the plan leaves it; ``lasting``: how long runs last, for ``p50`` and for ``p90``.
     """
-    (half, most), asking, lanes = lasting, _asking(state, keys), LanesOf(state)
-    beside = [*dated]
-    p50 = _together(state, keys, _starts(state, asking, beside, half, lanes))
-    p90 = p50 if most == half else _together(state, keys, _starts(state, asking, beside, most, lanes))
+    (half, most), lanes, held, beside = lasting, LaneBook(state), Held.of(state), [*dated]
+    asking = _asking(state, keys, lanes)
+    p50 = _together(state, keys, _starts(state, asking, beside, half, lanes, held))
+    p90 = p50 if most == half else _together(state, keys, _starts(state, asking, beside, most, lanes, held))
     return {
         key: Eta(p50=Time(p50[key]), p90=Time(max(p50[key], p90[key]))) for key in keys if key in p50 and key in p90
     }
@@ -86,9 +86,9 @@ def _end(state: State, past: Durations, key: RunKey, limit: int | None, told: in
     return min(known, default=None)
 
 
-def _asking(state: State, keys: Iterable[RunKey]) -> dict[RunKey, tuple[Ask, PayerList]]:
-    """What each run asks, for good, and of whom; those that nobody pays anywhere are left out."""
-    purses, found = state.asked.payers(state.book), dict[RunKey, tuple[Ask, PayerList]]()
+def _asking(state: State, keys: Iterable[RunKey], lanes: LaneBook) -> dict[RunKey, tuple[Ask, Lanes]]:
+    """What each run asks, for good, and who pays; those that nobody pays anywhere are left out."""
+    purses, found = state.asked.payers(state.book), dict[RunKey, tuple[Ask, Lanes]]()
     sites_for: dict[Access, frozenset[int]] = {}
     for key in keys:
         run = state.runs[key].waiting()
@@ -97,27 +97,29 @@ def _asking(state: State, keys: Iterable[RunKey]) -> dict[RunKey, tuple[Ask, Pay
             sites_for[access] = state.fleet.sites_for(access)
         sites, pieces = sites_for[access] & purse.sites, run.lowered().pieces()
         if pieces and sites:
-            found[key] = Ask(purse.number, tuple(sorted(sites)), run.width_min, max(pieces), None), purse
+            ask = Ask(purse.number, tuple(sorted(sites)), run.width_min, max(pieces), None)
+            found[key] = ask, lanes.of(purse, ask.sites)
     return found
 
 
 def _starts(
     state: State,
-    asking: Mapping[RunKey, tuple[Ask, PayerList]],
+    asking: Mapping[RunKey, tuple[Ask, Lanes]],
     dated: Sequence[Dated],
     likely: Likely,
-    lanes: LanesOf,
+    lanes: LaneBook,
+    held: Held,
 ) -> dict[RunKey, int]:
     """When each starts by itself, Unix seconds by run."""
     policy = state.policy.reservations
     horizon = state.at + int(policy.horizon)
     times = grid(state.at, horizon, int(policy.bucket))
-    fluid = Fluid.of(state, likely.ends, times, lanes)
+    fluid = Fluid.of(state, held, likely.ends, times, lanes)
     for each in dated:
         _hold(fluid, state, each)
     found: dict[RunKey, int] = {}
-    for key, (ask, purse) in asking.items():
-        start = fluid.start(ask._replace(span=likely.spans.get(key)), purse)
+    for key, (ask, payers) in asking.items():
+        start = fluid.start(ask._replace(span=likely.spans.get(key)), payers)
         if start is not None:
             found[key] = start
     return found

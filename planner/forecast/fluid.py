@@ -10,30 +10,21 @@ so fragments of what runs count, those of what is yet to start do not. What is p
 never: a cap on these has what it has now.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.state.payer_lists import PayerList
+from planner.forecast.lanes import FAR, MOST, Counts, Floats, Ints, LaneBook, Lanes
 from planner.state.state import State
-from policies.caps.cap import Lane
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Fleet
 from policies.inputs.shapes import Shape
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-FAR: Final = 1 << 50
-"""More than any amount; later than any time."""
 CELLS: Final = ((6 * 3600, 1), (3 * 86400, 12), (FAR, 72))
 """Up to so many seconds from now, cells of so many of the Policy's ``bucket``."""
-HAIR: Final = 1e-6
-"""What rounding may take of a whole GPU."""
-MILLI: Final = 1000
-"""Of an Active GPU."""
 NEAR: Final = 4
 """Times at which it is tried to pay, before one is taken as it is."""
 
@@ -48,17 +39,8 @@ class Ask(NamedTuple):
     span: int | None
 
 
-class Lanes(NamedTuple):
-    """Payers of a list as arrays: ``caps`` that each touches (payers × caps, padded), and GPUs for a unit of each,
-    its ``shares``; ``sites``: the sets of sites on which any of them pays (sets × sites of the asker, 0 or 1), and the
-    ``place`` of each among these; ``most`` GPUs of one run.
-    """
-
-    caps: Ints
-    shares: Floats
-    sites: Floats
-    place: Ints
-    most: Floats
+Alike = tuple[int, tuple[int, ...], Shape]
+"""Purse, sites and shape: asks that differ in how much and how long alone."""
 
 
 def grid(now: int, until: int, bucket: int) -> Ints:
@@ -73,123 +55,159 @@ def grid(now: int, until: int, bucket: int) -> Ints:
         found.append(at)
 
 
-@dataclass
-class LanesOf:
-    """The lanes of each purse and set of sites, made when they are first asked for; they know no clock."""
-
-    state: State
-    _known: dict[tuple[int, tuple[int, ...]], Lanes] = field(default_factory=dict, repr=False)
-
-    def of(self, ask: Ask, purse: PayerList) -> Lanes:
-        """How the payers of a list, which has one number, pay on the sites that it asks for."""
-        asked = purse.number, ask.sites
-        if asked not in self._known:
-            book, money, near = self.state.book, self.state.money, purse.payers
-            pays_on = [money.paid_on(payer.envelope, payer.watch.shut).intersection(ask.sites) for payer in near]
-            payers = [(payer, min(sites), sites) for payer, sites in zip(near, pays_on, strict=True) if sites]
-            touched = [
-                book.touches(Lane(payer.envelope, payer.loan, money.region[site], payer.limit, payer.watch.on))
-                for payer, site, _ in payers
-            ]
-            shape = len(touched), max((len(each) for each in touched), default=0)
-            caps, shares = np.full(shape, len(book.caps), np.int64), np.ones(shape)
-            for payer, mine in enumerate(touched):
-                for place, (cap, weight) in enumerate(mine):
-                    caps[payer, place], shares[payer, place] = cap, 1 / (MILLI * weight)
-            kinds = sorted({tuple(sorted(sites)) for _, _, sites in payers})
-            among = np.array([[site in kind for site in ask.sites] for kind in kinds], np.float64)
-            places = np.array([kinds.index(tuple(sorted(sites))) for _, _, sites in payers], np.int64)
-            most = np.array([FAR if each.run_gpus is None else each.run_gpus for each, *_ in payers], np.float64)
-            self._known[asked] = Lanes(caps, shares, among.reshape(len(kinds), len(ask.sites)), places, most)
-        return self._known[asked]
-
-
 class Places(NamedTuple):
-    """What of the fleet lies in one domain and site. ``order``: nodes, those of a place together, places of a site
-    together; ``nodes``: where each place begins in that order, ``domains``: where the places of each of the ``sites``.
+    """What of the fleet lies in one domain and site, ``number`` of them. ``of``: the place of each node, places of a
+    site together; ``domains``: where the places of each of the ``sites`` begin.
     """
 
-    order: Ints
-    nodes: Ints
+    number: int
+    of: Ints
     domains: Ints
     sites: Ints
 
     @classmethod
-    def of(cls, fleet: Fleet) -> "Places":
-        """Of a fleet."""
-        order = np.lexsort((fleet.domain, fleet.site))
-        pairs = np.stack([fleet.site, fleet.domain])[:, order]
-        nodes = np.flatnonzero(np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))[: len(order)])
-        sites, domains = np.unique(pairs[0, nodes], return_index=True)
-        return cls(order, nodes, domains, sites)
+    def in_fleet(cls, fleet: Fleet) -> "Places":
+        """All that there are."""
+        many = len(fleet.domains)
+        places, of = np.unique(fleet.site * many + fleet.domain, return_inverse=True)
+        sites, domains = np.unique(places // many, return_index=True)
+        return cls(len(places), of, domains, sites)
+
+
+class Held(NamedTuple):
+    """What the ``runs`` hold now: ``slots``: node, GPUs and run of each lease (3 × leases), runs by their number;
+    ``funds``: cap, what comes back to it and run (3 × amounts). ``free``, ``left``: what nobody holds, by node and by
+    cap, the last one without bound.
+    """
+
+    runs: list[RunKey]
+    slots: Ints
+    funds: Ints
+    free: Ints
+    left: Ints
+
+    @classmethod
+    def of(cls, state: State) -> "Held":
+        """Of a state."""
+        fleet, book, runs = state.fleet, state.book, list(state.held)
+        number = {key: place for place, key in enumerate(runs)}
+        slots = [
+            (node, lease.gpus, number[key])
+            for key, leases in state.held.items()
+            for lease in leases
+            if (node := fleet.index.get(lease.node)) is not None and fleet.takes_work[node]
+        ]
+        funds = [
+            (cap, weight, number[part.leases[0].run_key])
+            for part, funded in zip(state.funded.parts, state.funded.outcome.funded, strict=True)
+            for cap, weight in (part.touched.items() if funded else ())
+            if not book.caps[cap].ahead
+        ]
+        left = [*(cap.limit - used for cap, used in zip(book.caps, state.funded.used, strict=True)), FAR]
+        free = np.asarray(state.room().free, np.int64)
+        return cls(runs, _columns(slots), _columns(funds), free, np.array(left, np.int64))
+
+
+def _columns(rows: Sequence[tuple[int, int, int]]) -> Ints:
+    return np.array(rows, np.int64).reshape(len(rows), 3).T
+
+
+class Steps(NamedTuple):
+    """How many GPUs of a ``node`` are ``free`` from a ``cell`` on, by node and cell; each has its ``first`` step."""
+
+    node: Ints
+    cell: Ints
+    free: Ints
+    first: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, held: Held, over: Ints, gpus: Ints, cells: int) -> "Steps":
+        """As runs are ``over`` in these cells; ``gpus``: of each node."""
+        node, freed, run = held.slots[:, over[held.slots[2]] < cells]
+        steps = np.concatenate([np.arange(len(gpus)) * cells, node * cells + over[run]])
+        steps, step = np.unique(steps, return_inverse=True)
+        more = np.zeros(len(steps), np.int64)
+        np.add.at(more, step, np.concatenate([held.free, freed]))
+        node, cell = np.divmod(steps, cells)
+        first, free = np.append(True, node[1:] != node[:-1])[: len(node)], np.cumsum(more)
+        free -= (free - more)[first][node]
+        return cls(node, cell, np.minimum(free, gpus[node]), first)
 
 
 @dataclass
 class Fluid:
-    """``times``: of the grid, T; ``free``: GPUs (nodes × T), nodes by ``places``; ``taken``: (sites × T); ``left``:
-    (caps × T), in the caps' units, the last row without bound; ``lanes``: how money flows.
+    """``times``: of the grid, T; ``free``: GPUs of nodes; ``taken``: (sites × T); ``left``: (caps × T), in the caps'
+    units, the last one without bound; ``lanes``: how money flows, ``pays``: GPUs for which each of its rows has some
+    (rows × T), but for caps that are ``stale``. ``_asked``: GPUs, seconds and cell of starts, by
+    what is alike in who asked.
     """
 
     state: State
     times: Ints
-    free: Ints
-    left: Floats
+    free: Steps
+    left: Ints
     taken: Floats
-    lanes: LanesOf
+    lanes: LaneBook
     places: Places
+    pays: Counts = field(init=False, repr=False)
+    stale: set[int] = field(default_factory=set, repr=False)
     _shapes: dict[Shape, Floats] = field(default_factory=dict, repr=False)
-    _first: dict[Ask, int] = field(default_factory=dict, repr=False)
+    _spans: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _asked: dict[Alike, list[tuple[int, int, int]]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing known of what caps pay."""
+        self.pays = np.full((len(self.lanes.caps), len(self.times)), MOST, np.int32)
+        self.stale.update(self.lanes.caps[1:])
 
     @classmethod
-    def of(cls, state: State, ends: Mapping[RunKey, int | None], times: Ints, lanes: LanesOf) -> "Fluid":
-        """What is left as runs end; ``ends``: Unix seconds, by run, None where that is not known."""
-        fleet, book = state.fleet, state.book
-        cell = {key: int(np.searchsorted(times, FAR if end is None else end)) for key, end in ends.items()}
-        freed = np.zeros((len(fleet.names), len(times) + 1), np.int64)
-        for key, leases in state.held.items():
-            for lease in leases:
-                node = fleet.index.get(lease.node)
-                if node is not None and fleet.takes_work[node]:
-                    freed[node, cell[key]] += lease.gpus
-        free = np.asarray(state.room().free, np.int64)[:, None] + np.cumsum(freed, axis=1)[:, :-1]
-        back = np.zeros((len(book.caps) + 1, len(times) + 1), np.int64)
-        back[:, 0] = [*(cap.limit - used for cap, used in zip(book.caps, state.funded.used, strict=True)), FAR]
-        for part, funded in zip(state.funded.parts, state.funded.outcome.funded, strict=True):
-            if funded:
-                for cap, weight in part.touched.items():
-                    if not book.caps[cap].ahead:
-                        back[cap, cell[part.leases[0].run_key]] += weight
-        left = np.cumsum(back, axis=1)[:, :-1].astype(np.float64)
-        places = Places.of(fleet)
-        free = np.minimum(free, fleet.gpus[:, None])[places.order]
-        return cls(state, times, free, left, np.zeros((fleet.site_count, len(times))), lanes, places)
+    def of(cls, state: State, held: Held, ends: Mapping[RunKey, int | None], times: Ints, lanes: LaneBook) -> "Fluid":
+        """What is left as what is ``held`` ends; ``ends``: Unix seconds, by run, None where that is not known."""
+        fleet, cells = state.fleet, len(times)
+        over = np.searchsorted(times, [FAR if (end := ends[key]) is None else end for key in held.runs])
+        back = np.zeros((len(held.left), cells + 1), np.int64)
+        back[:, 0] = held.left
+        cap, amount, run = held.funds
+        np.add.at(back, (cap, over[run]), amount)
+        left = np.cumsum(back, axis=1)[:, :-1]
+        free = Steps.of(held, over, fleet.gpus, max(1, cells))  # the horizon may end before the first one
+        taken = np.zeros((fleet.site_count, cells))
+        return cls(state, times, free, left, taken, lanes, Places.in_fleet(fleet))
 
-    def start(self, ask: Ask, purse: PayerList) -> int | None:
+    def start(self, ask: Ask, lanes: Lanes) -> int | None:
         """The first time at which it fits in room and money, and it is taken from then on; None where it never does.
 
-        Runs that ask the same start one after another.
+        What is left only gets less: who asks as much or more, for as long or longer, starts no earlier than who asked
+        before.
         """
-        first = self._first.get(ask, 0)
-        times = self.times[first:]
-        if not len(times):
+        span, key = FAR if ask.span is None else ask.span, (ask.purse, ask.sites, ask.shape)
+        asked = self._asked.setdefault(key, [])
+        first = max((cell for gpus, lasting, cell in asked if gpus <= ask.gpus and lasting <= span), default=0)
+        if first == len(self.times):
             return None
-        lanes = self.lanes.of(ask, purse)
         room = self._room(ask, first)
         money = self._money(lanes, ask, room, first)
         fits = (room.sum(axis=0) >= ask.gpus) & (money.sum(axis=0) >= ask.gpus)
-        ends = np.searchsorted(times, times + (FAR if ask.span is None else ask.span))
-        short = np.append(np.flatnonzero(~fits), len(times))
-        until = short[np.searchsorted(short, np.arange(len(times)))]
-        starts = np.flatnonzero(fits & (until >= ends))[:NEAR].tolist()
+        unfit, ends = np.append(0, np.cumsum(~fits)), self._ends(span)[first:] - first
+        starts = np.flatnonzero(unfit[ends] == unfit[:-1])[:NEAR].tolist()
+        start = len(self.times)
         for begin in starts:
             window = slice(begin, int(ends[begin]))
             there = slice(first + window.start, first + window.stop)
             if self._pay(lanes, ask, money[:, window].min(axis=1), there, anyway=begin == starts[-1]):
                 self._occupy(ask, room[:, window].min(axis=1), there)
-                self._first[ask] = first + begin
-                return int(times[begin])
-        self._first[ask] = len(self.times)
-        return None
+                start = first + begin
+                break
+        if start > first:
+            told = (each for each in asked if each[0] < ask.gpus or each[1] < span or each[2] > start)
+            self._asked[key] = [*told, (ask.gpus, span, start)]
+        return int(self.times[start]) if start < len(self.times) else None
+
+    def _ends(self, span: int) -> Ints:
+        """Cell in which a start in each is over after so many seconds."""
+        if span not in self._spans:
+            self._spans[span] = np.searchsorted(self.times, self.times + span)
+        return self._spans[span]
 
     def hold(self, gpus: Mapping[int, int], caps: Mapping[int, int], at: int, end: int | None) -> None:
         """Take what a promised start holds, GPUs by site and amounts by cap, from ``at`` to ``end``, Unix seconds."""
@@ -202,52 +220,67 @@ class Fluid:
     def _room(self, ask: Ask, first: int) -> Floats:
         """GPUs in whole pieces of its shape, (its sites × times from ``first`` on)."""
         if ask.shape not in self._shapes:
-            unit, size, places = ask.shape.pod or 1, ask.shape.size, self.places
-            whole = np.add.reduceat(self.free // unit * unit, places.nodes, axis=0)
-            room = np.zeros_like(self.taken)
-            room[places.sites] = np.add.reduceat(whole // size * size, places.domains, axis=0)
-            self._shapes[ask.shape] = room
+            self._shapes[ask.shape] = self._pieces(ask.shape)
         there = list(ask.sites)
         return np.maximum(self._shapes[ask.shape][there, first:] - self.taken[there, first:], 0.0)
 
-    def _money(self, lanes: Lanes, ask: Ask, room: Floats, first: int) -> Floats:
-        """GPUs that each payer pays, (payers × times from ``first`` on)."""
-        money = np.full((len(lanes.caps), len(self.times) - first), float(FAR))
-        for caps, shares in zip(lanes.caps.T, lanes.shares.T, strict=True):  # cap by cap: a payer touches but a few
-            np.minimum(money, self.left[caps, first:] * shares[:, None], out=money)
-        money += HAIR
-        np.floor(money, out=money)
-        np.minimum(money, np.minimum(lanes.most, ask.gpus)[:, None], out=money)
-        np.minimum(money, (lanes.sites @ room)[lanes.place], out=money)
-        np.maximum(money, 0.0, out=money)
-        return money
+    def _pieces(self, shape: Shape) -> Floats:
+        """GPUs in whole pieces of a shape beside what runs, (sites × times)."""
+        steps, places, cells = self.free, self.places, len(self.times)
+        whole = steps.free // (unit := shape.pod or 1) * unit
+        more = np.where(steps.first, whole, np.diff(whole, prepend=0))
+        cell = places.of[steps.node] * cells + steps.cell
+        room = np.bincount(cell, more, places.number * cells).reshape(-1, cells).cumsum(axis=1).astype(np.int64)
+        found = np.zeros_like(self.taken)
+        found[places.sites] = np.add.reduceat(room // shape.size * shape.size, places.domains, axis=0)
+        return found
 
-    def _pay(self, lanes: Lanes, ask: Ask, most: Floats, window: slice, *, anyway: bool) -> bool:
+    def _money(self, lanes: Lanes, ask: Ask, room: Floats, first: int) -> Counts:
+        """GPUs that each payer pays, (payers × times from ``first`` on)."""
+        most = np.minimum(lanes.sites @ room, ask.gpus).astype(np.int32)[lanes.place]
+        pays = self._pays()
+        for rows in lanes.rows.T:  # cap by cap: a payer touches but a few
+            np.minimum(most, pays[rows, first:], out=most)
+        if (lanes.most < ask.gpus).any():
+            np.minimum(most, lanes.most[:, None], out=most)
+        return most
+
+    def _pays(self) -> Counts:
+        """GPUs for which each row of the lanes has money, (rows × times)."""
+        if self.stale:
+            rows = [row for cap in sorted(self.stale) for row in self.lanes.of_cap.get(cap, ())]
+            caps = [self.lanes.caps[row] for row in rows]
+            weights = np.array([self.lanes.weights[row] for row in rows], np.int64)
+            self.pays[rows] = np.clip(self.left[caps] // weights[:, None], 0, MOST)
+            self.stale.clear()
+        return self.pays
+
+    def _pay(self, lanes: Lanes, ask: Ask, most: Counts, window: slice, *, anyway: bool) -> bool:
         """Nearest payers first; payers may share a cap, and so have less than the sum of each."""
-        wanted = float(ask.gpus)
-        paid: list[tuple[Ints, Floats, float]] = []
+        wanted = ask.gpus
+        paid: list[tuple[list[int], int]] = []
         for payer in np.flatnonzero(most).tolist():
-            caps, shares = lanes.caps[payer], lanes.shares[payer]
-            left = (self.left[caps, window] * shares[:, None]).min() + HAIR if paid else most[payer]
-            gpus = max(0.0, min(wanted, float(most[payer]), float(np.floor(left))))
+            rows, left = lanes.rows[payer], int(most[payer])
+            gpus = min(wanted, left, int(self._pays()[rows, window].min(initial=MOST)) if paid else left)
             if gpus:
-                paid.append((caps, shares, gpus))
+                paid.append((rows.tolist(), gpus))
                 self._charge(*paid[-1], window)
                 wanted -= gpus
             if not wanted:
                 return True
-        for caps, shares, gpus in () if anyway else paid:
-            self._charge(caps, shares, -gpus, window)
+        for rows, gpus in () if anyway else paid:
+            self._charge(rows, -gpus, window)
         return anyway
 
-    def _charge(self, caps: Ints, shares: Floats, gpus: float, window: slice) -> None:
-        for cap, share in zip(caps.tolist(), shares.tolist(), strict=True):
-            if cap < len(self.state.book.caps):
-                self._take(cap, gpus / share, window)
+    def _charge(self, rows: Sequence[int], gpus: int, window: slice) -> None:
+        for row in rows:
+            if row:
+                self._take(self.lanes.caps[row], gpus * self.lanes.weights[row], window)
 
-    def _take(self, cap: int, amount: float, window: slice) -> None:
+    def _take(self, cap: int, amount: int, window: slice) -> None:
         """Of hours and credits for good."""
         self.left[cap, window.start : None if self.state.book.caps[cap].ahead else window.stop] -= amount
+        self.stale.add(cap)
 
     def _occupy(self, ask: Ask, there: Floats, window: slice) -> None:
         """Slots of the sites with most room first."""

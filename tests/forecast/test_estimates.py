@@ -32,6 +32,32 @@ def test_a_queue_is_estimated_side_by_side_and_stays_as_told() -> None:
     assert (second.plan.runs, second.plan.promises, second.plan.reservations) == ([], [], [])
 
 
+def test_who_asks_as_much_for_as_long_starts_no_earlier_than_who_asked_before() -> None:
+    """Nodes free up one by one, and three families share what may be paid on them."""
+    world = World().policy(reservations={"maxHeld": 0}).domain("d1", 4).budget("org", 32)
+    for team in "abc":
+        world.budget(f"org:{team}", 16, spec={"parents": ["org"]})
+    for number in range(4):
+        world.run(f"first-{number}", 8, owner=f"org:{'abc'[number % 3]}", limit=f"{number + 1}h", created="-2d")
+    asked = []
+    for number in range(120):
+        team, gpus, hours = "abc"[number % 3], 8 + 8 * (number * 7 % 3 % 2), 1 + number * 5 % 4
+        name = f"next-{number:03}"
+        asked.append((name, team, gpus, hours))
+        world.run(name, gpus, owner=f"org:{team}", limit=f"{hours}h", created=moment(f"-{1000 - number}s"))
+    cycle = world.cycle("+0s")
+    start = {name: unix(cycle.status(name)["eta"]["p50"]) for name, *_ in asked if name in cycle.waiting}
+
+    assert len(start) > 100
+    assert [
+        (name, other)
+        for place, (name, team, gpus, hours) in enumerate(asked)
+        for other, its_team, its_gpus, its_hours in asked[:place]
+        if {name, other} <= start.keys() and team == its_team and gpus >= its_gpus and hours >= its_hours
+        and start[name] < start[other]
+    ] == []  # fmt: skip
+
+
 def test_of_runs_without_a_limit_ends_are_learned() -> None:
     world = World().policy(reservations={"maxHeld": 0}).domain("d1", 2).budget("org:a", 16)
     for number in range(10):

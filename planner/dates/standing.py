@@ -8,7 +8,7 @@ youngest.
 """
 
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cutting.told import Lasting
@@ -57,9 +57,12 @@ class Standing:
     def _overtake(self, mine: Lasting, younger: Sequence[Lasting]) -> Sequence[Lasting]:
         """Give a promise the earliest time that it has without the younger ones, where that is before its own.
 
-        Returns as many of the youngest as that takes: they are held no longer then. None where it stays.
+        As many of the youngest as that takes are put off for it; those that find no room or money any more where they
+        were are returned, and held no longer. None where it stays.
         """
         before = min((self.starts[key].at for key in mine if key in self.starts), default=LAST)
+        if before <= self.timeline.moments[0].at:
+            return ()
         stood = self.timeline.release(mine.keys())
         first = self._without(younger, mine, before)
         if not first:
@@ -68,12 +71,14 @@ class Standing:
             return ()
         self.timeline.release(mine.keys())
         until = min(each.at for each in first.values()) + 1
-        stay = bisect_left(range(1, len(younger)), 1, key=lambda n: not self._could_without(younger[n:], mine, until))
+        stay = _last(len(younger), lambda n: self._could_without(younger[n:], mine, until))
         found = self._without(younger[stay:], mine, until)
-        self.timeline.forget()
-        gone = {key for each in younger[stay:] for key in each}
-        self.starts = {key: each for key, each in self.starts.items() if key not in gone} | found
-        return younger[stay:]
+        lost = self.timeline.back()
+        gone = [each for each in younger[stay:] if not lost.isdisjoint(each)]
+        keys = {key for each in gone for key in each}
+        self.timeline.release(keys)
+        self.starts = {key: each for key, each in self.starts.items() if key not in keys} | found
+        return gone
 
     def _without(self, others: Iterable[Lasting], mine: Lasting, before: int) -> dict[RunKey, Natural]:
         """Hold the first start before a time that runs have while others are set aside; empty where there is none."""
@@ -158,3 +163,11 @@ class Standing:
     def _is_due(self, mine: Lasting) -> bool:
         """Was one promised a start by now?"""
         return any(self.promises[key].start <= self.state.at for key in mine)
+
+
+def _last(count: int, works: Callable[[int], bool]) -> int:
+    """The last number below ``count`` that works, as 0 does and all up to it; small ones are tried first."""
+    low, high = 0, 1
+    while high < count and works(high):
+        low, high = high, 2 * high
+    return low + bisect_left(range(low + 1, min(high, count)), 1, key=lambda n: not works(n))

@@ -111,6 +111,18 @@ class Purses:
         """Undo ``take_back``."""
         self._book([(start, paid)])
 
+    def leave(self, start: Start, paid: Paid) -> bool:
+        """Do all caps and quotas leave what a start was paid, beside all that runs?"""
+        candidate = self.problem.candidates[start.candidate]
+        asked: dict[int, int] = {}
+        for (active, region), payments in paid.items():
+            milli = self.problem.milli(active)
+            for envelope, gpus in payments.items():
+                _, touches = self.ways.of(candidate, region)[envelope]
+                for cap, weight in touches:
+                    asked[cap] = asked.get(cap, 0) + weight * milli * gpus
+        return all(weight <= self.left(cap) for cap, weight in asked.items()) and self.trees_allow(start)
+
     def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1, *, run: bool = False) -> None:
         """Count starts, or with a minus no longer; ``run``: `after`."""
         for start, paid in starts:

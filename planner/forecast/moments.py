@@ -216,6 +216,12 @@ class Moment:
             self.filler.purses.take_back([(taken.start, taken.paid)])
         self.filler.forget()
 
+    def fits(self, taken: Settled) -> bool:
+        """Is it free, and do its payers have that much left?"""
+        if not self.has(gpus_of(taken)):
+            return False
+        return taken.start.candidate < 0 or self.filler.purses.leave(taken.start, taken.paid)
+
     def put_back(self, taken: Settled) -> None:
         """Undo `give_back`."""
         for piece in taken.pieces:

@@ -179,14 +179,14 @@ class Timeline:
         gone = [dated for dated in self.dated if dated.key in keys]
         self.dated = [dated for dated in self.dated if dated.key not in keys]
         for dated in gone:
-            self._let_go(dated)
+            dated.let_go()
         return gone
 
     def restore(self, gone: Iterable[Dated]) -> None:
         """Undo `release`."""
         self._whole()
         for dated in gone:
-            self._put_back(dated)
+            dated.put_back()
             self.dated.append(dated)
 
     def without(self, keys: Container[RunKey]) -> list[Dated]:
@@ -196,16 +196,25 @@ class Timeline:
         aside = [dated for dated in everything if dated.key in keys]
         for dated in self._aside:
             if dated.key not in keys:
-                self._put_back(dated)
+                dated.put_back()
         for dated in self.dated:
             if dated.key in keys:
-                self._let_go(dated)
+                dated.let_go()
         self.dated, self._aside = [dated for dated in everything if dated.key not in keys], aside
         return aside
 
-    def forget(self) -> None:
-        """Hold no more what is set aside."""
+    def back(self) -> set[RunKey]:
+        """Hold again what is set aside, as it was held; returns whose that has no room or money any more."""
+        self._whole()
+        lost = set()
+        for dated in self._aside:
+            if dated.fits():
+                dated.put_back()
+                self.dated.append(dated)
+            else:
+                lost.add(dated.key)
         self._aside = []
+        return lost
 
     def _start(
         self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int | None = None
@@ -236,7 +245,7 @@ class Timeline:
                 starts.append(Dated(key, found, moment, at, None if lasting is None else at + lasting, []))
             if found is None or not self._hold(starts[-1]):
                 for dated in starts:
-                    self._let_go(dated)
+                    dated.let_go()
                 return []
         return starts
 
@@ -263,16 +272,6 @@ class Timeline:
         for dated, taken in lifted.over:
             again = lifted.moment.take(dated.key, taken, anyway=True)
             dated.held.extend([] if again is None else [(lifted.moment, again)])
-
-    def _let_go(self, dated: Dated) -> None:
-        dated.moment.give_back(dated.found)
-        for other, taken in dated.held:
-            other.give_back(taken)
-
-    def _put_back(self, dated: Dated) -> None:
-        dated.moment.put_back(dated.found)
-        for other, taken in dated.held:
-            other.put_back(taken)
 
     def found(self, key: RunKey) -> Settled:
         """Slots that a dated run has found."""

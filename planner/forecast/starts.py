@@ -43,6 +43,22 @@ class Dated(NamedTuple):
     end: int | None
     held: list[tuple[Moment, Settled]]
 
+    def let_go(self) -> None:
+        """Hold nothing, for now."""
+        self.moment.give_back(self.found)
+        for other, taken in self.held:
+            other.give_back(taken)
+
+    def fits(self) -> bool:
+        """Is what it held free again, slot by slot and payer by payer?"""
+        return all(moment.fits(taken) for moment, taken in ((self.moment, self.found), *self.held))
+
+    def put_back(self) -> None:
+        """Undo `let_go`."""
+        self.moment.put_back(self.found)
+        for other, taken in self.held:
+            other.put_back(taken)
+
 
 class ByCuts(NamedTuple):
     """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; see `Dated`."""

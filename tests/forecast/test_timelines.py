@@ -1,0 +1,72 @@
+"""A timeline holds what starts at every moment that it lasts over, whatever was let go and held again meanwhile."""
+
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.world.tables.after import after
+from planner.forecast.calendar import estimates, expected, known_times
+from planner.forecast.later import Later
+from planner.forecast.moments import Moment, gpus_of
+from planner.forecast.natural import Timeline, together
+from planner.planning import plan
+from planner.state.derive import state_of
+from planner.state.state import State
+from policies.inputs.claims import RunKey
+from tests.forecast.busy import Script, scripts
+from tests.reference.worlds import AT, snapshot
+from tests.support.effort import examples
+
+MOST: Final = 24
+
+
+def dated_in(script: Script) -> Timeline:
+    """What waits after the first cycle, dated by name on the known times of that world."""
+    before = snapshot([*script.fleet, *(run for _, run in script.runs)])
+    world = after(before, plan(before, AT))
+    state = state_of(world, AT + 60)
+    known = [each for each in known_times(state, estimates(world, state)) if each.at > state.at]
+    waiting = [run.key for run in state.pending if run.key not in state.blocked and not run.is_cpu]
+    timeline = Timeline.of(Later.of(world, state, waiting), known, MOST, state)
+    asked = {tuple(mine): mine for mine in (together(state, key, waiting, expected(world)) for key in sorted(waiting))}
+    for mine in asked.values():
+        timeline.date(mine)
+    return timeline
+
+
+def left(timeline: Timeline, moment: Moment, state: State) -> list[int]:
+    """GPUs by node that nobody holds then, counted from the starts that are held."""
+    free = [*state.room().free]
+    for dated in timeline.dated:
+        if dated.moment.at <= moment.at and (dated.end is None or moment.since < dated.end):
+            for node, gpus in gpus_of(dated.found).items():
+                free[node] -= gpus
+    return free
+
+
+@examples(30)
+@given(script=scripts(), data=st.data())
+def test_a_moment_holds_what_starts_by_then_whatever_was_set_aside(script: Script, data: st.DataObject) -> None:
+    timeline = dated_in(script)
+    dated = [each.key for each in timeline.dated]
+    for kept in data.draw(st.lists(st.sets(st.sampled_from(dated)) if dated else st.just(set[RunKey]()), max_size=3)):
+        timeline.without(set(dated) - kept)
+        seen = data.draw(st.sampled_from(timeline.moments))
+        assert seen.filler.room.free == left(timeline, seen, seen.state)
+    lost = timeline.back()
+    assert (lost, sorted(each.key for each in timeline.dated)) == (set(), sorted(dated))
+    assert [moment.filler.room.free for moment in timeline.moments] == [
+        left(timeline, moment, moment.state) for moment in timeline.moments
+    ]
+
+
+@examples(30)
+@given(script=scripts())
+def test_payers_that_are_passed_over_have_nothing_left(script: Script) -> None:
+    timeline = dated_in(script)
+    for purses in (moment.filler.purses for moment in timeline.moments):
+        candidates = {each.purse: each for each in purses.problem.candidates if each.payers}
+        for (purse, region), passed in purses.empty.items():
+            ways = [touches for _, touches in purses.ways.of(candidates[purse], region).values()]
+            assert [purses.most(touches, 1000) for touches in ways[:passed]] == [0] * passed

@@ -25,7 +25,7 @@ from policies.inputs.shapes import Shape
 
 CELLS: Final = ((6 * 3600, 1), (3 * 86400, 12), (FAR, 72))
 """Up to so many seconds from now, cells of so many of the Policy's ``bucket``."""
-NEAR: Final = 4
+NEAR: Final = 48
 """Times at which it is tried to pay, before one is taken as it is."""
 
 

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -48,8 +49,8 @@ def _hangs_later() -> Iterator[Incumbent]:
     _hang()
 
 
-def _nap() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.4)
+def _nap(seconds: float = 0.4) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     signal.sigwait({signal.SIGALRM})
 
 
@@ -98,7 +99,7 @@ def _cannot_write() -> None:
 
 
 BEFORE_WRITING: dict[str, Callable[[], None]] = {
-    "is-slow-to-write": _nap,
+    "is-slow-to-write": partial(_nap, 2),
     "never-writes": _hang,
     "cannot-write": _cannot_write,
 }

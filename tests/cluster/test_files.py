@@ -1,7 +1,6 @@
 """Files as such: never half written, one writer at a time, what cannot be read or written says why (spec §10)."""
 
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from jobtree.api import Refusal
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.cluster.statefile import StateFile
 from tests.support import documents as doc
+from tests.support.disk import full_at
 from tests.support.worlds import World
 
 AT = 1767225600
@@ -124,13 +124,8 @@ def test_a_crash_at_any_moment_leaves_the_old_state_or_the_new_one(tmp_path: Pat
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    try:
-        with pytest.raises(Refusal) as refusal:
-            submit(path, "new")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_at(100), pytest.raises(Refusal) as refusal:
+        submit(path, "new")
     assert str(refusal.value) == f"{path}: it cannot be written and is as it was: file too large"
     assert (path.read_text(encoding="utf-8"), os.listdir(path.parent)) == (TEXT, [path.name])
 

@@ -27,6 +27,7 @@ from reports.query import newest_manifest, query
 from tests.support import documents as doc
 from tests.support import invariants
 from tests.support.commands import jobtree
+from tests.support.disk import full_at
 from tests.support.killed import Killed, before_the_first_write
 from tests.support.times import T0, moment, unix
 from tests.support.worlds import World
@@ -336,17 +337,11 @@ def test_v1_a_lake_that_is_behind_its_cluster_or_before_it_is_named(
 def test_v1_a_full_disk_leaves_everything_as_it_was_or_the_next_cycle_completes_it(
     started: Path, whole: Path, tmp_path: Path, planner: Planner
 ) -> None:
-    import resource
-
     state_size = (whole / "cluster.yaml").stat().st_size
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for limit in (100, 2000, 5000, state_size - 1000):
         folder = shutil.copytree(started, tmp_path / f"f{limit}")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-        try:
+        with full_at(limit):
             output = jobtree("--state", folder / "cluster.yaml", "cycle", "--at", T0, "--lake", folder / "lake")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         said = output.refused()
         assert "it cannot be written and is" in said, said
         assert said.endswith("file too large")

@@ -17,8 +17,8 @@ class Branching:
 
     big: float = 0.005
     gangs: int = 32
-    further: int = 600
-    columns: int = 4_000_000
+    further: int = 300
+    columns: int = 2_000_000
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ class Rounding:
         Some nodes are rounded side by side, each by a thread with a relaxation of its own. Which ones hangs on what
         those before them came to, in their order, so no timing tells.
         """
-        found, far = NOTHING, self.effort.rounding.far * self.settings["mip_rel_gap"]
         gap = self.settings["mip_rel_gap"]
+        found, far = NOTHING, self.effort.rounding.far * gap
         begun = deque[tuple[Node, Future[Solution]]]()
         with ThreadPoolExecutor(len(self.dives)) as beside:
             while True:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cronjobs.unbroken import unbroken
 from tests.kube.bench import tools
 from tests.kube.bench.build import KUBERNETES
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # who renders the chart alone needs no client
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "gpu-fleet"
 NAMESPACE = "jobtree-system"
-_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(
@@ -97,7 +97,7 @@ class Container:
         loop = ["/bin/sh", "-c", f"while {shlex.join(self.command())}; do :; done"]
         environment, child = self.environment(), None
         try:
-            with _signals_held():
+            with unbroken():  # what is started is known by then to who ends it
                 child = subprocess.Popen(loop, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                          start_new_session=True, text=True)  # fmt: skip
             yield child
@@ -117,20 +117,6 @@ class Container:
             if text == mount["mountPath"] or text.startswith(f"{mount['mountPath']}/"):
                 return str(self.folder / mount["name"]) + text.removeprefix(mount["mountPath"])
         return text
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Lets Ctrl-C and SIGTERM wait until the block's end: a process that it starts is known by then to who ends it."""
-    came: list[int] = []
-    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in _ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if came:
-        signal.raise_signal(came[0])
 
 
 def container(kube: Kube, kind: str, name: str, folder: Path) -> Container:

@@ -8,7 +8,8 @@
     Σ_k pod × q[k, n] ≤ free[n] + Σ slots of what goes on n    lost[v] ≤ drop[v, g] + gone[v, g] ≤ 1,  gone ≤ lost
     Σ_g GPUs × drop[v, g] ≤ surplus[v]                         drop[v, g] ≤ Σ_{n of g} pods of the start there
 
-Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows likewise, where pods have a size.
+Where a step is several groups, Σ_g GPUs × drop[v, g] = step × steps[v], and one that helps nobody may go with one that
+does. Harm is minimised kind by kind. Nodes' CPU, memory and places for pods are rows likewise, where pods have a size.
 """
 
 from collections import Counter
@@ -225,6 +226,9 @@ class Weighing:
                     self.pods.setdefault(node, {})[column] = (pods, load)
         if drops:
             model.row(("surplus", number), drops, -INF, float(victim.surplus))
+        if drops and _shares_steps(victim):
+            steps = model.column(("steps", number), upper=float(victim.surplus // victim.step), integer=True)
+            model.row(("steps", number), [*drops, (steps, -float(victim.step))], 0.0, 0.0)
         for place, spare in enumerate(victim.spares):
             column = self._option(Option(number, "spare", place), SPARES)
             self.costs[SPARES][column] = float(spare.gpus)
@@ -284,7 +288,7 @@ class Weighing:
                     terms += [(column, -most / scale) for column, most in given if most]
                     model.row((name, node), terms, -INF, max(0, left) / scale)
         for option, column in self.columns.items():
-            if option.what == "drop":
+            if option.what == "drop" and not _shares_steps(self.victims[option.victim]):
                 there = [node for node, _ in self._group(option).slots if node in self.placed]
                 used = [(c, float(unit)) for node in there for c, unit, _ in self.placed[node]]
                 model.row(("helps", *option), [*used, (column, -1.0)], 0.0, INF)
@@ -331,6 +335,11 @@ class Weighing:
     def _read(self, solution: Solution) -> frozenset[Option] | None:
         values = solution.values
         return None if values is None else frozenset(o for o, column in self.columns.items() if values[column] > HALF)
+
+
+def _shares_steps(victim: Victim) -> bool:
+    """Is a step of its width more than one of its groups?"""
+    return any(group.gpus < victim.step for group in victim.groups if group.droppable)
 
 
 def _touches(victim: Victim, nodes: Mapping[int, int]) -> bool:

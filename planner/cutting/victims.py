@@ -43,7 +43,8 @@ class Spare(NamedTuple):
 
 class Victim(NamedTuple):
     """A run that holds leases. ``surplus``: Active GPUs above its least width; ``start``: Unix seconds; ``losable``:
-    may all of it be cut, as it is unfunded (``unfunded``) or may be drawn? ``pod``: GPUs of its pods, 0 where chunks.
+    may all of it be cut, as it is unfunded (``unfunded``) or may be drawn? ``step``: GPUs by which it may shrink, 0
+    where it may not; ``pod``: of its pods, 0 where chunks.
     """
 
     run: RunKey
@@ -55,6 +56,7 @@ class Victim(NamedTuple):
     spares: tuple[Spare, ...]
     unfunded: bool
     losable: bool
+    step: int = 0
     pod: int = 0
     load: PodLoad = NO_LOAD
 
@@ -149,7 +151,10 @@ def _victim(state: State, run: RunRow, leases: list[LeaseRow]) -> Victim:
         and (gpus := sum((lease.node, slot) not in state.lent for slot in lease.ordinals))
     )
     start = started(run, leases) or 0
-    return Victim(run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, unfunded, run.pod, run.load)
+    step = run.step or 0
+    return Victim(
+        run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, unfunded, step, run.pod, run.load
+    )
 
 
 def _group(state: State, run: RunRow, index: int, leases: list[LeaseRow], surplus: int) -> Group:

@@ -43,9 +43,11 @@ def need(gpus: int, *, groups: int = 1, pod: int = 0) -> Need:
 
 def victim(
     name: str, *groups: dict[int, int], owner: str = "", spares: tuple[tuple[int, int], ...] = (),
-    least: int | None = None, start: int = FAR, **fields: bool,
+    least: int | None = None, step: int = 0, start: int = FAR, **fields: bool,
 ) -> Victim:  # fmt: skip
-    """A run of groups {node: GPUs}; ``least``: its least width where it is malleable; ``spares``: (node, GPUs)."""
+    """A run of groups {node: GPUs}; ``least``: its least width where it is malleable; ``step``: GPUs of several groups
+    that go together; ``spares``: (node, GPUs).
+    """
     width = sum(sum(group.values()) for group in groups)
     surplus = 0 if least is None else width - least
     unfunded = fields.get("unfunded", False)
@@ -53,7 +55,7 @@ def victim(
         ("d", name), f"uid-{name}", owner or f"org:{name}", surplus, start,
         tuple(Group(i, tuple(sorted(g.items())), unfunded, sum(g.values()) <= surplus) for i, g in enumerate(groups)),
         tuple(Spare(("d", f"{name}-s{i}"), 0, node, gpus) for i, (node, gpus) in enumerate(spares)),
-        unfunded, unfunded or fields.get("losable", True),
+        unfunded, unfunded or fields.get("losable", True), step,
     )  # fmt: skip
 
 
@@ -85,7 +87,8 @@ def cuts(each: Victim) -> Iterator[tuple[Harm, bool, frozenset[int], dict[int, i
     """Every way to cut one victim: harm, whether all is lost, groups that go alone, slots freed by node."""
     droppable = [group for group in each.groups if group.droppable]
     for gone in chain.from_iterable(combinations(droppable, n) for n in range(len(droppable) + 1)):
-        if sum(group.gpus for group in gone) > each.surplus:
+        dropped = sum(group.gpus for group in gone)
+        if dropped > each.surplus or dropped % (each.step or 1):
             continue
         for lost in (False, True) if each.losable else (False,):
             kept = [group for group in each.groups if group not in gone and not lost]
@@ -96,7 +99,6 @@ def cuts(each: Victim) -> Iterator[tuple[Harm, bool, frozenset[int], dict[int, i
                 for node, gpus in slots:
                     freed[node] = freed.get(node, 0) + gpus
                 whole = sum(group.gpus for group in each.groups if lost and group not in gone)
-                dropped = sum(group.gpus for group in gone)
                 spares = sum(s.gpus for s in each.spares) if alone else 0
                 harm = Harm(0, 0, spares, whole + dropped) if each.unfunded else Harm(whole, dropped, spares, 0)
                 yield harm, lost, frozenset(group.number for group in gone), freed
@@ -113,7 +115,7 @@ def best(world: World) -> tuple[Harm | None, set[frozenset[str]]]:
             {node for node, _ in group.slots}
             for each, (_, _, gone, _) in zip(world.victims, chosen, strict=True)
             for group in each.groups
-            if group.number in gone
+            if group.number in gone and not each.step
         ]
         for used in laid:
             fits = all(gpus <= left for gpus, left in zip(used, room, strict=True))
@@ -149,13 +151,14 @@ def worlds(draw: st.DrawFn) -> World:
     free = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
     victims = []
     for number in range(draw(st.integers(0, 4))):
-        sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
+        step = draw(st.sampled_from([0, 0, 0, 2]))
+        sizes = [1, 1, 1] if step else draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
         groups = [{draw(st.integers(0, count - 1)): gpus} for gpus in sizes]
         spares = ((draw(st.integers(0, count - 1)), 1),) if draw(st.integers(0, 3)) == 0 else ()
-        least = draw(st.sampled_from([None, sizes[0]]))
+        least = sizes[0] if step else draw(st.sampled_from([None, sizes[0]]))
         kind: dict[str, Any] = draw(st.sampled_from([{}, {}, {"unfunded": True}, {"losable": False}]))
         owner = draw(st.sampled_from(["", "org:o"]))
-        victims.append(victim(f"v{number}", *groups, owner=owner, spares=spares, least=least, **kind))
+        victims.append(victim(f"v{number}", *groups, owner=owner, spares=spares, least=least, step=step, **kind))
     needs = []
     for most in draw(st.sampled_from([(2,), (1, 1)])):
         pod = draw(st.sampled_from([0, 1, 2]))

@@ -25,7 +25,7 @@ from policies.model.gangs import Gang, too_few_left
 from policies.model.problem import Problem
 from tests.reference import worlds
 from tests.reference.ganged import ganged
-from tests.reference.large import AS_LARGE
+from tests.reference.large import AS_LARGE, has_given_way
 from tests.reference.worlds import AT, World, snapshot
 from tests.support import documents as doc
 from tests.support.documents import Document
@@ -86,7 +86,9 @@ def in_another_order(world: World) -> set[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_that_waits_could_be_added(kind: str) -> None:
-    """Without a recall: a start that recalls may need a mixture of payers that only the master finds."""
+    """Without a recall: a start that recalls may need a mixture of payers that only the master finds. Nor is a start
+    added to the rest for which opportunistic work, where the Policy puts it first, gives way.
+    """
 
     @examples(WORLDS)
     @given(ganged(kind))
@@ -97,7 +99,7 @@ def test_nothing_that_waits_could_be_added(kind: str) -> None:
             assert [str(violation) for violation in check(now, plan)] == []
             settled = unchanged(after(now, plan), AT, 0)  # no claim is older: nobody gives way
             more = planner.plan(settled, AT)  # few wait: to the optimum, as the reference has it
-            assert widths(more).keys() <= excused
+            assert has_given_way(more) or widths(more).keys() <= excused
             excused = set[str]()
 
     holds()

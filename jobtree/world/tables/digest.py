@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jobtree.world.tables import values
 
@@ -73,13 +72,16 @@ def _update(digest: Any, array: pa.Array) -> None:
     kind = array.type
     if pa.types.is_dictionary(kind):
         array, kind = array.dictionary_decode(), kind.value_type
+    if array.null_count == len(array) and not pa.types.is_struct(kind):
+        digest.update(_all_null(kind, len(array)))  # as most columns of a few rows: no call of Arrow's is as fast
+        return
     valid = np.asarray(array.is_valid()) if array.null_count else None
     digest.update(_all_ones(len(array)) if valid is None else np.packbits(valid).tobytes())
     if pa.types.is_struct(kind):
         for child in array.flatten():
             _update(digest, child)
     elif pa.types.is_list(kind):
-        digest.update(_integers(pc.list_value_length(array), valid))
+        digest.update(_eight(_lengths(array), valid))
         _update(digest, array.flatten())
     elif pa.types.is_string(kind):
         _texts(digest, array)
@@ -89,24 +91,43 @@ def _update(digest: Any, array: pa.Array) -> None:
         digest.update(_integers(array, valid))
 
 
+def _all_null(kind: pa.DataType, rows: int) -> bytes:
+    """What `_update` makes of so many nulls: no bit is set, and each value or length is 0."""
+    bits = (rows + 7) // 8
+    return bytes(bits + (bits if pa.types.is_boolean(kind) else 8 * rows))
+
+
 def _all_ones(bits: int) -> bytes:
     """What `np.packbits` makes of so many."""
     return b"\xff" * (bits // 8) + (bytes((0xFF00 >> bits % 8 & 0xFF,)) if bits % 8 else b"")
 
 
 def _integers(array: pa.Array, valid: npt.NDArray[np.bool_] | None) -> bytes:
-    """Eight bytes each, 0 where not ``valid``: as they lie in memory, since Arrow's own casts take longer than this."""
+    """As they lie in memory, since Arrow's own casts take longer than this."""
     width = array.type.bit_width // 8
-    found = np.frombuffer(array.buffers()[1], f"i{width}", len(array), array.offset * width)
-    return (found if valid is None else np.where(valid, found, 0)).astype("<i8", copy=False).tobytes()
+    return _eight(np.frombuffer(array.buffers()[1], f"i{width}", len(array), array.offset * width), valid)
+
+
+def _eight(numbers: npt.NDArray[np.signedinteger], valid: npt.NDArray[np.bool_] | None) -> bytes:
+    """Eight bytes each, 0 where not ``valid``."""
+    return (numbers if valid is None else np.where(valid, numbers, 0)).astype("<i8", copy=False).tobytes()
+
+
+def _bounds(array: pa.Array) -> npt.NDArray[np.int32]:
+    """Where the values of each text or list begin, and where the last ones end."""
+    return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
+
+
+def _lengths(array: pa.Array) -> npt.NDArray[np.int32]:
+    bounds = _bounds(array)
+    return bounds[1:] - bounds[:-1]
 
 
 def _texts(digest: Any, array: pa.Array) -> None:
     """The lengths in bytes, then all the bytes: without the lengths `a`, `bc` would equal `ab`, `c`."""
     array = _filled(array, "")
-    _, offsets, data = array.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[array.offset :][: len(array) + 1]
-    digest.update((bounds[1:] - bounds[:-1]).astype("<i8").tobytes())
+    digest.update(_eight(_lengths(array), None))
+    bounds, data = _bounds(array), array.buffers()[2]
     if data is not None:
         digest.update(memoryview(data)[int(bounds[0]) : int(bounds[-1])])
 

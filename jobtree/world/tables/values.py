@@ -88,8 +88,8 @@ def bools(table: pa.Table, name: str) -> Bools:
 
 
 def _flat(table: pa.Table, name: str) -> pa.Array:
-    array = table.column(name).combine_chunks()
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    found = table.column(name)
+    return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
 def _filled(array: pa.Array, null: Any) -> pa.Array:
@@ -98,6 +98,8 @@ def _filled(array: pa.Array, null: Any) -> pa.Array:
 
 
 def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
+    if array.null_count == len(array):  # as most columns of a few rows: no call of Arrow's is as fast
+        return [None if nullable else _empty(array.type)] * len(array)
     if pa.types.is_dictionary(array.type):
         return _decoded(array, nullable=nullable)
     if pa.types.is_list(array.type):
@@ -105,12 +107,18 @@ def _values(array: pa.Array, *, nullable: bool) -> list[Any]:
     elif pa.types.is_struct(array.type):
         return list(zip(*(_values(field, nullable=True) for field in array.flatten()), strict=True))
     else:
-        empty = False if pa.types.is_boolean(array.type) else 0 if pa.types.is_integer(array.type) else ""
-        found = _filled(array, empty).to_numpy(zero_copy_only=False).tolist()
+        found = _filled(array, _empty(array.type)).to_numpy(zero_copy_only=False).tolist()
     if nullable and array.null_count:
         valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
         return [value if is_there else None for value, is_there in zip(found, valid, strict=True)]
     return found
+
+
+def _empty(kind: pa.DataType) -> Any:
+    """What stands for a null of a column where none is told."""
+    if pa.types.is_nested(kind):
+        return ()
+    return False if pa.types.is_boolean(kind) else 0 if pa.types.is_integer(kind) else ""
 
 
 def _decoded(array: pa.DictionaryArray, *, nullable: bool) -> list[Any]:
@@ -121,5 +129,7 @@ def _decoded(array: pa.DictionaryArray, *, nullable: bool) -> list[Any]:
 
 def _lists(array: pa.ListArray) -> list[Any]:
     items = _values(array.flatten(), nullable=True)
+    if not items:
+        return [()] * len(array)
     lengths = _filled(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).tolist()
     return [tuple(items[a:b]) for a, b in pairwise(accumulate(lengths, initial=0))]

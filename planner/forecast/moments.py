@@ -1,6 +1,6 @@
 """Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -16,6 +16,7 @@ from planner.state.state import State
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad
 from policies.model.problem import Problem
+from policies.model.recall import FARTHEST
 
 
 class Cut(NamedTuple):
@@ -208,6 +209,45 @@ class Moment:
             room.take(piece.chunks, piece.load)
             self.filler.vacancies.changed(piece.domain)
         return Settled(Start(-1, start.steps) if paid is None else start, found.pieces, paid or {})
+
+    def keeps_money(self, others: Iterable[Settled], key: RunKey, found: Settled, leases: Iterable[LeaseRow]) -> bool:
+        """Do ``others`` keep a start that holds its slots from its money, which ``leases`` cut for it do not give back?
+
+        Nothing is taken.
+        """
+        purses, given_back = self.filler.purses, self._money_of({lease.key for lease in leases})
+        for cap, weight in given_back.items():
+            purses.count(cap, -weight, FARTHEST)
+        is_paid = self._would_pay(key, found)
+        for cap, weight in given_back.items():
+            purses.count(cap, weight, FARTHEST)
+        if is_paid:
+            return False
+        paying = [(each.start, each.paid) for each in others if each.start.candidate >= 0]
+        purses.take_back(paying)
+        is_paid = self._would_pay(key, found)
+        for each in paying:
+            purses.put_back(*each)
+        return is_paid
+
+    def _would_pay(self, key: RunKey, found: Settled) -> bool:
+        problem, purses = self.problem, self.filler.purses
+        for candidate in problem.ways.get(key, ()):
+            if not problem.types[problem.candidates[candidate].type].unfunded:
+                start = Start(candidate, found.start.steps)
+                paid = purses.pay_for(start, demand(problem, self.filler.room, found.pieces))
+                purses.take_back([] if paid is None else [(start, paid)])
+                return paid is not None
+        return False
+
+    def _money_of(self, leases: Container[LeaseKey]) -> dict[int, int]:
+        """What funded claims that have no other leases take, by cap."""
+        funded, found = self.state.funded, dict[int, int]()
+        for part, is_funded in zip(funded.parts, funded.outcome.funded, strict=True):
+            if is_funded and all(lease.key in leases for lease in part.leases):
+                for cap, weight in part.touched.items():
+                    found[cap] = found.get(cap, 0) + weight
+        return found
 
     def give_back(self, taken: Settled) -> None:
         """Undo `take`, or a start."""

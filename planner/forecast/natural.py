@@ -17,7 +17,7 @@ from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
-from planner.forecast.moments import Moment, gpus_of
+from planner.forecast.moments import Cut, Moment, gpus_of
 from planner.forecast.starts import ByCuts, Dated, Natural, Sure
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
@@ -118,7 +118,9 @@ class Timeline:
         return {} if moment is None else self._start(moment, together, where, at)
 
     def cut(self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow]) -> bool:
-        """Hold starts that cuts make like any other; False, with nothing held, where some moment has no room."""
+        """Hold starts that cuts make like any other; False, with nothing held, where some moment has no room, or has
+        promised their money to others.
+        """
         self._whole()
         self._open(at, always=True)
         ends = {key: None if (span := lasting.get(key)) is None else at + span for key in starts}
@@ -126,15 +128,29 @@ class Timeline:
         for moment in self.moments:
             if moment.at >= at:
                 held = moment.cut(mine.then(moment.at), leases)
-                if held is None:
+                if held is not None:
+                    mine.held.append((moment, held))
+                if held is None or self._has_promised_money(moment, mine, held):
                     for other, taken in mine.held:
                         other.undo(taken)
                     return False
-                mine.held.append((moment, held))
         self.by_cuts.append(mine)
         for end in ends.values():
             self._open(end)
         return True
+
+    def _has_promised_money(self, moment: Moment, mine: ByCuts, held: Cut) -> bool:
+        """Are starts that are paid at their time not paid at a moment for what is held there for others?"""
+        unpaid = [
+            (key, taken)
+            for (key, found), taken in zip(mine.then(moment.at).items(), held.taken, strict=True)
+            if found.paid and not taken.paid
+        ]
+        if not unpaid:
+            return False
+        others = [taken for dated in self.dated for taken in dated.at_moment(moment)]
+        others += [taken for each in self.by_cuts for other, cut in each.held if other is moment for taken in cut.taken]
+        return any(moment.keeps_money(others, key, taken, mine.leases) for key, taken in unpaid)
 
     def find(
         self, at: int, where: Mapping[RunKey, frozenset[int]], leases: Sequence[LeaseRow]

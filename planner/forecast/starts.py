@@ -49,6 +49,10 @@ class Dated(NamedTuple):
         for other, taken in self.held:
             other.give_back(taken)
 
+    def at_moment(self, moment: Moment) -> list[Settled]:
+        """What it holds at a moment."""
+        return [taken for other, taken in ((self.moment, self.found), *self.held) if other is moment]
+
     def fits(self) -> bool:
         """Is what it held free again, slot by slot and payer by payer?"""
         return all(moment.fits(taken) for moment, taken in ((self.moment, self.found), *self.held))

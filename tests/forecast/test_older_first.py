@@ -109,3 +109,18 @@ def test_what_comes_free_early_is_promised_to_those_that_were_promised_late() ->
     assert starts == {f"w{number:02}": unix(moment("+2h")) for number in range(12)}
     made = sorted(int(each.spec.earliest_start) for each in plan.reservations)
     assert made == [unix(moment("+2h"))] * 4 + [unix(moment("+3h"))] * 4
+
+
+@pytest.mark.parametrize("room", ["free", "to be cut"])
+def test_nobody_is_promised_money_of_an_older_promise_beyond_its_start(room: str) -> None:
+    """After `notice` there is money for six hours of the young, but for five alone nobody else is promised it."""
+    world = World().domain("d", 2 if room == "to be cut" else 4).budget("org:a", 12).budget("org:v", 8)
+    if room == "to be cut":
+        world.run("victim", 8, owner="org:v").cycle("-24h")
+    world.run("first", 4, limit="5h").cycle("+0s")
+    world.run("old", 10, limit="10h", created="+30s").cycle("+1m")
+    world.run("young", 5, limit="6h", created="+90s")
+
+    minutes = {name: at for name, (at, _) in told(world, "+2m").items()}
+
+    assert minutes == {"old": 5 * 60, "young": 15 * 60}

@@ -7,6 +7,7 @@ Whole reports, with their checks and troubles, are made by `made`; `query` gives
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import pandas as pd
@@ -21,11 +22,14 @@ from reports.read import definition
 from reports.read.database import last_forms, open_database, tables_for, terms_for
 from reports.read.definition import Definition
 from reports.read.ledger import Ledger, Terms
-from reports.read.notices import Edge, notices, outside
+from reports.read.notices import ODD, Edge, notices, outside
 from reports.read.owners import keep, meant
 from reports.read.reconcile import Outcome, reconcile
 from reports.read.source import Source, of_cycle, of_period
 from reports.told.told import Told, before, run, tell
+
+_OPENED: Final = "\nSELECT concat_ws('/', budget, name, owner, flavor), start FROM payers\n"
+"""When the window of each envelope began."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def build(source: Source, defined: Definition, asked: Asked, earlier: tuple[int,
     if defined.cycles and terms.since < known:
         terms = replace(terms, since=min(known, terms.until))
     leases = last_forms(source.tables["leases"])
-    with open_database(source, leases, terms, asked.settings, owners) as database:
+    with open_database(source, leases, terms, asked.settings, owners, defined.text + _OPENED + ODD) as database:
         rows, outcomes = _reconciled(database, source, defined, leases, terms)
         rows = keep(rows, defined.owners, owners, defined.name)
         troubles = list(notices(database, source, asked.since, asked.until))
@@ -104,7 +108,7 @@ def _of_before(
     source: Source, defined: Definition, leases: pa.Table, terms: Terms, asked: Asked, owners: list[str] | None
 ) -> pa.Table:
     """The rows of the period before. Raises Refusal where they do not reconcile with the leases."""
-    with open_database(source, leases, terms, asked.settings, owners) as database:
+    with open_database(source, leases, terms, asked.settings, owners, defined.text + _OPENED) as database:
         rows, outcomes = _reconciled(database, source, defined, leases, terms)
     for outcome in outcomes:
         if not outcome.agrees:
@@ -115,7 +119,7 @@ def _of_before(
 def _reconciled(
     database: duckdb.DuckDBPyConnection, source: Source, defined: Definition, leases: pa.Table, terms: Terms
 ) -> tuple[pa.Table, list[Outcome]]:
-    opened = dict(database.sql("SELECT concat_ws('/', budget, name, owner, flavor), start FROM payers").fetchall())
+    opened = dict(database.sql(_OPENED).fetchall())
     rows = _rows(database, defined)
     return rows, reconcile(rows, defined.checks, Ledger(leases, terms, opened, source.tables, source.last))
 

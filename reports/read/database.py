@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Final
 
@@ -20,15 +21,35 @@ MOST_BARS: Final = 62
 """The same of a bar: two months have one a day."""
 ALWAYS: Final = frozenset({"cycles", "leases", "opening", "discounts", "budgets", "envelopes", "quarantine"})
 """Tables that every report needs: for its terms, its checks and what is odd."""
-BEHIND: Final = {"room": ("nodes", "foreign"), "domains": ("nodes",), "foreign_gpus": ("foreign",)}
-"""Views that stand for tables of other names."""
+_COMMENT: Final = re.compile(r"""('[^']*'|"[^"]*")|--.*|/\*(?s:.*?)\*/""")
+"""Or a text or a name in quotes, in which two hyphens begin none."""
+_CREATE: Final = re.compile(r"^CREATE (?:MACRO|VIEW) (\w+).*?;$", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def _made() -> dict[str, str]:
+    """The statement that makes each view and macro, by its name: each stands on those before it alone."""
+    texts = (resources.files("reports.read").joinpath(name).read_text("utf-8") for name in ("views.sql", "words.sql"))
+    return {found[1]: found[0] for text in texts for found in _CREATE.finditer(text)}
+
+
+@cache
+def _words(sql: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", _COMMENT.sub(r"\1", sql).lower()))
+
+
+def _meant(sql: str) -> frozenset[str]:
+    """All that queries can mean by name, and what the views and macros among it stand on."""
+    words = _words(sql)
+    for name, made in reversed(_made().items()):
+        if name in words:
+            words |= _words(made)
+    return words
 
 
 def tables_for(sql: str) -> frozenset[str]:
     """The tables of `FOLDS` that a query can mean: the others need not be read for it."""
-    code = re.sub("--.*", "", sql)
-    words = {word.removesuffix("_history") for word in re.findall(r"\w+", code)}
-    return ALWAYS | (words & FOLDS.keys()) | {name for view in words & BEHIND.keys() for name in BEHIND[view]}
+    return ALWAYS | ({word.removesuffix("_history") for word in _meant(sql)} & FOLDS.keys())
 
 
 def terms_for(source: Source, since: int | None, until: int | None) -> Terms:
@@ -50,11 +71,16 @@ def last_forms(forms: pa.Table) -> pa.Table:
 
 
 def open_database(
-    source: Source, leases: pa.Table, terms: Terms, settings: Mapping[str, str], owners: list[str] | None = None
+    source: Source,
+    leases: pa.Table,
+    terms: Terms,
+    settings: Mapping[str, str],
+    owners: list[str] | None = None,
+    queries: str | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """A database in memory; ``settings`` are what a query gets by ``getvariable``, ``owners`` whom `asked` is for.
 
-    Close it, or use it in ``with``.
+    ``queries``: the SQL that will be run on it, so that it has views for no other. Close it, or use it in ``with``.
     """
     database = duckdb.connect()
     for name, table in source.tables.items():
@@ -75,6 +101,7 @@ def open_database(
     }
     for name, value in values.items():
         database.execute(f'SET VARIABLE "{name}" = ?', [value])
-    for name in ("views.sql", "words.sql"):
-        database.execute(resources.files("reports.read").joinpath(name).read_text(encoding="utf-8"))
+    made = _made()
+    meant = made.keys() if queries is None else _meant(queries)
+    database.execute("".join(statement for name, statement in made.items() if name in meant))
     return database

@@ -14,6 +14,8 @@ from reports.read.source import Source
 
 SHOWN: Final = 3
 """Objects with one kind of oddity that are named; the others are counted."""
+ODD: Final = resources.files("reports.read").joinpath("notices.sql").read_text(encoding="utf-8")
+"""What is odd, as SQL."""
 
 
 Edge = Literal["begins", "ends"]
@@ -38,8 +40,7 @@ def notices(
         last = f"the lake's last cycle is of {Time(source.last)}: figures are up to that one"
         yield Trouble("The period", f"it was asked for until {Time(until)}, and {last}")
     yield from _fewer(source.troubles)
-    sql = resources.files("reports.read").joinpath("notices.sql").read_text(encoding="utf-8")
-    for (_, kind), group in groupby(database.sql(sql).fetchall(), key=lambda row: row[:2]):
+    for (_, kind), group in groupby(database.sql(ODD).fetchall(), key=lambda row: row[:2]):
         rows = list(group)
         yield from (Trouble(f"{kind} {name}", message) for _, _, name, message in rows[:SHOWN])
         if len(rows) > SHOWN:

@@ -54,12 +54,30 @@ def room(source: Source) -> dict[int, dict[str, int]]:
     """GPU-seconds by step, as the view has them."""
     found: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(AMOUNTS, 0))
     leases, terms = last_forms(source.tables["leases"]), terms_for(source, 0, SPAN)
-    with open_database(source, leases, terms, {}) as database:
-        view = "SELECT step, seconds, active, standby, foreign_pods, stopped, free, broken FROM room"
+    view = "SELECT step, seconds, active, standby, foreign_pods, stopped, free, broken FROM room"
+    with open_database(source, leases, terms, {}, queries=view) as database:
         for step, seconds, *amounts in database.sql(view).fetchall():
             for name, amount in zip(AMOUNTS, amounts, strict=True):
                 found[step][name] += amount * seconds
     return found
+
+
+def test_a_database_has_the_views_that_its_queries_mean_and_what_they_stand_on() -> None:
+    source = source_of([], 0, 0)
+    leases, terms = last_forms(source.tables["leases"]), terms_for(source, 0, SPAN)
+    views = "SELECT view_name FROM duckdb_views() WHERE NOT internal AND NOT temporary ORDER BY ALL"
+
+    with open_database(source, leases, terms, {}, queries="SELECT '--', * FROM Charges -- no room") as database:
+        few = [name for (name,) in database.sql(views).fetchall()]
+        assert database.sql("FROM Charges").fetchall() == []
+    with open_database(source, leases, terms, {}) as database:
+        whole = [name for (name,) in database.sql(views).fetchall()]
+
+    assert few == ["charges", "ledger", "paid", "weights"]
+    assert whole == [
+        "aggregates", "budgets", "charges", "domains", "envelopes", "foreign_gpus", "ledger", "monthly", "nodes",
+        "paid", "payers", "prices", "quarantine", "room", "segments", "use_caps", "waits", "weights",
+    ]  # fmt: skip
 
 
 def counted(slots: Slots, stopped: int, foreign: int) -> dict[int, dict[str, int]]:

@@ -78,6 +78,12 @@ class Bench:
         return self.state.effort.few(len(self.plan.waits))
 
     @cached_property
+    def promised(self) -> Snapshot:
+        """The near world with what the run itself is promised."""
+        promises = after(self.snapshot, self.plan).tables["reservations"]
+        return replace(self.near, tables={**self.near.tables, "reservations": promises})
+
+    @cached_property
     def focus(self) -> Snapshot:
         """The near world without anything else that waits."""
         return without(self.near, self.state, frozenset(self.others))

@@ -353,6 +353,33 @@ def test_a_window_opens() -> None:  # F4
     ]
 
 
+def test_who_is_promised_a_start_waits_until_then_and_no_longer() -> None:
+    """Its own promise stands while time passes: without it others, promised later starts, would take its place."""
+    world = World().domain("A", 2).budget("org:a", 16).budget("org:b", 16).run("first", 8, limit="1h")
+    world.cycle("+0s")
+    world.run("big", 16, by=8, limit="2h", created="+30s").cycle("+1m")
+    world.run("r", 8, created="+90s").run("short", 4, limit="2h", created="+91s")
+    world.run("other", 8, owner="org:b", created="+92s").run("last", 4, owner="org:b", limit="61m", created="+93s")
+    promised = world.cycle("+2m").status("r")["earliestStart"]
+
+    assert promised == "2026-01-01T03:00:00Z"
+    assert [each for each in answer(world, "+2m") if each[0] == "wait"] == [
+        ("wait", "TIME", 0, f"waiting until {promised}", "")
+    ]
+
+
+def test_nothing_is_said_of_waiting_for_a_draw() -> None:
+    world = World().node("n").budget("org:a", 8).budget("org:v", 8).run("victim", 8, limit="100h", owner="org:v")
+    world.cycle("-24h")
+    world.run("r", 8)
+    world.cycle("+0s")
+
+    assert [each[:4] for each in answer(world)] == [
+        ("end", "OTHERS", 8, "run default/victim suspended (8 GPUs)"),
+        ("free", "OTHERS", 8, "8 GPUs freed in d1"),
+    ]
+
+
 def test_money_and_room_are_both_short() -> None:
     world = World().domain("A", gpus=[8]).budget("org:a", 4).budget("org:b", 8).run("b", 4, owner="org:b")
     world.cycle("-1h")

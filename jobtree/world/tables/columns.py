@@ -6,6 +6,7 @@ tables, buffer for buffer where Arrow leaves a choice.
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.abc import MetaPathFinder
 from itertools import accumulate, chain
 from typing import Any
@@ -42,7 +43,14 @@ _settle_pandas()
 
 def table(schema: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:
     """A table of a schema. Dictionary columns take texts, lists of structs lists of tuples or, as labels, mappings."""
+    if not len(values[schema.names[0]]):
+        return _empty(schema)  # as most tables of a small cluster
     return pa.Table.from_arrays([_column(values[field.name], field.type) for field in schema], schema=schema)
+
+
+@cache
+def _empty(schema: pa.Schema) -> pa.Table:
+    return schema.empty_table()
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -73,9 +73,8 @@ def write(path: Path, data: bytes, scratch: Path, *, lasting: bool = True) -> No
             url.fs.pipe_file(url.path, data)
         return
     with _told(scratch.parent, "this lake cannot be written (--lake names another)"):
-        for folder in (path.parent, scratch):
-            if not folder.is_dir():  # to be refused a folder that is there takes several times as long
-                folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.mkdir(parents=True, exist_ok=True)
     with _told(path, "it cannot be written"):
         disk.replace(path, data, scratch=scratch, lasting=lasting)
 

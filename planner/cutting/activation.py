@@ -189,8 +189,8 @@ class Activation:
         """Cuts, by the lottery where several are equal, and which pick took each run that is drawn; None where
         that may not be.
         """
-        most = self.trial.state.policy.cuts.max_gpus_per_cycle
-        if most is not None and self.trial.gpus_cut + harm.gpus > most:
+        trial, most = self.trial, self.trial.state.policy.cuts.max_gpus_per_cycle
+        if most is not None and trial.gpus_cut + trial.most_cut(weighing, harm) > most:
             return None
         pools, seed, picks = Pools(weighing, harm), "", tuple[Pick, ...]()
         if harm.lottery:

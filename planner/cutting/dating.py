@@ -379,4 +379,6 @@ class CutDates:
     def _least(self, weighing: Weighing) -> Harm | None:
         """The least harm, where one cycle may do as much."""
         harm, most = weighing.least(), self.state.policy.cuts.max_gpus_per_cycle
-        return harm if harm is None or most is None or harm.gpus <= most else None
+        if harm is None or most is None:
+            return harm
+        return harm if harm.gpus <= most and self._trial.most_cut(weighing, harm) <= most else None

@@ -23,6 +23,7 @@ from planner.effort import USUAL, Cutting
 from planner.placement.room import Room
 from planner.solver.highs import Solution, options, solve
 from policies.cuts.order import LOTTERY, SHRUNK, SPARES, UNFUNDED, Harm, preference
+from policies.inputs.claims import LeaseKey
 from policies.inputs.shapes import PodLoad
 from policies.model.linear import INF, Model
 
@@ -106,6 +107,25 @@ class Weighing:
                 found.append(0)
             model.row_upper[first + kind] = found[-1] + HALF
         return Harm(*found)
+
+    def most(self, harm: Harm, groups: Mapping[tuple[int, int], int], leases: Mapping[LeaseKey, int]) -> int:
+        """Most GPUs whose leases end with some set of that harm: spares end with their group.
+
+        ``groups``: GPUs that end with each, as (victim, group); ``leases``: GPUs of each, for spares that end alone.
+        """
+        model = self._held(self._fixed((), spare_others=False), harm)
+        ends = {
+            column: float(groups.get((number, part[-1]), 0))
+            for column, (what, number, *part) in enumerate(self.model.column_keys)
+            if what in ("gone", "drop")
+        }
+        ends |= {
+            column: float(leases[self.victims[option.victim].spares[option.part].key])
+            for option, column in self.columns.items()
+            if option.what == "spare"
+        }
+        model.maximise(ends)
+        return int(self._solve(model).bound + HALF)
 
     def some(self, harm: Harm) -> frozenset[Option]:
         """Some set of that harm; empty where none was found in so many nodes."""

@@ -15,7 +15,7 @@ from planner.filling.together import Together
 from planner.placement.draft import Draft
 from planner.placement.place import Piece, Start, pieces_of
 from planner.state.state import State
-from policies.cuts.order import REASONS, Cut, Cuts
+from policies.cuts.order import REASONS, Cut, Cuts, Harm
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad, Shape
 from policies.lifecycle.endings import Ending
@@ -98,6 +98,19 @@ class Trial:
     def gpus_cut(self) -> int:
         """GPUs that are cut so far."""
         return sum(lease.gpus for lease in self.slots.leases_of(self.cut))
+
+    def most_cut(self, weighing: Weighing, harm: Harm) -> int:
+        """Most GPUs that a set of that harm closes beside what is cut so far, whoever is drawn.
+
+        Spares go with their group, and are no part of the harm.
+        """
+        groups, leases = dict[tuple[int, int], int](), dict[LeaseKey, int]()
+        for number, victim in enumerate(weighing.victims):
+            for lease in self.state.held[victim.run]:
+                if lease.key not in self.cut:
+                    leases[lease.key] = lease.gpus
+                    groups[number, lease.group] = groups.get((number, lease.group), 0) + lease.gpus
+        return weighing.most(harm, groups, leases)
 
     def funded(self, key: RunKey) -> int | None:
         """The candidate by which a run would be funded; None where it has no payer."""

@@ -231,6 +231,15 @@ def test_at_most_so_many_gpus_are_cut_in_a_cycle() -> None:
     assert world.cycle("+31m").running == ["w"]
 
 
+@pytest.mark.parametrize(("most", "running"), [(9, ["v"]), (10, ["w"])])
+def test_spares_that_go_with_a_drawn_run_count_among_what_a_cycle_cuts(most: int, running: list[str]) -> None:
+    """They are no part of the harm, which is 8: only their leases close with the run's."""
+    world = old_world({"A": 1, "B": 1}, "v", "w").policy(cuts={"maxGPUsPerCycle": most})
+    world.run("v", 8, by=4, spares=1, owner="org:v").old()
+    world.run("w", 8, owner="org:w").cycle()
+    assert world.cycle("+15m").running == running
+
+
 def test_no_cuts_in_mode_noCuts() -> None:
     world = old_world({"A": 1}, "v", "w").policy(mode="noCuts").run("v", 8, owner="org:v")
     world.old()

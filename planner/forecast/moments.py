@@ -15,7 +15,7 @@ from planner.placement.room import Chunk, Room
 from planner.state.state import State
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad
-from policies.model.problem import Problem
+from policies.model.problem import Problem, RunType
 from policies.model.recall import FARTHEST
 
 
@@ -70,34 +70,36 @@ class Moment:
         room: Room = self.state.room()
         return Filler(self.problem, room, Purses.after(self.problem, Draft()))
 
-    def try_start(self, key: RunKey) -> Settled | None:
-        """Place and pay a run, funded, at its widest; None, with nothing taken, where it cannot start."""
+    def try_start(self, key: RunKey, *, least: bool = False) -> Settled | None:
+        """Place and pay a run, funded, at its widest, or at its ``least`` width; None, with nothing taken, where it
+        cannot start.
+        """
         problem = self.problem
         for index in problem.ways.get(key, ()):
             kind = problem.types[problem.candidates[index].type]
-            for steps in () if kind.unfunded else range(kind.lowered.steps, -1, -1):
+            for steps in () if kind.unfunded else _widths(kind, least=least):
                 found = self.filler.try_start(kind, Start(index, steps))
                 if found is not None:
                     return found
         return None
 
     def lets(self, keys: Collection[RunKey]) -> bool:
-        """Could all of these runs start? Nothing is taken."""
+        """Could all of these runs start, at their least widths? Nothing is taken."""
         started: list[Settled] = []
         for key in keys:
-            if (found := self.try_start(key)) is None:
+            if (found := self.try_start(key, least=True)) is None:
                 break
             started.append(found)
         for each in reversed(started):
             self.give_back(each)
         return len(started) == len(keys)
 
-    def lay(self, key: RunKey, nodes: frozenset[int], *, anyway: bool = False) -> Settled | None:
-        """The same on some nodes alone; ``anyway``: also where nobody pays."""
+    def lay(self, key: RunKey, nodes: frozenset[int], *, anyway: bool = False, least: bool = False) -> Settled | None:
+        """The same as `try_start` on some nodes alone; ``anyway``: also where nobody pays."""
         problem = self.problem
         for index in problem.ways.get(key, ()):
             kind = problem.types[problem.candidates[index].type]
-            for steps in () if kind.unfunded else range(kind.lowered.steps, -1, -1):
+            for steps in () if kind.unfunded else _widths(kind, least=least):
                 start = Start(index, steps)
                 placed = self.filler.place_on(start, nodes) if self.filler.purses.trees_allow(start) else []
                 paid = self.filler.purses.pay_for(start, demand(problem, self.filler.room, placed)) if placed else None
@@ -115,7 +117,7 @@ class Moment:
         self._add(more)
         found: dict[RunKey, Settled] = {}
         for key, nodes in where.items():
-            settled = self.lay(key, nodes, anyway=True)
+            settled = self.lay(key, nodes, anyway=True, least=len(where) > 1)
             if settled is not None:
                 found[key] = settled
         for settled in found.values():
@@ -269,6 +271,11 @@ class Moment:
             self.filler.vacancies.changed(piece.domain)
         if taken.start.candidate >= 0:
             self.filler.purses.put_back(taken.start, taken.paid)
+
+
+def _widths(kind: RunType, *, least: bool) -> range:
+    """Steps above the least width that are tried, the widest first."""
+    return range(0 if least else kind.lowered.steps, -1, -1)
 
 
 def gpus_of(*starts: Settled) -> dict[int, int]:

@@ -253,10 +253,19 @@ class Timeline:
         return moment.lets(together)
 
     def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int) -> list[Dated]:
-        """Start all of them at a moment and hold them at all later ones; where one cannot be, none is."""
+        """Start all of them at a moment and hold them at all later ones; where one cannot be, none is.
+
+        At their least widths where several would start and not all can at the widest: they grow once they have started.
+        """
+        starts = self._laid(moment, together, where, at, least=False)
+        return starts if starts or len(together) == 1 else self._laid(moment, together, where, at, least=True)
+
+    def _laid(
+        self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int, *, least: bool
+    ) -> list[Dated]:
         starts: list[Dated] = []
         for key, lasting in together.items():
-            found = moment.lay(key, where[key]) if key in where else moment.try_start(key)
+            found = moment.lay(key, where[key], least=least) if key in where else moment.try_start(key, least=least)
             if found is not None:
                 starts.append(Dated(key, found, moment, at, None if lasting is None else at + lasting, []))
             if found is None or not self._hold(starts[-1]):

@@ -124,3 +124,20 @@ def test_nobody_is_promised_money_of_an_older_promise_beyond_its_start(room: str
     minutes = {name: at for name, (at, _) in told(world, "+2m").items()}
 
     assert minutes == {"old": 5 * 60, "young": 15 * 60}
+
+
+@pytest.mark.parametrize(("limit", "due"), [("1h", 60), (None, 16)])
+def test_a_gang_of_malleable_runs_has_the_date_at_which_it_fits_at_least_widths(limit: str | None, due: int) -> None:
+    """At its widest one member alone would fill the node: the gang was not dated, or not held where cuts start it."""
+    world = World().domain("d", 1).budget("org:a", 64).budget("org:v", 8).budget("org:z", 8)
+    world.run("first", 8, owner="org:v", limit=limit).cycle("-24h" if limit is None else "+0s")
+    wide = {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4}
+    for name, created in (("one", "+10s"), ("two", "+11s")):
+        world.run(name, 8, created=created, malleable=wide, gang={"name": "g", "size": 2})
+    world.run("young", 8, owner="org:z", limit="10m", created="+20s")
+
+    before, after = told(world, "+1m"), told(world, "+2m")
+
+    assert {name: before[name][0] for name in ("one", "two")} == {"one": due, "two": due}
+    assert {name: after[name][0] for name in ("one", "two")} == {"one": due, "two": due}
+    assert "young" not in after or after["young"][0] > due

@@ -8,7 +8,8 @@ from planner.dates.standing import Standing
 from planner.effort import USUAL, Effort
 from planner.forecast.calendar import Known, ages, estimates, expected, known_times
 from planner.forecast.later import Later
-from planner.forecast.natural import Timeline, together
+from planner.forecast.natural import Timeline
+from planner.forecast.starts import together
 from planner.state.derive import beside, state_of
 from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, RunKey, is_loan
@@ -62,7 +63,8 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
     needs = [*_needs(timeline, state)]
     lends = {need.envelope for need in needs if need.loan}
-    money = funds.held_money(needs, _freed(snapshot, state, lends), state.at)
+    envelopes = funds.held_money(needs, _freed(snapshot, state, lends), state.at)
+    money = funds.Held(envelopes, timeline.ahead(state.at))
     return Holds(whole, part, promised, money)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cutting.told import Lasting
-from planner.forecast.natural import LAST, Timeline, together
-from planner.forecast.starts import Natural
+from planner.forecast.natural import LAST, Timeline
+from planner.forecast.starts import Natural, together
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.promises.rules import Promise

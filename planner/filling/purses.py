@@ -113,15 +113,24 @@ class Purses:
 
     def leave(self, start: Start, paid: Paid) -> bool:
         """Do all caps and quotas leave what a start was paid, beside all that runs?"""
+        taken = self._taken(start, paid)
+        return all(weight <= self.left(cap) for cap, weight in taken.items()) and self.trees_allow(start)
+
+    def ahead(self, start: Start, paid: Paid) -> dict[int, int]:
+        """What a start takes of the caps on GPU-hours and credits, by cap."""
+        caps = self.problem.book.caps
+        return {cap: weight for cap, weight in self._taken(start, paid).items() if caps[cap].ahead}
+
+    def _taken(self, start: Start, paid: Paid) -> dict[int, int]:
         candidate = self.problem.candidates[start.candidate]
-        asked: dict[int, int] = {}
+        taken: dict[int, int] = {}
         for (active, region), payments in paid.items():
             milli = self.problem.milli(active)
             for envelope, gpus in payments.items():
                 _, touches = self.ways.of(candidate, region)[envelope]
                 for cap, weight in touches:
-                    asked[cap] = asked.get(cap, 0) + weight * milli * gpus
-        return all(weight <= self.left(cap) for cap, weight in asked.items()) and self.trees_allow(start)
+                    taken[cap] = taken.get(cap, 0) + weight * milli * gpus
+        return taken
 
     def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1, *, run: bool = False) -> None:
         """Count starts, or with a minus no longer; ``run``: `after`."""

@@ -34,7 +34,7 @@ class Cut(NamedTuple):
 class Moment:
     """One known time. ``source``: what makes it known; ``left``: by node, GPUs that are cut for promises and that none
     of these takes: for those alone that count on cuts; ``since``: the first promised time that it stands for, as the
-    next known one that is looked at.
+    next known one that is looked at; ``charged``: by cap on hours or credits, what starts have taken that are over.
     """
 
     at: int
@@ -42,6 +42,7 @@ class Moment:
     later: Later = field(repr=False)
     left: dict[int, int] = field(default_factory=dict, repr=False)
     since: int = 0
+    charged: Mapping[int, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """It stands for its own time at least."""
@@ -213,7 +214,8 @@ class Moment:
         return Settled(Start(-1, start.steps) if paid is None else start, found.pieces, paid or {})
 
     def keeps_money(self, others: Iterable[Settled], key: RunKey, found: Settled, leases: Iterable[LeaseRow]) -> bool:
-        """Do ``others`` keep a start that holds its slots from its money, which ``leases`` cut for it do not give back?
+        """Do ``others``, or those that are over, keep a start that holds its slots from its money, which ``leases`` cut
+        for it do not give back?
 
         Nothing is taken.
         """
@@ -225,9 +227,11 @@ class Moment:
             purses.count(cap, weight, FARTHEST)
         if is_paid:
             return False
-        paying = [(each.start, each.paid) for each in others if each.start.candidate >= 0]
+        paying, charged = [(each.start, each.paid) for each in others if each.start.candidate >= 0], self.charged
         purses.take_back(paying)
+        self.charge({})
         is_paid = self._would_pay(key, found)
+        self.charge(charged)
         for each in paying:
             purses.put_back(*each)
         return is_paid
@@ -250,6 +254,19 @@ class Moment:
                 for cap, weight in part.touched.items():
                     found[cap] = found.get(cap, 0) + weight
         return found
+
+    def charge(self, charged: Mapping[int, int]) -> bool:
+        """Count what starts that are over have taken of hours and credits, and only that; is enough left for it?"""
+        purses = self.filler.purses
+        for cap in self.charged.keys() | charged.keys():
+            if more := charged.get(cap, 0) - self.charged.get(cap, 0):
+                purses.count(cap, more, 0)
+        self.charged = charged
+        return all(purses.left(cap) >= 0 for cap in charged)
+
+    def ahead(self, taken: Settled) -> dict[int, int]:
+        """What a start takes of the caps on hours and credits."""
+        return {} if taken.start.candidate < 0 else self.filler.purses.ahead(taken.start, taken.paid)
 
     def give_back(self, taken: Settled) -> None:
         """Undo `take`, or a start."""

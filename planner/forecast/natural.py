@@ -5,7 +5,7 @@ start holds its slots and its money at every moment until its limit ends it, so 
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -18,6 +18,7 @@ from planner.filling.purses import payers_of
 from planner.forecast.calendar import Known
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment, gpus_of
+from planner.forecast.spending import Spending, ahead, charge, leaves
 from planner.forecast.starts import ByCuts, Dated, Natural, Sure
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
@@ -124,16 +125,21 @@ class Timeline:
         self._whole()
         self._open(at, always=True)
         ends = {key: None if (span := lasting.get(key)) is None else at + span for key in starts}
-        mine = ByCuts(at, starts, ends, leases, [])
+        mine = ByCuts(at, starts, ends, leases, [], {})
         for moment in self.moments:
             if moment.at >= at:
+                charge(moment, moment.at, self._spending())
                 held = moment.cut(mine.then(moment.at), leases)
                 if held is not None:
                     mine.held.append((moment, held))
                 if held is None or self._has_promised_money(moment, mine, held):
-                    for other, taken in mine.held:
-                        other.undo(taken)
+                    mine.undo()
                     return False
+        mine.spend()
+        asked = [(spent, end) for key, spent in mine.spent.items() if (end := ends[key]) is not None]
+        if not all(leaves(spent, end, [*self._spending()]) for spent, end in asked):
+            mine.undo()
+            return False
         self.by_cuts.append(mine)
         for end in ends.values():
             self._open(end)
@@ -171,8 +177,20 @@ class Timeline:
         """
         self._whole()
         place = bisect_right(self.moments, first, key=attrgetter("at")) - 1
-        there = (moment for moment in self.moments[max(0, place) :] if moment.at <= last)
-        return next((max(first, moment.at) for moment in there if moment.pays(keys)), None)
+        for moment in self.moments[max(0, place) :]:
+            if moment.at > last:
+                break
+            charge(moment, moment.at, self._spending())
+            if moment.pays(keys):
+                return max(first, moment.at)
+        return None
+
+    def ahead(self, now: int) -> dict[int, int]:
+        """How much more of a cap on hours or credits is taken at some start after ``now`` (Unix seconds) than is now,
+        the first of the moments.
+        """
+        self._whole()
+        return ahead(self.moments[0], now, [*self._spending()])
 
     def kept(self) -> list[Kept]:
         """Starts that need no cuts."""
@@ -267,7 +285,8 @@ class Timeline:
         for key, lasting in together.items():
             found = moment.lay(key, where[key], least=least) if key in where else moment.try_start(key, least=least)
             if found is not None:
-                starts.append(Dated(key, found, moment, at, None if lasting is None else at + lasting, []))
+                end = None if lasting is None else at + lasting
+                starts.append(Dated(key, found, moment, at, end, [], moment.ahead(found)))
             if found is None or not self._hold(starts[-1]):
                 for dated in starts:
                     dated.let_go()
@@ -276,6 +295,7 @@ class Timeline:
 
     def _lift(self, moment: Moment, at: int) -> None:
         """Hold no longer at a moment what ends ``at`` the latest among the times that it stands for, until `_whole`."""
+        charge(moment, at, self._spending())
         if self._lifted is not None and self._lifted.moment is moment and self._lifted.at == at:
             return
         self._whole()
@@ -288,6 +308,15 @@ class Timeline:
         for _, taken in over:
             moment.give_back(taken)
         self._lifted = _Lifted(moment, at, over)
+
+    def _spending(self) -> Iterator[Spending]:
+        """All that is held and takes hours or credits."""
+        for each in self.dated:
+            if each.spent:
+                yield Spending(each.moment, each.at, each.end, each.spent)
+        for cuts in self.by_cuts:
+            for key, spent in cuts.spent.items():
+                yield Spending(cuts.held[0][0], cuts.at, cuts.ends[key], spent)
 
     def _whole(self) -> None:
         """Hold again what `_lift` let go: who has the slots next is in the way of all who would be there longer."""
@@ -324,7 +353,7 @@ class Timeline:
             if taken is None:
                 return False
             dated.held.append((moment, taken))
-        return True
+        return dated.end is None or leaves(dated.spent, dated.end, [*self._spending()])
 
     def _open(self, at: int | None, *, always: bool = False) -> None:
         """Look at the time at which a dated start ends, too; slots that are promised are held then, whoever pays."""
@@ -366,15 +395,3 @@ def _last_of_shares(times: Sequence[int], most: int) -> set[int]:
     if len(times) <= most:
         return {*times}
     return {times[(share + 1) * len(times) // most - 1] for share in range(most)}
-
-
-def together(
-    state: State, key: RunKey, waiting: Container[RunKey], expected: Mapping[RunKey, int] | None = None
-) -> dict[RunKey, int | None]:
-    """A run, or those of its gang that are ``waiting``, with the seconds that each lasts at most, if that is known."""
-    run = state.runs[key]
-    mine = [run]
-    if run.gang:
-        same = (each for each in state.runs.values() if (each.namespace, each.gang) == (run.namespace, run.gang))
-        mine = [each for each in same if each.key in waiting]
-    return {each.key: each.limit or (expected or {}).get(each.key) for each in mine}

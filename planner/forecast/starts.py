@@ -1,6 +1,6 @@
 """Starts to come: what a run is told, and what it holds at every moment until it ends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from jobtree.api.kinds.reservation import Conflict
 from planner.cutting.told import CutDate, Lasting
 from planner.filling.filler import Settled
 from planner.forecast.moments import Cut, Moment
+from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 
 
@@ -33,7 +34,8 @@ class Natural(NamedTuple):
 class Dated(NamedTuple):
     """A start that holds what it has ``found`` at a moment, from ``at`` to ``end`` (Unix seconds; None: for good).
 
-    ``held``: the same at later moments.
+    ``held``: the same at later moments; ``spent``: what it takes of hours and credits, by cap, which is gone once it
+    has ended.
     """
 
     key: RunKey
@@ -42,6 +44,7 @@ class Dated(NamedTuple):
     at: int
     end: int | None
     held: list[tuple[Moment, Settled]]
+    spent: Mapping[int, int]
 
     def let_go(self) -> None:
         """Hold nothing, for now."""
@@ -65,13 +68,27 @@ class Dated(NamedTuple):
 
 
 class ByCuts(NamedTuple):
-    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; see `Dated`."""
+    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; ``spent``: by run; see
+    `Dated`.
+    """
 
     at: int
     starts: Mapping[RunKey, Settled]
     ends: Lasting
     leases: Sequence[LeaseRow]
     held: list[tuple[Moment, Cut]]
+    spent: dict[RunKey, Mapping[int, int]]
+
+    def undo(self) -> None:
+        """Hold nothing."""
+        for moment, cut in self.held:
+            moment.undo(cut)
+
+    def spend(self) -> None:
+        """Note what is ``spent``, once it is held at its time."""
+        for moment, cut in self.held[:1]:
+            found = ((key, moment.ahead(taken)) for key, taken in zip(self.starts, cut.taken, strict=True))
+            self.spent.update((key, spent) for key, spent in found if spent)
 
     def then(self, at: int) -> dict[RunKey, Settled]:
         """Those that are held at a time, by when what is cut for them is gone for good."""
@@ -101,3 +118,15 @@ class Sure:
         del self.taken[same:]
         for each in lasting[same:]:
             self.taken.append((each, self.moment.take(each.key, each.found, anyway=True)))
+
+
+def together(
+    state: State, key: RunKey, waiting: Container[RunKey], expected: Mapping[RunKey, int] | None = None
+) -> dict[RunKey, int | None]:
+    """A run, or those of its gang that are ``waiting``, with the seconds that each lasts at most, if that is known."""
+    run = state.runs[key]
+    mine = [run]
+    if run.gang:
+        same = (each for each in state.runs.values() if (each.namespace, each.gang) == (run.namespace, run.gang))
+        mine = [each for each in same if each.key in waiting]
+    return {each.key: each.limit or (expected or {}).get(each.key) for each in mine}

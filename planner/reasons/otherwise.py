@@ -26,6 +26,7 @@ from policies.inputs.runs import RunRow
 from policies.lifecycle import unweighed
 from policies.model.gangs import tied
 from policies.model.problem import Problem
+from policies.promises import funds
 
 _OTHERS: Final = frozenset({"Contended", unweighed.GANG})
 """Reasons that say nothing of the run itself."""
@@ -42,7 +43,7 @@ def waits(state: State, problem: Problem, draft: Draft, room: Room, purses: Purs
     mine = [run for run in state.pending if run.key in waiting]
     promised = [run for run in mine if run.key in state.holds.promised.all]
     if promised:
-        bare = state.holds._replace(part={}, money={})
+        bare = state.holds._replace(part={}, money=funds.NOTHING)
         asked = _Asked.of(replace(state, holds=bare, rooms=[]), promised, problem, draft, purses)
         own, split = asked.own(), asked.split()
         told = [own.get(key) or split.get(key, wait) for wait in told for key in [(wait.namespace, wait.name)]]

@@ -4,12 +4,15 @@ Of each envelope, in milli-GPUs of its concurrency, what promises need at some t
 
     held = max over times t of  Σ promised at t − Σ of what runs now and surely ends, or may be recalled, by t
 
-A run that is not promised may use it only if it surely ends before the first of these times.
+A run that is not promised may use it only if it surely ends before the first of these times. Of each cap on hours or
+credits, which do not come back, what is taken then beyond what is taken now:
+
+    held = max over promised times t of  (spent, provided for and promised by t)  −  (spent and provided for now)
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policies.caps.cap import CapBook
 from policies.caps.lending import LENDING
@@ -48,6 +51,16 @@ class HeldMoney(NamedTuple):
     now: int
 
 
+class Held(NamedTuple):
+    """Money that promises hold: ``envelopes``, and by cap what is ``ahead`` of caps on hours and credits."""
+
+    envelopes: Mapping[int, HeldMoney]
+    ahead: Mapping[int, int]
+
+
+NOTHING: Final = Held({}, {})
+
+
 class Funds(NamedTuple):
     """Funds as starts see them: what runs and is ``funded``, what is ``spent``, and from when on an envelope pays for
     promises alone (``closed``; Unix seconds).
@@ -81,13 +94,16 @@ def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[
     return found
 
 
-def beside(held: Mapping[int, HeldMoney], book: CapBook, funded: Funded, spent: Spent) -> Funds:
+def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
     """Funds that are left for starts. What runs keeps its payers, so never more is held than is left of any cap.
 
     Where that is all that is left of an envelope, it pays for what surely ends by then, as a held node has room.
     """
     used, cap, closed = list(funded.used), dict(spent.cap), dict[int, int]()
-    for envelope, mine in sorted(held.items()):
+    for i, more in held.ahead.items():
+        used[i] += more
+        cap[i] = cap.get(i, 0) + more
+    for envelope, mine in sorted(held.envelopes.items()):
         caps = [i for i in book.of_envelope(envelope, 0) if _binds(book, i)]
         left = min((book.caps[i].limit - used[i] for i in caps), default=0) - mine.now
         if left <= mine.milli:

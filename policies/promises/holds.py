@@ -18,7 +18,8 @@ from jobtree.api.values.scalars import Time
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Selector
 from policies.inputs.maintenance import HELD
-from policies.promises.funds import HeldMoney
+from policies.promises import funds
+from policies.promises.funds import Held
 
 FOR_GOOD: Final = Time(253_402_300_799)
 """After all times: the last second that RFC 3339 can say."""
@@ -53,13 +54,13 @@ NOBODY: Final = Promised(frozenset(), ())
 
 class Holds(NamedTuple):
     """``whole``: node → hold; ``part``: node → free slots that are nobody's until a promise starts there; ``money``:
-    envelope → what of its concurrency is nobody's until then.
+    what of it is nobody's until then.
     """
 
     whole: Mapping[str, Hold]
     part: Mapping[str, int]
     promised: Promised
-    money: Mapping[int, HeldMoney]
+    money: Held
 
     def within(self, policy: PolicySpec) -> PolicySpec:
         """The Policy with every hold as a maintenance window of its nodes."""
@@ -70,4 +71,4 @@ class Holds(NamedTuple):
         return msgspec.structs.replace(policy, maintenance=(*policy.maintenance, *windows)) if windows else policy
 
 
-NOTHING: Final = Holds({}, {}, NOBODY, {})
+NOTHING: Final = Holds({}, {}, NOBODY, funds.NOTHING)

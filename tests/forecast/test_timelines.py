@@ -9,7 +9,8 @@ from jobtree.world.tables.after import after
 from planner.forecast.calendar import estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.moments import Moment, gpus_of
-from planner.forecast.natural import Timeline, together
+from planner.forecast.natural import Timeline
+from planner.forecast.starts import together
 from planner.planning import plan
 from planner.state.derive import state_of
 from planner.state.state import State

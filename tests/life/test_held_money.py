@@ -1,5 +1,7 @@
 """Money that a promise holds keeps starts away; it takes nobody's payer (spec §3.8, §5)."""
 
+from typing import Any
+
 from tests.support.worlds import World
 
 
@@ -17,3 +19,67 @@ def test_a_start_beside_held_money_leaves_a_relatives_payer_where_all_fits() -> 
 
     assert cycle.phases == {"busy": "Running", "kid": "Running", "late": "Running", "w": "Pending"}
     assert (cycle.funding("kid"), cycle.funding("late")) == ({"shared": 4}, {"owned": 4})
+
+
+def test_hours_and_credits_of_a_promise_are_no_later_runs() -> None:
+    both: list[dict[str, Any]] = [{"maxGPUHours": 100}, {"maxCredits": 200}]
+    for limits in both:
+        world = World().domain("A", 2).policy(creditRates={"H100-80GB": 2}).budget("org:a", 8, **limits)
+        world.run("first", 4, limit="5h")
+        world.cycle()
+        world.run("gang", 8, limit="10h", created="+1m")
+        world.cycle("+1m")
+        world.run("late", 4, limit="4h", created="+2m").run("small", 4, limit="30m", created="+2m")
+        cycle = world.cycle("+2m")
+        # 20 and 80 of 100 GPU-hours are spoken for: not even two are left
+        assert cycle.running == ["first"], limits
+        assert "earliestStart" not in {**cycle.status("late"), **cycle.status("small")}
+        assert world.cycle("+5h").running == ["gang"]
+
+
+def test_hours_that_promises_take_are_gone_for_those_after_them() -> None:
+    world = World().domain("A").budget("org:a", 8, maxGPUHours=125)
+    world.run("first", 8, limit="5h")
+    world.cycle()
+    world.run("second", 8, limit="5h", created="+1m").run("third", 8, limit="5h", created="+2m")
+    world.run("fourth", 8, limit="30m", created="+3m")
+    cycle = world.cycle("+3m")
+    # 3 × 40 of 125 GPU-hours; the last asks for 4, and would be after all of them
+    starts = {run: cycle.status(run).get("earliestStart") for run in cycle.waiting}
+    assert starts == {
+        "second": "2026-01-01T05:00:00Z", "third": "2026-01-01T10:00:00Z", "fourth": "2026-01-01T15:00:00Z"
+    }  # fmt: skip
+    world.run("fifth", 8, limit="30m", created="+4m")
+    assert "earliestStart" not in world.cycle("+4m").status("fifth")
+
+
+def test_an_earlier_start_leaves_the_hours_of_a_later_promise() -> None:
+    world = World().domain("A", gpus=[4]).domain("B", gpus=[8]).budget("org:a", 12, maxGPUHours=100)
+    world.budget("org:b", 4)
+    world.run("there", 8, limit="5h", locality={"selector": {"fabric.domain": "B"}})
+    world.run("here", 4, owner="org:b", limit="1h", locality={"selector": {"fabric.domain": "A"}})
+    world.cycle()
+    world.run("gang", 8, limit="7h", created="+1m", locality={"selector": {"fabric.domain": "B"}})
+    world.cycle("+1m")
+    # 40 + 56 of 100 GPU-hours: 4 are left for who would pass an hour from now
+    world.run("long", 4, limit="2h", created="+2m").run("short", 4, limit="1h", created="+3m")
+    cycle = world.cycle("+3m")
+    assert {run: cycle.status(run).get("earliestStart") for run in cycle.waiting} == {
+        "gang": "2026-01-01T05:00:00Z", "long": None, "short": "2026-01-01T01:00:00Z"
+    }  # fmt: skip
+
+
+def test_a_start_at_notice_leaves_the_money_of_a_later_promise() -> None:
+    world = World().domain("A", 3).budget("org:a", 12)
+    world.run("first", 4, limit="5h")
+    world.cycle()
+    world.run("gang", 10, limit="10h", created="+1m")
+    world.cycle("+1m")
+    # t takes what gang leaves; s would last beyond the start of gang, so it has no time before the end of that
+    world.run("s", 4, limit="6h", created="+2m").run("t", 2, created="+2m")
+    cycle = world.cycle("+2m")
+    assert cycle.running == ["first", "t"]
+    assert {run: cycle.status(run).get("earliestStart") for run in cycle.waiting} == {
+        "gang": "2026-01-01T05:00:00Z", "s": "2026-01-01T15:00:00Z"
+    }  # fmt: skip
+    assert world.cycle("+5h").running == ["gang", "t"]

@@ -30,4 +30,4 @@ def _of(problem: Problem, candidate: int, paid: Mapping[tuple[bool, int], Paymen
         if payer.loan:
             standing = FRESH_LOAN if money.envelopes[envelope].is_young(0) else OLD_LOAN
         place = Place(standing, money.at, run.key, envelope)
-        yield Part(place, False, touched, second, (), payer.loan)
+        yield Part(place, False, touched, second, ())

@@ -2,7 +2,8 @@
 
 Order: loans within ``lending.maxDuration`` first (a loan is a contract), then by the claimant's standing with the
 payer (owner, its children, siblings, parents, the rest), older loans last; within these by admission time, run,
-envelope. A claim is funded iff every cap it touches still holds with it:
+envelope: its first lease says for whom it is, and whether on loan. A claim is funded iff every cap it touches still
+holds with it:
 
     fixed width:  all of it or nothing (skipped when it is too big)
     malleable:    group by group from 0, until a group does not fit
@@ -19,7 +20,7 @@ from jobtree.world.naming.named import GONE_PAYER
 from policies.caps.cap import CapBook, Lane
 from policies.caps.scopes import GONE
 from policies.funding.ledger import Spent, second_of
-from policies.inputs.claims import UNFUNDED, Claim, LeaseKey, LeaseRow, RunKey, class_name
+from policies.inputs.claims import UNFUNDED, Claim, LeaseKey, LeaseRow, RunKey, class_of, on_loan
 from policies.inputs.money import Money
 
 FRESH_LOAN: Final = -1
@@ -51,7 +52,6 @@ class Part:
     touched: Sums
     second: Sums
     leases: Sequence[LeaseRow]
-    loan: bool
 
     @property
     def gpus(self) -> int:
@@ -123,8 +123,7 @@ def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> d
     """(namespace, lease) → class of every lease in ``parts``."""
     found: dict[tuple[str, str], FundingClass] = {}
     for part, paid in zip(parts, funded, strict=True):
-        name = class_name(money, part.place.envelope, part.leases[0].run_owner, part.loan) if paid else UNFUNDED
-        found.update(((lease.namespace, lease.name), name) for lease in part.leases)
+        found.update((lease.key, class_of(money, lease) if paid else UNFUNDED) for lease in part.leases)
     return found
 
 
@@ -152,7 +151,7 @@ def parts_of(book: CapBook, claims: list[Claim], sites: dict[str, int]) -> list[
     for place, claim in sorted(paying, key=lambda p: p[0]):
         for i, leases in enumerate(_together(claim)):
             touched, second = _weigh(book, claim, leases, sites)
-            found.append(Part(place, i > 0, touched, second, leases, claim.loan))
+            found.append(Part(place, i > 0, touched, second, leases))
     return found
 
 
@@ -174,13 +173,13 @@ def _together(claim: Claim) -> list[list[LeaseRow]]:
 
 
 def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str, int]) -> tuple[Sums, Sums]:
-    by_site: dict[int, int] = {}
+    """Each lease weighs as it is charged: for the owner that it names, on loan if it is one itself."""
+    money, lanes = book.money, dict[Lane, int]()
     for lease in leases:
-        site = sites.get(lease.node, GONE)
-        by_site[site] = by_site.get(site, 0) + lease.milli(book.money.policy)
-    user = book.money.user_of(claim.run_owner)
-    lanes = ((Lane(claim.envelope, claim.loan, site, claim.limit, user), milli) for site, milli in by_site.items())
-    return weigh(book, lanes)
+        site, user = sites.get(lease.node, GONE), money.user_of(lease.run_owner)
+        lane = Lane(claim.envelope, on_loan(money, lease), site, claim.limit, user)
+        lanes[lane] = lanes.get(lane, 0) + lease.milli(money.policy)
+    return weigh(book, lanes.items())
 
 
 def weigh(book: CapBook, lanes: Iterable[tuple[Lane, int]]) -> tuple[Sums, Sums]:

@@ -182,6 +182,11 @@ def counts_as_loan(money: Money, envelope: int, run_owner: str, lent: Callable[[
     return money.family.rank(run_owner, money.envelopes[envelope].owner) is None or lent()
 
 
+def class_of(money: Money, lease: LeaseRow) -> FundingClass:
+    """The class of a lease while it is funded, by the owner that it names itself (one of a claim may name another)."""
+    return class_name(money, lease.envelope, lease.run_owner, on_loan(money, lease))
+
+
 def class_name(money: Money, envelope: int, run_owner: str, loan: bool) -> FundingClass:
     """The class of a funded claim (spec §3.5)."""
     if loan:

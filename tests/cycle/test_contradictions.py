@@ -85,6 +85,29 @@ def test_a_malleable_run_takes_nothing_for_a_group_that_a_hand_made_larger(path:
     assert [cycle(path, AT + 60 * number).violations for number in range(3)] == [[], [], []]
 
 
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("owner", ["org", "org:b", "lab", "nobody"])
+def test_one_lease_of_a_claim_may_name_another_owner(path: Path, place: int, owner: str) -> None:
+    documents = copy.deepcopy(list(hands.cluster()))
+    lease = [each for each in documents if each["kind"] == "Lease" and each["spec"]["runRef"]["name"] == "wide"][place]
+    lease["spec"]["runOwner"] = owner
+    path.write_text(doc.as_json(documents), encoding="utf-8")
+
+    assert [cycle(path, AT + 60 * number).violations for number in range(2)] == [[], []]
+
+
+def test_what_a_run_borrows_where_it_shares_already_stays_borrowed() -> None:
+    world = World().node("n").budget("org", 1).budget("org:a", 8, lending={"allow": True}).budget("org:b", 0)
+    widths = {"minTotalGPUs": 2, "maxTotalGPUs": 4, "stepGPUs": 2}
+    world.run("r", 2, owner="org:b", by=2, malleable=widths | {"desiredTotalGPUs": 2})
+    world.edit("Run", "r", spec={"funding": {"allowBorrow": True, "sponsors": ["org:a"]}}).cycle()
+    alone = doc.envelope(8, sharing="none", lending={"allow": True, "maxDuration": "5m"})
+    world.edit("Budget", "org-a", spec={"envelopes": [alone]})
+    world.edit("Run", "r", spec={"malleable": widths | {"desiredTotalGPUs": 4}}).cycle("+1m")
+
+    assert world.cycle("+2m").funding("r") == {"shared": 2, "borrowed": 2, "lenders": ["org:a"]}
+
+
 SPECS: dict[str, Any] = {
     "an unknown field": {"colour": "red"},
     "an unknown field within": {"slice": {"speed": 3}},

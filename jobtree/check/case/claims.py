@@ -37,7 +37,7 @@ class Part(NamedTuple):
 class Claim(NamedTuple):
     """``admitted``: start of its oldest lease. What a running run grows by is a claim of its own, admitted now.
 
-    ``level``: its place in the order before admission, -1 to 5; ``name``: its class while it is funded; ``starts``:
+    ``level``: its place in the order before admission, -1 to 5, and ``loan``: as its first lease says; ``starts``:
     whether this plan makes it.
     """
 
@@ -46,7 +46,6 @@ class Claim(NamedTuple):
     loan: bool
     level: int
     admitted: int
-    name: str
     starts: bool
     parts: list[Part]
 
@@ -107,16 +106,22 @@ class Claims:
             found[root(pools[0]) if pools else -1].append(claim)
         return list(found.values())
 
+    def named(self, lease: Held) -> str:
+        """The class of a lease of a funded claim, by the owner that it names itself."""
+        if self.caps.is_loan(lease):
+            return "borrowed"
+        return "owned" if lease.payer is not None and lease.run_owner == lease.payer.owner else "shared"
+
     def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> Claim:
         case, owner, claimant = self.case, payer.owner, leases[0].run_owner
         loan = self.caps.is_loan(leases[0])
         admitted = min([lease.start for lease in leases])
         if loan:
-            name, level = "borrowed", -1 if case.at - admitted < case.envelopes[payer].lending_duration else 5
+            level = -1 if case.at - admitted < case.envelopes[payer].lending_duration else 5
         else:
-            name, level = "owned" if claimant == owner else "shared", case.kin.standing(claimant, owner)
+            level = case.kin.standing(claimant, owner)
         starts = all(lease.key not in case.leases for lease in leases)
-        return Claim(run, payer, loan, level, admitted, name, starts, self._parts(run, leases))
+        return Claim(run, payer, loan, level, admitted, starts, self._parts(run, leases))
 
     def _parts(self, key: RunKey, leases: list[Held]) -> list[Part]:
         run = self.case.run_of(key)

@@ -31,6 +31,7 @@ class Present:
         self._pools = claims.caps.pools
         self._ledger = ledger
         self._case = claims.case
+        self._named = claims.named
         self._width: dict[int, int] = defaultdict(int)
         self._hours: dict[int, int] = defaultdict(int)
         self._credits: dict[int, int] = defaultdict(int)
@@ -56,7 +57,7 @@ class Present:
             broken = broken or self._add(part)
             for lease in part.leases:
                 if broken is None:
-                    self.classes[lease.key] = claim.name
+                    self.classes[lease.key] = self._named(lease)
                 else:
                     self.refused[lease.key] = broken
 

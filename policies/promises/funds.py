@@ -10,6 +10,7 @@ credits, which do not come back, what is taken then beyond what is taken now:
     held = max over promised times t of  (spent, provided for and promised by t)  −  (spent and provided for now)
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -42,23 +43,23 @@ class Freed(NamedTuple):
 
 
 class HeldMoney(NamedTuple):
-    """Money that promises hold of an envelope: ``milli``-GPUs, from ``start`` on at the earliest, beside ``now``, what
-    others that are promised take as they start now.
-    """
+    """Money that promises hold of an envelope: ``milli``-GPUs, from ``start`` on at the earliest."""
 
     milli: int
     start: int
-    now: int
 
 
 class Held(NamedTuple):
-    """Money that promises hold: ``envelopes``, and by cap what is ``ahead`` of caps on hours and credits."""
+    """Money that promises hold: of ``envelopes``, beside what others that are promised take of them as they start
+    ``now`` (milli-GPUs); by cap what is ``ahead`` of caps on hours and credits.
+    """
 
     envelopes: Mapping[int, HeldMoney]
+    now: Mapping[int, int]
     ahead: Mapping[int, int]
 
 
-NOTHING: Final = Held({}, {})
+NOTHING: Final = Held({}, {}, {})
 
 
 class Funds(NamedTuple):
@@ -71,8 +72,8 @@ class Funds(NamedTuple):
     closed: Mapping[int, int]
 
 
-def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[int, HeldMoney]:
-    """Sum up what is held by envelope, where anything is; see the module."""
+def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int, ahead: Mapping[int, int]) -> Held:
+    """Sum up what is held by envelope, where anything is; see the module. ``ahead``: by cap."""
     of: dict[int, list[Need]] = {}
     for need in needs:
         of.setdefault(need.envelope, []).append(need)
@@ -80,9 +81,9 @@ def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[
     for each in freed:
         if each.envelope in ending:
             ending[each.envelope].append(each)
-    found = {}
+    found, starting = dict[int, HeldMoney](), dict[int, int]()
     for envelope, mine in sorted(of.items()):
-        starting = sum(need.milli for need in mine if need.at <= now)
+        starting[envelope] = sum(need.milli for need in mine if need.at <= now)
         most, start = 0, 0
         for at in sorted({need.at for need in mine if need.at > now}):
             asked = sum(need.milli for need in mine if need.at <= at and (need.end is None or at < need.end))
@@ -90,12 +91,13 @@ def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int) -> dict[
             if asked > 0:
                 most, start = max(most, asked), start or at
         if most:
-            found[envelope] = HeldMoney(most, start, starting)
-    return found
+            found[envelope] = HeldMoney(most, start)
+    return Held(found, starting, ahead)
 
 
 def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
-    """Funds that are left for starts. What runs keeps its payers, so never more is held than is left of any cap.
+    """Funds that are left for starts. What runs keeps its payers, and what is promised starts now first, so never more
+    is held than these leave of any cap.
 
     Where that is all that is left of an envelope, it pays for what surely ends by then, as a held node has room.
     """
@@ -103,9 +105,12 @@ def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
     for i, more in held.ahead.items():
         used[i] += more
         cap[i] = cap.get(i, 0) + more
+    starting = Counter[int]()
+    for envelope, milli in held.now.items():
+        starting.update(dict.fromkeys(_caps(book, envelope), milli))
     for envelope, mine in sorted(held.envelopes.items()):
-        caps = [i for i in book.of_envelope(envelope, 0) if _binds(book, i)]
-        left = min((book.caps[i].limit - used[i] for i in caps), default=0) - mine.now
+        caps = _caps(book, envelope)
+        left = min((book.caps[i].limit - used[i] - starting[i] for i in caps), default=0)
         if left <= mine.milli:
             closed |= {envelope: mine.start} if left > 0 else {}
             continue
@@ -115,6 +120,7 @@ def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
     return Funds(replace(funded, outcome=replace(funded.outcome, used=used)), replace(spent, cap=cap), closed)
 
 
-def _binds(book: CapBook, cap: int) -> bool:
-    """Is it a cap on GPUs at a time, whoever they are for?"""
-    return book.caps[cap].measure.name == "concurrency" and book.caps[cap].family is not LENDING
+def _caps(book: CapBook, envelope: int) -> list[int]:
+    """Caps on its GPUs at a time, whoever they are for."""
+    caps = ((i, book.caps[i]) for i in book.of_envelope(envelope, 0))
+    return [i for i, cap in caps if cap.measure.name == "concurrency" and cap.family is not LENDING]

@@ -190,6 +190,15 @@ class Moment:
         filler.take_back(found)
         return len(found) == len({*keys})
 
+    def admits(self, starts: Mapping[RunKey, Settled]) -> bool:
+        """May runs start on their nodes then, whatever is free there? Maintenance, and holds, may say no."""
+        site, types = self.state.fleet.site, self.problem.types
+        for key, found in starts.items():
+            kinds = [types[self.problem.candidates[each].type] for each in self.problem.ways.get(key, ())]
+            if kinds and not {int(site[node]) for node in found.nodes} <= kinds[0].sites:
+                return False
+        return True
+
     def has(self, gpus: Mapping[int, int]) -> bool:
         """Are so many GPUs free, by node?"""
         free = self.filler.room.free

@@ -137,7 +137,7 @@ class Timeline:
                     return False
         mine.spend()
         asked = [(spent, end) for key, spent in mine.spent.items() if (end := ends[key]) is not None]
-        if not all(leaves(spent, end, [*self._spending()]) for spent, end in asked):
+        if not (mine.admitted and all(leaves(spent, end, [*self._spending()]) for spent, end in asked)):
             mine.undo()
             return False
         self.by_cuts.append(mine)

@@ -84,6 +84,11 @@ class ByCuts(NamedTuple):
         for moment, cut in self.held:
             moment.undo(cut)
 
+    @property
+    def admitted(self) -> bool:
+        """May its runs start on their nodes at its time?"""
+        return all(moment.admits(self.starts) for moment, _ in self.held[:1])
+
     def spend(self) -> None:
         """Note what is ``spent``, once it is held at its time."""
         for moment, cut in self.held[:1]:

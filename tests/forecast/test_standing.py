@@ -57,3 +57,16 @@ def test_in_a_quiet_cycle_no_victim_of_a_standing_promise_is_promised_to_another
     promised = [[each.name for each in world.cycle(at).plan.reservations] for at in ("+0s", "+1m", "+2m")]
 
     assert promised == [["small-20260101t000000z"], [], []]
+
+
+def test_nobody_is_promised_a_start_in_maintenance_by_cuts() -> None:
+    window = {"selector": {"fabric.domain": "A"}, "start": "2026-01-01T00:10:00Z", "end": "2026-01-01T01:00:00Z"}
+    world = World().domain("A").domain("B").budget("org:a", 24)
+    world.policy(maintenance=[window], reservations={"patience": "10m"})
+    world.run("busy", 8, limit="3h", locality={"selector": {"fabric.domain": "B"}})
+    world.run("short", 8, limit="8m", locality={"selector": {"fabric.domain": "A"}})
+    world.cycle()
+    world.run("waits", 8, limit="7m", created="+1m")  # at now + notice A is free, and shut
+    assert world.cycle("+1m").status("waits")["earliestStart"] == "2026-01-01T01:00:00Z"
+    world.cycle("+8m")
+    assert world.cycle("+1h").running == ["busy", "waits"]

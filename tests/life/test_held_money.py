@@ -83,3 +83,19 @@ def test_a_start_at_notice_leaves_the_money_of_a_later_promise() -> None:
         "gang": "2026-01-01T05:00:00Z", "s": "2026-01-01T15:00:00Z"
     }  # fmt: skip
     assert world.cycle("+5h").running == ["gang", "t"]
+
+
+def test_what_is_held_at_a_shared_budget_is_not_kept_from_who_is_due() -> None:
+    world = World().domain("A", gpus=[4]).domain("B", gpus=[4]).budget("corp", 4)
+    world.budget("org", 6, scope="subtree").budget("org:a", 6).budget("org:b", 6)
+    here, there = ({"selector": {"fabric.domain": domain}} for domain in "AB")
+    world.run("first", 4, owner="org:a", limit="1h", locality=here)
+    world.run("busy", 4, owner="corp", limit="2h", locality=there)
+    world.cycle()
+    world.run("next", 4, owner="org:a", limit="1h", created="+1m", locality=here)
+    world.run("later", 4, owner="org:b", limit="1h", created="+2m", locality=there)
+    cycle = world.cycle("+2m")
+    starts = {run: cycle.status(run)["earliestStart"] for run in cycle.waiting}
+    assert starts == {"next": "2026-01-01T01:00:00Z", "later": "2026-01-01T02:00:00Z"}
+    assert world.cycle("+1h").running == ["busy", "next"]
+    assert world.cycle("+2h").running == ["later"]

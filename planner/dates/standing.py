@@ -71,7 +71,7 @@ class Standing:
             return ()
         self.timeline.release(mine.keys())
         until = min(each.at for each in first.values()) + 1
-        stay = _last(len(younger), lambda n: self._could_without(younger[n:], mine, until))
+        stay = self._stay(younger, mine, until)
         found = self._without(younger[stay:], mine, until)
         lost = self.timeline.back()
         gone = [each for each in younger[stay:] if not lost.isdisjoint(each)]
@@ -79,6 +79,15 @@ class Standing:
         self.timeline.release(keys)
         self.starts = {key: each for key, each in self.starts.items() if key not in keys} | found
         return gone
+
+    def _stay(self, younger: Sequence[Lasting], mine: Lasting, before: int) -> int:
+        """How many of the younger, the oldest, leave a promise a start before a time: as many as leave it slots, if
+        these are what it lacks beside more; else as many as a search finds.
+        """
+        most = self.timeline.beside(younger, mine, before)
+        if 0 < most < len(younger) - 1 and self._could_without(younger[most:], mine, before):
+            return most
+        return _last(most + 1, lambda n: self._could_without(younger[n:], mine, before))
 
     def _without(self, others: Iterable[Lasting], mine: Lasting, before: int) -> dict[RunKey, Natural]:
         """Hold the first start before a time that runs have while others are set aside; empty where there is none."""

@@ -5,7 +5,7 @@ A cycle's plan is carried out, and then only time passes: what has a limit ends 
 as they are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobtree.api.values.scalars import MINUTE
@@ -103,3 +103,10 @@ def expected(world: Snapshot) -> dict[tuple[str, str], int]:
     runs = world.tables["runs"]
     spans = col.optional_ints(runs, "expected")
     return {key: span for key, span in zip(col.keys(runs), spans, strict=True) if span is not None}
+
+
+def last_of_shares(times: Sequence[int], most: int) -> set[int]:
+    """Return the last of each of ``most`` equal shares of ``times``, all where they are no more."""
+    if len(times) <= most:
+        return {*times}
+    return {times[(share + 1) * len(times) // most - 1] for share in range(most)}

@@ -6,6 +6,9 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
+
+from jobtree.world.tables.values import Ints
 from planner.filling.filler import Filler, Settled, demand
 from planner.filling.purses import Purses
 from planner.forecast.later import Later
@@ -94,6 +97,22 @@ class Moment:
         for each in reversed(started):
             self.give_back(each)
         return len(started) == len(keys)
+
+    def could_lie(self, key: RunKey, free: Ints) -> bool:
+        """A quick look: is there a domain for the run's largest piece, at its least width, in ``free`` slots by node?
+
+        Σ over nodes of the domain and the run's sites  free in whole pods  ≥  GPUs of the piece
+        """
+        problem = self.problem
+        kinds = (problem.types[problem.candidates[index].type] for index in problem.ways.get(key, ()))
+        return bool(free.any()) and any(not kind.unfunded and self._has_piece(kind, free) for kind in kinds)
+
+    def _has_piece(self, kind: RunType, free: Ints) -> bool:
+        fleet, lowered = self.state.fleet, kind.lowered
+        usable = np.zeros(fleet.site_count, np.bool_)
+        usable[[*kind.sites]] = True
+        whole = np.where(usable[fleet.site], free if lowered.pod <= 1 else free // lowered.pod * lowered.pod, 0)
+        return bool(np.bincount(fleet.domain, whole).max(initial=0) >= lowered.largest(0))
 
     def lay(self, key: RunKey, nodes: frozenset[int], *, anyway: bool = False, least: bool = False) -> Settled | None:
         """The same as `try_start` on some nodes alone; ``anyway``: also where nobody pays."""
@@ -198,6 +217,16 @@ class Moment:
             if kinds and not {int(site[node]) for node in found.nodes} <= kinds[0].sites:
                 return False
         return True
+
+    @property
+    def changes(self) -> int:
+        """How often its ``free`` slots have changed, from 1 on; 0 where it was not looked at, and its world costs."""
+        return self.filler.vacancies.changes + 1 if "filler" in self.__dict__ else 0
+
+    @property
+    def free(self) -> Ints:
+        """Free slots by node, (nodes,); not to be written to."""
+        return self.filler.vacancies.free()
 
     def has(self, gpus: Mapping[int, int]) -> bool:
         """Are so many GPUs free, by node?"""

@@ -4,9 +4,10 @@ Conservative backfill (Mu'alem and Feitelson, 2001) on the planner's own rules: 
 start holds its slots and its money at every moment until its limit ends it, so a later one delays no earlier one.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -15,9 +16,10 @@ from planner.cutting.places import Place
 from planner.cutting.told import Lasting
 from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
-from planner.forecast.calendar import Known
+from planner.forecast.calendar import Known, last_of_shares
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment, gpus_of
+from planner.forecast.slots import Slots
 from planner.forecast.spending import Spending, ahead, charge, leaves
 from planner.forecast.starts import ByCuts, Dated, Natural, Sure
 from planner.state.state import State
@@ -67,8 +69,8 @@ class Timeline:
         times = [*sources]
         if len(times) > most:
             # of the others alone: promises must not change which of these are looked at, or dates would move by them
-            shares = _last_of_shares([at for at, source in sources.items() if source != "promise"], most)
-            shares |= promised if later.now.few else _last_of_shares(sorted(promised), most)
+            shares = last_of_shares([at for at, source in sources.items() if source != "promise"], most)
+            shares |= promised if later.now.few else last_of_shares(sorted(promised), most)
             times = [at for at in times if at in shares]
         timeline = cls(later, most, tells=now is None)
         stands = sorted(promised)
@@ -81,15 +83,13 @@ class Timeline:
         return timeline
 
     def date(self, together: Lasting, before: int = LAST) -> dict[RunKey, Natural]:
-        """Find the first start of runs that start together, earlier than ``before`` (Unix seconds), and hold it.
-
-        Empty where there is none.
-        """
+        """Find the first start of runs that start together, if any before a time (Unix seconds), and hold it."""
         for moment in self.moments:
             if moment.at >= before:
                 break
-            if found := self._start(moment, together, {}):
+            if self._might(moment, together) and (found := self._start(moment, together, {})):
                 return found
+            self.guesses -= together.keys()
         return {}
 
     def sooner(self, together: Lasting, before: int) -> dict[RunKey, Natural]:
@@ -103,9 +103,9 @@ class Timeline:
         for moment in self.moments:
             if moment.at >= before:
                 break
-            if stood is None and self._could(moment, together):
+            if stood is None and self._might(moment, together, mine) and moment.lets(together):
                 stood = self.release(together)
-            if stood is not None and (found := self._start(moment, together, {})):
+            if stood is not None and self._might(moment, together) and (found := self._start(moment, together, {})):
                 return found
             self.guesses -= together.keys()
         still = mine if stood is None else []  # moved to the end, as if let go and held again
@@ -250,6 +250,16 @@ class Timeline:
         self._aside = []
         return lost
 
+    def beside(self, order: Sequence[Container[RunKey]], together: Lasting, before: int) -> int:
+        """At most how many of those set aside, the first in an ``order``, let runs start earlier than ``before``."""
+        self._whole()
+        return self.slots.beside(self._aside, order, together, before)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """A quick look at all moments."""
+        return Slots(self.moments)
+
     def _start(
         self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int | None = None
     ) -> dict[RunKey, Natural]:
@@ -265,10 +275,10 @@ class Timeline:
         self.guesses |= together.keys() if guess else set()
         return {dated.key: self._natural(dated, guess=guess) for dated in starts}
 
-    def _could(self, moment: Moment, together: Lasting) -> bool:
-        """Could all of them start at a moment, whatever comes later? Nothing is taken."""
+    def _might(self, moment: Moment, together: Lasting, mine: Sequence[Dated] = ()) -> bool:
+        """A quick look at what no more than `slots` tells, where what ends by then is held no longer."""
         self._lift(moment, moment.at)
-        return moment.lets(together)
+        return self.slots.might(moment, together, mine)
 
     def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int) -> list[Dated]:
         """Start all of them at a moment and hold them at all later ones; where one cannot be, none is.
@@ -302,9 +312,8 @@ class Timeline:
         over: list[tuple[Dated, Settled]] = []
         for dated in self.dated if moment.since < at else ():
             if dated.end is not None and moment.since < dated.end <= at:
-                mine = [taken for other, taken in dated.held if other is moment]
+                over += [(dated, taken) for other, taken in dated.held if other is moment]
                 dated.held[:] = [each for each in dated.held if each[0] is not moment]
-                over += [(dated, taken) for taken in mine]
         for _, taken in over:
             moment.give_back(taken)
         self._lifted = _Lifted(moment, at, over)
@@ -344,7 +353,7 @@ class Timeline:
         if self._lifted is not None and self._lifted.moment.at > dated.moment.at:
             self._whole()
         first = bisect_right(self.moments, dated.moment.at, key=attrgetter("at"))
-        over = len(self.moments) if dated.end is None else bisect_left(self.moments, dated.end, key=attrgetter("since"))
+        over = self.slots.over(dated.end)
         needed = gpus_of(dated.found)
         if not all(moment.has(needed) for moment in self.moments[first:over]):  # a quick look before it is paid
             return False
@@ -388,10 +397,3 @@ class Timeline:
 
     def _ends_by_guess(self, dated: Dated) -> bool:
         return dated.key in self.guesses or dated.moment.state.runs[dated.key].limit is None
-
-
-def _last_of_shares(times: Sequence[int], most: int) -> set[int]:
-    """The last of each of ``most`` equal shares of ``times``, all where they are no more."""
-    if len(times) <= most:
-        return {*times}
-    return {times[(share + 1) * len(times) // most - 1] for share in range(most)}

@@ -42,6 +42,11 @@ class Vacancies:
         self._stale.add(domain)
         self._cells.pop(domain, None)
 
+    @property
+    def changes(self) -> int:
+        """How often slots were taken or given back."""
+        return len(self._log)
+
     def _capacity(self, domain: int, need: Need) -> int:
         """Site by site: needs that differ in their sites share what they have in common."""
         sites, pod, load = need
@@ -71,11 +76,11 @@ class Vacancies:
             return np.asarray([self._room.capacity(d, *need) for d in range(len(fleet.domains))], dtype=np.int64)
         usable = np.zeros(fleet.site_count, dtype=np.bool_)
         usable[sorted(sites)] = True
-        free = np.where(usable[fleet.site], self._free(), 0) // pod * pod
+        free = np.where(usable[fleet.site], self.free(), 0) // pod * pod
         return np.bincount(fleet.domain, weights=free, minlength=len(fleet.domains)).astype(np.int64)
 
-    def _free(self) -> Ints:
-        """Free slots per node."""
+    def free(self) -> Ints:
+        """Free slots per node, (nodes,); not to be written to."""
         if self._counted is None:
             self._counted = np.asarray(self._room.free, dtype=np.int64)
         else:

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.world.tables.after import after
+from planner.cutting.told import Lasting
 from planner.forecast.calendar import estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.moments import Moment, gpus_of
-from planner.forecast.natural import Timeline
+from planner.forecast.natural import LAST, Timeline
 from planner.forecast.starts import together
 from planner.planning import plan
 from planner.state.derive import state_of
@@ -71,3 +72,36 @@ def test_payers_that_are_passed_over_have_nothing_left(script: Script) -> None:
         for (purse, region), passed in purses.empty.items():
             ways = [touches for _, touches in purses.ways.of(candidates[purse], region).values()]
             assert [purses.most(touches, 1000) for touches in ways[:passed]] == [0] * passed
+
+
+def first(timeline: Timeline, mine: Lasting) -> int | None:
+    """The first known time at which runs can start, each tried in full; nothing is held."""
+    for at in [moment.at for moment in timeline.moments]:
+        if timeline.stand(mine, at, {}):
+            timeline.release(mine.keys())
+            return at
+    return None
+
+
+@examples(100)
+@given(script=scripts(), data=st.data())
+def test_a_quick_look_passes_over_no_start(script: Script, data: st.DataObject) -> None:
+    """Neither at a time, nor beside so many of those that were set aside."""
+    timeline = dated_in(script)
+    if not timeline.dated:
+        return
+    world, state = timeline.later.world, timeline.later.now
+    waiting = {each.key for each in timeline.dated}
+    gangs = [together(state, key, waiting, expected(world)) for key in sorted(waiting)]
+    mine = data.draw(st.sampled_from(gangs))
+    timeline.release(mine.keys())
+    others = [{key} for key in sorted(waiting - mine.keys())]
+    timeline.without(waiting)
+    bound = timeline.beside(others, mine, LAST) if others else 0
+    for count in range(len(others)):
+        timeline.without(set().union(*others[count:]))
+        found = timeline.date(mine)
+        timeline.release(mine.keys())
+        tried = first(timeline, mine)
+        assert min((each.at for each in found.values()), default=None) == tried
+        assert tried is None or count <= bound

@@ -1,6 +1,7 @@
 """The rows of the `runs` table (spec §1 Run, §2; columns and units: `schema`)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -194,6 +195,7 @@ def status_json(status: RunStatus) -> str | None:
     return msgspec.json.encode(status, enc_hook=enc_hook, order="sorted").decode()
 
 
+@lru_cache(maxsize=1 << 14)  # a cycle asks several times for the same, and the next one mostly for the same again
 def status_in(text: str) -> RunStatus:
     """Decode what `status_json` made a text of; of an empty one `NO_STATUS`."""
     return _STATUS.decode(text) if text else NO_STATUS

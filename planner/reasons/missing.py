@@ -9,10 +9,9 @@ from msgspec import structs
 from jobtree.api.values.counted import counted
 from jobtree.world.plan import Short
 from planner.filling.purses import Demand
-from policies.caps.cap import Cap
 from policies.caps.uses import USE
 from policies.inputs.money import Use
-from policies.model.problem import Candidate
+from policies.model.problem import Candidate, Problem
 
 BORROW_PRICE: Final = 0.998
 RUN_PRICE: Final = 0.9985
@@ -62,20 +61,21 @@ class Money(Protocol):
         """Find what is missing if they lie so."""
 
 
-def missing_at(cap: Cap, rise: int, used: int, first: int = 0, *, recalls: bool) -> Missing:
-    """A cap that would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken.
+def missing_at(problem: Problem, number: int, rise: int, used: int, first: int = 0, *, recalls: bool) -> Missing:
+    """The cap of this ``number`` would have to rise by ``rise`` (in its weighed unit), of which ``used`` is taken.
 
     ``first``: what running work that is unfunded takes of it, too, once it rises.
 
     ``recalls``: what starts of this plan recall there stands in the way (spec §3.9).
     """
+    cap, promised = problem.book.caps[number], problem.spent.promised.get(number, 0)
     short = Short(
         rule=cap.name,
         subject=cap.subject,
         amount=-(-rise // cap.measure.scale),
         unit=cap.measure.unit,
     )
-    return Missing(short, cap.words(used, first, recalls=recalls))
+    return Missing(short, cap.words(used, first, promised=promised, recalls=recalls))
 
 
 def over_borrow_limit(gpus: int, limit: int) -> Missing:

@@ -270,7 +270,7 @@ class Routes:
         found = []
         for cap, rise in taken.rises.items():
             recalls = cap in self._contested and self._whole[cap] < 0
-            found.append(missing_at(self._problem.book.caps[cap], rise, self._used[cap], recalls=recalls))
+            found.append(missing_at(self._problem, cap, rise, self._used[cap], recalls=recalls))
         limit = ways.asked.max_borrow
         borrowed = taken.borrowed - taken.spares
         if limit is not None and borrowed > 1000 * limit:

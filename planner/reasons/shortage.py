@@ -236,8 +236,7 @@ class _Rises:
             if rise := self._over(index, paid, first):
                 recalls = index in self.purses.levels and any(bound.left < 0 for _, bound in bounds)
                 before = max(first(index, level) for level, _ in bounds)
-                cap, used = self.problem.book.caps[index], self.purses.used[index]
-                found.append(missing_at(cap, rise, used, before, recalls=recalls))
+                found.append(missing_at(self.problem, index, rise, self.purses.used[index], before, recalls=recalls))
         return sorted(found, key=Missing.order)
 
 

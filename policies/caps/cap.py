@@ -140,18 +140,21 @@ class Cap:
         """May starts take back at it what farther claims hold (spec §3.8)?"""
         return self.family.recalls and not self.ahead
 
-    def words(self, used: int, first: int = 0, *, recalls: bool = False) -> str:
+    def words(self, used: int, first: int = 0, *, promised: int = 0, recalls: bool = False) -> str:
         """Say where something is missing, for people, and what is taken there, ``used`` in the weighed unit.
 
-        ``first``: what of it is for running work that nobody pays now; ``recalls``: ``used`` has what starts of this
-        plan take and what they recall.
+        ``first``: what of it is for running work that nobody pays now, ``promised``: what is held by promises alone;
+        ``recalls``: ``used`` has what starts of this plan take and what they recall.
         """
         scale, unit = self.measure.scale, self.measure.unit
         if self.ahead:  # what is spent grows with the clock, and a condition must not
             rest = "overdrawn: more than its" if used > self.limit else "the rest of"
-            return f"at {self.place} ({rest} {amount(self.limit, scale)} is {self.measure.taken})"
-        said, limit, unpaid = amounts((used, self.limit, first), scale)
-        taken = f"{said} of {limit} {self.measure.taken}"
+            taken = "spent, provided for or promised" if promised > 0 else "spent or provided for"
+            return f"at {self.place} ({rest} {amount(self.limit, scale)} is {taken})"
+        said, limit, unpaid, held = amounts((used - promised, self.limit, first, promised), scale)
+        taken = f"{said} of {limit} in use"
+        if promised:
+            taken += f", {held} promised"
         if first:
             taken += f"; {counted(unpaid, unit)} that run unfunded would be paid first"
         if recalls:
@@ -166,7 +169,6 @@ class Measure(Protocol):
 
     name: str
     unit: str
-    taken: str
     scale: int
     column: int
     ahead: bool

@@ -14,7 +14,6 @@ class Concurrency:
 
     name = "concurrency"
     unit = "GPU"
-    taken = "in use"
     scale = 1000
     column = 1
     ahead = False

@@ -12,7 +12,6 @@ class Credit:
 
     name = "credits"
     unit = "credit"
-    taken = "spent or provided for"
     scale = 1000 * HOUR_MILLI
     column = 1000
     ahead = True

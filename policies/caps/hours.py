@@ -14,7 +14,6 @@ class Hours:
 
     name = "hours"
     unit = "GPU-hour"
-    taken = "spent or provided for"
     scale = column = HOUR_MILLI
     ahead = True
 

@@ -27,14 +27,16 @@ Between = Callable[[int | None, int | None], tuple[int, int]]
 class Spent:
     """Charges: per envelope in milli-GPU-seconds, and per cap of a book in the cap's own unit.
 
-    ``ahead``: per cap, what is provided for and no claim can be asked about (`funding.frozen`); ``use``: by use cap,
-    what is charged in its window, and the same times its rate.
+    ``ahead``: per cap, what is provided for and no claim can be asked about (`funding.frozen`); ``promised``: per cap,
+    what of ``cap`` promises hold (`promises.funds`); ``use``: by use cap, what is charged in its window, and the same
+    times its rate.
     """
 
     envelope: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     credits: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     cap: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     ahead: dict[int, int] = field(default_factory=dict)
+    promised: Mapping[int, int] = field(default_factory=dict)
     use: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add_use(self, number: int, charged: tuple[int, int]) -> None:

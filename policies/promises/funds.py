@@ -101,23 +101,25 @@ def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
 
     Where that is all that is left of an envelope, it pays for what surely ends by then, as a held node has room.
     """
-    used, cap, closed = list(funded.used), dict(spent.cap), dict[int, int]()
-    for i, more in held.ahead.items():
-        used[i] += more
-        cap[i] = cap.get(i, 0) + more
+    promised, closed = Counter[int](held.ahead), dict[int, int]()
     starting = Counter[int]()
     for envelope, milli in held.now.items():
         starting.update(dict.fromkeys(_caps(book, envelope), milli))
     for envelope, mine in sorted(held.envelopes.items()):
         caps = _caps(book, envelope)
-        left = min((book.caps[i].limit - used[i] - starting[i] for i in caps), default=0)
+        left = min((book.caps[i].limit - funded.used[i] - promised[i] - starting[i] for i in caps), default=0)
         if left <= mine.milli:
             closed |= {envelope: mine.start} if left > 0 else {}
             continue
         for i in caps:
-            used[i] += mine.milli
-            cap[i] = cap.get(i, 0) + mine.milli
-    return Funds(replace(funded, outcome=replace(funded.outcome, used=used)), replace(spent, cap=cap), closed)
+            promised[i] += mine.milli
+    used = [taken + promised[i] for i, taken in enumerate(funded.used)]
+    cap = {i: spent.cap.get(i, 0) + promised[i] for i in {**spent.cap, **promised}}
+    return Funds(
+        replace(funded, outcome=replace(funded.outcome, used=used)),
+        replace(spent, cap=cap, promised=promised),
+        closed,
+    )
 
 
 def _caps(book: CapBook, envelope: int) -> list[int]:

@@ -268,6 +268,18 @@ def test_money_that_is_promised_is_not_given_to_what_would_keep_it() -> None:
     assert world.cycle("+1h").running == ["whole"]
 
 
+def test_what_is_promised_is_not_said_to_be_in_use_or_spent() -> None:
+    world = World().domain("A", nodes=8).budget("org:a", 20, maxGPUHours=112).run("one", 8, limit="4h")
+    world.cycle()
+    cycle = world.run("whole", 16, limit="5h").cycle("+1m")
+    assert promise(cycle, "whole")[0] == moment("+4h")
+    cycle = world.run("later", 8, limit="1h", created="+2m").cycle("+2m")
+    assert cycle.waits["later"].message == (
+        "Asks for 8 GPUs: 8 GPU-hours short at org-a/gpus (the rest of 112 is spent, provided for or promised); "
+        "4 GPUs short at org-a/gpus (8 of 20 in use, 8 promised)."
+    )
+
+
 def gang_beside(world: World) -> dict[str, str]:
     """What two runs that start together, promised at +2h, are told at +1h."""
     pair = {"name": "pair", "size": 2}

@@ -50,7 +50,7 @@ WINDOW = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
         ({"start": "tomorrow"}, 'start is "tomorrow"; allowed is a time such as 2025-11-01T14:05:00Z'),
         (
             {"start": "2026-02-30T00:00:00Z"},
-            ('start is "2026-02-30T00:00:00Z"; allowed is a time such as 2025-11-01T14:05:00Z, a day of the calendar'),
+            ('start is "2026-02-30T00:00:00Z"; allowed is a time such as 2025-11-01T14:05:00Z, one that there is'),
         ),
         (
             {**WINDOW, "end": WINDOW["start"]},

@@ -117,8 +117,8 @@ def test_what_is_no_time(text: Any) -> None:
         datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
     ],
 )  # fmt: skip
-def test_what_no_calendar_has(text: str | datetime) -> None:
-    with pytest.raises(Unreadable, match="a day of the calendar; allowed is"):
+def test_what_no_calendar_and_no_clock_has(text: str | datetime) -> None:
+    with pytest.raises(Unreadable, match="a time that there is; allowed is"):
         Time.parse(text)
 
 

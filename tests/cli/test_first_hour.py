@@ -447,7 +447,9 @@ def test_times_are_typed_as_days_and_with_zones(typed: str, meant: str) -> None:
             "2026-03-01 10:00",
             '"2026-03-01 10:00" is not a time with its zone; allowed is 2026-03-01T10:00Z (UTC), ',
         ),
-        ("2026-13-01", '"2026-13-01T00:00Z" is not a day of the calendar; '),
+        ("2026-13-01", '"2026-13-01" is not a time that there is; '),
+        ("2026-01-01T25:00:00Z", '"2026-01-01T25:00:00Z" is not a time that there is; '),
+        ("2026-02-30 10:00 Europe/Berlin", '"2026-02-30 10:00 Europe/Berlin" is not a time that there is; '),
         ("2026-03-01 10:00 Mars/Base", "is not a time in a zone that is known (Mars/Base is not); "),
         (
             "2026-10-25 02:30 Europe/Berlin",

@@ -102,7 +102,7 @@ class Time(int):
         try:
             return cls(_unix(datetime.fromisoformat(text)))
         except (ValueError, OverflowError):
-            raise Unreadable(text, "a day of the calendar", f"{TIME_ALLOWED}, a day of the calendar") from None
+            raise Unreadable(text, "a time that there is", f"{TIME_ALLOWED}, one that there is") from None
 
     def __str__(self) -> str:
         return (EPOCH + timedelta(seconds=int(self))).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -90,7 +90,7 @@ def _explain(options: Options, given: argparse.Namespace) -> int:
     if answer is not None:
         for title, lines in answer.sections():
             show.say("", title, *_indented(lines))
-    _tail(run, leases, intake, options.reach)
+    _tail(run, leases, intake, options)
     return 0
 
 
@@ -109,7 +109,7 @@ def _as_told(options: Options, intake: Intake, run: Run) -> int:
     if promise is not None and promise.name:
         told = [*promised.lines(promise), *promise.history]
         show.say("", f"Reservation {run.namespace}/{promise.name}", *_indented(told))
-    _tail(run, leases, intake, options.reach)
+    _tail(run, leases, intake, options)
     show.complain(
         f"note: what the next cycle would do takes the whole cluster, and you may not list {', '.join(intake.hidden)}; "
         "ask for the role jobtree-viewer"
@@ -148,13 +148,13 @@ def _unseen(run: Run) -> str:
     return "none yet: no cycle has seen this run"
 
 
-def _tail(run: Run, leases: list[Lease], intake: Intake, reach: str) -> None:
+def _tail(run: Run, leases: list[Lease], intake: Intake, options: Options) -> None:
     from jobtree.cli.asking.state import lease_table
     from jobtree.cli.fate import cuts
 
     if leases:
         show.say("", "Leases", *_indented(lease_table(leases)))
-    if cut := cuts.lines(run, leases, intake, reach):
+    if cut := cuts.lines(run, leases, intake, options.time, options.reach):
         show.say("", "Cuts", *_indented(cut))
 
 

@@ -34,9 +34,12 @@ def moment(text: str) -> int:
     if not zone:
         allowed = f'{typed}Z (UTC), {typed}+01:00, or "{match["day"]} {match["clock"]} Europe/Berlin"'
         raise Unreadable(text, "a time with its zone", allowed)
-    if re.fullmatch(r"Z|[+-][0-9:]+", zone):
-        return int(Time.parse(typed + zone))
-    return _in_zone(text, int(Time.parse(f"{typed}Z")), zone)
+    is_offset = re.fullmatch(r"Z|[+-][0-9:]+", zone) is not None
+    try:
+        found = int(Time.parse(typed + (zone if is_offset else "Z")))
+    except Unreadable:  # which speaks of what is completed here
+        raise Unreadable(text, "a time that there is", ALLOWED) from None
+    return found if is_offset else _in_zone(text, found, zone)
 
 
 def _in_zone(text: str, clock: int, name: str) -> int:

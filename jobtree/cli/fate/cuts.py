@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from jobtree.world.reading.intake import Intake
 
 
-def lines(run: Run, leases: Sequence[Lease], intake: Intake, reach: str) -> list[str]:
-    """Of a run and all its leases; empty where there is nothing to be said.
+def lines(run: Run, leases: Sequence[Lease], intake: Intake, at: int, reach: str) -> list[str]:
+    """Of a run and all its leases at ``at`` (Unix seconds); empty where there is nothing to be said.
 
     ``reach``: options that name the cluster, for commands that are to be typed.
     """
-    return [*_ahead(run, intake.reservations), *_first(run, leases, intake), *_made(run, leases, reach)]
+    return [*_ahead(run, intake.reservations), *_first(run, leases, intake, at), *_made(run, leases, reach)]
 
 
 def _ahead(run: Run, reservations: Iterable[Reservation]) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _taken(remedy: Remedy) -> str:
     return words[remedy.action]
 
 
-def _first(run: Run, leases: Sequence[Lease], intake: Intake) -> Iterator[str]:
+def _first(run: Run, leases: Sequence[Lease], intake: Intake, at: int) -> Iterator[str]:
     """In which order a running run would lose what it holds, were it in the way of a promise that is due."""
     held = [lease for lease in leases if not lease.status.closed]
     active = [lease for lease in held if lease.spec.slice.role == "Active"]
@@ -86,20 +86,21 @@ def _first(run: Run, leases: Sequence[Lease], intake: Intake) -> Iterator[str]:
         steps.append(f"{counted(width - least, 'GPU')} above its least width of {least}, from group {top} down")
     if unfunded < width:
         steps.append(
-            f"all {counted(width, 'GPU')}, by the lottery, which may draw it from {_drawable(run, active, intake)} on"
+            f"all {counted(width, 'GPU')}, by the lottery, which may draw it {_drawable(run, active, intake, at)}"
         )
     yield f"would lose first: {'; then '.join(steps)}"
 
 
-def _drawable(run: Run, active: Iterable[Lease], intake: Intake) -> str:
-    """The end of a run's protection, which a swap does not renew."""
+def _drawable(run: Run, active: Iterable[Lease], intake: Intake, at: int) -> str:
+    """Say when: after a run's protection, which a swap does not renew."""
     from jobtree.api import Policy, Time
     from policies.cuts.protection import open_after
     from policies.lifecycle.endings import since
 
     term = (intake.policy or Policy()).spec.lottery.term
     began = since(run.status.started, (lease.spec.interval.start for lease in active))
-    return str(Time(open_after(began, int(term))))
+    opens = open_after(began, int(term))
+    return "now" if opens <= at else f"from {Time(opens)} on"
 
 
 def _made(run: Run, leases: Iterable[Lease], reach: str) -> Iterator[str]:

@@ -295,6 +295,8 @@ class Moment:
 
     def charge(self, charged: Mapping[int, int]) -> bool:
         """Count what starts that are over have taken of hours and credits, and only that; is enough left for it?"""
+        if not (charged or self.charged):
+            return True
         purses = self.filler.purses
         for cap in self.charged.keys() | charged.keys():
             if more := charged.get(cap, 0) - self.charged.get(cap, 0):

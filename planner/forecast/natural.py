@@ -20,8 +20,8 @@ from planner.forecast.calendar import Known, last_of_shares
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment, gpus_of
 from planner.forecast.slots import Slots
-from planner.forecast.spending import Spending, ahead, charge, leaves
-from planner.forecast.starts import ByCuts, Dated, Natural, Sure
+from planner.forecast.spending import Spending, ahead, charging, ended, leaves
+from planner.forecast.starts import ByCuts, Dated, Natural, Sure, given_up
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 
@@ -128,13 +128,13 @@ class Timeline:
         mine = ByCuts(at, starts, ends, leases, [], {})
         for moment in self.moments:
             if moment.at >= at:
-                charge(moment, moment.at, self._spending())
-                held = moment.cut(mine.then(moment.at), leases)
-                if held is not None:
-                    mine.held.append((moment, held))
-                if held is None or self._has_promised_money(moment, mine, held):
-                    mine.undo()
-                    return False
+                with charging(moment, ended(moment.at, self._spending())):
+                    held = moment.cut(mine.then(moment.at), leases)
+                    if held is not None:
+                        mine.held.append((moment, held))
+                    if held is None or self._has_promised_money(moment, mine, held):
+                        mine.undo()
+                        return False
         mine.spend()
         asked = [(spent, end) for key, spent in mine.spent.items() if (end := ends[key]) is not None]
         if not (mine.admitted and all(leaves(spent, end, [*self._spending()]) for spent, end in asked)):
@@ -180,9 +180,9 @@ class Timeline:
         for moment in self.moments[max(0, place) :]:
             if moment.at > last:
                 break
-            charge(moment, moment.at, self._spending())
-            if moment.pays(keys):
-                return max(first, moment.at)
+            with charging(moment, ended(moment.at, self._spending())):
+                if moment.pays(keys):
+                    return max(first, moment.at)
         return None
 
     def ahead(self, now: int) -> dict[int, int]:
@@ -305,18 +305,10 @@ class Timeline:
 
     def _lift(self, moment: Moment, at: int) -> None:
         """Hold no longer at a moment what ends ``at`` the latest among the times that it stands for, until `_whole`."""
-        charge(moment, at, self._spending())
-        if self._lifted is not None and self._lifted.moment is moment and self._lifted.at == at:
-            return
-        self._whole()
-        over: list[tuple[Dated, Settled]] = []
-        for dated in self.dated if moment.since < at else ():
-            if dated.end is not None and moment.since < dated.end <= at:
-                over += [(dated, taken) for other, taken in dated.held if other is moment]
-                dated.held[:] = [each for each in dated.held if each[0] is not moment]
-        for _, taken in over:
-            moment.give_back(taken)
-        self._lifted = _Lifted(moment, at, over)
+        if self._lifted is None or self._lifted.moment is not moment or self._lifted.at != at:
+            self._whole()
+            self._lifted = _Lifted(moment, at, given_up(self.dated, moment, at))
+        moment.charge(ended(at, self._spending()))
 
     def _spending(self) -> Iterator[Spending]:
         """All that is held and takes hours or credits."""
@@ -332,6 +324,7 @@ class Timeline:
         lifted, self._lifted = self._lifted, None
         if lifted is None:
             return
+        lifted.moment.charge({})
         for dated, taken in lifted.over:
             again = lifted.moment.take(dated.key, taken, anyway=True)
             dated.held.extend([] if again is None else [(lifted.moment, again)])

@@ -1,11 +1,12 @@
 """GPU-hours and credits that starts to come take: they do not come back with the slots (spec §3.4, §5).
 
 At each moment its caps count what runs and is held then. What starts have taken that are over by then is charged beside
-it, at the moments that are asked alone.
+it, for as long as a moment is asked.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from planner.forecast.moments import Moment
@@ -20,19 +21,31 @@ class Spending(NamedTuple):
     spent: Mapping[int, int]
 
 
-def charge(moment: Moment, at: int, spending: Iterable[Spending], more: Mapping[int, int] | None = None) -> bool:
-    """Charge at a moment what is over by then, and ``more``. Is enough left?"""
-    charged = Counter(more)
+def ended(at: int, spending: Iterable[Spending]) -> Counter[int]:
+    """What starts have taken that are over by a time (Unix seconds), by cap."""
+    found = Counter[int]()
     for each in spending:
         if each.end is not None and each.end <= at:
-            charged.update(each.spent)
-    return moment.charge(charged) if charged or moment.charged else True
+            found.update(each.spent)
+    return found
+
+
+@contextmanager
+def charging(moment: Moment, charged: Mapping[int, int]) -> Iterator[bool]:
+    """Charge that at a moment for a while. Is enough left?"""
+    before = moment.charged
+    yield moment.charge(charged)
+    moment.charge(before)
 
 
 def leaves(asked: Mapping[int, int], at: int, spending: Sequence[Spending]) -> bool:
     """Is what is ``asked`` left beside all that is to start ``at`` a time or later?"""
-    later = [each for each in spending if each.at >= at and not asked.keys().isdisjoint(each.spent)]
-    return all(charge(each.moment, each.at, spending, asked) for each in later)
+    for each in spending:
+        if each.at >= at and not asked.keys().isdisjoint(each.spent):
+            with charging(each.moment, ended(each.at, spending) + Counter(asked)) as is_enough:
+                if not is_enough:
+                    return False
+    return True
 
 
 def ahead(first: Moment, now: int, spending: Sequence[Spending]) -> dict[int, int]:
@@ -40,7 +53,7 @@ def ahead(first: Moment, now: int, spending: Sequence[Spending]) -> dict[int, in
     found: dict[int, int] = {}
     for moment, at, _, spent in spending:
         if at > now:
-            charge(moment, at, spending)
-            used, before = moment.filler.purses.used, first.filler.purses.used
-            found |= {cap: max(found.get(cap, 0), used[cap] - before[cap]) for cap in spent}
+            with charging(moment, ended(at, spending)):
+                used, before = moment.filler.purses.used, first.filler.purses.used
+                found |= {cap: max(found.get(cap, 0), used[cap] - before[cap]) for cap in spent}
     return {cap: more for cap, more in found.items() if more > 0}

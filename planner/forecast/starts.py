@@ -1,6 +1,6 @@
 """Starts to come: what a run is told, and what it holds at every moment until it ends."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
@@ -65,6 +65,18 @@ class Dated(NamedTuple):
         self.moment.put_back(self.found)
         for other, taken in self.held:
             other.put_back(taken)
+
+
+def given_up(dated: Iterable[Dated], moment: Moment, at: int) -> list[tuple[Dated, Settled]]:
+    """Let go what is held at a moment and ends by a time that it stands for (Unix seconds); returns that."""
+    over: list[tuple[Dated, Settled]] = []
+    for each in dated if moment.since < at else ():
+        if each.end is not None and moment.since < each.end <= at:
+            over += [(each, taken) for other, taken in each.held if other is moment]
+            each.held[:] = [pair for pair in each.held if pair[0] is not moment]
+    for _, taken in over:
+        moment.give_back(taken)
+    return over
 
 
 class ByCuts(NamedTuple):

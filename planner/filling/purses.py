@@ -112,24 +112,27 @@ class Purses:
         self._book([(start, paid)])
 
     def leave(self, start: Start, paid: Paid) -> bool:
-        """Do all caps and quotas leave what a start was paid, beside all that runs?"""
+        """Do all caps and quotas leave what a start was paid, be it by what it recalls?"""
         taken = self._taken(start, paid)
-        return all(weight <= self.left(cap) for cap, weight in taken.items()) and self.trees_allow(start)
+        leaves = all(weight <= self.left(cap, level) for cap, (weight, level) in taken.items())
+        return leaves and self.trees_allow(start)
 
     def ahead(self, start: Start, paid: Paid) -> dict[int, int]:
         """What a start takes of the caps on GPU-hours and credits, by cap."""
         caps = self.problem.book.caps
-        return {cap: weight for cap, weight in self._taken(start, paid).items() if caps[cap].ahead}
+        return {cap: weight for cap, (weight, _) in self._taken(start, paid).items() if caps[cap].ahead}
 
-    def _taken(self, start: Start, paid: Paid) -> dict[int, int]:
+    def _taken(self, start: Start, paid: Paid) -> dict[int, tuple[int, int]]:
+        """What it takes by cap, and the farthest level at which it stands there."""
         candidate = self.problem.candidates[start.candidate]
-        taken: dict[int, int] = {}
+        taken: dict[int, tuple[int, int]] = {}
         for (active, region), payments in paid.items():
             milli = self.problem.milli(active)
             for envelope, gpus in payments.items():
-                _, touches = self.ways.of(candidate, region)[envelope]
+                payer, touches = self.ways.of(candidate, region)[envelope]
                 for cap, weight in touches:
-                    taken[cap] = taken.get(cap, 0) + weight * milli * gpus
+                    before, level = taken.get(cap, (0, payer.level))
+                    taken[cap] = before + weight * milli * gpus, max(level, payer.level)
         return taken
 
     def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1, *, run: bool = False) -> None:

@@ -9,8 +9,9 @@ is a pool under a measure:
 The class pass, the greedy start, the rows of the MILP and the words of a refusal all read the same book.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import count
 from typing import Final, NamedTuple, Protocol
 
@@ -265,6 +266,11 @@ def amount(value: int, scale: int, least: int = 3) -> str:
 
 
 def amounts(values: Sequence[int], scale: int) -> list[str]:
-    """`amount` of all that one sentence names: with as many more decimals as tell apart what differs."""
+    """`amount` of all that one sentence names: with as many more decimals as show which is more."""
     texts = ([amount(value, scale, least) for value in values] for least in count(3))
-    return next(each for each in texts if len(set(each)) == len(set(values)))
+    return next(each for each in texts if _ranks(map(Decimal, each)) == _ranks(map(Decimal, values)))
+
+
+def _ranks(values: Iterable[Decimal]) -> list[int]:
+    given = list(values)
+    return [sorted({*given}).index(value) for value in given]

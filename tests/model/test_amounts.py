@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobtree.api.values.scalars import HOUR
@@ -46,6 +46,7 @@ def test_an_amount_is_at_least_what_it_counts_by_less_than_a_thousandth(value: i
 
 
 @examples(100)
+@example([1, 2790])
 @given(st.lists(st.integers(0, 10**12) | st.integers(24 * GPU_HOUR - 9, 24 * GPU_HOUR), max_size=4))
 def test_amounts_in_one_sentence_are_the_same_only_where_they_are(values: list[int]) -> None:
     texts = dict(zip(values, amounts(values, GPU_HOUR), strict=True))

@@ -179,7 +179,7 @@ class Odds:
 
     pools: int = 256
     columns: int = 12_000
-    of_many: int = 3_000
+    of_many: int = 1_000
     large: int = 3_000
     draws: int = 400
     courses: int = 64

@@ -2,7 +2,7 @@
 
     q[k, n]      pods of shape k on node n          d[k, D]  groups of shape k in domain D
     lost[v]      all of a victim is cut             drop[v, g]  a group goes and the rest stays above the least width
-    gone[v, g]   a group goes with all of it        spare[v, s] a standby goes alone
+    gone[v, g]   a group that may go goes with it   spare[v, s] a standby goes alone
 
     Σ_{n in D} q[k, n] = pods of a group × d[k, D]             Σ_D d[k, D] = groups of shape k
     Σ_k pod × q[k, n] ≤ free[n] + Σ slots of what goes on n    lost[v] ≤ drop[v, g] + gone[v, g] ≤ 1,  gone ≤ lost
@@ -38,18 +38,11 @@ class Option(NamedTuple):
     part: int = 0
 
 
-class Cuts(NamedTuple):
-    """A set of victims and its harm."""
-
-    harm: Harm
-    chosen: frozenset[Option]
-
-
 @dataclass
 class Weighing:
     """Model of a start's needs against free slots and victims. ``columns``: of each option; ``costs``: per kind of
-    harm; ``going``: of each victim, once asked, columns of its groups; ``groups``: of each need and domain, the column
-    of how many lie there; ``work``: columns of all models solved so far.
+    harm; ``ending``: of each column, groups that go with it, as (victim, group); ``groups``: of each need and domain,
+    the column of how many lie there; ``work``: columns of all models solved so far.
     """
 
     victims: Sequence[Victim]
@@ -63,7 +56,7 @@ class Weighing:
     freed: dict[int, dict[int, int]] = field(default_factory=dict)
     pods: dict[int, dict[int, tuple[int, PodLoad]]] = field(default_factory=dict)
     placed: dict[int, list[tuple[int, int, PodLoad]]] = field(default_factory=dict)
-    going: dict[int, set[int]] = field(default_factory=dict)
+    ending: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     groups: dict[tuple[int, int], int] = field(default_factory=dict)
     work: int = 0
 
@@ -114,11 +107,7 @@ class Weighing:
         ``groups``: GPUs that end with each, as (victim, group); ``leases``: GPUs of each, for spares that end alone.
         """
         model = self._held(self._fixed((), spare_others=False), harm)
-        ends = {
-            column: float(groups.get((number, part[-1]), 0))
-            for column, (what, number, *part) in enumerate(self.model.column_keys)
-            if what in ("gone", "drop")
-        }
+        ends = {column: float(sum(groups.get(part, 0) for part in parts)) for column, parts in self.ending.items()}
         ends |= {
             column: float(leases[self.victims[option.victim].spares[option.part].key])
             for option, column in self.columns.items()
@@ -208,7 +197,7 @@ class Weighing:
 
     def _asked(self, victim: int, group: Group) -> Iterator[tuple[int, dict[int, float], float]]:
         """Needs of a start on a group's nodes less what others free, by column, and what is free."""
-        mine = self._going(victim)  # of its other groups too: they go with it
+        mine = {column for column, parts in self.ending.items() if parts[0][0] == victim}  # they go with it
         for node, _ in group.slots:
             if node in self.placed:
                 asked = {column: float(unit) for column, unit, _ in self.placed[node]}
@@ -230,20 +219,22 @@ class Weighing:
                 drops.append((drop, float(group.gpus)))
                 mine.append(drop)
             if lost is not None:
-                gone = model.column(("gone", number, group.number), upper=1.0, integer=bool(mine))
-                self.costs[whole][gone] = float(group.gpus)
-                model.row(("gone", number, group.number), [(gone, 1.0), (lost, -1.0)], -INF, 0.0)
+                gone = model.column(("gone", number, group.number), upper=1.0, integer=True) if mine else lost
+                self.costs[whole][gone] = self.costs[whole].get(gone, 0.0) + group.gpus
+                if mine:
+                    model.row(("gone", number, group.number), [(gone, 1.0), (lost, -1.0)], -INF, 0.0)
+                    model.row(("all", number, group.number), [(mine[0], 1.0), (gone, 1.0), (lost, -1.0)], 0.0, INF)
                 mine.append(gone)
-                model.row(("all", number, group.number), [*((c, 1.0) for c in mine), (lost, -1.0)], 0.0, INF)
             if len(mine) > 1:
                 model.row(("once", number, group.number), [(c, 1.0) for c in mine], -INF, 1.0)
             columns_of[group.number] = mine
-            for node, gpus in group.slots:
-                for column in mine:
+            for column in mine:
+                self.ending.setdefault(column, []).append((number, group.number))
+                for node, gpus in group.slots:
                     self._frees(column, node, gpus)
-                    pods = victim.pods(gpus)
-                    load = PodLoad(pods * victim.load.cpu_milli, pods * victim.load.memory)
-                    self.pods.setdefault(node, {})[column] = (pods, load)
+                    here = self.pods.setdefault(node, {})
+                    pods = here.get(column, (0, victim.load))[0] + victim.pods(gpus)
+                    here[column] = pods, PodLoad(pods * victim.load.cpu_milli, pods * victim.load.memory)
         if drops:
             model.row(("surplus", number), drops, -INF, float(victim.surplus))
         if drops and _shares_steps(victim):
@@ -337,14 +328,6 @@ class Weighing:
 
     def _group(self, option: Option) -> Group:
         return next(each for each in self.victims[option.victim].groups if each.number == option.part)
-
-    def _going(self, victim: int) -> set[int]:
-        """Columns that free slots of a victim's groups."""
-        if not self.going:
-            for column, (what, number, *_) in enumerate(self.model.column_keys):
-                if what in ("gone", "drop"):
-                    self.going.setdefault(number, set()).add(column)
-        return self.going.get(victim, set())
 
     def _rank(self, option: Option, dropped: Mapping[int, int]) -> tuple[int, int, str, int]:
         """Place of an option among equals; of one run's groups the highest first."""

@@ -314,12 +314,18 @@ class CutDates:
         row = msgspec.structs.replace(self.state.runs[key].waiting(), opportunistic=True)
         problem = self.state.asking([row]).problem()
         filler = Filler(problem, self._trial.filler.room, Purses.after(problem, Draft()))
-        for candidate in problem.ways.get(key, ()):
-            kind = problem.type_of(candidate)
-            found = filler.try_start(kind, Start(candidate, 0)) if kind.unfunded else None
+        for start in (Start(candidate, 0) for candidate in problem.ways.get(key, ())):
+            kind = problem.type_of(start.candidate)
+            if not kind.unfunded:
+                continue
+            if self.state.policy.maintenance:  # sites of now do not tell apart what is shut then
+                then = self._trial_at(earliest).state
+                found = filler.start_on(start, then.fleet.nodes_on(then.sites_for(row)))
+            else:
+                found = filler.try_start(kind, start)
             if found is not None:
                 nodes = tuple(self.state.fleet.names[node] for node in found.nodes)
-                return CutDate(earliest, nodes, (), (), (), {key: found}, ())
+                return CutDate(earliest, nodes, (), (), (), {key: self._trial.occupy(found)}, ())
         return None
 
     def _first(self, members: Members, owners: frozenset[str], times: list[int]) -> tuple[int, Weighing, Harm] | None:

@@ -134,6 +134,12 @@ class Trial:
             self.started.add(each.start.candidate)
             self._begun.add(self.key([each.start.candidate]))
 
+    def occupy(self, found: Settled) -> Settled:
+        """Note slots that a start without money, which is no candidate here, has taken of this room."""
+        for piece in found.pieces:
+            self.filler.vacancies.changed(piece.domain)
+        return found._replace(start=Start(-1, found.start.steps))
+
     def take_back(self, found: Sequence[Settled]) -> None:
         """Undo these starts."""
         self.filler.take_back(found)
@@ -142,8 +148,9 @@ class Trial:
 
     def unbegin(self, found: Sequence[Settled]) -> None:
         """Undo `begin`."""
-        self.started.difference_update(each.start.candidate for each in found)
-        self._begun.difference_update(self.key([each.start.candidate]) for each in found)
+        begun = self.started.intersection(each.start.candidate for each in found)
+        self.started -= begun
+        self._begun.difference_update(self.key([each]) for each in begun)
 
     def put_back(self, found: Iterable[Settled]) -> None:
         """Undo `take_back`."""

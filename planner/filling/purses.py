@@ -136,8 +136,10 @@ class Purses:
         return taken
 
     def _book(self, starts: Iterable[tuple[Start, Paid]], sign: int = 1, *, run: bool = False) -> None:
-        """Count starts, or with a minus no longer; ``run``: `after`."""
+        """Count starts that are paid, or with a minus no longer; ``run``: `after`."""
         for start, paid in starts:
+            if start.candidate < 0:
+                continue
             candidate = self.problem.candidates[start.candidate]
             for (active, region), payments in paid.items():
                 milli = sign * self.problem.milli(active)

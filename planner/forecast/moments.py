@@ -210,13 +210,12 @@ class Moment:
         return len(found) == len({*keys})
 
     def admits(self, starts: Mapping[RunKey, Settled]) -> bool:
-        """May runs start on their nodes then, whatever is free there? Maintenance, and holds, may say no."""
-        site, types = self.state.fleet.site, self.problem.types
-        for key, found in starts.items():
-            kinds = [types[self.problem.candidates[each].type] for each in self.problem.ways.get(key, ())]
-            if kinds and not {int(site[node]) for node in found.nodes} <= kinds[0].sites:
-                return False
-        return True
+        """May runs lie on their nodes then, whatever is free there and whoever pays? Maintenance may say no."""
+        site, runs = self.state.fleet.site, self.state.runs
+        return all(
+            self.state.sites_for(runs[key].waiting()).issuperset(site[found.nodes].tolist())
+            for key, found in starts.items()
+        )
 
     @property
     def changes(self) -> int:

@@ -21,7 +21,7 @@ from policies.model.problem import Problem
 
 @dataclass(frozen=True)
 class Start:
-    """A run that starts: candidate and steps above its least width."""
+    """A run that starts: candidate, -1 where nobody pays for it, and steps above its least width."""
 
     candidate: int
     steps: int

@@ -177,6 +177,10 @@ class Fleet:
             self._sites[access] = self._open_sites(access)
         return self._sites[access]
 
+    def nodes_on(self, sites: frozenset[int]) -> list[int]:
+        """Nodes of these sites, ascending."""
+        return np.flatnonzero(np.isin(self.site, sorted(sites))).tolist()
+
     def _open_sites(self, access: Access) -> frozenset[int]:
         untainted = _open_to(access.tolerations, [self._taints[i] for i in self._first])
         shunned = {site for selector in access.shuns for site in self._matching(selector)}

@@ -1,0 +1,53 @@
+"""Starts without money at their time, where the Policy lets them (spec §5: `onBudgetShortfall: startUnfunded`)."""
+
+from typing import Any
+
+from tests.support.times import moment
+from tests.support.worlds import Cycle, World
+
+
+def told(cycle: Cycle) -> dict[str, str | None]:
+    """What each run that waits is promised."""
+    return {run: cycle.status(run).get("earliestStart") for run in cycle.waiting}
+
+
+def shut(domain: str, start: str, end: str) -> dict[str, Any]:
+    """Maintenance of a domain."""
+    return {"selector": {"fabric.domain": domain}, "start": moment(start), "end": moment(end)}
+
+
+def unfunded(*maintenance: dict[str, Any]) -> World:
+    world = World().domain("A").domain("B")
+    return world.policy(reservations={"onBudgetShortfall": "startUnfunded"}, maintenance=maintenance)
+
+
+def test_a_start_without_money_lies_where_none_of_its_payers_pays() -> None:
+    world = unfunded().budget("org:a", 8, selector={"fabric.domain": "A"}, maxGPUHours=95).budget("org:b", 8)
+    world.run("busy", 8, owner="org:b", locality={"selector": {"fabric.domain": "A"}}).cycle()
+
+    assert told(world.run("r", 4, created="+1m").cycle("+1m")) == {"r": moment("+16m")}
+    cycle = world.cycle("+16m")
+    assert (cycle.running, cycle.funding("r")) == (["busy", "r"], {"unfunded": 4})
+
+
+def test_a_start_without_money_is_promised_on_no_node_that_is_shut_then() -> None:
+    """Whether nobody pays for the run at all, or too little; where all nodes are shut it has none."""
+    for owner in ("org:a", "org:b"):
+        both = [shut(domain, "+10m", "+1h") for domain in "AB"]
+        world = unfunded(*both).budget("org:a", 8, maxGPUHours=1).run("r", 8, owner=owner, limit="8m")
+        assert told(world.cycle()) == {"r": None}
+        assert told(world.cycle("+1h")) == {"r": moment("+75m")}
+
+        world = unfunded(both[0]).budget("org:a", 8, maxGPUHours=1).run("r", 8, owner=owner, limit="8m")
+        assert told(world.cycle()) == {"r": moment("+15m")}
+        assert [lease.nodes for lease in world.cycle("+15m").leases("r")] == [{"b01"}]
+
+
+def test_a_start_without_money_leaves_its_room_to_nobody_else() -> None:
+    world = unfunded().domain("C").budget("org:a", 8, maxGPUHours=1).budget("org:b", 16).budget("org:c", 16)
+    world.run("v", 8, owner="org:b", locality={"selector": {"fabric.domain": "B"}})
+    world.run("w", 8, owner="org:b", locality={"selector": {"fabric.domain": "C"}}).cycle("-24h")
+    world.run("r", 8, created="+1s").run("s", 16, by=8, owner="org:c", created="+2s").run("t", 8, created="+3s")
+    cycle = world.cycle("+1m")
+
+    assert told(cycle) == {"r": moment("+16m"), "s": moment("+16m"), "t": None}

@@ -313,18 +313,27 @@ class Dating:
 
     def _move_up(self, promised: Iterable[RunKey]) -> None:
         """Hold at an earlier time what has one beside all that stands, the oldest first: else promises made
-        after it have that time. Where many wait, who asks what found none is not looked at, and so many others alone.
+        after it have that time. None where an older one is to be dated anew: it could need that, too.
+
+        Where many wait, who asks what found none is not looked at, and so many others alone.
         """
+        standing, timeline = self.standing, self.standing.timeline
         many, tried, none = not self.state.effort.few(len(self.plan.waits)), 0, dict[object, int]()
+        by_cuts = [key for key in promised if not (key in standing.starts or self._is_over(self.held[key]))]
+        told = [key for key in by_cuts if not timeline.is_cut_for(key) and standing.by_cuts(key)]
         for key in promised:
-            start = self.standing.starts.get(key)
+            start = standing.starts.get(key)
+            if start is None and key in by_cuts and not timeline.is_cut_for(key):
+                break
             if start is None or start.at <= none.get(alike := self._alike(key) if many else key, 0):
                 continue
-            if not self.standing.sooner(key, start.at):
+            if not standing.sooner(key, start.at):
                 none[alike] = start.at
             tried += 1
             if many and tried >= self.state.effort.dating.sooner:
-                return
+                break
+        for key in told:
+            timeline.uncut(key)
 
     def _alike(self, key: RunKey) -> object:
         """The same of runs that look for the same room and money for as long, where many wait."""

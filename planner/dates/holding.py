@@ -129,15 +129,19 @@ def _dated(
             timeline.date(standing.mine(promise.run_key), state.at + 1)  # what was cut is for it
     rest = of.keys() - {dated.key for dated in timeline.dated}
     standing.hold(sorted(rest, key=lambda key: (state.runs[key].created, key)))
-    for key in of:
+    due = [promise.run_key for promise in promises if promise.start <= state.at]
+    order = (*due, *sorted(of.keys() - {*due}, key=lambda key: (state.runs[key].created, key)))
+    for key in order:  # as told, before others move up: they could put it off
+        if of[key].is_by_cuts and not any(dated.key == key for dated in timeline.dated):
+            standing.by_cuts(key)
+    for key in order:
+        mine = standing.mine(key)
         if key in standing.starts:
             standing.sooner(key, state.at + 1)
-    for key in sorted(of, key=lambda key: (state.runs[key].created, key)):
-        if any(dated.key == key for dated in timeline.dated) or timeline.is_cut_for(key):
-            continue
-        mine = standing.mine(key)
-        if not of[key].is_by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
-            timeline.date(mine)
+        elif not any(dated.key == key for dated in timeline.dated):
+            timeline.uncut(key)
+            if not of[key].is_by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
+                timeline.date(mine)
     return timeline
 
 

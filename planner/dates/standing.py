@@ -51,7 +51,7 @@ class Standing:
 
     def _keep(self, order: Iterable[Lasting]) -> list[Lasting]:
         """Hold what stands; returns the rest."""
-        lost = [mine for mine in order if self._is_due(mine) or not self._stand(mine, self._where(mine))]
+        lost = [mine for mine in order if not self._stand(mine, self._where(mine))]
         return [mine for mine in lost if self._is_due(mine) or not self._stand(mine, None)]
 
     def _overtake(self, mine: Lasting, younger: Sequence[Lasting]) -> Sequence[Lasting]:
@@ -143,8 +143,11 @@ class Standing:
         return together(self.state, key, self.waiting, self.spans)
 
     def _stand(self, mine: Lasting, where: Mapping[RunKey, frozenset[int]] | None) -> bool:
-        """Hold them at their time, on their nodes or anywhere; what stays where it is is told as it was."""
-        at = min(self.promises[key].start for key in mine)
+        """Hold them at their time, on their nodes or anywhere; what stays where it is is told as it was.
+
+        What is due is held from now on, where the present is looked at.
+        """
+        at = max(self.state.at, min(self.promises[key].start for key in mine))
         if where is None:
             found = self.timeline.stand(mine, at, {})
         elif all(where.values()):

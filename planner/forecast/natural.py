@@ -147,10 +147,11 @@ class Timeline:
 
     def _has_promised_money(self, moment: Moment, mine: ByCuts, held: Cut) -> bool:
         """Are starts that are paid at their time not paid at a moment for what is held there for others?"""
+        then = mine.then(moment.at).items()
         unpaid = [
             (key, taken)
-            for (key, found), taken in zip(mine.then(moment.at).items(), held.taken, strict=True)
-            if found.paid and not taken.paid
+            for (key, found), taken in zip(then, held.taken, strict=True)
+            if (found.paid or mine.is_paid(key)) and not taken.paid
         ]
         if not unpaid:
             return False
@@ -169,6 +170,13 @@ class Timeline:
     def is_cut_for(self, key: RunKey) -> bool:
         """Is a start of the run held that cuts make?"""
         return any(key in each.starts for each in self.by_cuts)
+
+    def uncut(self, key: RunKey) -> None:
+        """Hold no longer what cuts are to start, of a run and those that start with it."""
+        self._whole()
+        for each in [each for each in self.by_cuts if key in each.starts]:
+            each.undo()
+            self.by_cuts.remove(each)
 
     def paid(self, keys: Collection[RunKey], first: int, last: int) -> int | None:
         """The first time from ``first`` to ``last`` (Unix seconds) at which money pays for runs, wherever they lie.

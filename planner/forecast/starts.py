@@ -101,6 +101,14 @@ class ByCuts(NamedTuple):
         """May its runs start on their nodes at its time?"""
         return all(moment.admits(self.starts) for moment, _ in self.held[:1])
 
+    def is_paid(self, key: RunKey) -> bool:
+        """Is a run's start paid at its time, be it by money that comes by then?"""
+        return any(
+            other == key and taken.paid
+            for _, cut in self.held[:1]
+            for other, taken in zip(self.starts, cut.taken, strict=True)
+        )
+
     def spend(self) -> None:
         """Note what is ``spent``, once it is held at its time."""
         for moment, cut in self.held[:1]:

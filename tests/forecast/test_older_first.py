@@ -141,3 +141,30 @@ def test_a_gang_of_malleable_runs_has_the_date_at_which_it_fits_at_least_widths(
     assert {name: before[name][0] for name in ("one", "two")} == {"one": due, "two": due}
     assert {name: after[name][0] for name in ("one", "two")} == {"one": due, "two": due}
     assert "young" not in after or after["young"][0] > due
+
+
+def test_a_younger_promise_moves_up_beside_an_older_one_by_cuts_whatever_touches_that() -> None:
+    """`short` comes and goes on the node on which `old` waits for the victim: `young` could have its money then."""
+    world = World().node("n", domain="N").node("o", domain="O")
+    world.policy(reservations={"patience": "10m"}, lottery={"term": "10m"})
+    world.budget("org:a", 8).budget("org:v", 12).budget("org:s", 4)
+    world.run("victim", 4, owner="org:v").run("busy", 8, owner="org:v", limit="40h").cycle("-24h")
+    world.run("old", 8, limit="10m", created="-1m").cycle("+0s")
+
+    first = told(world.run("young", 4, limit="1h", created="+1m"), "+1m")
+    world.run("short", 4, owner="org:s", limit="5m", created="+5m")
+    others = [told(world, at) for at in ("+5m", "+10m")]
+    cycle = world.cycle("+15m")
+
+    assert first == {"old": (15, ("n",)), "young": (25, ("n",))}
+    assert others == [first, first]
+    assert cycle.phases["old"] == "Running"
+
+
+def test_nobody_is_promised_money_that_comes_free_and_is_an_older_ones_later() -> None:
+    """From half an hour on there is money for `new`, and from an hour on it is all of the older."""
+    world = World().domain("d", 4).budget("org:a", 8)
+    world.run("r", 4, limit="30m").run("q", 4, limit="1h").cycle("+0s")
+    world.run("old", 8, created="+1m").run("new", 4, created="+2m")
+
+    assert {name: at for name, (at, _) in told(world, "+2m").items()} == {"old": 60}

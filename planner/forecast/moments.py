@@ -292,16 +292,12 @@ class Moment:
                     found[cap] = found.get(cap, 0) + weight
         return found
 
-    def charge(self, charged: Mapping[int, int]) -> bool:
-        """Count what starts that are over have taken of hours and credits, and only that; is enough left for it?"""
-        if not (charged or self.charged):
-            return True
-        purses = self.filler.purses
+    def charge(self, charged: Mapping[int, int]) -> None:
+        """Count what starts that are over have taken of hours and credits, and only that."""
         for cap in self.charged.keys() | charged.keys():
             if more := charged.get(cap, 0) - self.charged.get(cap, 0):
-                purses.count(cap, more, 0)
+                self.filler.purses.count(cap, more, 0)
         self.charged = charged
-        return all(purses.left(cap) >= 0 for cap in charged)
 
     def ahead(self, taken: Settled) -> dict[int, int]:
         """What a start takes of the caps on hours and credits."""

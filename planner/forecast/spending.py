@@ -31,19 +31,20 @@ def ended(at: int, spending: Iterable[Spending]) -> Counter[int]:
 
 
 @contextmanager
-def charging(moment: Moment, charged: Mapping[int, int]) -> Iterator[bool]:
-    """Charge that at a moment for a while. Is enough left?"""
+def charging(moment: Moment, charged: Mapping[int, int]) -> Iterator[None]:
+    """Charge that at a moment for a while."""
     before = moment.charged
-    yield moment.charge(charged)
+    moment.charge(charged)
+    yield
     moment.charge(before)
 
 
 def leaves(asked: Mapping[int, int], at: int, spending: Sequence[Spending]) -> bool:
-    """Is what is ``asked`` left beside all that is to start ``at`` a time or later?"""
+    """Is what is ``asked`` left beside all that starts ``at`` a time or later? Other caps may be overdrawn then."""
     for each in spending:
         if each.at >= at and not asked.keys().isdisjoint(each.spent):
-            with charging(each.moment, ended(each.at, spending) + Counter(asked)) as is_enough:
-                if not is_enough:
+            with charging(each.moment, ended(each.at, spending) + Counter(asked)):
+                if any(each.moment.filler.purses.left(cap) < 0 for cap in asked):
                     return False
     return True
 

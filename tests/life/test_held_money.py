@@ -99,3 +99,19 @@ def test_what_is_held_at_a_shared_budget_is_not_kept_from_who_is_due() -> None:
     assert starts == {"next": "2026-01-01T01:00:00Z", "later": "2026-01-01T02:00:00Z"}
     assert world.cycle("+1h").running == ["busy", "next"]
     assert world.cycle("+2h").running == ["later"]
+
+
+def test_hours_that_are_overdrawn_keep_nobody_elses_start_away() -> None:
+    world = World().domain("A", gpus=[1]).domain("B").domain("C")
+    there = {name: {"selector": {"fabric.domain": name}} for name in "ABC"}
+    world.budget("org:a", 8, maxGPUHours=30).budget("org:b", 16, maxGPUHours=1000).budget("org:c", 16)
+    world.run("a0", 1, locality=there["A"]).run("c", 8, owner="org:c", limit="1h", locality=there["C"])
+    world.run("d", 8, owner="org:c", limit="10h", locality=there["B"])
+    world.cycle()
+    world.run("a1", 1, limit="5h", locality=there["C"], created="+1m")
+    world.run("b2", 8, owner="org:b", limit="10h", locality=there["B"], created="+2m")
+    world.run("b1", 4, owner="org:b", limit="2h", locality=there["C"], created="+3m")
+    cycle = world.cycle("+4m")
+    assert {run: cycle.status(run).get("earliestStart") for run in cycle.waiting} == {
+        "a1": "2026-01-01T01:00:00Z", "b1": "2026-01-01T01:00:00Z", "b2": "2026-01-01T10:00:00Z"
+    }  # fmt: skip

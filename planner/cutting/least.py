@@ -197,12 +197,12 @@ class Weighing:
 
     def _asked(self, victim: int, group: Group) -> Iterator[tuple[int, dict[int, float], float]]:
         """Needs of a start on a group's nodes less what others free, by column, and what is free."""
-        mine = {column for column, parts in self.ending.items() if parts[0][0] == victim}  # they go with it
         for node, _ in group.slots:
             if node in self.placed:
                 asked = {column: float(unit) for column, unit, _ in self.placed[node]}
-                freed = self.freed.get(node, {})
-                asked |= {column: float(-gpus) for column, gpus in freed.items() if column not in mine}
+                for column, gpus in self.freed.get(node, {}).items():
+                    if all(number != victim for number, _ in self.ending.get(column, ())):  # its own go with it
+                        asked[column] = float(-gpus)
                 yield node, asked, float(self.room.free[node])
 
     def _victim(self, number: int, victim: Victim) -> None:

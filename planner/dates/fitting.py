@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from jobtree.api.values.counted import counted
 from jobtree.world.tables.snapshot import Snapshot
-from planner.forecast.calendar import estimates, expected
-from planner.forecast.natural import LAST
+from planner.forecast.calendar import FAR, estimates, expected
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 
@@ -38,7 +37,7 @@ class Fitting:
         """Find when everything ends."""
         guesses = estimates(self.world, self.state)
         limits = self.state.limits
-        self._ends = {key: min(limits.get(key) or LAST, guesses.get(key, LAST)) for key in self.state.held}
+        self._ends = {key: min(limits.get(key) or FAR, guesses.get(key, FAR)) for key in self.state.held}
         self._spans = expected(self.world)
 
     def unfit(self, dates: Iterable[Date]) -> dict[RunKey, str]:
@@ -69,7 +68,7 @@ class Fitting:
 
     def _end(self, date: Date) -> int:
         span = self.state.runs[date.run].limit or self._spans.get(date.run)
-        return LAST if span is None else date.start + span
+        return FAR if span is None else date.start + span
 
 
 def _sharing(dates: Iterable[Date]) -> list[list[Date]]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cutting.told import Lasting
-from planner.forecast.natural import LAST, Timeline
+from planner.forecast.calendar import FAR
+from planner.forecast.natural import Timeline
 from planner.forecast.starts import Natural, together
 from planner.state.state import State
 from policies.inputs.claims import RunKey
@@ -60,7 +61,7 @@ class Standing:
         As many of the youngest as that takes are put off for it; those that find no room or money any more where they
         were are returned, and held no longer. None where it stays.
         """
-        before = min((self.starts[key].at for key in mine if key in self.starts), default=LAST)
+        before = min((self.starts[key].at for key in mine if key in self.starts), default=FAR)
         if before <= self.timeline.moments[0].at:
             return ()
         stood = self.timeline.release(mine.keys())

@@ -6,7 +6,7 @@ as they are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jobtree.api.values.scalars import MINUTE
 from jobtree.world.tables import values as col
@@ -18,6 +18,9 @@ from policies.funding.classes import FRESH_LOAN
 from policies.inputs.claims import RunKey
 from policies.lifecycle.endings import started
 from policies.model.recall import FARTHEST
+
+FAR: Final = 1 << 50
+"""After all times, Unix seconds or seconds from now; more than any amount."""
 
 
 class Known(NamedTuple):

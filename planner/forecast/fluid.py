@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from planner.forecast.lanes import FAR, MOST, Counts, Floats, Ints, LaneBook, Lanes
+from jobtree.world.tables.values import Bools, Floats, Ints
+from planner.forecast.calendar import FAR
+from planner.forecast.lanes import MOST, Counts, LaneBook, Lanes
 from planner.state.state import State
 from policies.inputs.claims import RunKey
 from policies.inputs.fleet import Fleet
@@ -118,7 +119,7 @@ class Steps(NamedTuple):
     node: Ints
     cell: Ints
     free: Ints
-    first: npt.NDArray[np.bool_]
+    first: Bools
 
     @classmethod
     def of(cls, held: Held, over: Ints, gpus: Ints, cells: int) -> "Steps":

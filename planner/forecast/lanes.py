@@ -6,15 +6,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jobtree.world.tables.values import Floats, Ints
 from planner.state.payer_lists import PayerList
 from planner.state.state import State
 from policies.caps.cap import Lane
 
-Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
-FAR: Final = 1 << 50
-"""More than any amount; later than any time."""
 MOST: Final = (1 << 31) - 1
 """GPUs that are told apart."""
 MILLI: Final = 1000

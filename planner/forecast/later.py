@@ -8,12 +8,12 @@ clock, what runs on weighs what it weighs now, and runs have the payers that the
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jobtree.api.kinds.lease import ClosureReason
 from jobtree.world.plan import Closure
 from jobtree.world.tables.snapshot import Snapshot
-from planner.forecast.calendar import estimates, foreseen
+from planner.forecast.calendar import FAR, estimates, foreseen
 from planner.placement.room import Room
 from planner.state.blocking import block
 from planner.state.closing import ends_of
@@ -31,9 +31,6 @@ from policies.inputs.runs import RunRow
 from policies.lifecycle import arrays, follow
 from policies.lifecycle.endings import Ending
 from policies.model.problem import Problem
-
-_FOR_GOOD: Final = 1 << 40
-"""Later than any end."""
 
 
 class _Ends(NamedTuple):
@@ -187,7 +184,7 @@ class Later:
             if funded and part.second:
                 key = part.leases[0].run_key
                 ends = (limits.get(key), money.envelopes[part.place.envelope].end)
-                found.append((part.second, min([_FOR_GOOD, *(end for end in ends if end is not None)]) - now.at, key))
+                found.append((part.second, min([FAR, *(end for end in ends if end is not None)]) - now.at, key))
         return found
 
     def _anew(self, at: int, ending: Mapping[RunKey, _Ends], closures: list[Closure]) -> _Money:

@@ -9,14 +9,14 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planner.cutting.dating import Kept
 from planner.cutting.places import Place
 from planner.cutting.told import Lasting
 from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
-from planner.forecast.calendar import Known, last_of_shares
+from planner.forecast.calendar import FAR, Known, last_of_shares
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment, gpus_of
 from planner.forecast.slots import Slots
@@ -24,9 +24,6 @@ from planner.forecast.spending import Spending, ahead, charging, ended, leaves
 from planner.forecast.starts import ByCuts, Dated, Natural, Sure, given_up
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
-
-LAST: Final = 1 << 60
-"""After all times."""
 
 
 class _Lifted(NamedTuple):
@@ -82,7 +79,7 @@ class Timeline:
             timeline.moments.insert(0, Moment.of(now, later))
         return timeline
 
-    def date(self, together: Lasting, before: int = LAST) -> dict[RunKey, Natural]:
+    def date(self, together: Lasting, before: int = FAR) -> dict[RunKey, Natural]:
         """Find the first start of runs that start together, if any before a time (Unix seconds), and hold it."""
         for moment in self.moments:
             if moment.at >= before:

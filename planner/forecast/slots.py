@@ -17,7 +17,7 @@ import numpy as np
 
 from jobtree.world.tables.values import Ints
 from planner.cutting.told import Lasting
-from planner.forecast.lanes import FAR
+from planner.forecast.calendar import FAR
 from planner.forecast.moments import Moment, gpus_of
 from planner.forecast.starts import Dated
 from policies.inputs.claims import RunKey

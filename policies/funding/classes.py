@@ -2,8 +2,7 @@
 
 Order: loans within ``lending.maxDuration`` first (a loan is a contract), then by the claimant's standing with the
 payer (owner, its children, siblings, parents, the rest), older loans last; within these by admission time, run,
-envelope: its first lease says for whom it is, and whether on loan. A claim is funded iff every cap it touches still
-holds with it:
+envelope. A claim is funded iff every cap it touches still holds with it:
 
     fixed width:  all of it or nothing (skipped when it is too big)
     malleable:    group by group from 0, until a group does not fit
@@ -156,11 +155,11 @@ def parts_of(book: CapBook, claims: list[Claim], sites: dict[str, int]) -> list[
 
 
 def _place(money: Money, claim: Claim) -> Place:
-    place = Place(FRESH_LOAN, claim.admitted, claim.run, claim.envelope)
-    if claim.loan:
+    place, first = Place(FRESH_LOAN, claim.admitted, claim.run, claim.envelope), claim.leases[0]
+    if on_loan(money, first):
         return place if _is_young(money, place) else place._replace(standing=OLD_LOAN)
     owner = money.envelopes[claim.envelope].owner
-    return place._replace(standing=money.family.standing(claim.run_owner, owner))
+    return place._replace(standing=money.family.standing(first.run_owner, owner))
 
 
 def _together(claim: Claim) -> list[list[LeaseRow]]:

@@ -119,14 +119,13 @@ def read_leases(leases: pa.Table, money: Money) -> list[LeaseRow]:
 
 @dataclass
 class Claim:
-    """One run's open leases at one envelope. ``admitted``: start of the first, Unix seconds; ``limit``: seconds left of
-    the run's time limit, None where it has none.
+    """One run's open ``leases`` at one envelope, the first of which says for whom it is, and whether on loan.
+    ``admitted``: start of the oldest, Unix seconds; ``limit``: seconds left of the run's time limit, None where it has
+    none.
     """
 
     run: RunKey
-    run_owner: str
     envelope: int
-    loan: bool
     admitted: int
     limit: int | None
     malleable: bool
@@ -150,9 +149,7 @@ def open_claims(
             end = limits.get(lease.run_key)
             claim = claims[key] = Claim(
                 run=lease.run_key,
-                run_owner=lease.run_owner,
                 envelope=lease.envelope,
-                loan=on_loan(money, lease),
                 admitted=lease.start,
                 limit=None if end is None else max(0, end - money.at),
                 malleable=lease.run_key in malleable,

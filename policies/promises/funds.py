@@ -125,4 +125,4 @@ def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
 def _caps(book: CapBook, envelope: int) -> list[int]:
     """Caps on its GPUs at a time, whoever they are for."""
     caps = ((i, book.caps[i]) for i in book.of_envelope(envelope, 0))
-    return [i for i, cap in caps if cap.measure.name == "concurrency" and cap.family is not LENDING]
+    return [i for i, cap in caps if not cap.ahead and cap.family is not LENDING]

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from jobtree.world.tables.after import after
 from planner.cutting.told import Lasting
-from planner.forecast.calendar import estimates, expected, known_times
+from planner.forecast.calendar import FAR, estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.moments import Moment, gpus_of
-from planner.forecast.natural import LAST, Timeline
+from planner.forecast.natural import Timeline
 from planner.forecast.starts import together
 from planner.planning import plan
 from planner.state.derive import state_of
@@ -97,7 +97,7 @@ def test_a_quick_look_passes_over_no_start(script: Script, data: st.DataObject) 
     timeline.release(mine.keys())
     others = [{key} for key in sorted(waiting - mine.keys())]
     timeline.without(waiting)
-    bound = timeline.beside(others, mine, LAST) if others else 0
+    bound = timeline.beside(others, mine, FAR) if others else 0
     for count in range(len(others)):
         timeline.without(set().union(*others[count:]))
         found = timeline.date(mine)

@@ -148,7 +148,7 @@ class Timeline:
         unpaid = [
             (key, taken)
             for (key, found), taken in zip(then, held.taken, strict=True)
-            if (found.paid or mine.is_paid(key)) and not taken.paid
+            if (found.paid or mine.taken[key].paid) and not taken.paid
         ]
         if not unpaid:
             return False
@@ -208,7 +208,7 @@ class Timeline:
             *(
                 Kept(key, taken, each.at, each.ends[key])
                 for each in self.by_cuts
-                for key, taken in zip(each.starts, each.held[0][1].taken, strict=True)
+                for key, taken in {**each.starts, **each.taken}.items()
             ),
         ]
 

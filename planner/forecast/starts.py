@@ -101,19 +101,17 @@ class ByCuts(NamedTuple):
         """May its runs start on their nodes at its time?"""
         return all(moment.admits(self.starts) for moment, _ in self.held[:1])
 
-    def is_paid(self, key: RunKey) -> bool:
-        """Is a run's start paid at its time, be it by money that comes by then?"""
-        return any(
-            other == key and taken.paid
-            for _, cut in self.held[:1]
-            for other, taken in zip(self.starts, cut.taken, strict=True)
-        )
+    @property
+    def taken(self) -> dict[RunKey, Settled]:
+        """What is held of its runs at its time, or at the moment that stands for it, by which some may have ended."""
+        moment, cut = self.held[0]
+        return dict(zip(self.then(moment.at), cut.taken, strict=True))
 
     def spend(self) -> None:
         """Note what is ``spent``, once it is held at its time."""
-        for moment, cut in self.held[:1]:
-            found = ((key, moment.ahead(taken)) for key, taken in zip(self.starts, cut.taken, strict=True))
-            self.spent.update((key, spent) for key, spent in found if spent)
+        moment, _ = self.held[0]
+        found = ((key, moment.ahead(taken)) for key, taken in self.taken.items())
+        self.spent.update((key, spent) for key, spent in found if spent)
 
     def then(self, at: int) -> dict[RunKey, Settled]:
         """Those that are held at a time, by when what is cut for them is gone for good."""

@@ -54,3 +54,23 @@ def test_promises_at_more_times_than_are_looked_at_stand_where_they_were_told() 
 
     assert len({status["earliestStart"] for status in promises(first).values()}) > 12
     assert [each.name for each in again.promises] == []
+
+
+def test_a_short_start_by_cuts_stands_at_a_moment_by_which_it_has_ended() -> None:
+    """Of 21 promised times two are looked at, and the run that is due first lasts five minutes."""
+    world = World().domain("A", nodes=20).node("x", domain="X", flavor=OTHER).policy(lottery={"term": "10m"})
+    world.budget("org:a", 400).budget("org:v", 8, flavor=OTHER).budget("org:w", 8, flavor=OTHER)
+    there = {"resources": {"gpuType": OTHER}}
+    world.run("victim", 8, owner="org:v", spec=there)
+    for number in range(20):
+        world.run(f"old{number:02}", 8, limit=f"{120 + number}m")
+    world.cycle()
+    world.run("short", 8, owner="org:w", limit="5m", spec=there, created="+5m")
+    for number in range(20):
+        world.run(f"new{number:02}", 8, limit="3h", created="+5m")
+
+    first = promises(world.cycle("+10m"))
+    again = plan(world.snapshot("+12m"), unix("+12m"), Effort(exact=0, fewest_moments=2, moments_of_many=2))
+
+    assert (first["short"]["earliestStart"], len(first)) == (moment("+25m"), 21)
+    assert [each.name for each in again.promises] == []

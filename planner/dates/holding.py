@@ -63,7 +63,7 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
     needs = [*_needs(timeline, state)]
     lends = {need.envelope for need in needs if need.loan}
-    money = funds.held_money(needs, _freed(snapshot, state, lends), state.at, timeline.ahead(state.at))
+    money = funds.held_money(needs, _freed(snapshot, state, lends), state.at, timeline.to_spend(state.at))
     return Holds(whole, part, promised, money)
 
 

@@ -20,7 +20,7 @@ from planner.forecast.calendar import FAR, Known, last_of_shares
 from planner.forecast.later import Later
 from planner.forecast.moments import Cut, Moment, gpus_of
 from planner.forecast.slots import Slots
-from planner.forecast.spending import Spending, ahead, charging, ended, leaves
+from planner.forecast.spending import Spending, charging, ended, leaves, to_spend
 from planner.forecast.starts import ByCuts, Dated, Natural, Sure, given_up
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
@@ -190,12 +190,12 @@ class Timeline:
                     return max(first, moment.at)
         return None
 
-    def ahead(self, now: int) -> dict[int, int]:
+    def to_spend(self, now: int) -> dict[int, int]:
         """How much more of a cap on hours or credits is taken at some start after ``now`` (Unix seconds) than is now,
         the first of the moments.
         """
         self._whole()
-        return ahead(self.moments[0], now, [*self._spending()])
+        return to_spend(self.moments[0], now, [*self._spending()])
 
     def kept(self) -> list[Kept]:
         """Starts that need no cuts."""

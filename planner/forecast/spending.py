@@ -49,7 +49,7 @@ def leaves(asked: Mapping[int, int], at: int, spending: Sequence[Spending]) -> b
     return True
 
 
-def ahead(first: Moment, now: int, spending: Sequence[Spending]) -> dict[int, int]:
+def to_spend(first: Moment, now: int, spending: Sequence[Spending]) -> dict[int, int]:
     """How much more of a cap is taken at some start after ``now`` (Unix seconds) than at the ``first`` moment."""
     found: dict[int, int] = {}
     for moment, at, _, spent in spending:

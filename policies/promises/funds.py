@@ -51,12 +51,12 @@ class HeldMoney(NamedTuple):
 
 class Held(NamedTuple):
     """Money that promises hold: of ``envelopes``, beside what others that are promised take of them as they start
-    ``now`` (milli-GPUs); by cap what is ``ahead`` of caps on hours and credits.
+    ``now`` (milli-GPUs); by cap on hours and credits what they have ``to_spend``.
     """
 
     envelopes: Mapping[int, HeldMoney]
     now: Mapping[int, int]
-    ahead: Mapping[int, int]
+    to_spend: Mapping[int, int]
 
 
 NOTHING: Final = Held({}, {}, {})
@@ -72,8 +72,8 @@ class Funds(NamedTuple):
     closed: Mapping[int, int]
 
 
-def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int, ahead: Mapping[int, int]) -> Held:
-    """Sum up what is held by envelope, where anything is; see the module. ``ahead``: by cap."""
+def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int, to_spend: Mapping[int, int]) -> Held:
+    """Sum up what is held by envelope, where anything is; see the module. ``to_spend``: by cap."""
     of: dict[int, list[Need]] = {}
     for need in needs:
         of.setdefault(need.envelope, []).append(need)
@@ -92,7 +92,7 @@ def held_money(needs: Iterable[Need], freed: Iterable[Freed], now: int, ahead: M
                 most, start = max(most, asked), start or at
         if most:
             found[envelope] = HeldMoney(most, start)
-    return Held(found, starting, ahead)
+    return Held(found, starting, to_spend)
 
 
 def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
@@ -101,7 +101,7 @@ def beside(held: Held, book: CapBook, funded: Funded, spent: Spent) -> Funds:
 
     Where that is all that is left of an envelope, it pays for what surely ends by then, as a held node has room.
     """
-    promised, closed = Counter[int](held.ahead), dict[int, int]()
+    promised, closed = Counter[int](held.to_spend), dict[int, int]()
     starting = Counter[int]()
     for envelope, milli in held.now.items():
         starting.update(dict.fromkeys(_caps(book, envelope), milli))

@@ -206,47 +206,52 @@ class Weighing:
                 yield node, asked, float(self.room.free[node])
 
     def _victim(self, number: int, victim: Victim) -> None:
-        model = self.model
         whole = UNFUNDED if victim.unfunded else LOTTERY
         lost = self._option(Option(number, "lost"), whole) if victim.losable else None
-        drops, columns_of = [], {}
-        for group in victim.groups:
-            mine = []
-            if group.droppable and victim.surplus:
-                kind = UNFUNDED if group.unfunded else SHRUNK
-                drop = self._option(Option(number, "drop", group.number), kind)
-                self.costs[kind][drop] = float(group.gpus)
-                drops.append((drop, float(group.gpus)))
-                mine.append(drop)
-            if lost is not None:
-                gone = model.column(("gone", number, group.number), upper=1.0, integer=True) if mine else lost
-                self.costs[whole][gone] = self.costs[whole].get(gone, 0.0) + group.gpus
-                if mine:
-                    model.row(("gone", number, group.number), [(gone, 1.0), (lost, -1.0)], -INF, 0.0)
-                    model.row(("all", number, group.number), [(mine[0], 1.0), (gone, 1.0), (lost, -1.0)], 0.0, INF)
-                mine.append(gone)
-            if len(mine) > 1:
-                model.row(("once", number, group.number), [(c, 1.0) for c in mine], -INF, 1.0)
-            columns_of[group.number] = mine
-            for column in mine:
-                self.ending.setdefault(column, []).append((number, group.number))
-                for node, gpus in group.slots:
-                    self._frees(column, node, gpus)
-                    here = self.pods.setdefault(node, {})
-                    pods = here.get(column, (0, victim.load))[0] + victim.pods(gpus)
-                    here[column] = pods, PodLoad(pods * victim.load.cpu_milli, pods * victim.load.memory)
-        if drops:
-            model.row(("surplus", number), drops, -INF, float(victim.surplus))
-        if drops and _shares_steps(victim):
-            steps = model.column(("steps", number), upper=float(victim.surplus // victim.step), integer=True)
-            model.row(("steps", number), [*drops, (steps, -float(victim.step))], 0.0, 0.0)
+        columns_of = {group.number: self._goes(number, victim, group, lost) for group in victim.groups}
+        self._shrinks(number, victim)
         for place, spare in enumerate(victim.spares):
             column = self._option(Option(number, "spare", place), SPARES)
             self.costs[SPARES][column] = float(spare.gpus)
             also = columns_of.get(spare.group, [])
-            model.row(("spare", number, place), [(c, 1.0) for c in (column, *also)], -INF, 1.0)
+            self.model.row(("spare", number, place), [(c, 1.0) for c in (column, *also)], -INF, 1.0)
             for each in (column, *also):
                 self._frees(each, spare.node, spare.gpus)
+
+    def _goes(self, number: int, victim: Victim, group: Group, lost: int | None) -> list[int]:
+        """The columns with which a group goes: ``drop``, and ``gone`` or, where it cannot go alone, ``lost``."""
+        model, key, mine = self.model, (number, group.number), list[int]()
+        if group.droppable and victim.surplus:
+            kind = UNFUNDED if group.unfunded else SHRUNK
+            mine.append(self._option(Option(number, "drop", group.number), kind))
+            self.costs[kind][mine[0]] = float(group.gpus)
+        if lost is not None:
+            gone = model.column(("gone", *key), upper=1.0, integer=True) if mine else lost
+            costs = self.costs[UNFUNDED if victim.unfunded else LOTTERY]
+            costs[gone] = costs.get(gone, 0.0) + group.gpus
+            if mine:
+                model.row(("gone", *key), [(gone, 1.0), (lost, -1.0)], -INF, 0.0)
+                model.row(("all", *key), [(mine[0], 1.0), (gone, 1.0), (lost, -1.0)], 0.0, INF)
+                model.row(("once", *key), [(mine[0], 1.0), (gone, 1.0)], -INF, 1.0)
+            mine.append(gone)
+        for column in mine:
+            self.ending.setdefault(column, []).append(key)
+            for node, gpus in group.slots:
+                self._frees(column, node, gpus)
+                here = self.pods.setdefault(node, {})
+                pods = here.get(column, (0, victim.load))[0] + victim.pods(gpus)
+                here[column] = pods, PodLoad(pods * victim.load.cpu_milli, pods * victim.load.memory)
+        return mine
+
+    def _shrinks(self, number: int, victim: Victim) -> None:
+        """Bound what a victim that stays gives up, by whole steps where these are several groups."""
+        options = ((Option(number, "drop", group.number), group) for group in victim.groups)
+        drops = [(self.columns[option], float(group.gpus)) for option, group in options if option in self.columns]
+        if drops:
+            self.model.row(("surplus", number), drops, -INF, float(victim.surplus))
+        if drops and _shares_steps(victim):
+            steps = self.model.column(("steps", number), upper=float(victim.surplus // victim.step), integer=True)
+            self.model.row(("steps", number), [*drops, (steps, -float(victim.step))], 0.0, 0.0)
 
     def _frees(self, column: int, node: int, gpus: int) -> None:
         here = self.freed.setdefault(node, {})

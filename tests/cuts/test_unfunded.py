@@ -1,7 +1,17 @@
 """Starts without money at their time, where the Policy lets them (spec §5: `onBudgetShortfall: startUnfunded`)."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.check import check
+from tests.forecast.busy import Script, played, scripts
+from tests.support import documents as doc
+from tests.support.drawing import Draw
+from tests.support.effort import examples
 from tests.support.times import moment
 from tests.support.worlds import Cycle, World
 
@@ -51,3 +61,29 @@ def test_a_start_without_money_leaves_its_room_to_nobody_else() -> None:
     cycle = world.cycle("+1m")
 
     assert told(cycle) == {"r": moment("+16m"), "s": moment("+16m"), "t": None}
+
+
+@st.composite
+def short(draw: Draw) -> Script:
+    """Busy worlds where hours are short, Budgets pay in one domain alone, and one is shut for a while."""
+    script: Script = draw(scripts(minutes=12))
+    closed = draw(st.sampled_from([[], [shut("A", "+6m", "+15m")], [shut("B", "+3m", "+30m")]]))
+    policy = {"reservations": {"onBudgetShortfall": "startUnfunded", "patience": "5m"}, "maintenance": closed}
+    fleet = []
+    for each in script.fleet:
+        spec: dict[str, Any] = policy if each["kind"] == "Policy" else {}
+        if each["kind"] == "Budget":
+            (envelope,) = each["spec"]["envelopes"]
+            hours = draw(st.sampled_from([{}, {"maxGPUHours": 1}, {"maxGPUHours": 5}, {"maxGPUHours": 20}]))
+            selector = draw(st.sampled_from([{}, {"fabric.domain": "A"}, {"fabric.domain": "B"}]))
+            spec = {"envelopes": [{**envelope, **hours, "selector": {**envelope["selector"], **selector}}]}
+        fleet.append(doc.merge(each, {"spec": spec}))
+    return replace(script, fleet=fleet)
+
+
+@pytest.mark.slow
+@examples(50)
+@given(script=short())
+def test_plans_hold_where_starts_need_no_money(script: Script) -> None:
+    for cycle in played(script, minutes=12):
+        assert [str(each) for each in check(cycle.before, cycle.plan)] == []

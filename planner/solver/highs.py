@@ -4,9 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import highspy
+import msgspec
 import numpy as np
 
 from jobtree.world.tables.values import Bools, Floats
@@ -24,6 +26,10 @@ SMALL: Final = 50
 """Columns of a model up to which feasibility jump is left out: its first jump takes milliseconds, and all else less."""
 FEW_CUTS: Final[Settings] = {"mip_pool_soft_limit": 50}
 """HiGHS finds thousands of cuts in models of money and uses some dozen: keeping the others takes most of its time."""
+REMEMBERED: Final = 1_000
+"""Columns of a model up to which its answer is kept: those of cuts and of prices come again from cycle to cycle."""
+KEPT: Final = 1 << 12
+"""Answers that are kept, with what was asked, at some 10 kB each."""
 NOISE: Final = 1e-6
 """What a solver finds differs from what it means by less than this: a value as near to a whole number counts as it."""
 
@@ -108,7 +114,23 @@ def pass_model(highs: highspy.Highs, lp: highspy.HighsLp) -> None:
 
 
 def solve(model: Model, settings: Settings, *, relaxed: bool = False, start: Sequence[float] | None = None) -> Solution:
-    """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted)."""
+    """Maximise. An answer that is neither optimal nor infeasible keeps the bound at infinity (never trusted).
+
+    Equal input has equal output: what was asked of late is not solved again. Nobody writes to what is answered.
+    """
+    if len(model.cost) > REMEMBERED:
+        return _solved(model, settings, relaxed=relaxed, start=start)
+    given = model.content, settings, relaxed, None if start is None else [*start]
+    return _again(msgspec.msgpack.encode(given, enc_hook=float))
+
+
+@lru_cache(maxsize=KEPT)
+def _again(given: bytes) -> Solution:
+    content, settings, relaxed, start = msgspec.msgpack.decode(given)
+    return _solved(Model(*content), settings, relaxed=relaxed, start=start)
+
+
+def _solved(model: Model, settings: Settings, *, relaxed: bool, start: Sequence[float] | None) -> Solution:
     relaxed = relaxed or not any(model.integer)  # HiGHS states no bound beside the optimum where nothing is integer
     jumps = len(model.cost) > SMALL and settings.get(_JUMPS, True)
     highs = new_highs(settings | {_JUMPS: jumps})

@@ -68,6 +68,12 @@ class Model:
         return len(self.cost) - 1
 
     @property
+    def content(self) -> tuple[list[Any], ...]:
+        """All that its solutions hang on, in the order of its fields."""
+        rows = self.row_lower, self.row_upper, self.starts, self.indices, self.values
+        return self.cost, self.lower, self.upper, self.integer, *rows
+
+    @property
     def entries(self) -> Entries:
         """Terms as arrays; made anew where terms or rows have come since it was asked last."""
         known = self._entries

@@ -25,6 +25,29 @@ def test_without_integers_the_optimum_is_the_bound() -> None:
     assert (found.objective, found.bound, found.optimal) == (8.5, 8.5, True)
 
 
+def test_what_was_asked_before_is_answered_as_it_was_and_what_differs_anew() -> None:
+    model = knapsack(integer=True)
+    first = solve(model, SETTINGS)
+    again = solve(knapsack(integer=True), SETTINGS)
+    changes: list[tuple[list[float], int, float]] = [
+        (model.cost, 0, 9.0),
+        (model.lower, 1, 0.5),
+        (model.upper, 0, 0.0),
+        (model.row_lower, 0, 3.0),
+        (model.row_upper, 0, 1.0),
+    ]
+    others = []
+    for numbers, place, value in changes:
+        before, numbers[place] = numbers[place], value
+        others.append(solve(model, SETTINGS).objective)
+        numbers[place] = before
+
+    assert again is first
+    assert (first.objective, others) == (8.0, [12.0, 4.0, 4.0, 8.0, 3.0])
+    assert solve(model, SETTINGS, relaxed=True).objective == 8.5
+    assert solve(model, SETTINGS) is first
+
+
 def test_the_rest_is_solved_around_what_stays() -> None:
     model = knapsack(integer=True)
     point = np.asarray([1.0, 0.5, 0.5])

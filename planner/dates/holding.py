@@ -125,20 +125,20 @@ def _dated(
     standing = Standing(Timeline.of(Later.of(snapshot, state, {*of, *new}), known, most, state), state, of, of, spans)
     timeline = standing.timeline
     for promise in promises:
-        if promise.awaits_victims(state.at) and not any(dated.key == promise.run_key for dated in timeline.dated):
+        if promise.awaits_victims(state.at) and not timeline.is_dated(promise.run_key):
             timeline.date(standing.mine(promise.run_key), state.at + 1)  # what was cut is for it
     rest = of.keys() - {dated.key for dated in timeline.dated}
     standing.hold(sorted(rest, key=lambda key: (state.runs[key].created, key)))
     due = [promise.run_key for promise in promises if promise.start <= state.at]
     order = (*due, *sorted(of.keys() - {*due}, key=lambda key: (state.runs[key].created, key)))
     for key in order:  # as told, before others move up: they could put it off
-        if of[key].is_by_cuts and not any(dated.key == key for dated in timeline.dated):
+        if of[key].is_by_cuts and not timeline.is_dated(key):
             standing.by_cuts(key)
     for key in order:
         mine = standing.mine(key)
         if key in standing.starts:
             standing.sooner(key, state.at + 1)
-        elif not any(dated.key == key for dated in timeline.dated):
+        elif not timeline.is_dated(key):
             timeline.uncut(key)
             if not of[key].is_by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
                 timeline.date(mine)

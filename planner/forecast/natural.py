@@ -144,17 +144,12 @@ class Timeline:
 
     def _has_promised_money(self, moment: Moment, mine: ByCuts, held: Cut) -> bool:
         """Are starts that are paid at their time not paid at a moment for what is held there for others?"""
-        then = mine.then(moment.at).items()
-        unpaid = [
-            (key, taken)
-            for (key, found), taken in zip(then, held.taken, strict=True)
-            if (found.paid or mine.taken[key].paid) and not taken.paid
-        ]
+        unpaid = mine.unpaid(moment, held)
         if not unpaid:
             return False
         others = [taken for dated in self.dated for taken in dated.at_moment(moment)]
         others += [taken for each in self.by_cuts for other, cut in each.held if other is moment for taken in cut.taken]
-        return any(moment.keeps_money(others, key, taken, mine.leases) for key, taken in unpaid)
+        return any(moment.keeps_money(others, key, taken, mine.leases) for key, taken in unpaid.items())
 
     def find(
         self, at: int, where: Mapping[RunKey, frozenset[int]], leases: Sequence[LeaseRow]
@@ -163,6 +158,10 @@ class Timeline:
         self._whole()
         self._open(at, always=True)
         return self.moment(at).find(where, leases)
+
+    def is_dated(self, key: RunKey) -> bool:
+        """Is a start of the run held that needs no cuts?"""
+        return any(each.key == key for each in self.dated)
 
     def is_cut_for(self, key: RunKey) -> bool:
         """Is a start of the run held that cuts make?"""

@@ -104,8 +104,16 @@ class ByCuts(NamedTuple):
     @property
     def taken(self) -> dict[RunKey, Settled]:
         """What is held of its runs at its time, or at the moment that stands for it, by which some may have ended."""
-        moment, cut = self.held[0]
+        return self._at(*self.held[0])
+
+    def _at(self, moment: Moment, cut: Cut) -> dict[RunKey, Settled]:
         return dict(zip(self.then(moment.at), cut.taken, strict=True))
+
+    def unpaid(self, moment: Moment, cut: Cut) -> dict[RunKey, Settled]:
+        """Of what a moment holds of it those that are paid at their time, and not there."""
+        paid = {key for key, found in self.starts.items() if found.paid}
+        paid |= {key for key, taken in self.taken.items() if taken.paid}
+        return {key: taken for key, taken in self._at(moment, cut).items() if key in paid and not taken.paid}
 
     def spend(self) -> None:
         """Note what is ``spent``, once it is held at its time."""

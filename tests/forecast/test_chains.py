@@ -21,6 +21,7 @@ from jobtree.cluster.secret_text import secret_text
 from jobtree.world.memory import seen
 from jobtree.world.tables.snapshot import take
 from planner import plan
+from planner.effort import USUAL, Effort
 from tests.history.play import Cluster, Played, Step
 from tests.life import streams
 from tests.support import documents as doc
@@ -38,6 +39,8 @@ TAIL = 8
 class Whole(Cluster):
     """A state file in memory whose cycles search to the end, and draw."""
 
+    effort = USUAL
+
     def secret(self, name: str, key: str) -> str | None:
         """A text of a Secret in the planner's namespace."""
         found = (each for each in self.text.documents() if each.key[1:] == ("Secret", seen.NAMESPACE, name))
@@ -48,7 +51,7 @@ class Whole(Cluster):
         before, read = self.documents(), self.read()
         snapshot = take(read, at)
         snapshot = replace(snapshot, lot=lottery.lot(self, read, at))  # type: ignore[arg-type]
-        made = plan(snapshot, at)
+        made = plan(snapshot, at, self.effort)
         assert [str(violation) for violation in check(snapshot, made)] == []
         chain = lottery.published(self, read, made, ORIGIN)  # type: ignore[arg-type]
         edits.apply(self.text, [*chain, *writes_for(read, made, planjson.encode(made))], Time(at))
@@ -136,8 +139,14 @@ def _run_of(lease: Document) -> str:
     return f"{reference['name']}-{reference['index']}" if "index" in reference else str(reference["name"])
 
 
+class Busy(Whole):
+    """The same, planned as where many wait: of all known times two are looked at."""
+
+    effort = Effort(exact=0, fewest_moments=2, moments_of_many=2)
+
+
 @pytest.mark.slow
-@examples(60)
+@examples(100)
 @given(chains())
 def test_what_is_promised_is_kept_while_nobody_does_anything(steps: list[Step]) -> None:
     cluster = Whole()
@@ -149,3 +158,17 @@ def test_what_is_promised_is_kept_while_nobody_does_anything(steps: list[Step]) 
         cycle = cluster.cycle(next_at(cycle.after, cycle.at))
         invariants.check(cycle.before, cycle.after, cycle.at)
         assert [*broken(cycle)] == []
+
+
+@pytest.mark.slow
+@examples(40)
+@given(chains())
+def test_where_many_wait_every_cycle_keeps_the_rules(steps: list[Step]) -> None:
+    cluster = Busy()
+    for step in steps:
+        cluster.change(step)
+        cycle = cluster.cycle(step.at)
+        invariants.check(cycle.before, cycle.after, step.at)
+    for _ in range(TAIL):
+        cycle = cluster.cycle(next_at(cycle.after, cycle.at))
+        invariants.check(cycle.before, cycle.after, cycle.at)

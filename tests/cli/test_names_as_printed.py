@@ -1,6 +1,7 @@
 """Names as commands print them are taken by every command that takes a run; slips of the pen are told the nearest."""
 
 import argparse
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -67,6 +68,19 @@ def test_a_name_as_printed_means_what_a_namespace_and_a_name_mean(call: list[str
 )
 def test_a_name_may_say_its_kind_and_n_its_namespace(printed: str, options: list[str]) -> None:
     assert called(["watch", "RUN"], printed, options) == called(["watch", "RUN"], "y/two", [])
+
+
+@pytest.mark.parametrize("call", [*CALLS, ["logs", "RUN"], ["events", "RUN", "--follow"]], ids=" ".join)
+@pytest.mark.parametrize("name", ["", " ", "y/"])
+def test_an_empty_name_is_refused_in_a_sentence_before_anything_is_said(call: list[str], name: str) -> None:
+    said = world().runs(*(each.replace("RUN", name) for each in call)).refused()
+    assert re.fullmatch(r"error: .*(is empty; say which(, or leave it out)?|names no run; .*)", said)
+
+
+def test_every_option_that_names_something_refuses_nothing() -> None:
+    there = world()
+    for flag in (["leases", "--owner"], ["leases", "--envelope"], ["fleet", "--flavor"], ["fleet", "--domain"]):
+        assert there.runs(*flag, "").refused() == f"error: {flag[-1]} is empty; say which, or leave it out"
 
 
 def called(call: list[str], name: str, options: list[str]) -> tuple[int, str, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobtree.world.reading.intake import Intake
 
 _TITLES = {"largestGroup": "LARGEST GROUP", "leftOut": "LEFT OUT"}
-_ALL = ""
+_ALL = "*"
 
 
 def add(commands: Commands) -> None:
@@ -77,7 +77,7 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
         given.domain = given.domain.removeprefix("domain=")  # as `plan RUN` prints it
     for title, wanted in (("flavor", given.flavor), ("domain", given.domain)):
         known = sorted({row[title] for row in rows}, key=natural)
-        if wanted and wanted not in known:
+        if wanted not in {None, _ALL, *known}:
             raise Refusal(f"there is no {title} {wanted}; allowed are {named(known)}")
     rows = [
         row

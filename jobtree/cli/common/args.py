@@ -255,6 +255,7 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     for name in GLOBAL:
         if hasattr(given, name) and name not in given.takes:
             own.error(f"{GLOBAL[name][0][-1]} means nothing to `{given.command}`; leave it out")
+    _refuse_empty(own, given)
     options = Options(
         program=parser.prog,
         state=getattr(given, "state", named_state(given)),
@@ -267,6 +268,15 @@ def _called(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         return int(given.handler(options, given))
     except UsageError as error:
         own.error(str(error))
+
+
+def _refuse_empty(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    """Raises Refusal where an argument of the command is empty, as ``"$RUN"`` is in a shell that knows no RUN."""
+    for action in parser._actions:
+        value = getattr(given, action.dest, None)
+        if action.dest not in GLOBAL and "" in (value if isinstance(value, list) else [value]):
+            said = action.option_strings[-1] if action.option_strings else str(action.metavar)
+            raise Refusal(f"{said} is empty; say which" + ("" if action.required else ", or leave it out"))
 
 
 def _leading_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> str:

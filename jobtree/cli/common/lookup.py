@@ -88,8 +88,13 @@ def _found(intake: Intake, known: Sequence[Collection[RunKey]], name: str, names
 
 
 def _said(name: str, namespace: str | None) -> tuple[str | None, str]:
-    """The namespace, None where none is said, and the name alone. Raises Refusal where two namespaces are said."""
+    """The namespace, None where none is said, and the name alone.
+
+    Raises Refusal where two namespaces are said, or no name.
+    """
     place, slash, alone = (name.removeprefix("run/") if name.count("/") > 1 else name).rpartition("/")
+    if not alone.strip():
+        raise Refusal(f"{name!r} names no run; `kubectl runs state --all` lists them all")
     if slash and namespace not in {None, place}:
         raise Refusal(f"{place}/{alone} is in namespace {place}, and -n says {namespace}; say one of them")
     return place or namespace, alone

@@ -53,7 +53,7 @@ def dated(
     _fit(Fitting(world, state), held, written)
     written.warn()
     return msgspec.structs.replace(
-        without_date(plan, dating.cuts.why_not),
+        without_date(plan, state, dating.cuts.why_not),
         runs=[*_updates(snapshot, plan, written.told)],
         reservations=sorted(written.new, key=lambda each: (each.namespace, each.name)),
         promises=sorted(written.moved, key=lambda each: (each.namespace, each.name)),

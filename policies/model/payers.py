@@ -181,7 +181,7 @@ class Payers:
                 when = Time(self._closed[index])
                 why = f"what {envelope.label} has left is promised from {when} on; this one {uses.stated(lasts, limit)}"
             if why:
-                opens = envelope.start is not None and money.at < envelope.start and why == _not_open(envelope)
+                opens = envelope.start is not None and money.at < envelope.start and why == _shut(envelope, money.told)
                 bound = [
                     t for t in (envelope.per_run_time, uses.longest(money, run.owner, run.flavor)) if t is not None
                 ]
@@ -231,7 +231,7 @@ def _refusal(envelope: Envelope, rank: int, run: RunRow) -> str:
 def _time_refusal(money: Money, envelope: Envelope, limit: int | None, own: int | None) -> str:
     """Refusal of an envelope that has no time left for a run that lasts so many seconds; ``own``: as it says."""
     if not envelope.pays_at(money.at, money.told):
-        return _not_open(envelope)
+        return _shut(envelope, money.told)
     if envelope.max_gpu_milliseconds == 0 or envelope.max_millicredits == 0:
         return f"{envelope.label} has a cap of 0 GPU-hours or credits"
     if long := _too_long(envelope, limit, own):
@@ -252,5 +252,8 @@ def _too_long(envelope: Envelope, limit: int | None, own: int | None) -> str:
     return f"{envelope.label} pays for {allowed}, this one {uses.stated(limit, own)}"
 
 
-def _not_open(envelope: Envelope) -> str:
-    return f"the window of {envelope.label} is not open"
+def _shut(envelope: Envelope, at: int) -> str:
+    """Refusal of an envelope whose window is shut at that time."""
+    if envelope.start is not None and at < envelope.start:
+        return f"the window of {envelope.label} opens at {Time(envelope.start)}"
+    return f"the window of {envelope.label} closed at {Time(envelope.end or at)}"

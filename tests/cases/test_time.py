@@ -58,6 +58,22 @@ def test_no_promise_counts_on_a_window_that_allows_none(policy: dict[str, Any]) 
     assert world.cycle("+2h").phases == {"r": "Running"}
 
 
+def test_what_no_promise_counts_on_is_named_with_the_time_at_which_it_opens() -> None:
+    """Who else may not pay is not named, nor what opens beyond the horizon."""
+    none: dict[str, Any] = {"preActivation": {"allowReservations": False}}
+    envelopes = [envelope(8, "late", start=moment("+30d"), **none), envelope(8, "next", start=moment("+2h"), **none)]
+    world = World().node("n1").budget("org:a", envelopes=envelopes)
+    world.budget("org:b", 8, start=moment("+1h"), sharing="none", **none).run("r", 8).cycle()
+
+    nothing = "nothing that is known to end within the horizon frees enough room and money for it"
+    assert undated(world) == (
+        f"earliestStart: none: {nothing}; org-a/next opens at {moment('+2h')}, and no promise counts on that "
+        "(preActivation.allowReservations)"
+    )
+    said = world.runs("watch", "r", at="+0s").ok().out
+    assert f"the window of org-a/next opens at {moment('+2h')}" in said
+
+
 def test_a_window_that_is_open_now_may_allow_no_promises_and_is_promised_on_all_the_same() -> None:
     world = World().node("n1").budget("org:a", 8, start=moment("-2h"), preActivation={"allowReservations": False})
     world.run("first", 8, runtime={"timeLimit": "2h"}).cycle("-1h")

@@ -24,7 +24,7 @@ def kept(make: Callable[[*Given], Made]) -> Callable[[*Given], Made]:
     def again(*given: *Given) -> Made:
         nonlocal last
         before = last
-        if before is None or not all(map(is_, before[0], given)):
+        if before is None or len(before[0]) != len(given) or not all(map(is_, before[0], given)):
             before = last = given, make(*given)
         return before[1]
 

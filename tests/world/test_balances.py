@@ -23,6 +23,7 @@ from jobtree.world.memory.balances import (
     whole,
 )
 from jobtree.world.tables import rows
+from policies.inputs.balances import read_balances
 from tests.support.times import T0, unix
 
 AT = unix(T0)
@@ -68,6 +69,20 @@ def test_accounts_are_the_sum_of_charges_in_every_second_and_canonical(found: li
             )
         for (_, until, milli), (since, _, following) in zip(each.spans, each.spans[1:], strict=False):
             assert until < since or (until == since and milli != following)
+
+
+ends = st.none() | st.integers(-1, 62)
+
+
+@given(st.lists(spans, max_size=5), ends, ends)
+def test_what_was_charged_between_two_times_is_the_sum_of_its_seconds(
+    found: list[Span], start: int | None, end: int | None
+) -> None:
+    table = rows.balances([account(*found, rate_milli=1500)])
+    [balance], _ = read_balances(table, {})
+    low, high = -1 if start is None else start, 62 if end is None else end
+    total = sum(milli for second in range(low, high) for since, until, milli in found if since <= second < until)
+    assert balance.charged(start, end) == (total, total * 1500)
 
 
 @given(charges, charges)

@@ -6,6 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from jobtree.world.kept import kept
 from jobtree.world.tables import values
 from jobtree.world.tables.records import read
 
@@ -87,6 +88,17 @@ def test_what_is_made_of_a_table_is_kept_as_long_as_the_table() -> None:
     assert place in values._MEMORY
     del table
     assert place not in values._MEMORY
+
+
+def test_what_is_made_of_some_values_is_kept_until_one_is_another_or_there_are_more_or_fewer() -> None:
+    @kept
+    def made(*given: object) -> list[object]:
+        return [*given]
+
+    one, other = object(), object()
+
+    assert made(one, other) is made(one, other)
+    assert [made(one), made(one, other), made(other, one), made()] == [[one], [one, other], [other, one], []]
 
 
 @pytest.mark.parametrize("size", [3, values.SMALL + 1])

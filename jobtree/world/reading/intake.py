@@ -32,6 +32,7 @@ from jobtree.api.kinds.policy import POLICY_NAME
 from jobtree.api.rules.kinds import check_node, check_object, set_problems
 from jobtree.api.values.errors import missing, wrong
 from jobtree.world.collector import collector_paused
+from jobtree.world.kept import kept
 from jobtree.world.memory import balances, seen
 from jobtree.world.memory.balances import Part
 from jobtree.world.naming import annotations, config_maps, needs
@@ -142,9 +143,7 @@ class Intake:
     @cached_property
     def balances(self) -> Mapping[int, Part]:
         """Charges of pruned leases: the parts of the record that are there and can be read, by number."""
-        there = [(balances.number_of(each.namespace, each.name), each.data) for each in self.config_maps]
-        parts = {number: data for number, data in there if number is not None}
-        return {number: balances.of(parts[number]) for number in sorted(parts)}
+        return _parts(*(each for each in self.config_maps if _number(each) is not None))
 
     @property
     def last_cycle(self) -> Time | None:
@@ -161,6 +160,17 @@ class Intake:
     def last_world(self) -> seen.World | None:
         """World that the last cycle was given, and since when it has been that."""
         return seen.last_world(self.plans)
+
+
+def _number(found: ConfigMap) -> int | None:
+    return balances.number_of(found.namespace, found.name)
+
+
+@kept
+def _parts(*found: ConfigMap) -> Mapping[int, Part]:
+    """They grow as long as a cluster is there, and change once in many cycles."""
+    parts = {number: each.data for each in found if (number := _number(each)) is not None}
+    return {number: balances.of(parts[number]) for number in sorted(parts)}
 
 
 class Known:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from jobtree.api import Budget, Lease, Policy, Refusal, Run, enc_hook
 from jobtree.world.collector import collector_paused
 from jobtree.world.kept import kept
-from jobtree.world.memory.balances import LeaseName, whole
+from jobtree.world.memory.balances import LeaseName, Part, whole
 from jobtree.world.memory.cycles import number_after
 from jobtree.world.memory.lottery import Lot
 from jobtree.world.memory.seen import Discount, Seen
@@ -125,8 +125,13 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "warnings": rows.notices(intake.warnings),
         **_seen(intake.last_seen),
         "seen_world": rows.seen_world(intake.last_world),
-        "balances": rows.balances(whole([*intake.balances.values()])),
+        "balances": _balances(intake.balances),
     }
+
+
+@kept
+def _balances(parts: Mapping[int, Part]) -> pa.Table:
+    return rows.balances(whole([*parts.values()]))
 
 
 def _key(run: Run) -> tuple[str, str]:

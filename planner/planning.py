@@ -85,7 +85,7 @@ class Planning:
         """The Plan of an incumbent: the same bytes whether this search or another one of the same cycle found it."""
         with collector_paused():
             plan = msgspec.structs.replace(self.undated(incumbent), lottery=self.decision.lottery)
-            return dated(self.snapshot, plan, self.effort, self.decision.awaited)
+            return dated(self.snapshot, plan, self.effort, self.decision)
 
     def undated(self, incumbent: Incumbent) -> Plan:
         """Plan of an incumbent without promises and estimates."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from jobtree.api.kinds.plan import Draw, Lottery, PoolOwner
+from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import OwnerPath, Time
 from jobtree.world.memory.lottery import Lot
 from planner.cutting.least import Option, Weighing
@@ -30,8 +31,8 @@ from policies.promises.rules import Promise
 @dataclass
 class Activation:
     """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
-    drew. ``loose``: runs that may lie elsewhere than where they were found. ``_settled``: what starts, at its least
-    width, by run; ``_harm``: of what goes for each.
+    drew. ``loose``: runs that may lie elsewhere than where they were found; ``put_off``: those for which nothing may be
+    cut now, and why. ``_settled``: what starts, at its least width, by run; ``_harm``: of what goes for each.
     """
 
     trial: Trial
@@ -40,6 +41,7 @@ class Activation:
     cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
     draws: dict[RunKey, Draw] = field(default_factory=dict)
     loose: set[RunKey] = field(default_factory=set)
+    put_off: dict[RunKey, str] = field(default_factory=dict)
     _settled: dict[RunKey, list[Settled]] = field(default_factory=dict)
     _harm: dict[RunKey, Harm] = field(default_factory=dict)
 
@@ -187,14 +189,18 @@ class Activation:
         self, promise: Promise, weighing: Weighing, harm: Harm
     ) -> tuple[frozenset[Option], Draw | None, dict[RunKey, int]] | None:
         """Cuts, by the lottery where several are equal, and which pick took each run that is drawn; None where
-        that may not be.
+        that may not be, which is noted.
         """
+        self.put_off.pop(promise.run_key, None)
         trial, most = self.trial, self.trial.state.policy.cuts.max_gpus_per_cycle
         if most is not None and trial.gpus_cut + trial.most_cut(weighing, harm) > most:
+            allowed = f"a cycle cuts at most {counted(most, 'GPU')} (cuts.maxGPUsPerCycle)"
+            self.put_off[promise.run_key] = f"More would have had to go for it: {allowed}."
             return None
         pools, seed, picks = Pools(weighing, harm), "", tuple[Pick, ...]()
         if harm.lottery:
             if self.lot is None or not promise.uid:
+                self.put_off[promise.run_key] = "Nothing could be drawn: no secret of the lottery may be used yet."
                 return None
             seed = lottery.seed_of(self.lot.secret, promise.uid, promise.first_start)
             picks = lottery.draw(seed, pools.after)

@@ -28,12 +28,14 @@ from policies.promises.rules import Promise, held
 class Decision(NamedTuple):
     """The state to be planned on, and what was drawn for it.
 
-    ``awaited``: starts in room that pods of what was cut still hold, and where they are to lie.
+    ``awaited``: starts in room that pods of what was cut still hold, and where they are to lie; ``put_off``: runs
+    that are not started as promised because nothing may be cut for them now, and why, as a sentence.
     """
 
     state: State
     lottery: Lottery | None
     awaited: Mapping[RunKey, Place] = {}
+    put_off: Mapping[RunKey, str] = {}
 
 
 def with_cuts(snapshot: Snapshot, state: State) -> Decision:
@@ -64,9 +66,9 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
         if failed is None:
             late = {key: place for key, place in activation.trial.places.items() if key not in there}
             awaited = {key: place for key, place in late.items() if _pods_stay(state, after, place.nodes)}
-            return Decision(after, activation.drawn, awaited)
+            return Decision(after, activation.drawn, awaited, activation.put_off)
         activation.concede(failed)
-    return Decision(state, None)
+    return Decision(state, None, put_off=activation.put_off)
 
 
 def _unfunded_too(state: State, due: list[Promise]) -> State:

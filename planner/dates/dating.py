@@ -121,7 +121,8 @@ class Dating:
         elif found := self._unfunded(key, promise, found):
             written.keep(promise, self.waits[key], self._sure(key, found))
         else:
-            written.end(promise, Fate("Failed", "NoKnownTime", "No known time lets its run start any more."))
+            why = f": {self.cuts.why_not[key]}" if key in self.cuts.why_not else ""
+            written.end(promise, Fate("Failed", "NoKnownTime", f"No known time lets its run start any more{why}."))
 
     def _make(self, key: RunKey, asked: set[RunKey], *, is_held: bool) -> bool:
         """Date a run without a promise, and promise it that if it ``is_held``, else tell it; was it promised?"""

@@ -13,13 +13,14 @@ from jobtree.world.tables.after import after
 from jobtree.world.tables.rows_arrays import indices_of
 from jobtree.world.tables.rows_runs import status_in
 from jobtree.world.tables.snapshot import Snapshot
+from planner.cutting.deciding import Decision
 from planner.cutting.places import Place
 from planner.dates.dating import Dating
 from planner.dates.fitting import Date, Fitting
 from planner.dates.holding import kept_free
 from planner.dates.undated import without_date
 from planner.dates.writing import Written
-from planner.effort import USUAL, Effort
+from planner.effort import Effort
 from planner.forecast.starts import Natural
 from planner.state.derive import state_of
 from planner.state.state import State
@@ -29,26 +30,21 @@ from policies.lifecycle import unweighed
 from policies.promises.rules import Fate, Promise, fate, read_promises
 
 
-def dated(
-    snapshot: Snapshot, plan: Plan, effort: Effort = USUAL, awaited: Mapping[RunKey, Place] | None = None
-) -> Plan:
-    """The plan with its promises and estimates; it decides nothing anew.
-
-    ``awaited``: starts in room that pods of what it cuts still hold, and where they are to lie.
-    """
+def dated(snapshot: Snapshot, plan: Plan, effort: Effort, decision: Decision) -> Plan:
+    """The plan with its promises and estimates; it decides nothing anew. ``decision``: what was cut for it."""
     stored = read_promises(snapshot.tables["reservations"])
     waits = {(wait.namespace, wait.name): wait for wait in plan.waits if wait.reason not in unweighed.ELSEWHERE}
     if not stored and not waits:
         return plan
     world = after(snapshot, plan)
     state = state_of(world, plan.at, effort=effort)
-    written = Written(plan, state)
+    written, awaited = Written(plan, state, decision.put_off), decision.awaited
     held = _settled(stored, waits, written)
-    anew = _held_anew(awaited or {}, waits, held, written)
+    anew = _held_anew(awaited, waits, held, written)
     waiting = {key: each.nodes for key, each in held.items() if key in anew or each.awaits_victims(plan.at)}
-    waiting |= {key: place.nodes for key, place in (awaited or {}).items() if key in anew}
+    waiting |= {key: place.nodes for key, place in awaited.items() if key in anew}
     kept = replace(state, holds=state.holds._replace(part=kept_free(state, waiting)), rooms=[]) if waiting else state
-    dating = Dating(world, kept, snapshot.since, waits, held, anew, awaited or {}, _etas(snapshot, waits), written)
+    dating = Dating(world, kept, snapshot.since, waits, held, anew, awaited, _etas(snapshot, waits), written)
     dating.date()
     _fit(Fitting(world, state), held, written)
     written.warn()

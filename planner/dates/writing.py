@@ -49,11 +49,12 @@ class Written:
     """``told``: what runs are told of their start, as fields of their status; ``named``: by run, promises that name it,
     whose start they are of (a run's, or a gang's that starts together: one draw for all its promises), and its chance
     to be cut; ``new``, ``moved``: Reservations to write, ``over``: those that end. ``state``: of the world as the plan
-    leaves it.
+    leaves it; ``put_off``: runs for which it may cut nothing, and why.
     """
 
     plan: Plan
     state: State
+    put_off: Mapping[RunKey, str]
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
     named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
     new: list[Reservation] = field(default_factory=list)
@@ -120,14 +121,27 @@ class Written:
         """A promise stands; where its time or place moves, it remembers when, to what and why."""
         where, moves = self._slice(found.nodes), []
         if found.at != promise.start or where.nodes != promise.nodes:
-            cause = "Room or money comes free earlier." if found.at < promise.start else "Its place was taken or lost."
-            if found.at > promise.start:
-                cause = "What it waits for ends later than was known, or room or money was lost."
             place = where if where.nodes != promise.nodes else None
-            moves = [Move(at=Time(self.plan.at), earliest_start=Time(found.at), intended_slice=place, cause=cause)]
+            moves = [
+                Move(
+                    at=Time(self.plan.at),
+                    earliest_start=Time(found.at),
+                    intended_slice=place,
+                    cause=self._cause(promise, found),
+                )
+            ]
         status = self._status(_moved(promise, *moves), wait, found, where)
         self._move(promise, status)
         self._tell(promise.run_key, Time(found.at), promise.name, found.conflicts, _late(status))
+
+    def _cause(self, promise: Promise, found: Natural) -> str:
+        """Why a promise moves."""
+        if found.at < promise.start:
+            return "Room or money comes free earlier."
+        if found.at == promise.start:
+            return "Its place was taken or lost."
+        general = "What it waits for ends later than was known, or room or money was lost."
+        return self.put_off.get(promise.run_key, general)
 
     def estimate(self, key: RunKey, eta: Eta) -> None:
         """A run is promised nothing, and told about when it starts."""

@@ -231,6 +231,38 @@ def test_at_most_so_many_gpus_are_cut_in_a_cycle() -> None:
     assert world.cycle("+31m").running == ["w"]
 
 
+def test_a_promise_that_the_limit_on_cuts_puts_off_names_it() -> None:
+    world = old_world({"A": 2}, "u", "v", "w", "x").policy(cuts={"maxGPUsPerCycle": 8})
+    world.run("u", 8, owner="org:u").run("v", 8, owner="org:v").old()
+    world.run("w", 8, owner="org:w").run("x", 8, owner="org:x").cycle()
+    told = promises(world.cycle("+15m"))
+
+    (move,) = told["x"]["history"]
+    limit = "a cycle cuts at most 8 GPUs (cuts.maxGPUsPerCycle)"
+    assert (told["w"]["state"], told["x"]["state"]) == ("Activated", "Pending")
+    assert move["cause"] == f"More would have had to go for it: {limit}."
+    assert "x" in world.cycle("+16m").running
+
+
+def test_a_promise_that_no_draw_may_be_made_for_says_so() -> None:
+    world = crowded()
+    world.cycle()
+    told = promises(world.delete("Secret", "jobtree-lottery").cycle("+15m"))["w"]
+
+    (move,) = told["history"]
+    assert move["cause"] == "Nothing could be drawn: no secret of the lottery may be used yet."
+
+
+def test_a_promise_that_ends_without_a_date_says_why() -> None:
+    world = crowded()
+    world.cycle()
+    told = promises(world.policy(cuts={"maxGPUsPerCycle": 7}).cycle("+5m"))["w"]
+
+    limit = "more than 7 GPUs would have to go at once (cuts.maxGPUsPerCycle)"
+    assert (told["state"], told["reason"]) == ("Failed", "NoKnownTime")
+    assert told["message"] == f"No known time lets its run start any more: {limit}."
+
+
 @pytest.mark.parametrize(("most", "running"), [(9, ["v"]), (10, ["w"])])
 def test_spares_that_go_with_a_drawn_run_count_among_what_a_cycle_cuts(most: int, running: list[str]) -> None:
     """They are no part of the harm, which is 8: only their leases close with the run's."""

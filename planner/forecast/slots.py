@@ -25,18 +25,24 @@ from policies.inputs.claims import RunKey
 
 @dataclass
 class Slots:
-    """``moments``: those of a timeline, in order; more may come. ``_free``: (moments × nodes), as counted so far."""
+    """``moments``: those of a timeline, in order; more may come. ``_free``: (moments × nodes), as counted so far;
+    ``_beside``: the same with what some starts hold, of these starts.
+    """
 
     moments: list[Moment]
     _free: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     _counted: list[int] = field(default_factory=list)
+    _beside: tuple[Sequence[Dated], Ints] | None = None
 
     def might(self, moment: Moment, together: Lasting, mine: Sequence[Dated] = ()) -> bool:
         """Are there slots for all of them, each for as long as it lasts? ``mine``: what they hold, free for them."""
         free = self._now()
         if mine:
-            free, (_, *where, gpus) = free.copy(), self._held(mine)
-            np.add.at(free, tuple(where), gpus)
+            if self._beside is None or self._beside[0] is not mine:
+                free, (_, *where, gpus) = free.copy(), self._held(mine)
+                np.add.at(free, tuple(where), gpus)
+                self._beside = mine, free
+            free = self._beside[1]
         return self._has(free, moment, together)
 
     def beside(self, aside: Sequence[Dated], order: Sequence[Container[RunKey]], together: Lasting, before: int) -> int:
@@ -71,10 +77,13 @@ class Slots:
         """Free slots (moments × nodes), any at times that are not looked at yet; not to be written to."""
         if len(self._counted) < len(self.moments):
             self._free = np.full((len(self.moments), len(self.moments[0].later.now.fleet.names)), FAR)
-            self._counted = [0] * len(self.moments)
-        for row, moment in enumerate(self.moments):
-            if moment.changes > self._counted[row]:
-                self._free[row], self._counted[row] = moment.free, moment.changes
+            self._counted, self._beside = [0] * len(self.moments), None
+        changes = [moment.changes for moment in self.moments]
+        if changes != self._counted:
+            for row, moment in enumerate(self.moments):
+                if changes[row] > self._counted[row]:
+                    self._free[row] = moment.free
+            self._counted, self._beside = changes, None
         return self._free
 
     def _held(self, starts: Iterable[Dated]) -> Ints:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from planner.cutting.domains import Need
 from planner.cutting.least import Weighing
 from planner.cutting.places import Lost
-from planner.cutting.pools import Pools, colours
+from planner.cutting.pools import Colours, Pools
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import Victim
 from planner.effort import USUAL, Odds
@@ -80,7 +80,7 @@ def ends(pools: Pools, most: int, draws: int) -> dict[frozenset[RunKey], Fractio
 
 def _exact(pools: Pools, limit: int, most: int) -> dict[RunKey, Fraction]:
     """Forward through what may have been drawn so far, one of each set that nothing tells apart, with its chance."""
-    looks = dict(zip((victim.run for victim in pools.victims), colours(pools.weighing, owners=True), strict=True))
+    looks = dict(zip((victim.run for victim in pools.victims), Colours(pools.weighing, owners=True).of(), strict=True))
     nodes = {victim.run: frozenset(n for g in victim.groups for n, _ in g.slots) for victim in pools.victims}
     level: dict[frozenset[Token], Fraction] = {frozenset(): Fraction(1)}
     by_look: dict[object, Fraction] = {}

@@ -7,12 +7,57 @@ what was drawn; when these need nobody else, the pool is empty.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from planner.cutting.least import Option, Weighing
 from planner.cutting.victims import Victim
 from policies.cuts.lottery import Pool, Token, pool_of
 from policies.cuts.order import Harm
 from policies.inputs.claims import RunKey
+
+
+class Colours:
+    """Colours of a weighing's victims: the same number for those that nothing tells apart, with ``owners`` not even
+    whose they are.
+
+    Nodes of one domain with as much room, whose victims are alike and each of one group on that node alone, may change
+    places whole: so may their victims.
+    """
+
+    def __init__(self, weighing: Weighing, *, owners: bool = False) -> None:
+        self._weighing = weighing
+        self._looks = [repr(_looks(victim, owners=owners)) for victim in weighing.victims]
+        self._on: dict[int, list[int]] = {}
+        for number, victim in enumerate(weighing.victims):
+            for node in {*_nodes(victim)}:
+                self._on.setdefault(node, []).append(number)
+        mixed = {number for number, victim in enumerate(weighing.victims) if not _is_plain(victim)}
+        alike = {node for node, here in self._on.items() if mixed.isdisjoint(here)}
+        self._node = {number: node for node in alike for number in self._on[node]}
+        self._kinds: dict[object, int] = {}
+        self._numbers: dict[object, int] = {}
+        self._all_there = {node: self._kind(node, frozenset()) for node in alike}
+
+    def of(self, gone: Iterable[int] = ()) -> list[int]:
+        """One per victim, where some are ``gone``."""
+        lost, numbers = frozenset(gone), self._numbers
+        kinds = self._all_there | {
+            node: self._kind(node, lost) for node in {self._node[number] for number in lost if number in self._node}
+        }
+        return [
+            numbers.setdefault(
+                (kinds[self._node[number]], looks, number in lost) if number in self._node else number, len(numbers)
+            )
+            for number, looks in enumerate(self._looks)
+        ]
+
+    def _kind(self, node: int, lost: frozenset[int]) -> int:
+        """The same of nodes that may change places."""
+        room, fleet = self._weighing.room, self._weighing.room.fleet
+        victims = tuple(sorted((self._looks[number], number in lost) for number in self._on[node]))
+        place = int(fleet.domain[node]), int(fleet.site[node]), node in self._weighing.placed
+        left = room.free[node], room.cpu[node], room.memory[node], room.pods[node]
+        return self._kinds.setdefault((place, left, victims), len(self._kinds))
 
 
 @dataclass
@@ -46,61 +91,39 @@ class Pools:
         if not self.harm.lottery:
             return {}
         gone = self.numbers(lost)
-        answers = self._answers.setdefault(self._kind(gone), {})
+        colours = self._colours.of(gone)
+        answers = self._answers.setdefault(self._kind(gone, colours), {})
         if gone and "complete" not in answers:
             self.solved += 1
             answers["complete"] = self.weighing.least(lost=gone, spare_others=True) == self.harm
-        return {} if answers.get("complete") else pool_of(self._tokens(gone, answers))
+        return {} if answers.get("complete") else pool_of(self._tokens(gone, colours, answers))
 
-    def _kind(self, gone: list[int]) -> object:
+    @cached_property
+    def _colours(self) -> Colours:
+        return Colours(self.weighing)
+
+    def _kind(self, gone: list[int], colours: Sequence[int]) -> object:
         """The same for sets of lost victims that nothing tells apart, whoever owns them."""
         if not all(_is_plain(self.victims[number]) for number in gone):
             return tuple(gone)
-        looks = colours(self.weighing, gone)
-        return tuple(sorted(repr(looks[number]) for number in gone))
+        return "plain", *sorted(colours[number] for number in gone)
 
-    def _tokens(self, gone: list[int], answers: dict[object, bool]) -> Iterator[tuple[str, Token]]:
+    def _tokens(
+        self, gone: list[int], colours: Sequence[int], answers: dict[object, bool]
+    ) -> Iterator[tuple[str, Token]]:
         """(owner, token) of each that may be drawn; tokens that nothing tells apart are asked for once."""
-        colour = colours(self.weighing, gone)
         for number, victim in enumerate(self.victims):
             if number in gone or victim.unfunded or Option(number, "lost") not in self.weighing.columns:
                 continue
             for group in victim.groups:
-                key = (colour[number], group.number)
+                key = (colours[number], group.number)
                 if key not in answers:
                     self.solved += 1
                     with_it = self.weighing.could_draw(self.harm, number, group.number, gone)
-                    answers |= {(colour[other], at): True for other, at in with_it if other not in gone}
+                    answers |= {(colours[other], at): True for other, at in with_it if other not in gone}
                     answers.setdefault(key, False)
                 if answers[key]:
                     yield victim.owner, Token(*victim.run, group.number)
-
-
-def colours(weighing: Weighing, gone: Iterable[int] = (), *, owners: bool = False) -> list[object]:
-    """The same for victims that nothing tells apart, with ``owners`` not even whose they are.
-
-    Nodes of one domain with as much room, whose victims are alike and each of one group on that node alone, may change
-    places whole: so may their victims.
-    """
-    victims, room, lost = weighing.victims, weighing.room, {*gone}
-    fleet = room.fleet
-    at: dict[int, list[int]] = {}
-    for number, victim in enumerate(victims):
-        for node in {*_nodes(victim)}:
-            at.setdefault(node, []).append(number)
-    alike: dict[int, object] = {}
-    for node, here in at.items():
-        if all(_is_plain(victims[number]) for number in here):
-            looks = sorted(repr((_looks(victims[number], owners=owners), number in lost)) for number in here)
-            place = int(fleet.domain[node]), int(fleet.site[node]), node in weighing.placed
-            left = room.free[node], room.cpu[node], room.memory[node], room.pods[node]
-            alike[node] = (place, left, tuple(looks))
-    found: list[object] = []
-    for number, victim in enumerate(victims):
-        node = next(iter(_nodes(victim)), -1)
-        plain = _is_plain(victim) and node in alike
-        found.append((alike[node], _looks(victim, owners=owners), number in lost) if plain else number)
-    return found
 
 
 def _nodes(victim: Victim) -> Iterator[int]:

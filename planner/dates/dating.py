@@ -59,7 +59,7 @@ class Dating:
         promised = {key: promise.nodes for key, promise in self.held.items()}
         self.cuts = CutDates(self.state, self._later, self._waiting, self._kept, self._paid, promised)
         self.plan = self.written.plan
-        self.touched = Touched(self.written, self.held, self.since)
+        self.touched = Touched(self.written)
 
     def _waiting(self) -> Sequence[RunRow]:
         return self.later.waiting

@@ -1,16 +1,15 @@
 """What a cycle changed where a promise by cuts looks for its room (spec §5).
 
 Whom the least harm meets hangs on what runs and what is free on the nodes that the run may use. As long as a plan
-begins, ends and turns nothing there that could be cut by the time of the promise, no older promise by cuts ends, nobody
-was given a place since the last cycle in a domain where those lie that it names, and the ground is the same (`ground`),
-it names the same runs with the same chances: it is not weighed again.
+begins, ends and turns nothing there that could be cut by the time of the promise, nor anything in a domain where those
+lie that it names, no older promise by cuts ends, and the ground is the same (`ground`), it names the same runs with the
+same chances: it is not weighed again where its room and its money are there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from jobtree.world.memory.cycles import Moment
 from planner.dates.writing import Written
 from policies.cuts.protection import open_from
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
@@ -21,18 +20,14 @@ AT_ONCE: Final = 0
 
 
 class Touched:
-    """Changes of a plan, and of those who changed the world before it; ``held``: promises that stand, by run, and
-    ``since``: the last cycle, Unix seconds. ``over``: promises that end.
-    """
+    """Changes of a plan, and of those who changed the world before it; ``over``: promises that end."""
 
-    def __init__(self, written: Written, held: Mapping[RunKey, Promise], since: int | None) -> None:
+    def __init__(self, written: Written) -> None:
         """Nothing is looked at before it is asked for."""
         self.plan = written.plan
         self.state = written.state
         self.ground = written.ground
         self.over = tuple(written.over)
-        self.held = held
-        self.since = since
 
     def reaches(self, promise: Promise) -> bool:
         """Is anything new in question for a promise by cuts, or one that it names gone?"""
@@ -51,18 +46,8 @@ class Touched:
 
     @cached_property
     def _given(self) -> frozenset[int]:
-        """Domains in which this plan starts something, or places were promised since the last cycle without cuts."""
-        begun = self._domains(lease.spec.node for lease in self.plan.leases)
-        at = self.since
-        if at is None:
-            return begun
-        made = Moment(at, 1).name.lower()
-        fresh = (
-            each
-            for each in self.held.values()
-            if not each.is_by_cuts and (made in each.name or any(move.at >= at for move in each.told.history[-1:]))
-        )
-        return begun | self._domains(node for each in fresh for node in each.nodes)
+        """Domains in which this plan starts something."""
+        return self._domains(lease.spec.node for lease in self.plan.leases)
 
     def _domains(self, nodes: Iterable[str]) -> frozenset[int]:
         fleet = self.state.fleet

@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
         commands, "metrics", _metrics, summary, takes=("state",), example="jobtree metrics --lake lake --port 9464"
     )
     metrics.add_argument("--lake", metavar="DIR", help=args.LAKE)
-    metrics.add_argument("--port", type=args.count, metavar="PORT", help="serve them here, with each new cycle")
+    metrics.add_argument("--port", type=args.port, metavar="PORT", help="serve them here, with each new cycle")
     summary = "compact the lake's days that are over, and write the month's reports into its folder reports"
     example = "jobtree nightly --lake lake chargeback waits"
     nightly = command(commands, "nightly", _nightly, summary, takes=("state", "at"), example=example)

@@ -39,6 +39,13 @@ def test_an_option_that_means_nothing_is_misuse(option: list[str], command: list
     assert after.err.splitlines()[-1] == f"jobtree {command[0]}: error: unrecognized arguments: {' '.join(option)}"
 
 
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "9" * 5000, "-1", "x"])
+def test_a_port_is_one_that_there_is(port: str) -> None:
+    said = jobtree("metrics", "--lake", "lake", f"--port={port}")
+    allowed = f"{port!r} is no port; allowed is a whole number from 1 to 65535"
+    assert (said.code, said.err.splitlines()[-1]) == (2, f"jobtree metrics: error: argument --port: {allowed}")
+
+
 @pytest.mark.parametrize("option", [["-o", "json"], ["-n", "x"]])
 def test_operators_have_no_formats_and_no_namespaces(option: list[str]) -> None:
     assert jobtree("--state", "f", "cycle", *option).code == 2

@@ -212,7 +212,7 @@ class BudgetSpec(Strict, frozen=True, kw_only=True):
 class EnvelopeUsage(Tolerant, frozen=True, kw_only=True):
     """Use of one envelope; active GPUs by class, spares apart."""
 
-    name: Annotated[str, Meta(description="Name of the envelope.")]
+    name: Annotated[str, Meta(description="Its name in the Budget.")]
     owned_gpus: Annotated[int, Meta(description="Held by runs of the owner.")] = shown(0)
     shared_gpus: Annotated[int, Meta(description="Held by runs of its family.")] = shown(0)
     borrowed_gpus: Annotated[int, Meta(description="On loan to sponsored runs.")] = shown(0)

@@ -146,6 +146,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """argparse type: a TCP port."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; allowed is a whole number from 1 to 65535")
+    return int(text)
+
+
 def _scalar(parse: Callable[[str], int], text: str) -> int:
     try:
         return parse(text)

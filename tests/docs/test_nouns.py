@@ -22,7 +22,7 @@ FINE: Final = {
     "whole",  # the most GPU-hours of a window, as text with commas
     "len(names)",  # more than one or the sentence is not said
     "desired", "width",  # a run that shrinks: what follows belongs to the next word, or it holds two at least
-    "' or '.join(given.phase)", "placed.name", "cap.name", "pods",  # no numbers
+    "' or '.join(given.phase)", "placed.name", "cap.name", "name", "pods",  # no numbers
 }  # fmt: skip
 """What stands before a plural and is never 1."""
 

@@ -60,7 +60,7 @@ def build(intake: Intake, plan: Plan, encoded: bytes, money: Mapping[str, str]) 
             stages=tuple(_stage(plan, number) for number in range(len(plan.stages))),
             truncated=plan.truncated,
             prices=_prices(plan),
-            lottery=_lottery(plan),
+            lottery=lottery_of(plan),
             warnings=_warnings(plan, _WARNINGS),
             counts=_counts(intake, plan),
         ),
@@ -120,7 +120,7 @@ def _prices(plan: Plan) -> tuple[api.Price, ...]:
     )
 
 
-def _lottery(plan: Plan) -> api.Lottery | None:
+def lottery_of(plan: Plan) -> api.Lottery | None:
     """What was drawn; pools of more than 500 tokens by their SHA-256 alone, the plan in the lake has them."""
     if plan.lottery is None:
         return None
@@ -130,8 +130,12 @@ def _lottery(plan: Plan) -> api.Lottery | None:
 def _draw(draw: api.Draw) -> api.Draw:
     if all(sum(len(each.tokens) for each in pool) <= _TOKENS for pool in draw.pools):
         return draw
-    digest = hashlib.sha256(msgspec.json.encode(draw.pools, enc_hook=enc_hook, order="deterministic")).hexdigest()
-    return msgspec.structs.replace(draw, pools=(), pools_digest=digest)
+    return msgspec.structs.replace(draw, pools=(), pools_digest=digest_of(draw.pools))
+
+
+def digest_of(record: object) -> str:
+    """SHA-256 in hex of the canonical JSON of a record: equal ones have equal digests."""
+    return hashlib.sha256(msgspec.json.encode(record, enc_hook=enc_hook, order="deterministic")).hexdigest()
 
 
 def _counts(intake: Intake, plan: Plan) -> api.Counts:

@@ -74,7 +74,7 @@ def test_a_name_may_say_its_kind_and_n_its_namespace(printed: str, options: list
 @pytest.mark.parametrize("name", ["", " ", "y/"])
 def test_an_empty_name_is_refused_in_a_sentence_before_anything_is_said(call: list[str], name: str) -> None:
     said = world().runs(*(each.replace("RUN", name) for each in call)).refused()
-    assert re.fullmatch(r"error: .*(is empty; say which(, or leave it out)?|names no run; .*)", said)
+    assert re.fullmatch(r"error: (.*is empty; say which(, or leave it out)?|no run is named by .*)", said)
 
 
 def test_every_option_that_names_something_refuses_nothing() -> None:

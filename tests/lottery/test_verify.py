@@ -51,8 +51,11 @@ def test_X6_a_drawn_run_is_verified_and_a_changed_secret_is_found(drawn: World) 
     assert said.splitlines()[0] == f"Plan {plan['metadata']['name']}"
     assert f"  holds  pick 0 of {plan['status']['lottery']['draws'][0]['reservation']}: {pick}" in said
     of_the_plan = drawn.runs("verify", plan["metadata"]["name"]).ok().out
-    assert of_the_plan.count("  holds  ") == 17
-    assert of_the_plan.splitlines()[-1] == "All 17 hold: it was drawn as published."
+    assert of_the_plan.count("  holds  ") == 18
+    assert of_the_plan.splitlines()[-1] == "All 18 hold: it was drawn as published."
+    beside = drawn.runs("verify", plan["metadata"]["name"], "--lake", drawn.lake).ok().out
+    assert beside.splitlines()[-1] == "All 21 hold: it was drawn as published."
+    assert ["is not compared" in each for each in (of_the_plan, beside)] == [True, False]
     told = drawn.runs("explain", name, at="+15m").ok().out
     assert f"recompute it: `kubectl runs --state {drawn.path} -n default verify {name}`" in told
     assert "no lottery has taken anything" in drawn.runs("verify", "w").refused()

@@ -31,6 +31,7 @@ def told(plan: Plan, lease: Lease, intake: Intake) -> Iterator[Step]:
         return
     yield Step(f"reason of Lease {lease.name}", str(status.closure_reason if status.closed else "open"), "Lottery")
     yield Step(f"end of Lease {lease.name}", str(status.ended), str(Time(plan.spec.at)))
+    yield Step(f"Plan in the proof of Lease {lease.name}", proof.plan, plan.name)
     yield Step(f"Plan in the cause of Lease {lease.name}", status.cause.plan, plan.name)
     yield Step(f"Reservation in the cause of Lease {lease.name}", status.cause.reservation, proof.reservation)
     yield Step(f"position of Lease {lease.name}", str(proof.position), str(lottery.position))

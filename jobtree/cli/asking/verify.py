@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobtree.api.values.errors import Refusal
-from jobtree.cli.common import lookup, show
-from jobtree.cli.common.args import Commands, Options, command
+from jobtree.cli.asking.recorded import Recorded
+from jobtree.cli.common import lakes, lookup, show
+from jobtree.cli.common.args import LAKE, Commands, Options, command
 
 if TYPE_CHECKING:
-    from jobtree.api import Lease, Plan
+    from exporters.lake.lake import Lake
+    from jobtree.api import Lease
     from jobtree.check.time.lottery import Step
     from jobtree.world.reading.intake import Intake
 
@@ -33,11 +35,15 @@ def add(commands: Commands) -> None:
         example="kubectl runs --state cluster.yaml verify train-32",
     )
     verify.add_argument("name", metavar="RUN|PLAN", help="a run that was drawn, or a Plan that drew")
+    verify.add_argument("--lake", metavar="DIR", help=LAKE)
 
 
 def _verify(options: Options, given: argparse.Namespace) -> int:
     intake = options.cluster().read()
-    found = [*_checked(intake, given.name, options.namespace, options.time)]
+    lake = lakes.named(options, given.lake) if given.lake is not None or options.state is not None else None
+    if lake is not None:
+        lake.refuse_stranger()
+    found = [*_checked(intake, given.name, options.namespace, options.time, lake)]
     wrong = [each for each in found if not each.step.holds]
     if options.output in {"json", "yaml"}:
         show.data([_data(each) for each in found], options.output)
@@ -67,46 +73,50 @@ def _data(each: Checked) -> dict[str, object]:
     return {"plan": each.plan, "step": step.what, **said}
 
 
-def _checked(intake: Intake, name: str, namespace: str | None, now: int) -> Iterator[Checked]:
+def _checked(intake: Intake, name: str, namespace: str | None, now: int, lake: Lake | None) -> Iterator[Checked]:
     """Every step of a Plan's draws, or of those that took something of a run. Raises Refusal where none did."""
-    from jobtree.cli.asking.drawn import told
-
     plans = {plan.name: plan for plan in intake.plans}
+    drawn = [lease for lease in intake.leases if lease.status.proof or lease.status.closure_reason == "Lottery"]
     if (plan := plans.get(name.lower())) is not None:  # sentences print it as 20260101T000000Z
         if plan.status.lottery is None:
             raise Refusal("nothing was drawn in it", subject=f"Plan {plan.name}")
-        said = [step for lease in _drawn(intake) if _plan_of(lease) == plan.name for step in told(plan, lease, intake)]
-        yield from (Checked(plan.name, step) for step in (*_steps(intake, plan, set(), now), *said))
+        record = Recorded(lake, plan)
+        mine = [lease for lease in drawn if plan.name in _plans_of(lease) or record.took(lease)]
+        yield from (Checked(plan.name, step) for step in _steps(intake, record, set(), now))
+        yield from (Checked(plan.name, step) for step in _said(intake, record, mine))
         return
     key = lookup.find_holder(intake, name, namespace)
     is_holder = lookup.holders(intake, key)
-    drawn = [lease for lease in _drawn(intake) if is_holder(lease.run_key)]
+    drawn = [lease for lease in drawn if is_holder(lease.run_key)]
     if not drawn:
         raise Refusal("no lottery has taken anything of it", subject=f"Run {'/'.join(key)}")
-    for drew in sorted({_plan_of(lease) for lease in drawn}):
+    for drew in sorted({_plans_of(lease)[0] for lease in drawn}):
         if drew not in plans:
             raise Refusal(
                 "it is pruned; the lake has its plan.json, with the same draws under `lottery`", subject=f"Plan {drew}"
             )
-        wanted = {lease.status.proof.reservation for lease in drawn if lease.status.proof is not None}
-        said = [step for lease in drawn if _plan_of(lease) == drew for step in told(plans[drew], lease, intake)]
-        yield from (Checked(drew, step) for step in (*said, *_steps(intake, plans[drew], wanted, now)))
+        mine, record = [lease for lease in drawn if _plans_of(lease)[0] == drew], Recorded(lake, plans[drew])
+        wanted = {lease.status.proof.reservation for lease in mine if lease.status.proof is not None}
+        yield from (Checked(drew, step) for step in _said(intake, record, mine))
+        yield from (Checked(drew, step) for step in _steps(intake, record, wanted, now))
 
 
-def _drawn(intake: Intake) -> Iterator[Lease]:
-    """Every lease that says a lottery closed it, by its reason or by a proof."""
-    for lease in intake.leases:
-        if lease.status.proof is not None or lease.status.closure_reason == "Lottery":
-            yield lease
+def _plans_of(lease: Lease) -> tuple[str, ...]:
+    """The Plans that a drawn lease says it was drawn in: its proof's, and its cause's."""
+    told = (lease.status.proof, lease.status.cause)
+    return tuple(each.plan for each in told if each is not None) or ("",)
 
 
-def _plan_of(lease: Lease) -> str:
-    """The Plan that a drawn lease says it was drawn in: its proof's, else its cause's."""
-    told = lease.status.proof or lease.status.cause
-    return "" if told is None else told.plan
+def _said(intake: Intake, record: Recorded, leases: Iterable[Lease]) -> Iterator[Step]:
+    """Steps of leases that are said to be drawn in a Plan."""
+    from jobtree.cli.asking.drawn import told
+
+    for lease in leases:
+        yield from told(record.plan, lease, intake)
+        yield from record.opened(lease)
 
 
-def _steps(intake: Intake, plan: Plan, reservations: set[str], now: int) -> Iterator[Step]:
+def _steps(intake: Intake, record: Recorded, reservations: set[str], now: int) -> Iterator[Step]:
     """Chain, seeds and picks of a Plan; of these reservations alone, where any are given."""
     import msgspec
 
@@ -114,6 +124,7 @@ def _steps(intake: Intake, plan: Plan, reservations: set[str], now: int) -> Iter
     from jobtree.cli.asking.drawn import pooled
     from jobtree.world.memory.lottery import NAME, Chain
 
+    plan = record.whole()
     lottery = plan.status.lottery
     chain = Chain.of(intake.config_map(NAME))
     if lottery is None:
@@ -125,18 +136,13 @@ def _steps(intake: Intake, plan: Plan, reservations: set[str], now: int) -> Iter
         yield wrong  # hashed back so often, it might never end
         return
     draws = tuple(draw for draw in lottery.draws if not reservations or draw.reservation in reservations)
-    for draw in draws:
-        if draw.pools_digest and not draw.pools:
-            raise Refusal(
-                f"the pools of {draw.reservation} have more than 500 tokens and lie in the lake: verify its plan.json",
-                subject=f"Plan {plan.name}",
-            )
     first, *rest = recompute(msgspec.structs.replace(lottery, draws=draws), chain.anchor)
     if not first.holds and first.computed in chain.retired:
         first = first._replace(published=first.computed)
     elif (wrong := misplaced(lottery, chain.position)) is not None:
         yield wrong
     yield first
+    yield from record.steps()
     there = {f"{each.namespace}/{each.metadata.name}": each for each in intake.reservations}
     for draw in draws:
         yield from promised(draw, there.get(draw.reservation))

@@ -94,7 +94,7 @@ def _said(name: str, namespace: str | None) -> tuple[str | None, str]:
     """
     place, slash, alone = (name.removeprefix("run/") if name.count("/") > 1 else name).rpartition("/")
     if not alone.strip():
-        raise Refusal(f"{name!r} names no run; `kubectl runs state --all` lists them all")
+        raise Refusal(f"no run is named by {name!r}; `kubectl runs state --all` lists them all")
     if slash and namespace not in {None, place}:
         raise Refusal(f"{place}/{alone} is in namespace {place}, and -n says {namespace}; say one of them")
     return place or namespace, alone

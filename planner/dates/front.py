@@ -145,7 +145,12 @@ def _updates(snapshot: Snapshot, plan: Plan, told: Mapping[RunKey, dict[str, obj
 
 
 def _lapsed(stored: Iterable[Promise], held: Mapping[RunKey, Promise], written: Written) -> list[Pruned]:
-    """Promises that were over before this cycle, and whose run is over, gone, or has another one."""
+    """Promises that were over before this cycle, and whose run is over, gone, or has another one.
+
+    They go with the next cycle that finds the world changed: in one that has not nothing is written (spec §4).
+    """
+    if written.plan.changed < written.plan.at:
+        return []
     again = {*held, *((each.namespace, each.spec.run_ref.run_name) for each in written.new)}
     runs = written.state.runs
     return [

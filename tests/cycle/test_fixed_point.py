@@ -19,6 +19,7 @@ from tests.reference.worlds import AT, snapshot
 from tests.support import documents as doc
 from tests.support.effort import examples
 from tests.support.times import moment
+from tests.support.worlds import World
 
 MANY = 8
 """Most cycles until one recalls, lends and closes nothing."""
@@ -41,7 +42,8 @@ def next_cycle(now: Snapshot, at: int) -> tuple[Plan, Plan]:
 def more_writes(now: Snapshot, at: int = AT) -> list[Any]:
     """What a cycle adds after one that recalled, lent and closed nothing."""
     _, again = next_cycle(now, at)
-    return [*again.closures, *again.segments, *again.leases, *again.runs]
+    promised = [*again.reservations, *again.promises, *again.lapsed]
+    return [*again.closures, *again.segments, *again.leases, *again.runs, *promised]
 
 
 @pytest.mark.parametrize("kind", ["running", "all"])
@@ -97,3 +99,19 @@ def test_nor_what_it_left_of_gangs_with_more_runs_than_their_size(
         found.append(doc.merge(doc.run("r", width), more))
 
     assert more_writes(snapshot(found)) == []
+
+
+def test_a_promise_that_is_over_goes_with_the_next_change_of_the_world() -> None:
+    world = World().node("n").budget("org:v", 8).budget("org:w", 8).run("v", 8, owner="org:v")
+    world.old()
+    world.run("w", 8, owner="org:w").cycle()
+    world.runs("cancel", "w", at="+1m").ok()
+
+    def over(at: str) -> tuple[list[str], list[str]]:
+        """The promises that there are after a cycle, and those that went with it."""
+        cycle = world.cycle(at)
+        return [each["status"]["state"] for each in cycle.all("Reservation")], [each.name for each in cycle.plan.lapsed]
+
+    assert [over("+2m"), over("+3m")] == [(["Failed"], []), (["Failed"], [])]
+    world.run("x", 9, owner="org:w")
+    assert over("+4m") == ([], ["w-20260101t000000z"])

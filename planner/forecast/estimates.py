@@ -6,6 +6,8 @@ ten (``p90``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from jobtree.api.kinds.run import Eta
@@ -118,10 +120,10 @@ def _starts(
     for each in dated:
         _hold(fluid, state, each)
     found: dict[RunKey, int] = {}
-    for key, (ask, payers) in asking.items():
-        start = fluid.start(ask._replace(span=likely.spans.get(key)), payers)
-        if start is not None:
-            found[key] = start
+    asks = ((ask._replace(span=likely.spans.get(key)), payers, key) for key, (ask, payers) in asking.items())
+    for ask, alike in groupby(asks, key=itemgetter(0)):
+        _, [payers, *_], keys = zip(*alike, strict=True)
+        found |= zip(keys, fluid.starts(ask, payers, len(keys)), strict=False)
     return found
 
 

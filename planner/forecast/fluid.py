@@ -175,8 +175,17 @@ class Fluid:
         taken = np.zeros((fleet.site_count, cells))
         return cls(state, times, free, left, taken, lanes, Places.in_fleet(fleet))
 
-    def start(self, ask: Ask, lanes: Lanes) -> int | None:
-        """The first time at which it fits in room and money, and it is taken from then on; None where it never does.
+    def starts(self, ask: Ask, lanes: Lanes, count: int) -> list[int]:
+        """The first times at which so many that ask the same fit in room and money, each beside those before, and they
+        are taken from then on; fewer where the others never do.
+        """
+        found: list[int] = []
+        while len(found) < count and (start := self._start(ask, lanes, count - len(found))):
+            found += start
+        return found
+
+    def _start(self, ask: Ask, lanes: Lanes, count: int) -> list[int]:
+        """Of so many the first, and those that are sure to start with it; none where it never does.
 
         What is left only gets less: who asks as much or more, for as long or longer, starts no earlier than who asked
         before.
@@ -185,24 +194,36 @@ class Fluid:
         asked = self._asked.setdefault(key, [])
         first = max((cell for gpus, lasting, cell in asked if gpus <= ask.gpus and lasting <= span), default=0)
         if first == len(self.times):
-            return None
+            return []
         room = self._room(ask, first)
         money = self._money(lanes, ask, room, first)
         fits = (room.sum(axis=0) >= ask.gpus) & (money.sum(axis=0) >= ask.gpus)
         unfit, ends = np.append(0, np.cumsum(~fits)), self._ends(span)[first:] - first
         starts = np.flatnonzero(unfit[ends] == unfit[:-1])[:NEAR].tolist()
-        start = len(self.times)
+        start, many = len(self.times), 1
         for begin in starts:
             window = slice(begin, int(ends[begin]))
             there = slice(first + window.start, first + window.stop)
-            if self._pay(lanes, ask, money[:, window].min(axis=1), there, anyway=begin == starts[-1]):
-                self._occupy(ask, room[:, window].min(axis=1), there)
+            free, most = room[:, window].min(axis=1), money[:, window].min(axis=1)
+            many = self._alike(lanes, ask, free, most, there, count)
+            if self._pay(lanes, ask, most, there, many, anyway=begin == starts[-1]):
+                self._occupy(ask, free, there, many)
                 start = first + begin
                 break
         if start > first:
             told = (each for each in asked if each[0] < ask.gpus or each[1] < span or each[2] > start)
             self._asked[key] = [*told, (ask.gpus, span, start)]
-        return int(self.times[start]) if start < len(self.times) else None
+        return [int(self.times[start])] * many if start < len(self.times) else []
+
+    def _alike(self, lanes: Lanes, ask: Ask, free: Floats, most: Counts, window: slice, count: int) -> int:
+        """How many of ``count`` that ask the same have room on their one site and money of the nearest payer that has
+        any: each of them would be found to start there, one after the other.
+        """
+        nearest = int((most > 0).argmax())
+        if count == 1 or len(free) > 1 or most[nearest] < ask.gpus:
+            return 1
+        money = int(self._pays()[lanes.rows[nearest], window].min())
+        return max(1, min(count, int(free[0]) // ask.gpus, money // ask.gpus))
 
     def _ends(self, span: int) -> Ints:
         """Cell in which a start in each is over after so many seconds."""
@@ -252,19 +273,21 @@ class Fluid:
             rows = [row for cap in sorted(self.stale) for row in self.lanes.of_cap.get(cap, ())]
             caps = [self.lanes.caps[row] for row in rows]
             weights = np.array([self.lanes.weights[row] for row in rows], np.int64)
-            self.pays[rows] = np.clip(self.left[caps] // weights[:, None], 0, MOST)
+            self.pays[rows] = np.minimum(
+                np.maximum(self.left[caps] // weights[:, None], 0), MOST
+            )  # clip asks more than it does
             self.stale.clear()
         return self.pays
 
-    def _pay(self, lanes: Lanes, ask: Ask, most: Counts, window: slice, *, anyway: bool) -> bool:
-        """Nearest payers first; payers may share a cap, and so have less than the sum of each."""
+    def _pay(self, lanes: Lanes, ask: Ask, most: Counts, window: slice, many: int, *, anyway: bool) -> bool:
+        """Nearest payers first, each for so ``many``; they may share a cap: then they have less than their sum."""
         wanted = ask.gpus
         paid: list[tuple[list[int], int]] = []
         for payer in np.flatnonzero(most).tolist():
             rows, left = lanes.rows[payer], int(most[payer])
             gpus = min(wanted, left, int(self._pays()[rows, window].min(initial=MOST)) if paid else left)
             if gpus:
-                paid.append((rows.tolist(), gpus))
+                paid.append((rows.tolist(), many * gpus))
                 self._charge(*paid[-1], window)
                 wanted -= gpus
             if not wanted:
@@ -283,12 +306,12 @@ class Fluid:
         self.left[cap, window.start : None if self.state.book.caps[cap].ahead else window.stop] -= amount
         self.stale.add(cap)
 
-    def _occupy(self, ask: Ask, there: Floats, window: slice) -> None:
-        """Slots of the sites with most room first."""
+    def _occupy(self, ask: Ask, there: Floats, window: slice, many: int) -> None:
+        """Slots for as ``many`` of the sites with most room first."""
         wanted = float(ask.gpus)
         for place in np.argsort(-there, kind="stable").tolist():
             gpus = min(wanted, float(there[place]))
-            self.taken[ask.sites[place], window] += gpus
+            self.taken[ask.sites[place], window] += many * gpus
             wanted -= gpus
             if not wanted:
                 return

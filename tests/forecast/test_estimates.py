@@ -1,7 +1,16 @@
 """Estimates of what holds no promise, where many wait (spec §5): one queue beside what is known and promised."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobtree.world.tables.after import after
 from planner.forecast.durations import Durations, Lasted
+from planner.forecast.fluid import Ask, Fluid, Held, grid
+from planner.forecast.lanes import LaneBook
+from planner.planning import plan
+from planner.state.derive import state_of
 from policies.inputs.runs import read_runs
+from tests.support.effort import examples
 from tests.support.times import moment, unix
 from tests.support.worlds import Cycle, World
 
@@ -81,3 +90,41 @@ def test_durations_are_learned_from_runs_alike() -> None:
     assert [past.quantile(row, tenths, 60) for tenths in (5, 9)] == [6000, 6000]  # of four alike too few
     assert past.quantile(row, 5, 6000) is None
     assert Durations.of(lasted[:4]).quantile(row, 5) is None
+
+
+@examples(40)
+@given(
+    teams=st.lists(st.integers(4, 40), min_size=2, max_size=2),
+    asks=st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from([1, 2, 3, 8, 12]), st.integers(1, 4), st.integers(1, 9)),
+        min_size=1, max_size=6,
+    ),
+)  # fmt: skip
+def test_who_asks_the_same_starts_together_when_it_would_one_after_the_other(
+    teams: list[int], asks: list[tuple[str, int, int, int]]
+) -> None:
+    """Nodes free up one by one, and two families share what may be paid on them."""
+    world = World().domain("d1", 4).budget("org", 32)
+    for team, most in zip("ab", teams, strict=True):
+        world.budget(f"org:{team}", most, spec={"parents": ["org"]})
+    for number in range(4):
+        world.run(f"first-{number}", 6, owner=f"org:{'ab'[number % 2]}", limit=f"{number + 1}h", created="-2d")
+    for number, (team, gpus, *_) in enumerate(asks):
+        world.run(f"next-{number}", gpus, owner=f"org:{team}")
+    before = world.snapshot("+0s")
+    state = state_of(after(before, plan(before, T0)), T0 + 60)
+    held, lanes, lists = Held.of(state), LaneBook(state), state.asked.payers(state.book)
+
+    asked = []
+    for number, (_, gpus, hours, count) in enumerate(asks):
+        run = state.runs["default", f"next-{number}"].waiting()
+        purse = lists.of(run)
+        ask = Ask(purse.number, tuple(sorted(purse.sites)), gpus, max(run.lowered().pieces()), 3600 * hours)
+        asked.append((ask, lanes.of(purse, ask.sites), count))
+
+    def starts(*, at_once: bool) -> list[int]:
+        fluid = Fluid.of(state, held, state.limits, grid(state.at, state.at + 86_400, 300), lanes)
+        counts = [(ask, payers, many) for ask, payers, count in asked for many in ([count] if at_once else [1] * count)]
+        return [start for each in counts for start in fluid.starts(*each)]
+
+    assert starts(at_once=True) == starts(at_once=False)

@@ -115,10 +115,13 @@ WITH sums AS (
         sum(waiting_gpus) AS waiting,
         arg_max(subject, gpu_hours) FILTER (gpu_hours > 0) AS first,
         arg_max(bound, gpu_hours) FILTER (gpu_hours > 0) AS bound,
-        max(percent) AS percent
+        max(percent) AS percent,
+        (SELECT count(*) FROM waits_history AS w WHERE stands(w.since, w.until)) AS still
     FROM report
 )
 SELECT CASE
+    WHEN coalesce(hours, 0) = 0 AND still > 0
+        THEN 'Waiting as this period ends: ' || counted_as(still, 'run') || '; it has no hours of that yet.'
     WHEN coalesce(hours, 0) = 0 THEN 'No run waited in this period.'
     ELSE 'Runs waited ' || number(hours) || ' GPU-hours, ' || share(percent, 100) || ' of them for '
         || CASE bound

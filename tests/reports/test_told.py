@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.api import Refusal
+from jobtree.world.plan import Wait
 from reports.output import as_html, as_table, span
 from reports.query import Asked, Report, made
 from reports.read.definition import Chart, Layout, names
@@ -286,3 +287,13 @@ def test_waits_of_two_flavors_are_two_bars_since_they_do_not_add_up(tmp_path: Pa
         ("org:a, A100", "A100"),
         ("org:a, H100-80GB", "H100-80GB"),
     ]
+
+
+def test_who_waits_from_the_only_cycle_on_is_told(tmp_path: Path) -> None:
+    """A single cycle is no time in which anybody waited."""
+    wait = Wait(namespace="default", name="next", reason="CapacityShort", message="", shorts=[])
+    record(tmp_path / "lake", "+0s", [*world(None, None), doc.run("next", 8, owner=OWNER_A)], [wait])
+
+    report = told(tmp_path / "lake", "bottlenecks").told
+    assert report is not None
+    assert report.lead == ("Waiting as this period ends: 1 run; it has no hours of that yet.")

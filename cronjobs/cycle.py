@@ -170,7 +170,7 @@ def _empty(intake: Intake) -> list[str]:
 
 def _greet(lake: Lake, intake: Intake, at: int) -> list[str]:
     """Refuses what is past, and another cluster's lake; says where it cannot be read whose lake it is."""
-    refuse_past(intake, at)
+    intake.refuse_past(at)
     try:
         lake.refuse_stranger()
     except Unmarked as unmarked:
@@ -243,7 +243,7 @@ def dry_run(intake: Intake, at: int, planner: Planner, *, on_phase: OnPhase | No
 
     Raises Refusal where ``at`` is before the last cycle.
     """
-    refuse_past(intake, at)
+    intake.refuse_past(at)
     with Phases(on_phase)("snapshot"):
         snapshot = take(intake, at)
     return checked_plan(snapshot, at, planner, on_phase=on_phase)
@@ -276,16 +276,6 @@ def passed(planner: Plans, snapshot: Snapshot, plan: Plan, before: Before | None
 def _deadline(snapshot: Snapshot) -> int:
     """Seconds that the Policy gives the planner."""
     return int(snapshot.policy.spec.solver.deadline)
-
-
-def refuse_past(intake: Intake, at: int) -> None:
-    """Raises Refusal where a plan for a later second was carried out already: time never goes back."""
-    last = intake.last_cycle
-    if last is not None and at < last:
-        raise Refusal(
-            f"a plan for {last} was carried out already, and this one is for {Time(at)}; "
-            "time only goes forward: say a later --at"
-        )
 
 
 def refuse_stale(snapshot: Snapshot, plan: Plan, made_from: Prints | None) -> None:

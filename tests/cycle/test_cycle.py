@@ -191,6 +191,10 @@ def test_what_the_last_cycle_left_may_be_looked_at_but_not_what_was_before(world
     for args in (["plan", "s"], ["explain", "s"]):
         world.runs(*args, at="+0s").ok()
         assert world.runs(*args, at="-1s").refused() == PAST.format(last=T0, at=moment("-1s"), next=FORWARD)
+    asked = f"error: a plan for {T0} was carried out already, and --at asks for {moment('-1s')}; {FORWARD}"
+    for args in (["state"], ["leases"], ["watch", "s"], ["fleet"], ["budgets", "usage"], ["sponsors", "list", "s"]):
+        world.runs(*args, at="+0s").ok()
+        assert world.runs(*args, at="-1s").refused() == asked
 
 
 def everything(world: World) -> dict[str, bytes]:

@@ -62,7 +62,7 @@ def add(commands: Commands) -> None:
 
 
 def _usage(options: Options, given: argparse.Namespace) -> int:
-    intake = options.cluster().read()
+    intake = options.intake()
     show.set_aside(intake)
     if intake.hidden and "budgets" not in intake.hidden:  # what the last cycles wrote is anybody's to read
         show.complain("note: the figures are those of the last cycle, and GPU-hours and credits may be 10 minutes old")

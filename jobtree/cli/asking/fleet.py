@@ -70,7 +70,7 @@ def _fleet(options: Options, given: argparse.Namespace) -> int:
     from exporters.plans.nodelist import compress, natural
     from jobtree.api import Policy
 
-    intake = options.cluster().read()
+    intake = options.intake()
     show.set_aside(intake)
     rows = _rows(intake, options.time)
     if given.domain is not None:

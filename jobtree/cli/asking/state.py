@@ -65,7 +65,7 @@ def _state(options: Options, given: argparse.Namespace) -> int:
     from exporters.plans.plain import document
     from exporters.plans.summary import table
 
-    intake = options.cluster().read()
+    intake = options.intake()
     show.set_aside(intake)
     everywhere = given.all or given.owner is not None
     is_meant = owners.meant(intake, given.owner)
@@ -173,7 +173,7 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     from exporters.plans.plain import document
     from exporters.plans.summary import payer
 
-    intake = options.cluster().read()
+    intake = options.intake()
     show.set_aside(intake)
     leases = list(intake.leases)
     if given.run is not None and "#" in given.run:

@@ -96,7 +96,7 @@ def looks(options: Options, countdown: Countdown | None) -> Iterator[Intake]:
     revision = ""
     while True:
         began = time.monotonic()
-        intake = options.cluster().read()
+        intake = options.intake()
         took = time.monotonic() - began
         if intake.revision != revision:
             yield intake

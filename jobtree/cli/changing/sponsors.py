@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
 
 
 def _list(options: Options, given: argparse.Namespace) -> int:
-    intake = options.cluster().read()
+    intake = options.intake()
     run = lookup.find_run(intake, given.run, options.namespace)
     offers = list(_offers(intake, run, options.time))
     if options.output in {"json", "yaml"}:

@@ -114,12 +114,12 @@ def _whatif(options: Options, given: argparse.Namespace) -> int:
 
 
 def _compare(intake: Intake, other: Intake, edits: Iterable[Edit], at: int) -> Difference:
-    from cronjobs.cycle import checked_plan, refuse_past
+    from cronjobs.cycle import checked_plan
     from jobtree.world.tables.snapshot import take
     from planner.advice.difference import difference
     from planner.advice.edits import edited
 
-    refuse_past(intake, at)
+    intake.refuse_past(at)
     worlds = (take(intake, at), edited(take(other, at), edits))
     with progress.shown() as on_phase:
         now, then = ((world, checked_plan(world, at, start_planner(), on_phase=on_phase)) for world in worlds)

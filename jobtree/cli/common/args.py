@@ -24,6 +24,7 @@ from jobtree.cli.common import show, synonyms
 if TYPE_CHECKING:
     from cronjobs.deadline import Planner
     from jobtree.cluster.protocol import Cluster
+    from jobtree.world.reading.intake import Intake
 
 Output = Literal["table", "wide", "json", "yaml"]
 Handler = Callable[["Options", argparse.Namespace], int]
@@ -72,6 +73,16 @@ class Options:
         from jobtree.cluster.statefile import StateFile
 
         return StateFile(self.state, self.time if at is None else at, create=create)
+
+    def intake(self) -> Intake:
+        """What `cluster` holds, to be shown as of `time`. Raises Refusal too where ``--at`` is before its last cycle.
+
+        Without ``--at`` that is no fault: the clock here may be behind the cluster's.
+        """
+        intake = self.cluster().read()
+        if self.at is not None:
+            intake.refuse_past(self.at, "--at asks")
+        return intake
 
 
 def program(name: str, description: str, *, takes: tuple[str, ...]) -> tuple[argparse.ArgumentParser, Commands]:

@@ -151,6 +151,14 @@ class Intake:
         plan = seen.last_plan(self.plans)
         return None if plan is None else plan.spec.at
 
+    def refuse_past(self, at: int, what: str = "this one is") -> None:
+        """Raises Refusal where a plan for a later second was carried out already: time never goes back."""
+        if self.last_cycle is not None and at < self.last_cycle:
+            raise Refusal(
+                f"a plan for {self.last_cycle} was carried out already, and {what} for {Time(at)}; "
+                "time only goes forward: say a later --at"
+            )
+
     @cached_property
     def last_seen(self) -> seen.Seen | None:
         """Money as the last cycle saw it; None where there was no cycle, or its record is lost."""

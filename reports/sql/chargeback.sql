@@ -68,4 +68,4 @@ SELECT
     nullif(spare_gpu_hours, 0) AS "Standby",
     nullif(credits, 0) AS "Credits"
 FROM report
-ORDER BY owner, month, flavor
+ORDER BY owner, strptime(month, '%Y-%m'), flavor -- as a time: alone it would be "Month", a name

@@ -113,10 +113,13 @@ FROM (SELECT "BillingAccountId" AS owner, sum("BilledCost") AS cost FROM report 
 HAVING max(cost) > 0;
 
 -- @chart across: Billed cost, by the owner who pays and the month
-SELECT "BillingAccountId" AS label, sum("BilledCost") AS y, "x_Month" AS series
-FROM report
+-- A month without a cost of an owner is 0: series get their place where they come first, and months theirs in time.
+SELECT o.owner AS label, coalesce(sum(r."BilledCost"), 0) AS y, m.month AS series
+FROM (SELECT DISTINCT "BillingAccountId" AS owner FROM report) AS o
+CROSS JOIN (SELECT DISTINCT "x_Month" AS month FROM report) AS m
+LEFT JOIN report AS r ON o.owner = r."BillingAccountId" AND m.month = r."x_Month"
 GROUP BY label, series
-ORDER BY sum(sum("BilledCost")) OVER (PARTITION BY label) DESC, label, series;
+ORDER BY sum(coalesce(sum(r."BilledCost"), 0)) OVER (PARTITION BY label) DESC, label, series;
 
 -- @table tree sum=GPU-hours, Credits, Billed
 SELECT

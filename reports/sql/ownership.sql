@@ -68,4 +68,4 @@ SELECT
     string_agg(DISTINCT paid_by, ', ' ORDER BY paid_by) FILTER (class IN ('shared', 'borrowed')) AS "Others who paid"
 FROM report
 GROUP BY run_owner, month
-ORDER BY run_owner, month
+ORDER BY run_owner, strptime(month, '%Y-%m') -- as a time: alone it would be "Month", a name

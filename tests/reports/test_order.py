@@ -1,4 +1,4 @@
-"""Rows of reports are in the order that people count in: 2 before 10."""
+"""Rows of reports are in the order that people count in: 2 before 10, and January before April."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from reports.fleet.slots import fleet_slots
+from reports.query import Asked, made
+from reports.read.definition import Chart
+from reports.told.charts import picture
+from reports.told.told import Told
 from tests.reports import worlds
 from tests.reports.worlds import make
 from tests.support import documents as doc
@@ -51,6 +55,41 @@ def test_reports(documents: list[Document], tmp_path: Path) -> None:
     assert rows("utilisation", "domain") == [("us-west/c1/D2",), ("us-west/c1/D10",)]
     assert rows("usage", "budget") == rows("burndown", "budget") == [("org-2",), ("org-10",)]
     assert rows("waits", "owner") == [("org:2",), ("org:10",)]
+
+
+@pytest.fixture(scope="module")
+def four_months(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake: who is charged most pays from February on, another owner from January on."""
+    lake = tmp_path_factory.mktemp("months") / "lake"
+    most, other = "org:most", "org:other"
+    held = [
+        worlds.lease("l1", "r1", ["a01#0", "a01#1"], "org-most/gpus", ("owned", "+40d", "+100d"), owner=most, rate=1.0),
+        worlds.lease("l2", "r2", ["a01#2"], "org-other/gpus", ("owned", "+0s", "+100d"), owner=other, rate=1.0),
+    ]
+    budgets = [doc.budget(owner, [doc.envelope(8)]) for owner in (most, other)]
+    worlds.record(lake, "+101d", [doc.node("a01"), *budgets, *held])
+    return lake
+
+
+def told(lake: Path, report: str) -> Told:
+    settings = {"currency": "USD", "credit_price": "1"} if report == "focus" else {}
+    found = made(lake, report, Asked(None, None, settings, None, tell=True)).told
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("report", ["chargeback", "ownership", "focus"])
+def test_months_are_rows_in_time(four_months: Path, report: str) -> None:
+    rows = [str(line.cells[0]).split(" ")[0] for line in told(four_months, report).sheet.lines]
+    assert rows == ["most", "Feb", "Mar", "Apr", "other", "Jan", "Feb", "Mar", "Apr"]
+
+
+def test_months_are_series_in_time(four_months: Path) -> None:
+    chart = told(four_months, "focus").chart
+    assert chart is not None
+    found = picture(Chart("across", "Cost", ""), chart)
+    assert found is not None
+    assert [series for series, _ in found.legend] == ["2026-01", "2026-02", "2026-03", "2026-04"]
 
 
 def test_the_picture(documents: list[Document], tmp_path: Path) -> None:

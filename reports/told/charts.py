@@ -28,12 +28,11 @@ WIDE: Final = 1120
 NARROW: Final = 328
 """Widths that a picture is drawn in, CSS pixels: its text keeps its size on a desk and on a phone."""
 SERIES: Final = 8
-"""Series that have a colour of their own; the rest is drawn together, as ``others``."""
+"""Series that have a colour of their own; the rest is drawn together, as ``others``. Panels have one each, too."""
 LABELS: Final = 16
 """Bars of a lying chart."""
 EACH: Final = 42
 """The same of amounts that do not add up."""
-PANELS: Final = 6
 LETTER: Final = 7.2
 """CSS pixels that a letter of a label may be wide: readers' fonts are not the one that the server measures with."""
 OTHERS: Final = "others"
@@ -82,7 +81,7 @@ def picture(chart: Chart, table: pa.Table) -> Picture | None:
     title = chart.title
     if chart.kind == "each" and len(labels := list(_sums(rows, "label"))) > EACH:
         rows = [row for row in rows if row["label"] in set(labels[:EACH])]
-        title = f"{title} (the first {EACH} of {len(labels)})"
+        title = _first(title, EACH, len(labels))
     colours = _colours(list(sums))
     ranked = ", ".join(f"{name} {value:,.1f}" for name, value in sums.items())
     draw = _bars if chart.kind == "bars" else partial(_across, most=EACH if chart.kind == "each" else LABELS)
@@ -229,10 +228,14 @@ def _lines(title: str, rows: Sequence[Row]) -> Picture:
     panels: dict[str, list[Row]] = {}
     for row in rows:
         panels.setdefault(str(row["panel"]), []).append(row)
-    specs = tuple(_panel(name, found, place) for place, (name, found) in enumerate(list(panels.items())[:PANELS]))
+    specs = tuple(_panel(name, found, place) for place, (name, found) in enumerate(list(panels.items())[:SERIES]))
     ends = ", ".join(f"{name} {found[-1]['y']:,.1f}" for name, found in panels.items())
-    more = f" The first {PANELS} of {len(panels)} are drawn." if len(panels) > PANELS else ""
-    return Picture(title, f"A line each; at the end: {ends}.{more} The table has the figures.", (), specs, specs)
+    title = title if len(panels) <= SERIES else _first(title, SERIES, len(panels))
+    return Picture(title, f"A line each; at the end: {ends}. The table has the figures.", (), specs, specs)
+
+
+def _first(title: str, shown: int, there: int) -> str:
+    return f"{title} (the first {shown} of {there})"
 
 
 def _panel(name: str, rows: Sequence[Row], place: int) -> Spec:

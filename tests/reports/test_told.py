@@ -245,6 +245,16 @@ def test_bars_that_do_not_add_up_are_left_out_where_there_are_too_many_and_other
     ]
 
 
+@pytest.mark.parametrize(("there", "title"), [(8, "Left"), (9, "Left (the first 8 of 9)")])
+def test_a_panel_is_drawn_for_each_colour_and_the_title_says_what_is_left_out(there: int, title: str) -> None:
+    begun = pa.scalar(unix("+0s") * 10**6, pa.timestamp("us"))
+    table = pa.table({"panel": [f"p{n}" for n in range(there)], "x": [begun] * there, "y": [1.0] * there})
+
+    found = picture(Chart("lines", "Left", ""), table)
+    assert found is not None
+    assert (found.title, [spec["title"]["text"] for spec in found.wide]) == (title, [f"p{n}" for n in range(8)])
+
+
 def test_parts_of_an_hour_have_no_prefix_that_reads_as_minutes() -> None:
     found = picture(Chart("each", "Hours", ""), pa.table({"label": ["a"], "y": [0.08], "series": ["s"]}))
     assert found is not None

@@ -178,6 +178,14 @@ def test_the_page_needs_nothing_else_and_names_every_scheduler(tmp_path: Path) -
     assert not re.findall(r'(?:src|href)="(?!data:)|<script|@import', page)
 
 
+def test_a_panel_is_drawn_for_every_scheduler(tmp_path: Path) -> None:
+    once = simulated(streams.made([streams.submit(streams.TWENTY[0])]), tmp_path, "fifo")
+
+    page = results.page("hand", [once._replace(scheduler=name) for name in study.SCHEDULERS])
+    figure = page[page.index("GPUs that work") :].partition("</figure>")[0]
+    assert [name for name in study.SCHEDULERS if f">{name}</text>" in figure] == list(study.SCHEDULERS)
+
+
 def test_mean_waits_of_owners_are_not_added_up(tmp_path: Path) -> None:
     rows = [
         {"label": f"org:o{n:02}, {name}", "y": float(n), "series": name} for n in range(30) for name in ("a", "b", "c")

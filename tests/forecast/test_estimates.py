@@ -122,9 +122,11 @@ def test_who_asks_the_same_starts_together_when_it_would_one_after_the_other(
         ask = Ask(purse.number, tuple(sorted(purse.sites)), gpus, max(run.lowered().pieces()), 3600 * hours)
         asked.append((ask, lanes.of(purse, ask.sites), count))
 
-    def starts(*, at_once: bool) -> list[int]:
+    def starts(*, at_once: bool) -> tuple[list[int], list[object], list[object]]:
+        """Times, and what is left of money and taken of slots then."""
         fluid = Fluid.of(state, held, state.limits, grid(state.at, state.at + 86_400, 300), lanes)
         counts = [(ask, payers, many) for ask, payers, count in asked for many in ([count] if at_once else [1] * count)]
-        return [start for each in counts for start in fluid.starts(*each)]
+        found = [start for each in counts for start in fluid.starts(*each)]
+        return found, fluid.left.tolist(), fluid.taken.tolist()
 
     assert starts(at_once=True) == starts(at_once=False)

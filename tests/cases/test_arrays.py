@@ -269,6 +269,29 @@ def test_state_shows_one_line_and_explain_the_index() -> None:
     )
 
 
+def test_watch_shows_what_the_indices_hold_and_an_index_its_own() -> None:
+    world = sweep(count=3, maxParallel=2)
+    world.cycle()
+    assert [world.runs("watch", name, at="+0s").ok().out.splitlines() for name in ("sweep", "sweep-1")] == [
+        [
+            "run: default/sweep",
+            "phase: Running",
+            "reason: IndicesRunning: 2 of 3 indices running, 0 completed, 0 failed, 1 waiting.",
+            "width: 8 of 8 GPUs",
+            "nodes: a01",
+            "payers: org-a/gpus",
+        ],
+        [
+            "run: default/sweep-1",
+            "phase: Running",
+            "reason: Funded",
+            "width: 4 of 4 GPUs",
+            "nodes: a01",
+            "payers: org-a/gpus",
+        ],
+    ]
+
+
 @examples(60)
 @given(st.sets(st.integers(0, 60)))
 def test_ranges_are_read_as_they_are_written(indices: set[int]) -> None:

@@ -136,9 +136,7 @@ def _others(here: str, places: Iterable[str], ask: str) -> str:
 def _width(run: Run, leases: list[Lease]) -> str:
     if run.spec.resources.is_cpu:
         return "-"
-    told = run.status.width
-    wanted = lookup.wanted(run) if run.spec.array is None or told is None else told.desired
-    return f"{lookup.active_gpus(leases)}/{wanted}"
+    return f"{lookup.active_gpus(leases)}/{lookup.wanted(run)}"
 
 
 def _indices(run: Run) -> str:

@@ -114,7 +114,8 @@ def block(run: Run, intake: Intake) -> list[str]:
     from exporters.plans.nodelist import compress, natural
     from exporters.plans.summary import payer
 
-    leases = lookup.open_leases(intake.leases).get((run.namespace, run.name), [])
+    is_mine = lookup.holders(intake, (run.namespace, run.name))
+    leases = [lease for lease in intake.leases if not lease.status.closed and is_mine(lease.run_key)]
     said = lookup.speaker(run)
     why = ": ".join(part for part in (said.reason, said.message) if part) if said else "no cycle has seen this run yet"
     lines = [f"run: {run.namespace}/{run.name}", f"phase: {lookup.phase(run)}", f"reason: {why}"]

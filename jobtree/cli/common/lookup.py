@@ -11,7 +11,7 @@ import msgspec
 
 from exporters.plans.nodelist import natural
 from jobtree.api.kinds.base import ANNOTATION_COMPLETED
-from jobtree.api.kinds.run import OVER, IndexRun
+from jobtree.api.kinds.run import OVER, SPEAKS, IndexRun
 from jobtree.api.values.counted import named as spelled
 from jobtree.api.values.errors import Refusal
 from jobtree.api.values.nearest import nearest
@@ -29,14 +29,8 @@ UNFUNDED: Final = "unfunded"
 """The class of what nobody pays for."""
 """Phases that a run does not leave."""
 
-#: The condition that speaks for each phase.
-_SPEAKS = {
-    "Failed": "Failed",
-    "Completed": "Completed",
-    "Running": "Running",
-    "Waiting": "Blocked",
-    "Pending": "Admitted",
-}
+_SPEAKS: Final = {**SPEAKS, "Running": "Running"}
+"""The condition that speaks for each phase of a Run: of one that runs what its pods do, not why it was let in."""
 
 
 def find_run(intake: Intake, name: str, namespace: str | None) -> Run:
@@ -196,12 +190,16 @@ def phase(run: Run) -> str:
 
 
 def speaker(run: Run) -> Condition | None:
-    """The condition that says why the run is in its phase."""
-    return condition(run, _SPEAKS[phase(run)])
+    """The condition that says why the run is in its phase; an index has no other than its array's status keeps."""
+    return condition(run, (SPEAKS if isinstance(run, IndexRun) else _SPEAKS)[phase(run)])
 
 
 def wanted(run: Run) -> int:
-    """The width that the run asks for now: what it grows towards once it runs, else what it may start with."""
+    """The width that the run asks for now: what it grows towards once it runs, else what it may start with; an array's
+    is what its status says, of all indices that are wanted at once.
+    """
+    if run.spec.array is not None and run.status.width is not None:
+        return run.status.width.desired
     return run.spec.desired_gpus if phase(run) == "Running" else run.spec.total_gpus
 
 

@@ -129,18 +129,17 @@ def _dated(
             timeline.date(standing.mine(promise.run_key), state.at + 1)  # what was cut is for it
     rest = of.keys() - {dated.key for dated in timeline.dated}
     standing.hold(sorted(rest, key=lambda key: (state.runs[key].created, key)))
-    due = [promise.run_key for promise in promises if promise.start <= state.at]
-    order = (*due, *sorted(of.keys() - {*due}, key=lambda key: (state.runs[key].created, key)))
-    for key in order:  # as told, before others move up: they could put it off
-        if of[key].is_by_cuts and not timeline.is_dated(key):
-            standing.by_cuts(key)
-    for key in order:
-        mine = standing.mine(key)
+    by_cuts = [key for key in of if of[key].is_by_cuts and not timeline.is_dated(key)]
+    for key in by_cuts:  # as told, before others move up: they could put it off
+        standing.by_cuts(key)
+    for key in of:
         if key in standing.starts:
             standing.sooner(key, state.at + 1)
-        elif not timeline.is_dated(key):
+    for key in sorted(of, key=lambda key: (of[key].start > state.at, state.runs[key].created, key)):
+        mine = standing.mine(key)
+        if not timeline.is_dated(key):
             timeline.uncut(key)
-            if not of[key].is_by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
+            if key not in by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
                 timeline.date(mine)
     return timeline
 

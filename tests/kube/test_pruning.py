@@ -69,6 +69,9 @@ def test_promises_that_are_over_go_with_their_runs(live: Live) -> None:
     kube.patch(API_VERSION, "Run", "default", "waits", {"spec": {"state": "Cancelled"}})
 
     live.cycle(60)
-    live.cycle(120)
+    (over,) = kube.ours("Reservation")
+    assert live.cycle(120).writes == 0  # it is at rest
+    kube.patch(API_VERSION, "Run", "default", "r", {"spec": {"state": "Cancelled"}})
+    live.cycle(180)
 
-    assert kube.ours("Reservation") == []
+    assert (over["status"]["state"], kube.ours("Reservation")) == ("Failed", [])

@@ -109,7 +109,7 @@ class Weighing:
         model = self._held(self._fixed((), spare_others=False), harm)
         ends = {column: float(sum(groups.get(part, 0) for part in parts)) for column, parts in self.ending.items()}
         ends |= {
-            column: float(leases[self.victims[option.victim].spares[option.part].key])
+            column: float(sum(leases[key] for key in self.victims[option.victim].spares[option.part].keys))
             for option, column in self.columns.items()
             if option.what == "spare"
         }

@@ -322,5 +322,5 @@ class Trial:
 
 def _goes_alone(lease: LeaseRow, option: Option, victim: Victim) -> bool:
     if option.what == "spare":
-        return lease.key == victim.spares[option.part].key
+        return lease.key in victim.spares[option.part].keys
     return lease.group == option.part

@@ -33,9 +33,11 @@ class Group(NamedTuple):
 
 
 class Spare(NamedTuple):
-    """A standby lease. ``gpus``: those on which nobody works."""
+    """Standby leases that go together: parts of a standby, where payers share it, go only whole. ``gpus``: those on
+    which nobody works.
+    """
 
-    key: LeaseKey
+    keys: tuple[LeaseKey, ...]
     group: int
     node: int
     gpus: int
@@ -143,18 +145,26 @@ def _victim(state: State, run: RunRow, leases: list[LeaseRow]) -> Victim:
     surplus = max(0, width - run.width_min)
     groups = tuple(_group(state, run, index, active[index], surplus) for index in sorted(active))
     unfunded = bool(groups) and all(group.unfunded for group in groups)
-    spares = tuple(
-        Spare(lease.key, lease.group, state.fleet.index[lease.node], gpus)
-        for lease in sorted(leases, key=lambda each: each.key)
-        if not lease.active
-        and lease.node in state.fleet.index
-        and (gpus := sum((lease.node, slot) not in state.lent for slot in lease.ordinals))
-    )
+    spares = tuple(_spares(state, run, leases))
     start = started(run, leases) or 0
     step = run.step or 0
     return Victim(
         run.key, run.uid, run.owner, surplus, start, groups, spares, unfunded, unfunded, step, run.pod, run.load
     )
+
+
+def _spares(state: State, run: RunRow, leases: Iterable[LeaseRow]) -> Iterator[Spare]:
+    """Each standby lease by itself; those of a group on a node together where one is no whole standbys."""
+    by_place: dict[tuple[int, str], list[LeaseRow]] = {}
+    for lease in sorted(leases, key=lambda each: each.key):
+        if not lease.active and lease.node in state.fleet.index:
+            by_place.setdefault((lease.group, lease.node), []).append(lease)
+    for (group, node), mine in by_place.items():
+        are_whole = all(lease.gpus % run.unit == 0 for lease in mine)
+        for together in [[lease] for lease in mine] if are_whole else [mine]:
+            gpus = sum((node, slot) not in state.lent for lease in together for slot in lease.ordinals)
+            if gpus:
+                yield Spare(tuple(lease.key for lease in together), group, state.fleet.index[node], gpus)
 
 
 def _group(state: State, run: RunRow, index: int, leases: list[LeaseRow], surplus: int) -> Group:

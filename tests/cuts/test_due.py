@@ -228,3 +228,16 @@ def test_whoever_lies_where_nobody_starts_is_spared() -> None:
     activation.settle(due)
 
     assert (activation.cut, activation.trial.cut) == ({key: cut}, cut)
+
+
+@pytest.mark.parametrize(("own", "gone"), [(3, [1, 3]), (4, [2]), (5, [1, 3])])
+def test_of_a_standby_that_two_payers_share_no_part_goes_alone(own: int, gone: list[int]) -> None:
+    """The standbys are two pods of 2; with 3 or 5 GPUs of its own, their owner pays half a pod of them."""
+    world = World().domain("A", gpus=[6]).policy(spares={"discount": 1}, reservations={"patience": "0s"})
+    world.budget("org", 8).budget("org:a", own).budget("org:w", 8)
+    world.run("s", 2, pods=2, spec={"spares": 2}).old()
+    world.run("x", 2, owner="org:w").cycle()
+    cycle = world.cycle("+15m")
+
+    assert cycle.running == ["s", "x"]
+    assert sorted(each.gpus for each in cycle.leases("s") if each.closure is not None) == gone

@@ -54,7 +54,7 @@ def victim(
     return Victim(
         ("d", name), f"uid-{name}", owner or f"org:{name}", surplus, start,
         tuple(Group(i, tuple(sorted(g.items())), unfunded, sum(g.values()) <= surplus) for i, g in enumerate(groups)),
-        tuple(Spare(("d", f"{name}-s{i}"), 0, node, gpus) for i, (node, gpus) in enumerate(spares)),
+        tuple(Spare((("d", f"{name}-s{i}"),), 0, node, gpus) for i, (node, gpus) in enumerate(spares)),
         unfunded, unfunded or fields.get("losable", True), step,
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobtree.api.values.errors import Refusal
-from jobtree.cli.asking.recorded import Recorded
 from jobtree.cli.common import lakes, lookup, show
 from jobtree.cli.common.args import LAKE, Commands, Options, command
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from exporters.lake.lake import Lake
     from jobtree.api import Lease
     from jobtree.check.time.lottery import Step
+    from jobtree.cli.asking.recorded import Recorded
     from jobtree.world.reading.intake import Intake
 
 
@@ -75,6 +75,8 @@ def _data(each: Checked) -> dict[str, object]:
 
 def _checked(intake: Intake, name: str, namespace: str | None, now: int, lake: Lake | None) -> Iterator[Checked]:
     """Every step of a Plan's draws, or of those that took something of a run. Raises Refusal where none did."""
+    from jobtree.cli.asking.recorded import Recorded
+
     plans = {plan.name: plan for plan in intake.plans}
     drawn = [lease for lease in intake.leases if lease.status.proof or lease.status.closure_reason == "Lottery"]
     if (plan := plans.get(name.lower())) is not None:  # sentences print it as 20260101T000000Z

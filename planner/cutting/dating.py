@@ -20,7 +20,7 @@ from planner.cutting.places import Lost, Place
 from planner.cutting.pools import Pools
 from planner.cutting.told import CutDate, Freed, Lasting, completed, conflicts, one_set, remedies
 from planner.cutting.trial import Members, Trial
-from planner.cutting.victims import Victim, open_at, protected, protected_until
+from planner.cutting.victims import Spared, Victim, open_at, protected, protected_until
 from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses, payers_of
 from planner.placement.draft import Draft
@@ -93,7 +93,7 @@ class CutDates:
     @cached_property
     def _turns(self) -> Turns:
         courses = self.state.effort.odds.courses if self.state.few else 1
-        return Turns(self._trial, partial(self._victims, (), self.state.at), courses)
+        return Turns(self._trial, partial(self._victims, Spared(), self.state.at), courses)
 
     @property
     def _term(self) -> int:
@@ -105,12 +105,19 @@ class CutDates:
         return self._work >= self.state.effort.cutting.work
 
     def date(
-        self, key: RunKey, earliest: int, horizon: int, together: Lasting, *, held: bool = False
+        self,
+        key: RunKey,
+        earliest: int,
+        horizon: int,
+        together: Lasting,
+        *,
+        held: bool = False,
+        warned: Collection[RunKey] | None = None,
     ) -> CutDate | None:
         """Date a start that cuts let happen: ``earliest`` or, where victims are protected, up to ``horizon`` (Unix s).
 
         ``together``: who may start with it, and how long each lasts, in seconds; ``held``: it has a promise, and is
-        weighed however many were before it.
+        weighed however many were before it; ``warned``: nobody else is drawn, if given.
         None where money or its own owner's runs are in the way, or it would not fit whatever went.
         """
         members = self._asked(key, held=held)
@@ -122,31 +129,31 @@ class CutDates:
             self.why_not[key] = UNPAID
             return None
         self._tried += not held
-        owners, earliest = self._trial.owners(members), paid
+        spared, earliest = Spared(self._trial.owners(members), warned), paid
         times = [
             time
-            for time in protected_until(self._protected, owners, self._term, self.state.at)
+            for time in protected_until(self._protected, spared.owners, self._term, self.state.at)
             if earliest < time <= horizon
         ]
         self._keep(together, earliest, earliest)
-        found = self._first(members, owners, [earliest])
+        found = self._first(members, spared, [earliest])
         if found is None and times:
             self._keep(together, times[0], times[-1])
-            found = self._first(members, owners, times)
+            found = self._first(members, spared, times)
         if found is not None:
-            found = self._payable(key, members, owners, found, together, horizon)
+            found = self._payable(key, members, spared, found, together, horizon)
             if found is None or not (is_paid or self.paid(self._keys(members), found[0], found[0])):
                 self.why_not[key] = UNPAID_THEN
                 return None
         if found is None:
             most = self.state.policy.cuts.max_gpus_per_cycle
-            if most is not None and self._is_enough(members, owners):
+            if most is not None and self._is_enough(members, spared.owners):
                 self.why_not[key] = f"more than {counted(most, 'GPU')} would have to go at once (cuts.maxGPUsPerCycle)"
             elif self._is_enough(members, ()):
                 owner = self.state.runs[key].owner
                 self.why_not[key] = f"only runs of its own owner {owner} are in the way, and when they end is not known"
             return None
-        victims = partial(self._victims, owners, found[0])
+        victims = partial(self._victims, spared, found[0])
         victims()  # the room of that time
         return self._settled(members, *found, victims, is_paid=is_paid)
 
@@ -164,7 +171,7 @@ class CutDates:
         stood = tuple(trial.spend(starts))
 
         def victims() -> list[Victim]:
-            return [each for each in self._victims(owners, at) if "/".join(each.run) in named]
+            return [each for each in self._victims(Spared(owners), at) if "/".join(each.run) in named]
 
         is_open = any(0 < chance < 1 for chance in named.values())
         self._turns.taken.append(Turn(members, needs, victims, is_open, cut, kept=tuple(kept), stood=stood))
@@ -204,7 +211,7 @@ class CutDates:
             if number not in self._keeping:
                 self._keeping[number] = each, self._trial.slots.keep(each.chunks)
 
-    def _victims(self, owners: Collection[str], at: int, *, opportunistic: bool = False) -> list[Victim]:
+    def _victims(self, spared: Spared, at: int, *, opportunistic: bool = False) -> list[Victim]:
         """Victims at a time; what ends by its limit until then is no victim: its slots are free."""
         trial, over = self._trial, {key for key, end in self._limits.items() if end <= at}
         leases = frozenset(lease.key for key in over for lease in self.state.held[key] if lease.key not in trial.cut)
@@ -216,8 +223,10 @@ class CutDates:
                 number: (each, trial.slots.keep(each.chunks)) for number, (each, _) in self._keeping.items()
             }
         there = protected(self.state, opportunistic=True) if opportunistic else self._protected
-        victims = open_at(there, owners, self._term, at)
-        return [victim for victim in victims if victim.run not in over]
+        victims = open_at(there, spared.owners, self._term, at)
+        told = spared.warned
+        victims = [victim for victim in victims if victim.run not in over]
+        return victims if told is None else [each if each.run in told else each.undrawn for each in victims]
 
     @cached_property
     def _limits(self) -> dict[RunKey, int]:
@@ -232,7 +241,7 @@ class CutDates:
         if not self._trial.is_funded(members):
             return None
         self._keep(together, at, at)
-        victims = partial(self._victims, (), at, opportunistic=True)
+        victims = partial(self._victims, Spared(), at, opportunistic=True)
         weighing = self._trial.weighing(self._trial.needs(members), victims())
         harm = self._least(weighing)
         self._work += len(self.state.fleet.names) + weighing.work
@@ -309,7 +318,7 @@ class CutDates:
         """A start without money at ``earliest``, where the room is there now and the Policy lets it."""
         if self.state.policy.reservations.on_budget_shortfall != "startUnfunded":
             return None
-        self._victims((), self.state.at)  # the room of now
+        self._victims(Spared(), self.state.at)  # the room of now
         self._keep(together, earliest, earliest)
         row = msgspec.structs.replace(self.state.runs[key].waiting(), opportunistic=True)
         problem = self.state.asking([row]).problem()
@@ -328,12 +337,12 @@ class CutDates:
                 return CutDate(earliest, nodes, (), (), (), {key: self._trial.occupy(found)}, ())
         return None
 
-    def _first(self, members: Members, owners: frozenset[str], times: list[int]) -> tuple[int, Weighing, Harm] | None:
+    def _first(self, members: Members, spared: Spared, times: list[int]) -> tuple[int, Weighing, Harm] | None:
         """The first time at which enough may go; who may go at one time may at every later one."""
         low, high, best = 0, len(times) - 1, None
         while low <= high:
             middle = low if best is None and low == 0 and high == len(times) - 1 else (low + high) // 2
-            weighing = self._trial.weighing(self._trial.needs(members), self._victims(owners, times[middle]))
+            weighing = self._trial.weighing(self._trial.needs(members), self._victims(spared, times[middle]))
             harm = self._least(weighing)
             self._work += len(self.state.fleet.names) + weighing.work
             if harm is None:
@@ -346,7 +355,7 @@ class CutDates:
         self,
         key: RunKey,
         members: Members,
-        owners: frozenset[str],
+        spared: Spared,
         found: tuple[int, Weighing, Harm],
         together: Lasting,
         horizon: int,
@@ -357,7 +366,7 @@ class CutDates:
         for at in sorted(time for time in windows_ease(self.state.book) if found[0] < time <= horizon):
             if self._pays(key, at):
                 self._keep(together, at, at)
-                again = self._first(members, owners, [at])
+                again = self._first(members, spared, [at])
                 if again is not None:
                     return again
         return None

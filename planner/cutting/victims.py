@@ -84,6 +84,13 @@ class Victim(NamedTuple):
         return self._replace(losable=self.unfunded)
 
 
+class Spared(NamedTuple):
+    """Who is not drawn: runs of ``owners``, and who was not ``warned``, if that is asked for."""
+
+    owners: frozenset[str] = frozenset()
+    warned: Collection[RunKey] | None = None
+
+
 def victims_of(
     state: State, owners: Collection[str], *, opportunistic: bool = False, cut: Container[LeaseKey] = ()
 ) -> list[Victim]:

@@ -59,7 +59,7 @@ class Dating:
         promised = {key: promise.nodes for key, promise in self.held.items()}
         self.cuts = CutDates(self.state, self._later, self._waiting, self._kept, self._paid, promised)
         self.plan = self.written.plan
-        self.touched = Touched(self.written)
+        self.touched = Touched(self.written, self.held, self.since)
 
     def _waiting(self) -> Sequence[RunRow]:
         return self.later.waiting
@@ -253,7 +253,9 @@ class Dating:
         if natural is not None and natural.at <= earliest:
             return None
         horizon, mine = at + int(policy.horizon) if natural is None else natural.at - 1, self.standing.mine(key)
-        found = self.cuts.date(key, earliest, horizon, mine, held=promise is not None)
+        found = self._weighed_again(key, promise, earliest, horizon)
+        if found is None:
+            found = self.cuts.date(key, earliest, horizon, mine, held=promise is not None)
         if found is not None and found.at < noticed(policy, at) and promise is not None and found.draws(promise.warned):
             self.cuts.drop(found)  # who is told now has the same notice as any other
             found = self.cuts.date(key, noticed(policy, at), horizon, mine, held=True)
@@ -261,6 +263,13 @@ class Dating:
         if natural is not None:
             self.cuts.why_not.pop(key, None)
         return cut
+
+    def _weighed_again(self, key: RunKey, promise: Promise | None, earliest: int, horizon: int) -> CutDate | None:
+        """In a still world, in which others alone were given places, the start at its time that draws whom it named."""
+        if promise is None or not self._is_still or self.touched.changes(promise) or earliest != promise.start:
+            return None
+        mine, until = self.standing.mine(key), min(horizon, promise.start)
+        return self.cuts.date(key, earliest, until, mine, held=True, warned=promise.warned)
 
     def _still(self, promise: Promise) -> int:
         """Time of it as it stands; where it has come and this cycle could not keep it, the next second."""

@@ -1,15 +1,16 @@
 """What a cycle changed where a promise by cuts looks for its room (spec §5).
 
 Whom the least harm meets hangs on what runs and what is free on the nodes that the run may use. As long as a plan
-begins, ends and turns nothing there that could be cut by the time of the promise, nor anything in a domain where those
-lie that it names, no older promise by cuts ends, and the ground is the same (`ground`), it names the same runs with the
-same chances: it is not weighed again where its room and its money are there.
+begins, ends and turns nothing there that could be cut by the time of the promise, no older promise by cuts ends, nobody
+was given a place since the last cycle in a domain where those lie that it names, and the ground is the same (`ground`),
+it names the same runs with the same chances: it is not weighed again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+from jobtree.world.memory.cycles import Moment
 from planner.dates.writing import Written
 from policies.cuts.protection import open_from
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
@@ -20,17 +21,29 @@ AT_ONCE: Final = 0
 
 
 class Touched:
-    """Changes of a plan, and of those who changed the world before it; ``over``: promises that end."""
+    """Changes of a plan, and of those who changed the world before it; ``held``: promises that stand, by run, and
+    ``since``: the last cycle, Unix seconds. ``over``: promises that end.
+    """
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: Written, held: Mapping[RunKey, Promise], since: int | None) -> None:
         """Nothing is looked at before it is asked for."""
         self.plan = written.plan
         self.state = written.state
         self.ground = written.ground
         self.over = tuple(written.over)
+        self.held = held
+        self.since = since
 
     def reaches(self, promise: Promise) -> bool:
         """Is anything new in question for a promise by cuts, or one that it names gone?"""
+        return self.changes(promise) or not self._given.isdisjoint(self._named_domains(promise))
+
+    def _named_domains(self, promise: Promise) -> frozenset[int]:
+        leases = (lease for key in promise.warned for lease in self.state.held.get(key, ()))
+        return self._domains(lease.node for lease in leases)
+
+    def changes(self, promise: Promise) -> bool:
+        """The same, whatever places were promised or taken."""
         run, policy = self.state.runs[promise.run_key], self.state.policy
         forecast = promise.told.forecast
         named = {each.run for each in forecast.conflict_set} if forecast is not None else set()
@@ -38,16 +51,23 @@ class Touched:
             return True
         if forecast is None or forecast.ground != self.ground.of(promise.run_key):
             return True
-        leases = (lease for key in self.state.held if "/".join(key) in named for lease in self.state.held[key])
-        if not self._given.isdisjoint(self._domains(lease.node for lease in leases)):
-            return True
         sites = self.state.sites_for(run)
         return any(site in sites and since <= promise.start for site, since in self._sites.items())
 
     @cached_property
     def _given(self) -> frozenset[int]:
-        """Domains in which this plan starts something."""
-        return self._domains(lease.spec.node for lease in self.plan.leases)
+        """Domains in which this plan starts something, or places were promised since the last cycle without cuts."""
+        begun = self._domains(lease.spec.node for lease in self.plan.leases)
+        at = self.since
+        if at is None:
+            return begun
+        made = Moment(at, 1).name.lower()
+        fresh = (
+            each
+            for each in self.held.values()
+            if not each.is_by_cuts and (made in each.name or any(move.at >= at for move in each.told.history[-1:]))
+        )
+        return begun | self._domains(node for each in fresh for node in each.nodes)
 
     def _domains(self, nodes: Iterable[str]) -> frozenset[int]:
         fleet = self.state.fleet

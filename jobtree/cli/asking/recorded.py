@@ -5,7 +5,8 @@ A Plan's ``spec`` never changes, so whatever of its draws was edited since is an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,13 +28,14 @@ class Recorded:
         self._lake = lake
         self.plan = plan
         self._data = self._read(plan.name)
+        self._opened = cache(self._leases)  # many leases of one cycle are asked for
 
     def whole(self) -> Plan:
         """The Plan, with pools that only the lake has taken from there. Raises Refusal where it has not got them."""
         lottery = self.plan.status.lottery
         if lottery is None:
             return self.plan
-        kept = self._record()
+        kept = self._record
         pools = {each.reservation: each.pools for each in kept.lottery.draws} if kept and kept.lottery else {}
 
         def filled(draw: Draw) -> Draw:
@@ -52,7 +54,7 @@ class Recorded:
 
     def took(self, lease: Lease) -> bool:
         """Does the record say that a draw of this cycle took the lease?"""
-        kept = self._record()
+        kept = self._record
         named = () if kept is None else kept.closures
         return any(
             (each.namespace, each.name, each.reason) == (lease.namespace, lease.name, "Lottery") for each in named
@@ -69,7 +71,7 @@ class Recorded:
             return
         named = next((each.sha256 for each in self.plan.spec.details if each.name == "plan"), "nothing")
         yield Step("SHA-256 of its plan.json in the lake", named, planjson.digest_of(self._data))
-        kept = self._record()
+        kept = self._record
         lottery = None if kept is None else lottery_of(kept)
         if lottery is not None and self.plan.status.lottery is not None:
             told = {each.reservation: each for each in self.plan.status.lottery.draws}
@@ -79,15 +81,20 @@ class Recorded:
 
     def opened(self, lease: Lease) -> Iterator[Step]:
         """Is a lease what the cycle that opened it made, where the lake has that: slots, node, payer and all?"""
-        from exporters.plans import planjson
         from exporters.plans.planobject import digest_of
 
-        data = self._read(lease.spec.cycle)
-        made = () if data is None else planjson.decode(data).leases
-        for each in made:
+        for each in self._opened(lease.spec.cycle):
             if (each.namespace, each.name) == (lease.namespace, lease.name):
                 yield Step(f"SHA-256 of the spec of Lease {lease.name}", digest_of(lease.spec), digest_of(each.spec))
 
+    def _leases(self, cycle: str) -> Sequence[Lease]:
+        """Leases that the plan of a cycle opened, as far as the lake has it."""
+        from exporters.plans import planjson
+
+        data = self._read(cycle)
+        return () if data is None else planjson.decode(data).leases
+
+    @cached_property
     def _record(self) -> Record | None:
         from exporters.plans import planjson
 

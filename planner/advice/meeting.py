@@ -61,8 +61,7 @@ def meeting(state: State, one: RunKey, other: RunKey) -> Meeting:
     shared = sorted(weights[0].keys() & weights[1].keys())
     asks = [key not in state.held for key in (one, other)]
     bounds = [_bound(state, cap, (weights[0][cap] * asks[0], weights[1][cap] * asks[1])) for cap in shared]
-    sites = sorted(state.sites_for(runs[0]) & state.sites_for(runs[1]))
-    there = np.isin(state.fleet.site, sites)
+    there = state.fleet.is_on(state.sites_for(runs[0]) & state.sites_for(runs[1]))
     free = np.where(there, np.asarray(state.room().free, dtype=np.int64), 0)
     per_domain = np.bincount(state.fleet.domain, weights=free, minlength=1)
     return Meeting(

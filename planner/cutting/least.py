@@ -227,7 +227,7 @@ class Weighing:
             self.costs[kind][mine[0]] = float(group.gpus)
         if lost is not None:
             gone = model.column(("gone", *key), upper=1.0, integer=True) if mine else lost
-            costs = self.costs[UNFUNDED if victim.unfunded else LOTTERY]
+            costs = self.costs[self.kinds[Option(number, "lost")]]
             costs[gone] = costs.get(gone, 0.0) + group.gpus
             if mine:
                 model.row(("gone", *key), [(gone, 1.0), (lost, -1.0)], -INF, 0.0)

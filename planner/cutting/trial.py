@@ -123,10 +123,15 @@ class Trial:
         """
         filler = self.filler if is_paid else Filler(self.problem, self.filler.room, self.filler.purses, is_paid=False)
         found = self.as_promised(members, filler) or self._tried(filler, members)
-        for domain in () if is_paid else {piece.domain for each in found for piece in each.pieces}:
-            self.filler.vacancies.changed(domain)
+        if not is_paid:
+            self._filled(found)
         self.begin(found)
         return found
+
+    def _filled(self, found: Iterable[Settled]) -> None:
+        """Note slots that another filler has taken of this room."""
+        for domain in {piece.domain for each in found for piece in each.pieces}:
+            self.filler.vacancies.changed(domain)
 
     def begin(self, found: Iterable[Settled]) -> None:
         """Count starts as made whose room and money is taken."""
@@ -136,8 +141,7 @@ class Trial:
 
     def occupy(self, found: Settled) -> Settled:
         """Note slots that a start without money, which is no candidate here, has taken of this room."""
-        for piece in found.pieces:
-            self.filler.vacancies.changed(piece.domain)
+        self._filled([found])
         return found._replace(start=Start(-1, found.start.steps))
 
     def take_back(self, found: Sequence[Settled]) -> None:

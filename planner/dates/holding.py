@@ -136,8 +136,8 @@ def _dated(
         if key in standing.starts:
             standing.sooner(key, state.at + 1)
     for key in sorted(of, key=lambda key: (of[key].start > state.at, state.runs[key].created, key)):
-        mine = standing.mine(key)
         if not timeline.is_dated(key):
+            mine = standing.mine(key)
             timeline.uncut(key)
             if key not in by_cuts or not (timeline.date(mine, state.at + 1) or standing.by_cuts(key)):
                 timeline.date(mine)

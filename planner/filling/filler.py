@@ -241,7 +241,7 @@ class Filler:
         if sites not in self._mixed:
             fleet = self.room.fleet
             region = np.asarray(self.problem.book.money.region, dtype=np.int64)[fleet.site]
-            here = np.isin(fleet.site, sorted(sites))
+            here = fleet.is_on(sites)
             pairs = np.unique(np.stack([fleet.domain[here], region[here]], axis=1), axis=0)
             self._mixed[sites] = len(np.unique(pairs[:, 0])) < len(pairs)
         return self._mixed[sites]

@@ -71,7 +71,7 @@ class Crowding:
         """Find what nodes lack for a type's least width; nothing where GPUs are short as well, or nothing is."""
         free, left = self.free.copy(), self.left.copy()
         needs = np.asarray([kind.load.cpu_milli, kind.load.memory, 1], dtype=np.int64)
-        here = np.flatnonzero(np.isin(self.fleet.site, sorted(sites)) & (free > 0))
+        here = np.flatnonzero(self.fleet.is_on(sites) & (free > 0))
         domains = sorted(set(self.fleet.domain[here].tolist()))
         touched: set[int] = set()
         for shape in sorted(kind.lowered.pieces(), key=lambda s: (-s.size, s)):

@@ -209,7 +209,7 @@ def _those(state: State, run: RunRow, sites: frozenset[int]) -> str:
 
 def _sum(state: State, sites: frozenset[int]) -> int:
     """GPUs of all domains there."""
-    return int(state.fleet.gpus[np.isin(state.fleet.site, sorted(sites))].sum())
+    return int(state.fleet.gpus[state.fleet.is_on(sites)].sum())
 
 
 def _never_fits(run: RunRow, space: Space, gpus_alone: Space, those: str, total: int) -> str:

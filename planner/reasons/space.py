@@ -163,7 +163,7 @@ class Spaces:
         return Space(deficit, tuple(lots), missing, pods, tuple(sorted(lacks.items())), self._largest_on(sites))
 
     def _on(self, sites: frozenset[int]) -> Bools:
-        return np.isin(self._fleet.site, sorted(sites))
+        return self._fleet.is_on(sites)
 
     def _largest_on(self, sites: frozenset[int]) -> int:
         """GPUs of the largest domain there."""

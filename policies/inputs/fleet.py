@@ -4,7 +4,7 @@ A *site* is a set of nodes that the same selectors match and the same toleration
 its nodes apart. Selectors that matter are those of envelopes, of use caps and of runs that wait.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -179,7 +179,11 @@ class Fleet:
 
     def nodes_on(self, sites: frozenset[int]) -> list[int]:
         """Nodes of these sites, ascending."""
-        return np.flatnonzero(np.isin(self.site, sorted(sites))).tolist()
+        return np.flatnonzero(self.is_on(sites)).tolist()
+
+    def is_on(self, sites: Collection[int]) -> Bools:
+        """Does each node lie on one of these sites? (nodes,)"""
+        return np.isin(self.site, sorted(sites))
 
     def _open_sites(self, access: Access) -> frozenset[int]:
         untainted = _open_to(access.tolerations, [self._taints[i] for i in self._first])

@@ -30,6 +30,9 @@ def headline(plan: Plan) -> str:
         parts.append(counted(len(plan.closures), "lease ends", "leases end"))
     if plan.pruned:
         parts.append(counted(len(plan.pruned), "closed lease goes", "closed leases go"))
+    for paid, one, many in ((False, "loses a payer", "lose a payer"), (True, "is paid again", "are paid again")):
+        if turned := len({(turn.namespace, turn.name) for turn in plan.turns if turn.paid == paid}):
+            parts.append(counted(turned, f"run {one}", f"runs {many}"))
     cut = "; cut short before its proof" if plan.truncated else ""
     return f"Plan {plan.cycle} for {Time(plan.at)}: {', '.join(parts)}{cut}"
 
@@ -39,6 +42,7 @@ def lines(plan: Plan) -> list[str]:
     parts = [
         ("Starts", _starts(plan)),
         ("Waits", table(("RUN", "REASON", "WHY"), _waits(plan)) if plan.waits else []),
+        ("Payers", turns(plan)),
         ("Ends", table(("REASON", "LEASES"), _ends(plan)) if plan.closures else []),
         ("Prices", _prices(plan)),
         ("Proof", table(("STAGE", "VALUE", "BOUND", "GAP", "UNIT"), _proof(plan)) if plan.stages else []),
@@ -49,6 +53,11 @@ def lines(plan: Plan) -> list[str]:
         if body:
             text += ["", title, *(f"  {line}" for line in body)]
     return [escaped(line) for line in text]
+
+
+def turns(plan: Plan) -> list[str]:
+    """A sentence for each run that loses a payer or gets one back."""
+    return [f"Run {turn.namespace}/{turn.name}: {turn.message}" for turn in plan.turns]
 
 
 def warnings(plan: Plan) -> list[str]:

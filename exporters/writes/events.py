@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jobtree.api import API_VERSION, Time
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import SPEAKS, IndexRun, Run, RunStatus
+from jobtree.api.kinds.run import SPEAKS, UNPAID, IndexRun, Run, RunStatus
 from jobtree.api.values.counted import counted, named
 from jobtree.cluster.protocol import Ref, Write
 from jobtree.world.naming import arrays
@@ -25,7 +25,7 @@ RISK: Final = "MayBeCut"
 
 
 def events(intake: Intake, plan: Plan) -> Iterator[Write]:
-    """An Event for each run that gets another phase, another reason to wait, another width, or in a promise's way."""
+    """An Event for each run that gets another phase, reason to wait, payer or width, or in a promise's way."""
     stored = arrays.Runs(intake.runs)
     leases = {(lease.namespace, lease.name): lease for lease in intake.leases}
     lost = {leases[each.namespace, each.name].run_key: each.reason for each in plan.closures}
@@ -39,6 +39,17 @@ def events(intake: Intake, plan: Plan) -> Iterator[Write]:
             yield _event(run, plan, reason, message, good=good)
         if new := [each for each in update.status.conflict_sets if each not in run.status.conflict_sets]:
             yield _event(run, plan, RISK, _risk(update.status, new, dates), good=False)
+    yield from _turns(stored, plan)
+
+
+def _turns(stored: arrays.Runs, plan: Plan) -> Iterator[Write]:
+    """An Event for each run that loses a payer, and one for each that gets one back."""
+    said: dict[tuple[str, str, bool], list[str]] = {}
+    for turn in plan.turns:
+        said.setdefault((turn.namespace, turn.name, turn.paid), []).append(turn.message)
+    for (namespace, name, paid), messages in said.items():
+        if (run := stored.get((namespace, name))) is not None:
+            yield _event(run, plan, "Funded" if paid else UNPAID[0], " ".join(messages), good=paid)
 
 
 def _risk(status: RunStatus, new: Sequence[str], dates: Mapping[str, Time | None]) -> str:
@@ -57,7 +68,7 @@ def _told(before: RunStatus, after: RunStatus, lost: str) -> Iterator[tuple[str,
         yield "Restarted", f"{lost or 'A new start'} ended what ran; it starts again. {said}", False
     elif phase == "Running" and before.phase != phase:
         yield "Started", said, True
-    elif now is not None and (before.phase, then and then.reason) != (after.phase, now.reason):
+    elif phase != "Running" and now is not None and (before.phase, then and then.reason) != (after.phase, now.reason):
         yield now.reason or phase, now.message, phase in _GOOD
     held, holds = (each.width.allocated if each.width else 0 for each in (before, after))
     if before.phase == after.phase == "Running" and held != holds and not again:

@@ -115,7 +115,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     planner = start_planner()
     from cronjobs.cycle import run_cycle
     from cronjobs.schedule import times
-    from exporters.plans.summary import headline
+    from exporters.plans.summary import headline, turns
     from jobtree.api import Time
     from jobtree.world.collector import collector_paused, forget_circles
 
@@ -134,7 +134,7 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
                 continue
             _warn(result.plan)
             show.warn(f"{each.subject}: {each.message}" for each in cluster.left_out)
-            show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}")
+            show.say(f"{headline(result.plan)}; {counted(result.writes, 'write')}", *turns(result.plan))
         forget_circles()
     return 0
 
@@ -206,7 +206,7 @@ def _apply(options: Options, given: argparse.Namespace) -> int:
     with cluster.hold(), progress.shown() as on_phase:
         result = apply_plan(cluster, plan, lakes.named(options, given.lake), made_from, on_phase=on_phase)
     show.warn(result.notices)
-    show.say(f"{summary.headline(plan)}; {counted(result.writes, 'write')}")
+    show.say(f"{summary.headline(plan)}; {counted(result.writes, 'write')}", *summary.turns(plan))
     return 0
 
 

@@ -72,6 +72,19 @@ class Segment(Record, frozen=True, kw_only=True):
     rate_milli: int | None = None
 
 
+class PayerTurn(Record, frozen=True, kw_only=True):
+    """A run whose payers stop paying for GPUs of it at ``since`` (Unix seconds), or with ``paid`` pay for them again.
+
+    ``message``: who, for how many, and what of it is unfunded after the plan why.
+    """
+
+    namespace: str
+    name: str
+    since: int
+    paid: bool
+    message: str
+
+
 class Pruned(Record, frozen=True, kw_only=True):
     """An object that goes: a closed lease, its charges kept in the plan's ``settled`` (spec §3.6), or a promise."""
 
@@ -179,7 +192,8 @@ class Solver(Record, frozen=True, kw_only=True):
 class Plan(Record, frozen=True, kw_only=True):
     """See the module. ``at``: the cycle's time in Unix seconds, ``since``: that of the last cycle that was carried out;
     ``snapshot`` and ``policy``: SHA-256 digests; ``given``: that of what no cycle writes, and ``changed``: when a cycle
-    last had another than the one before, or saw leases or runs end; ``settled``: what balances grow by, the charges of
+    last had another than the one before, or saw leases or runs end; ``turns``: how
+    ``segments`` turn payers of runs; ``settled``: what balances grow by, the charges of
     what is ``pruned``; ``reservations``: new promises, ``promises``: those that move or end, ``lapsed``: those that go;
     ``lottery``: the secret that it reveals, and what was drawn with it.
     """
@@ -198,6 +212,7 @@ class Plan(Record, frozen=True, kw_only=True):
     stages: list[Stage] = []
     closures: list[Closure] = []
     segments: list[Segment] = []
+    turns: list[PayerTurn] = []
     leases: list[Lease] = []
     runs: list[RunUpdate] = []
     budgets: list[BudgetUpdate] = []

@@ -27,7 +27,9 @@ from planner.placement.room import Room
 from planner.plan import growing, lending
 from planner.plan.leases import lease_of, new_leases
 from planner.plan.statuses import After, run_updates
+from planner.plan.turning import turns
 from planner.reasons import otherwise
+from planner.reasons.unpaid import unpaid as unpaid_words
 from planner.search.beside import beside, drop
 from planner.search.incumbent import Incumbent
 from planner.search.objective import STAGES
@@ -72,6 +74,7 @@ def assemble(
     open_leases = [lease for mine in after.leases.values() for lease in mine]
     left = {key: _left(state, after, key) for key in after.leases}
     pruned = retention.due(state.leases, state.runs, state.policy, state.at, snapshot.tables["quarantine"])
+    unpaid, added = unpaid_words(state, after.leases, after.classes), segments(state, after.classes)
     budgets = budget_statuses(state.book, open_leases, after.classes, state.spent, state.taken, left, state.node_site)
     return Plan(
         jobtree=__version__,
@@ -85,9 +88,10 @@ def assemble(
         solver=incumbent.solver,
         stages=stages,
         closures=state.closures,
-        segments=segments(state, after.classes),
+        segments=added,
+        turns=turns(state, added, unpaid),
         leases=[_opened(state, lease, after.classes[lease.key], cycle) for lease in opened],
-        runs=run_updates(state, after),
+        runs=run_updates(state, after, unpaid),
         budgets=[BudgetUpdate(name=name, status=budgets[name]) for name in sorted(budgets)],
         waits=waits,
         prices=prices.result(),

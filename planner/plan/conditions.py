@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import RUN_CONDITIONS, Phase, phase_of
+from jobtree.api.kinds.run import RUN_CONDITIONS, UNPAID, Phase, phase_of
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Duration, Time
 from jobtree.world.plan import Wait
@@ -74,15 +74,21 @@ def _rest(limit: int | None) -> Saying:
 
 
 @lru_cache(maxsize=4096)
-def running(by_class: tuple[tuple[str, int], ...], groups: int, nodes: int, limit: int | None) -> Saying:
-    """Conditions of a run that holds GPUs: so many by class, in so many groups on so many nodes."""
+def running(
+    by_class: tuple[tuple[str, int], ...], groups: int, nodes: int, limit: int | None, unpaid: str = ""
+) -> Saying:
+    """Conditions of a run that holds GPUs: so many by class, in so many groups on so many nodes.
+
+    ``unpaid``: sentences on those that are unfunded.
+    """
     held = dict(by_class)
     width = sum(held.values())
     gpus = counted(width, "GPU")
     classes = ", ".join([f"{held[name]} {name}" for name in CLASSES if name in held])
-    funded = held.get(UNFUNDED, 0) < width
+    unfunded = held.get(UNFUNDED, 0)
+    reason = UNPAID[unfunded < width] if unfunded else "Funded"
     return (
-        Said(True, "Funded" if funded else "Unfunded", f"{gpus}: {classes}."),
+        Said(True, reason, " ".join(filter(None, (f"{gpus}: {classes}.", unpaid)))),
         Said(True, "Placed", f"{gpus} in {counted(groups, 'group')} on {counted(nodes, 'node')}."),
         Said(True, "PodsRunning", f"{width} of {counted(width, 'GPU')} running."),
         *_rest(limit),

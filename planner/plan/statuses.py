@@ -54,9 +54,12 @@ class After:
     starts: Mapping[RunKey, int]
 
 
-def run_updates(state: State, after: After) -> list[RunUpdate]:
-    """Statuses that differ from the stored ones, in (namespace, name) order."""
-    statuses = _Statuses(state, after)
+def run_updates(state: State, after: After, unpaid: Mapping[RunKey, str]) -> list[RunUpdate]:
+    """Statuses that differ from the stored ones, in (namespace, name) order.
+
+    ``unpaid``: what is said of runs that hold unfunded GPUs.
+    """
+    statuses = _Statuses(state, after, unpaid)
     found = []
     for key, run in state.runs.items():
         ending = state.endings.get(key)
@@ -83,6 +86,7 @@ class _Statuses:
 
     state: State
     after: After
+    unpaid: Mapping[RunKey, str]
     _waiting: dict[tuple[Saying, Width, int | None], RunStatus] = field(default_factory=dict)
 
     def of(self, run: RunRow, before: RunStatus, ending: Ending | None) -> RunStatus:
@@ -155,7 +159,9 @@ class _Statuses:
             rated = plain(limit * held.rated, 1000 * HOUR_MILLI) if held.rated else None
         return self._status(
             before,
-            conditions.running(tuple(held.by_class.items()), len(held.groups), len(held.nodes), limit),
+            conditions.running(
+                tuple(held.by_class.items()), len(held.groups), len(held.nodes), limit, self.unpaid.get(run.key, "")
+            ),
             _width(run, sum(held.by_class.values())),
             funding=held.funding(),
             started=Time(self.after.starts[run.key]),

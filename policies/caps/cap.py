@@ -132,6 +132,12 @@ class Cap:
         return self.measure.name if self.rule == "envelope" else f"{self.rule}-{self.measure.name}"
 
     @property
+    def path(self) -> tuple[str, str]:
+        """The Budget and the field of it that have its limit: ``rai``, ``spec.envelopes[h100].concurrency``."""
+        budget, _, name = self.subject.partition("/")
+        return budget, f"spec.{self.family.part}[{name}].{self.family.limits[self.measure.name][1]}"
+
+    @property
     def ahead(self) -> bool:
         """Does it bind admissions only (look-ahead), not running work?"""
         return self.measure.ahead

@@ -8,8 +8,8 @@ envelope. A claim is funded iff every cap it touches still holds with it:
     malleable:    group by group from 0, until a group does not fit
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -56,6 +56,10 @@ class Part:
     def gpus(self) -> int:
         """GPUs that it holds, Active and Spare."""
         return sum(lease.gpus for lease in self.leases)
+
+
+Missed = Callable[[Part, Sequence[int], Sums], None]
+"""What hears of a part that stays unfunded: per cap what is used before it, and charged for the next second."""
 
 
 @dataclass(frozen=True)
@@ -126,20 +130,59 @@ def classes_of(money: Money, parts: Sequence[Part], funded: Sequence[bool]) -> d
     return found
 
 
-def honour(book: CapBook, spent: Spent, parts: Sequence[Part]) -> Pass:
-    """The pass over ``parts``, which stand in its order."""
+def honour(book: CapBook, spent: Spent, parts: Sequence[Part], missed: Missed | None = None) -> Pass:
+    """The pass over ``parts``, which stand in its order; ``missed`` hears of each that it leaves unfunded."""
     used = spent.used(len(book.caps))
     seconds: Sums = {}
     found: list[bool] = []
     for part in parts:
         fits = (not part.follows or found[-1]) and _fits(book, spent, used, seconds, part)
         found.append(fits)
+        if not fits and missed is not None:
+            missed(part, used, seconds)
         if fits:
             for cap, weight in part.touched.items():
                 used[cap] += weight
             for cap, weight in part.second.items():
                 seconds[cap] = seconds.get(cap, 0) + weight
     return Pass(found, used)
+
+
+@dataclass
+class Beyond:
+    """What keeps a claim, or what of it is unfunded, from its payer: by cap, each in the cap's own unit.
+
+    ``asked``: what the claim weighs there; ``used``: what the pass has honoured before it; ``first``: what unfunded
+    claims before it weigh there, which a rise of the cap may fund first; ``over``: the caps that do not hold with it.
+    """
+
+    asked: Sums = field(default_factory=dict)
+    used: Sums = field(default_factory=dict)
+    first: Sums = field(default_factory=dict)
+    over: set[int] = field(default_factory=set)
+
+    def most(self, cap: int) -> int:
+        """What may count at a cap of GPUs up to the claim, whoever before it is funded."""
+        return self.used[cap] + self.first[cap] + self.asked[cap]
+
+
+def beyond(book: CapBook, spent: Spent, parts: Sequence[Part]) -> dict[Place, Beyond]:
+    """What keeps each claim from its payer that the pass over ``parts`` leaves unfunded, be it in part."""
+    found: dict[Place, Beyond] = {}
+    unfunded: Sums = {}
+
+    def missed(part: Part, used: Sequence[int], seconds: Sums) -> None:
+        mine = found.setdefault(part.place, Beyond())
+        for cap, weight in part.touched.items():
+            mine.first.setdefault(cap, unfunded.get(cap, 0))
+            mine.used[cap] = used[cap]
+            mine.asked[cap] = mine.asked.get(cap, 0) + weight
+            unfunded[cap] = unfunded.get(cap, 0) + weight
+        mine.over |= {cap for cap, asked in mine.asked.items() if _is_over(book, used[cap] + asked, cap)}
+        mine.over |= {cap for cap, charge in part.second.items() if _is_spent(book, spent, seconds, cap, charge)}
+
+    honour(book, spent, parts, missed)
+    return found
 
 
 def parts_of(book: CapBook, claims: list[Claim], sites: dict[str, int]) -> list[Part]:
@@ -195,10 +238,14 @@ def weigh(book: CapBook, lanes: Iterable[tuple[Lane, int]]) -> tuple[Sums, Sums]
 
 def _fits(book: CapBook, spent: Spent, used: list[int], seconds: Sums, part: Part) -> bool:
     """Running work is held to what is used now; of hours and credits the next second must be left (spec §3.6)."""
-    for cap, weight in part.touched.items():
-        if used[cap] + weight > book.caps[cap].limit and not book.caps[cap].ahead:
-            return False
-    return all(
-        spent.cap.get(cap, 0) + seconds.get(cap, 0) + charge <= book.caps[cap].limit
-        for cap, charge in part.second.items()
-    )
+    if any(_is_over(book, used[cap] + weight, cap) for cap, weight in part.touched.items()):
+        return False
+    return not any(_is_spent(book, spent, seconds, cap, charge) for cap, charge in part.second.items())
+
+
+def _is_over(book: CapBook, weight: int, cap: int) -> bool:
+    return weight > book.caps[cap].limit and not book.caps[cap].ahead
+
+
+def _is_spent(book: CapBook, spent: Spent, seconds: Sums, cap: int, charge: int) -> bool:
+    return spent.cap.get(cap, 0) + seconds.get(cap, 0) + charge > book.caps[cap].limit

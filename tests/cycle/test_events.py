@@ -5,6 +5,7 @@ from pathlib import Path
 from exporters.writes.events import events
 from jobtree.cluster.protocol import Write
 from jobtree.cluster.statefile import StateFile
+from tests.support import documents as doc
 from tests.support.times import T0, unix
 from tests.support.worlds import World
 
@@ -87,3 +88,15 @@ def test_a_run_in_the_way_of_a_promise_is_warned_once() -> None:
         f"It is in the way of {name} (due 2026-01-01T00:15:00Z): it loses all with a chance of 100.0%."
     )
     assert [each for each in told(world, "+1m") if each.body["involvedObject"]["name"] == "v"] == []
+
+
+def test_a_payer_that_stops_and_comes_back_is_told_once_each() -> None:
+    world = World().domain("d1", 1).budget("org:a", 8).run("r", 8)
+    world.cycle()
+    (lost,) = told(world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(4)]}), "+1h")
+    assert (lost.body["reason"], lost.body["type"]) == ("Unfunded", "Warning")
+    assert lost.body["message"] == world.state().condition("r", "Admitted")["message"].partition(". ")[2]
+    assert told(world, "+2h") == []
+    (back,) = told(world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(8)]}), "+3h")
+    assert (back.body["reason"], back.body["type"]) == ("Funded", "Normal")
+    assert back.body["message"] == "org-a/gpus pays for 8 GPUs again, from 2026-01-01T03:00:00Z on."

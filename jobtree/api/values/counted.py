@@ -12,6 +12,12 @@ def counted(number: int | str, one: str, many: str = "") -> str:
     return f"{number} {one if str(number) == '1' else many or f'{one}s'}"
 
 
+def gpus_of(active: int, spare: int) -> str:
+    """``8 GPUs and 1 spare GPU``; of none, only the others."""
+    said = [counted(active, "GPU")] if active or not spare else []
+    return " and ".join([*said, *([counted(spare, "spare GPU")] if spare else [])])
+
+
 MOST_NAMED = 10
 """Most names that a sentence spells out."""
 

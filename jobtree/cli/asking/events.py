@@ -11,14 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jobtree.api.kinds.run import OVER
-from jobtree.api.values.counted import counted, named
+from jobtree.api import Time
+from jobtree.api.kinds.run import OVER, UNPAID
+from jobtree.api.values.counted import counted, gpus_of, named
 from jobtree.cli.asking.watch import Countdown, looks
 from jobtree.cli.common import lookup, show
 from jobtree.cli.common.args import Commands, Options, UsageError, command
+from jobtree.world.naming import arrays
+from jobtree.world.naming.payments import Flip, Part, flips, told
 
 if TYPE_CHECKING:
-    from jobtree.api import Lease, Run, Time
+    from jobtree.api import Lease, Run
     from jobtree.cli.common.lookup import RunKey
     from jobtree.world.reading.intake import Intake
 
@@ -42,7 +45,7 @@ class Event(NamedTuple):
 
 def add(commands: Commands) -> None:
     """Declares the command."""
-    summary = "list what happened to runs: submitted, promised, started, warned, grown, ended, and why they wait"
+    summary = "list what happened to runs: submitted, promised, started, grown, unpaid, ended, and why they wait"
     parser = command(commands, "events", _events, summary, example="kubectl runs --state cluster.yaml events train-32")
     parser.add_argument("run", nargs="?", metavar="RUN", help="only of this run (default: of all in the namespace)")
     parser.add_argument(
@@ -109,6 +112,7 @@ def of(intake: Intake) -> Iterator[Event]:
             yield Event(run.metadata.creation_timestamp, key, "Submitted", f"{width}, for {run.spec.owner}")
     yield from _ends(intake.leases)
     yield from _starts(intake.leases)
+    yield from _turns(intake)
     for promise in intake.reservations:
         key = promise.namespace, promise.spec.run_ref.run_name
         if promise.metadata.creation_timestamp is not None:
@@ -128,6 +132,25 @@ def _starts(leases: Iterable[Lease]) -> Iterator[Event]:
         paid = {lease.spec.paid_by for lease in mine}
         payers = named(sorted("nobody" if each is None else f"{each.budget}/{each.envelope}" for each in paid))
         yield Event(at, key, what, f"{_where(mine)}, paid by {payers}")
+
+
+def _turns(intake: Intake) -> Iterator[Event]:
+    """Payers that stopped, and that pay again, by the ledgers; why, of what is unfunded now."""
+    from exporters.plans.summary import payer
+
+    known = arrays.Runs(intake.runs)
+    parts: dict[RunKey, dict[Flip, list[Part]]] = defaultdict(lambda: defaultdict(list))
+    for lease in intake.leases:
+        for flip in flips(Flip(int(each.from_), each.class_ != lookup.UNFUNDED) for each in lease.status.funding):
+            part = Part(payer(lease), len(lease.spec.slice.nodes), lease.spec.slice.role == "Active")
+            parts[lease.run_key][flip].append(part)
+    for key, turns in parts.items():
+        run = known.get(key)
+        now = None if run is None else lookup.unpaid_words(run)
+        last = max((flip for flip in turns if not flip.paid), default=None)
+        for flip, mine in turns.items():
+            why = now.message if now is not None and flip == last else told(flip, mine)
+            yield Event(Time(flip.since), key, "Funded" if flip.paid else UNPAID[0], why)
 
 
 def _ends(leases: Sequence[Lease]) -> Iterator[Event]:
@@ -182,8 +205,7 @@ def _where(leases: list[Lease]) -> str:
 
     active = lookup.active_gpus(leases)
     spare = sum(len(lease.spec.slice.nodes) for lease in leases) - active
-    gpus = [counted(active, "GPU")] * bool(active) + [counted(spare, "spare GPU")] * bool(spare)
-    return f"{' and '.join(gpus)} on {compress(lease.spec.node for lease in leases)}"
+    return f"{gpus_of(active, spare)} on {compress(lease.spec.node for lease in leases)}"
 
 
 def _told(run: Run) -> Event | None:

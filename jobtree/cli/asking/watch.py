@@ -113,6 +113,7 @@ def block(run: Run, intake: Intake) -> list[str]:
     """What the last cycles wrote of a run: its phase, width, place, payers and start."""
     from exporters.plans.nodelist import compress, natural
     from exporters.plans.summary import payer
+    from jobtree.cli.fate.fate import NOBODY
 
     is_mine = lookup.holders(intake, (run.namespace, run.name))
     leases = [lease for lease in intake.leases if not lease.status.closed and is_mine(lease.run_key)]
@@ -123,7 +124,8 @@ def block(run: Run, intake: Intake) -> list[str]:
         lines.append(f"width: {lookup.active_gpus(leases)} of {counted(lookup.wanted(run), 'GPU')}")
     if leases:
         lines.append(f"nodes: {compress(lease.spec.node for lease in leases)}")
-        lines.append(f"payers: {', '.join(sorted({payer(lease) for lease in leases}, key=natural))}")
+        payers = {NOBODY if lookup.is_unfunded(lease) else payer(lease) for lease in leases}
+        lines.append(f"payers: {', '.join(sorted(payers, key=natural))}")
     if gpus := lookup.unfunded_gpus(leases):
         lines.append(f"unfunded: {gpus} of {counted(lookup.active_gpus(leases), 'GPU')}")
     if run.status.earliest_start is not None:

@@ -11,7 +11,7 @@ import msgspec
 
 from exporters.plans.nodelist import natural
 from jobtree.api.kinds.base import ANNOTATION_COMPLETED
-from jobtree.api.kinds.run import OVER, SPEAKS, IndexRun
+from jobtree.api.kinds.run import OVER, SPEAKS, UNPAID, IndexRun
 from jobtree.api.values.counted import named as spelled
 from jobtree.api.values.errors import Refusal
 from jobtree.api.values.nearest import nearest
@@ -30,6 +30,7 @@ UNFUNDED: Final = "unfunded"
 """Phases that a run does not leave."""
 
 _SPEAKS: Final = {**SPEAKS, "Running": "Running"}
+"""Of what runs, its pods: who pays for it is told beside them, but where nobody does."""
 """The condition that speaks for each phase of a Run: of one that runs what its pods do, not why it was let in."""
 
 
@@ -189,8 +190,16 @@ def phase(run: Run) -> str:
     return run.status.phase or "Pending"
 
 
+def unpaid_words(run: Run) -> Condition | None:
+    """The condition that says why GPUs of a run are unfunded, None where it does not run or none are."""
+    said = condition(run, SPEAKS["Running"]) if phase(run) == "Running" else None
+    return said if said is not None and said.reason in UNPAID else None
+
+
 def speaker(run: Run) -> Condition | None:
     """The condition that says why the run is in its phase; an index has no other than its array's status keeps."""
+    if (unpaid := unpaid_words(run)) is not None:
+        return unpaid
     return condition(run, (SPEAKS if isinstance(run, IndexRun) else _SPEAKS)[phase(run)])
 
 

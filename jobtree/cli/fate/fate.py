@@ -142,12 +142,15 @@ def of(run: Run, intake: Intake, plan: Plan) -> Fate:
             paying_envelopes=_payers(opened, plan),
         )
     if phase == "Running":
+        unpaid = lookup.unpaid_words(then)
         return Fate(
             run=name,
             phase=phase,
             running_since=then.status.started or _since(held),
             intended_slice=_places(intake, [*held, *opened]),
             paying_envelopes=_payers([*held, *opened], plan),
+            reason="" if unpaid is None else unpaid.reason,
+            message="" if unpaid is None else unpaid.message,
         )
     wait = next((each for each in plan.waits if (each.namespace, each.name) == key), None)
     if wait is not None:

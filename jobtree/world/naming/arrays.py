@@ -13,7 +13,7 @@ import msgspec
 from jobtree.api import ANNOTATION_COMPLETED, ANNOTATION_ETA, Run, Time
 from jobtree.api.kinds.base import ANNOTATION_CANCELLED_INDICES, ANNOTATION_COMPLETED_INDICES
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import OVER, RUN_CONDITIONS, SPEAKS, IndexRun, IndexStatus, RunStatus
+from jobtree.api.kinds.run import OVER, RUN_CONDITIONS, SPEAKS, UNPAID, IndexRun, IndexStatus, RunStatus
 
 RunKey = tuple[str, str]
 
@@ -154,7 +154,14 @@ def brief(status: RunStatus) -> IndexStatus:
     if phase in OVER:
         return IndexStatus(indices="", phase=phase, reason=reason)
     if phase == "Running":
-        return IndexStatus(indices="", phase=phase, reason=reason, started=status.started, time_limit=status.time_limit)
+        return IndexStatus(
+            indices="",
+            phase=phase,
+            reason=reason,
+            message=said.message if said is not None and reason in UNPAID else "",
+            started=status.started,
+            time_limit=status.time_limit,
+        )
     return IndexStatus(
         indices="",
         phase=phase,

@@ -98,7 +98,7 @@ def test_every_way_to_lose_a_payer_is_told(edit: Callable[[World], Any], why: st
     assert condition(cycle, "r") == ("Unfunded", words)
     assert told(cycle) == [("r", moment("+1h"), False, words.partition(". ")[2])]
     assert world.runs("events", "r", at="+2h").ok().out.splitlines()[-1].split(maxsplit=3) == [
-        moment("+1h"), "default/r", "Unfunded", words,
+        moment("+1h"), "r", "Unfunded", words,
     ]  # fmt: skip
     for command in ("watch", "plan", "explain"):
         assert f"reason: Unfunded: {words}\n" in world.runs(command, "r", at="+2h").ok().out

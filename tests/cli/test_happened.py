@@ -24,14 +24,14 @@ def world() -> World:
 def test_events_of_a_run_are_what_happened_to_it_in_its_order() -> None:
     there = world()
     assert there.runs("events", "next", at="+1h").ok().out == (
-        "TIME                   RUN            EVENT       MESSAGE\n"
-        "2025-12-31T23:59:58Z   default/next   Submitted   8 GPUs of H100-80GB, for org:a\n"
-        "2026-01-01T00:00:00Z   default/next   Promised    a start at 2026-01-01T01:00:00Z"
+        "TIME                   RUN    EVENT       MESSAGE\n"
+        "2025-12-31T23:59:58Z   next   Submitted   8 GPUs of H100-80GB, for org:a\n"
+        "2026-01-01T00:00:00Z   next   Promised    a start at 2026-01-01T01:00:00Z"
         " (reservation next-20260101t000000z)\n"
-        "2026-01-01T01:00:00Z   default/next   Started     8 GPUs on a01, paid by org-a/gpus\n"
+        "2026-01-01T01:00:00Z   next   Started     8 GPUs on a01, paid by org-a/gpus\n"
     )
     ended = there.runs("events", "first", at="+1h").ok().out.splitlines()[-1].split(maxsplit=3)
-    assert ended[:3] == [moment("+1h"), "default/first", "TimeLimit"]
+    assert ended[:3] == [moment("+1h"), "first", "TimeLimit"]
 
 
 def test_who_starts_unfunded_is_paid_by_nobody() -> None:
@@ -50,8 +50,19 @@ def test_events_of_a_namespace_are_those_of_all_its_runs() -> None:
         ("first", "Submitted"), ("first", "Started"), ("first", "TimeLimit"), ("next", "Promised"), ("next", "Started"),
         ("poor", "BudgetShort"),
     }  # fmt: skip
-    assert there.runs("events", "-n", "nobody").ok().out == "No events found.\n"
+    nobody = "No events: none in nobody; 3 in 1 other namespace: -A or -n (default)\n"
+    assert there.runs("events", "-n", "nobody").ok().out == nobody
     assert there.runs("events", "--follow", "-o", "json").code == 2
+
+
+def test_events_of_all_namespaces_name_each() -> None:
+    there = World().node("n").run("r", 1, namespace="y", owner="org:x").run("r", 1, namespace="x", owner="org:x")
+    assert there.runs("events", "-A", at=T0).ok().out == (
+        "NAMESPACE   TIME                   RUN   EVENT       MESSAGE\n"
+        "y           2025-12-31T23:59:58Z   r     Submitted   1 GPU of H100-80GB, for org:x\n"
+        "x           2025-12-31T23:59:59Z   r     Submitted   1 GPU of H100-80GB, for org:x\n"
+    )
+    assert there.runs("events", "r", "-A", at=T0).code == 2
 
 
 def test_events_are_followed_until_the_run_is_over() -> None:
@@ -84,7 +95,7 @@ def test_who_may_be_cut_for_a_promise_is_warned_while_that_stands() -> None:
     warned = there.runs("events", "v").ok().out.splitlines()[-1].split(maxsplit=3)
     way = "in the way of default/w-20260101t000000z, for run w at 2026-01-01T00:15:00Z"
     harm = "which takes all 8 GPUs if it is drawn; loses all with a chance of 100.0%"
-    assert warned == [moment("+0s"), "default/v", "MayBeCut", f"{way}, {harm}"]
+    assert warned == [moment("+0s"), "v", "MayBeCut", f"{way}, {harm}"]
 
     there.cycle("+15m")
     told = [each["event"] for each in json.loads(there.runs("events", "v", "-o", "json", at="+15m").ok().out)]

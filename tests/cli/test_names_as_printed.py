@@ -159,7 +159,7 @@ def test_domains_nodes_slots_and_the_ends_of_owners_are_taken_as_printed() -> No
     assert asked.startswith("What if nodes a01-a03 are cordoned?")
     assert "a01-a09" in there.runs("whatif", "--cordon", "a01-a09", at=T0).refused()
     for slots, others in (("a01#0-7", "a02#0-7"), ("a01#0", "a02#0"), ("a01#1-2,5", "a02#3,7")):
-        assert there.runs("leases", slots, at=T0).ok() == there.runs("leases", "r", at=T0).ok()
+        assert there.runs("leases", slots, at=T0).ok() == there.runs("leases", "-A", at=T0).ok()
         assert there.runs("leases", others, at=T0).ok().out == "No leases found.\n"
     assert there.runs("leases", "ab01#0", at=T0).refused() == "error: there is no node ab01; did you mean a01?"
     assert there.runs("leases", "a01#x", at=T0).refused() == "error: a01#x is no slot; allowed is such as a20#0-7"

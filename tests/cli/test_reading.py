@@ -130,14 +130,19 @@ def test_an_empty_namespace_is_said(world: World) -> None:
 
 
 def test_leases_tell_group_role_slots_payer_and_time(world: World) -> None:
-    assert world.runs("leases").ok().out == (
-        "RUN       GROUP   ROLE     NODES     PAYER        START                  END                    REASON\n"
-        "removed   0       Active   b02#0     org-a/gpus   2025-12-31T21:00:00Z   2025-12-31T23:00:00Z   Completed\n"
-        "wide      0       Active   a01#0-7   org-a/gpus   2025-12-31T22:00:00Z   -                      Start\n"
-        "wide      0       Active   a02#0-3   org-b/gpus   2025-12-31T22:00:00Z   -                      Start\n"
-        "wide      0       Spare    a02#7     org-a/gpus   2025-12-31T22:00:00Z   -                      Start\n"
-        "small     0       Active   b01#0-1   org-b/gpus   2025-12-31T22:00:00Z   -                      Start\n"
-    )
+    default = [
+        "RUN       GROUP   ROLE     NODES     PAYER        START                  END                    REASON\n",
+        "removed   0       Active   b02#0     org-a/gpus   2025-12-31T21:00:00Z   2025-12-31T23:00:00Z   Completed\n",
+        "wide      0       Active   a01#0-7   org-a/gpus   2025-12-31T22:00:00Z   -                      Start\n",
+        "wide      0       Active   a02#0-3   org-b/gpus   2025-12-31T22:00:00Z   -                      Start\n",
+        "wide      0       Spare    a02#7     org-a/gpus   2025-12-31T22:00:00Z   -                      Start\n",
+    ]
+    assert world.runs("leases").ok().out == "".join(default)
+    other = "small     0       Active   b01#0-1   org-b/gpus   2025-12-31T22:00:00Z   -                      Start\n"
+    places = ["NAMESPACE", *["default"] * 4, "team-b"]
+    everywhere = "".join(f"{place:<9}   {line}" for place, line in zip(places, [*default, other], strict=True))
+    assert world.runs("leases", "-A").ok().out == everywhere
+    assert world.runs("leases", "wide", "-A").code == 2
 
 
 @pytest.mark.parametrize(
@@ -151,6 +156,8 @@ def test_leases_tell_group_role_slots_payer_and_time(world: World) -> None:
         (["--envelope", "org-b/gpus"], ["w-1", "s-0"]),
         (["wide", "--envelope", "org-b/gpus"], ["w-1"]),
         (["-n", "team-b"], ["s-0"]),
+        ([], ["old", "w-0", "w-1", "w-s"]),
+        (["--all-namespaces"], ["old", "w-0", "w-1", "w-s", "s-0"]),
     ],
 )
 def test_leases_are_chosen_by_run_owner_envelope_and_namespace(world: World, args: list[str], names: list[str]) -> None:

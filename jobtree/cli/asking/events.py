@@ -16,7 +16,7 @@ from jobtree.api.kinds.run import OVER, UNPAID
 from jobtree.api.values.counted import counted, gpus_of, named
 from jobtree.cli.asking.watch import Countdown, looks
 from jobtree.cli.common import lookup, show
-from jobtree.cli.common.args import Commands, Options, UsageError, command
+from jobtree.cli.common.args import Commands, Options, UsageError, command, everywhere
 from jobtree.world.naming import arrays
 from jobtree.world.naming.payments import Flip, Part, flips, told
 
@@ -47,7 +47,9 @@ def add(commands: Commands) -> None:
     """Declares the command."""
     summary = "list what happened to runs: submitted, promised, started, grown, unpaid, ended, and why they wait"
     parser = command(commands, "events", _events, summary, example="kubectl runs --state cluster.yaml events train-32")
-    parser.add_argument("run", nargs="?", metavar="RUN", help="only of this run (default: of all in the namespace)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("run", nargs="?", metavar="RUN", help="only of this run (default: of all in the namespace)")
+    everywhere(which)
     parser.add_argument(
         "--follow", action="store_true", help="go on with what happens, until the run is over or Ctrl-C"
     )
@@ -59,29 +61,38 @@ def _events(options: Options, given: argparse.Namespace) -> int:
     told = set[Event]()
     with Countdown() as countdown:
         for intake in looks(options, countdown if given.follow else None):
-            events = [each for each in _asked(options, given.run, intake) if each not in told]
+            events = [each for each in _asked(options, given, intake) if each not in told]
             told.update(events)
             if options.output in {"json", "yaml"}:
                 show.data([_data(each) for each in events], options.output)
                 return 0
             countdown.clear()
-            _say(events, is_first=len(told) == len(events), follows=given.follow)
+            _say(events, given, _none(options, given, intake), is_first=len(told) == len(events))
             if given.run is not None and _is_over(options, given.run, intake):
                 return 0
     return 0
 
 
-def _say(events: list[Event], *, is_first: bool, follows: bool) -> None:
-    """A table, and what is new later on in its columns."""
+def _say(events: list[Event], given: argparse.Namespace, none: str, *, is_first: bool) -> None:
+    """A table, and what is new later on in its columns; ``none``: what is said where there are none."""
     from exporters.plans.summary import table
 
     if not events:
-        show.say(*([] if follows else ["No events found."]))
+        show.say(*([] if given.follow else [none]))
         return
-    rows = [(str(each.at), "/".join(each.run), each.what, each.message) for each in events]
-    lines = table(("TIME", "RUN", "EVENT", "MESSAGE"), rows)
+    place = ["NAMESPACE"] if given.all else []
+    rows = [(*each.run[: len(place)], str(each.at), each.run[1], each.what, each.message) for each in events]
+    lines = table((*place, "TIME", "RUN", "EVENT", "MESSAGE"), rows)
     show.say(*(lines if is_first else lines[1:]))
     show.flush()
+
+
+def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
+    from jobtree.cli.asking.state import elsewhere
+
+    here, places = options.namespace or intake.namespace, (run.namespace for run in intake.runs)
+    others = "" if given.all or given.run is not None else elsewhere(here, places, "-A or -n")
+    return f"No events: {others}" if others else "No events found."
 
 
 def _is_over(options: Options, name: str, intake: Intake) -> bool:
@@ -90,11 +101,11 @@ def _is_over(options: Options, name: str, intake: Intake) -> bool:
     return run is None or lookup.phase(run) in OVER
 
 
-def _asked(options: Options, name: str | None, intake: Intake) -> list[Event]:
-    """Of the run of that name, an array with its indices, or of every run of the namespace, oldest first."""
-    here = options.namespace or intake.namespace
+def _asked(options: Options, given: argparse.Namespace, intake: Intake) -> list[Event]:
+    """Of the run that is named, an array with its indices, or of every run of the namespace or of all, oldest first."""
+    here, name = options.namespace or intake.namespace, given.run
     is_meant = lookup.holders(intake, lookup.find_holder(intake, name, options.namespace)) if name else None
-    found = (each for each in of(intake) if (is_meant(each.run) if is_meant else each.run[0] == here))
+    found = (each for each in of(intake) if (is_meant(each.run) if is_meant else given.all or each.run[0] == here))
     return sorted(found, key=lambda each: each.at)  # of one time, in the order of `of`
 
 

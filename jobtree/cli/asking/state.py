@@ -13,7 +13,7 @@ from jobtree.api.values.errors import Refusal
 from jobtree.api.values.nearest import did_you_mean
 from jobtree.api.values.scalars import DAY, Time
 from jobtree.cli.common import lookup, owners, show
-from jobtree.cli.common.args import Commands, Options, command
+from jobtree.cli.common.args import Commands, Options, command, everywhere
 from jobtree.world.naming import arrays
 
 if TYPE_CHECKING:
@@ -48,9 +48,16 @@ def add(commands: Commands) -> None:
         "list leases: who used which GPUs, who paid, from when to when",
         example="kubectl runs --state cluster.yaml leases --owner org:ai",
     )
-    leases.add_argument("run", nargs="?", metavar="RUN|SLOTS", help="only of this run, or on slots as `a20#0-7`")
-    leases.add_argument("--owner", metavar="OWNER", help=f"only where the run or the payer is of {owners.HELP}")
-    leases.add_argument("--envelope", metavar="BUDGET/ENVELOPE", help="only those that this envelope pays")
+    which = leases.add_mutually_exclusive_group()
+    which.add_argument(
+        "run", nargs="?", metavar="RUN|SLOTS",
+        help="only of this run, or on slots as `a20#0-7` in every namespace (default: of all runs in the namespace)",
+    )  # fmt: skip
+    everywhere(which)
+    leases.add_argument(
+        "--owner", metavar="OWNER", help=f"in every namespace, where the run or the payer is of {owners.HELP}"
+    )
+    leases.add_argument("--envelope", metavar="BUDGET/ENVELOPE", help="in every namespace, that this envelope pays")
 
 
 def slurm_code(run: Run) -> str:
@@ -117,20 +124,20 @@ def _none(options: Options, given: argparse.Namespace, intake: Intake) -> str:
     if given.owner is not None:
         return f"No {kind} of {given.owner}."
     here = options.namespace or intake.namespace
-    if not given.all and (others := _others(here, (run.namespace for run in intake.runs), "--all or -n")):
+    if not given.all and (others := elsewhere(here, (run.namespace for run in intake.runs), "--all or -n")):
         return f"No {kind}: {others}"
     found = f"No {kind} found{'' if given.all else f' in namespace {here}'}."
     return found if intake.runs else f"{found} Submit one: `kubectl runs {options.reach}submit -f FILE`"
 
 
-def _others(here: str, places: Iterable[str], ask: str) -> str:
+def elsewhere(here: str, places: Iterable[str], ask: str) -> str:
     """Where else there are some, and how to ask for them; empty where there are none."""
     from exporters.plans.nodelist import natural
 
-    elsewhere = Counter(place for place in places if place != here)
-    spaces = counted(len(elsewhere), "other namespace")
-    names = named(sorted(elsewhere, key=natural))
-    return f"none in {here}; {elsewhere.total()} in {spaces}: {ask} ({names})" if elsewhere else ""
+    others = Counter(place for place in places if place != here)
+    spaces = counted(len(others), "other namespace")
+    names = named(sorted(others, key=natural))
+    return f"none in {here}; {others.total()} in {spaces}: {ask} ({names})" if others else ""
 
 
 def _width(run: Run, leases: list[Lease]) -> str:
@@ -174,14 +181,17 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     intake = options.intake()
     show.set_aside(intake)
     leases = list(intake.leases)
-    if given.run is not None and "#" in given.run:
+    here = options.namespace or intake.namespace
+    on_slots = given.run is not None and "#" in given.run
+    spread = given.all or on_slots or (given.run is None and bool(given.owner or given.envelope))
+    if on_slots:
         is_there = _on_slots(intake, given.run)
         leases = [lease for lease in leases if is_there(lease)]
     elif given.run is not None:
         is_holder = lookup.holders(intake, lookup.find_holder(intake, given.run, options.namespace))
         leases = [lease for lease in leases if is_holder(lease.run_key)]
-    elif options.namespace is not None:
-        leases = [lease for lease in leases if lease.namespace == options.namespace]
+    elif not spread:
+        leases = [lease for lease in leases if lease.namespace == here]
     if given.owner is not None:
         is_meant = owners.meant(intake, given.owner)
         leases = [lease for lease in leases if is_meant(lease.spec.owner) or is_meant(lease.spec.run_owner)]
@@ -195,10 +205,9 @@ def _leases(options: Options, given: argparse.Namespace) -> int:
     if options.output in {"json", "yaml"}:
         show.data(show.listing([document(lease) for lease in leases]), options.output)
         return 0
-    asks_for_all = given.run is None and given.owner is None and given.envelope is None
-    others = _others(options.namespace or "", (lease.namespace for lease in intake.leases), "-n")
-    none = f"No leases: {others}" if asks_for_all and options.namespace and others else "No leases found."
-    show.say(*(lease_table(leases) if leases else [none]))
+    others = "" if spread or given.run else elsewhere(here, (lease.namespace for lease in intake.leases), "-A or -n")
+    none = f"No leases: {others}" if others else "No leases found."
+    show.say(*(lease_table(leases, everywhere=spread) if leases else [none]))
     return 0
 
 
@@ -235,13 +244,24 @@ def in_order(leases: Iterable[Lease]) -> list[Lease]:
     )
 
 
-def lease_table(leases: Iterable[Lease]) -> list[str]:
-    """Leases as a table."""
+def lease_table(leases: Iterable[Lease], *, everywhere: bool = False) -> list[str]:
+    """Leases as a table; with their namespace where they may be of any."""
     from exporters.plans.summary import payer, table
 
-    header = ("RUN", "GROUP", "ROLE", "NODES", "PAYER", "START", "END", "REASON")
+    header = (
+        *(["NAMESPACE"] if everywhere else []),
+        "RUN",
+        "GROUP",
+        "ROLE",
+        "NODES",
+        "PAYER",
+        "START",
+        "END",
+        "REASON",
+    )
     rows = [
-        (lease.spec.run_ref.run_name, str(lease.spec.group), lease.spec.slice.role, slots(lease),
+        (*([lease.namespace] if everywhere else []), lease.spec.run_ref.run_name, str(lease.spec.group),
+         lease.spec.slice.role, slots(lease),
          f"{payer(lease)} (unfunded)" if lookup.is_unfunded(lease) else payer(lease),
          str(lease.spec.interval.start), _time(lease.status.ended), lease.status.closure_reason or lease.spec.reason)
         for lease in leases

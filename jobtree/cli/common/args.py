@@ -229,6 +229,11 @@ def command(
     return parser
 
 
+def everywhere(parser: argparse._ActionsContainer) -> None:
+    """Declares ``-A``, as kubectl has it, of a command that lists what lies in namespaces."""
+    parser.add_argument("-A", "--all-namespaces", dest="all", action="store_true", help="in every namespace")
+
+
 def start_planner() -> Planner:
     """This program's planner process, started: its imports overlap with what the command loads and reads meanwhile."""
     from cronjobs.deadline import planner

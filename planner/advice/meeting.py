@@ -80,7 +80,7 @@ def _caps(state: State, run: RunRow) -> dict[int, int]:
     found: dict[int, int] = {}
     milli = 1000 * run.width_min + state.policy.spares.discount_milli * run.lowered().spare_gpus
     for payer in payers(state.money, run)[0]:
-        for site in sorted(state.sites_for(run) & state.money.paid_on(payer.envelope, payer.watch.shut)):
+        for site in sorted(state.sites_for(run) & state.money.paid_on(payer.envelope, payer.watch.off)):
             lane = Lane(payer.envelope, payer.loan, state.money.region[site], payer.limit, payer.watch.on)
             for cap, weight in state.book.touches(lane):
                 found[cap] = max(found.get(cap, 0), weight * milli)

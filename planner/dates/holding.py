@@ -12,7 +12,9 @@ from planner.forecast.natural import Timeline
 from planner.forecast.starts import together
 from planner.state.derive import beside, state_of
 from planner.state.state import State
-from policies.inputs.claims import UNFUNDED, RunKey, is_loan
+from policies.caps.cap import Lane
+from policies.caps.scopes import GONE
+from policies.inputs.claims import UNFUNDED, RunKey, is_loan, on_loan
 from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
@@ -62,9 +64,9 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
     promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
     needs = [*_needs(timeline, state)]
-    lends = {need.envelope for need in needs if need.loan}
-    money = funds.held_money(needs, _freed(snapshot, state, lends), state.at, timeline.to_spend(state.at))
-    return Holds(whole, part, promised, money)
+    lends = {need.lane.envelope for need in needs if need.lane.loan}
+    freed = _freed(snapshot, state, lends)
+    return Holds(whole, part, promised, funds.held(state.book, needs, freed, state.at, timeline.to_spend(state.at)))
 
 
 def kept_free(
@@ -145,13 +147,15 @@ def _dated(
 
 
 def _needs(timeline: Timeline, state: State) -> Iterator[funds.Need]:
-    """Needs of promises by envelope."""
+    """Needs of promises by way of money."""
     discount = milli(state.policy.spares.discount)
     for each in timeline.held():
-        for (active, _), payments in each.found.paid.items():
+        owner = state.runs[each.key].owner
+        user = state.money.user_of(owner)
+        for (active, site), payments in each.found.paid.items():
             for envelope, gpus in payments.items():
-                loan = is_loan(state.money, envelope, state.runs[each.key].owner)
-                yield funds.Need(envelope, gpus * (1000 if active else discount), each.at, each.end, loan)
+                lane = Lane(envelope, is_loan(state.money, envelope, owner), site, None, user)
+                yield funds.Need(lane, gpus * (1000 if active else discount), each.at, each.end)
 
 
 def _freed(snapshot: Snapshot, state: State, lends: Container[int]) -> Iterator[funds.Freed]:
@@ -163,7 +167,9 @@ def _freed(snapshot: Snapshot, state: State, lends: Container[int]) -> Iterator[
             times = limits.get(key), estimated.get(key), aged.get((key, lease.envelope))
             ends = [end for end in times if end is not None]
             if ends and state.funded.classes[lease.key] != UNFUNDED:
-                yield funds.Freed(lease.envelope, lease.milli(state.policy), min(ends))
+                site, user = state.node_site.get(lease.node, GONE), state.money.user_of(lease.run_owner)
+                lane = Lane(lease.envelope, on_loan(state.money, lease), site, None, user)
+                yield funds.Freed(lane, lease.milli(state.policy), min(ends))
 
 
 def _known(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Iterator[Known]:

@@ -58,7 +58,7 @@ class LaneBook:
 
     def _lanes(self, purse: PayerList, asked: tuple[int, ...]) -> Lanes:
         book, money, near = self.state.book, self.state.money, purse.payers
-        pays_on = [money.paid_on(payer.envelope, payer.watch.shut).intersection(asked) for payer in near]
+        pays_on = [money.paid_on(payer.envelope, payer.watch.off).intersection(asked) for payer in near]
         payers = [
             (payer, min(sites), tuple(sorted(sites))) for payer, sites in zip(near, pays_on, strict=True) if sites
         ]

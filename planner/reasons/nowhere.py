@@ -187,12 +187,14 @@ def _payers(state: State, candidate: Candidate) -> str:
 
 
 def kept_off(state: State, candidate: Candidate) -> list[str]:
-    """Reasons why its payers do not pay for it on nodes where a use cap admits shorter runs alone."""
+    """Reasons why its payers do not pay for it on nodes where a use cap admits shorter or promised runs alone."""
     money, run = state.money, candidate.run
     for payer in candidate.payers:
         if payer.watch.shut:
             limit = money.envelopes[payer.envelope].lasts(run.limit)
             return [f"on other nodes {uses.too_long(money, payer.watch.shut, limit, run.limit)}"]
+        if payer.watch.promised:
+            return [f"on other nodes {uses.promised(money, payer.watch.promised)}"]
     return []
 
 

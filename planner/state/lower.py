@@ -20,7 +20,7 @@ from policies.model.payments import limits_runs
 from policies.model.problem import Candidate, Problem, RunType
 from policies.model.recall import Ask, Recall
 from policies.model.trees import Ties
-from policies.promises.funds import Funds
+from policies.promises.funds import OPEN, Closed, Funds
 
 
 class _Pool(NamedTuple):
@@ -88,7 +88,7 @@ class _Lowering:
         own = source.run_gpus if source.run_gpus is not None and source.run_gpus < most else None
         watch = self._watched(source.watch, caps, most)
         lanes = (Lane(source.envelope, source.loan, region, limit, watch.on) for region in self.leeway.free)
-        pays_on = self.book.money.paid_on(source.envelope, watch.shut)
+        pays_on = self.book.money.paid_on(source.envelope, watch.off)
         pays = any(self._is_open(lane, source.level) for lane in lanes if lane.site in pays_on)
         level = self.recall.level(self.book, source.envelope, source.level, self.leeway.idle)
         return Source(source.envelope, lent, limit, own, level, watch) if pays else None
@@ -100,7 +100,7 @@ class _Lowering:
         on = sum({cap.pool.user for cap in caps}) & watch.on
         uses = self.book.money.uses
         each = sum(1 << i for i in bits(watch.each) if (uses[i].per_run_gpus or 0) < most)
-        return Watch(on, watch.shut, each)
+        return Watch(on, watch.shut, each, watch.promised)
 
     def _is_open(self, lane: Lane, level: int) -> bool:
         """Is there money for a GPU, or a spare, of a start that stands there?"""
@@ -154,21 +154,19 @@ class Asked:
     lists: dict[object, PayerLists] = field(default_factory=dict)
     _known: dict[object, tuple[list[PayerList], list[int], list[Ask]]] = field(default_factory=dict)
 
-    def payers(
-        self, book: CapBook, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
-    ) -> PayerLists:
+    def payers(self, book: CapBook, closed: Closed = OPEN, promised: frozenset[RunKey] = frozenset()) -> PayerLists:
         """Payers of any run; see `PayerLists`."""
-        asked = tuple((closed or {}).items()), promised
+        asked = closed.asked, promised
         if asked not in self.lists:
             self.lists[asked] = PayerLists(book, closed, promised)
         return self.lists[asked]
 
     def of(
-        self, runs: list[RunRow], book: CapBook, closed: Mapping[int, int], ties: Ties, *, exact: bool
+        self, runs: list[RunRow], book: CapBook, closed: Closed, ties: Ties, *, exact: bool
     ) -> tuple[list[PayerList], list[int], list[Ask]]:
         """``lists``, ``forms`` (`Waiting`) and what each of them asks of caps; ``closed``: see `PayerLists`."""
         alone = ties.members | ties.promised.all
-        asked = tuple(run.key for run in runs), tuple(closed.items()), alone, ties.promised.due, exact
+        asked = tuple(run.key for run in runs), closed.asked, alone, ties.promised.due, exact
         if asked not in self._known:
             payers = self.payers(book, closed, frozenset(ties.promised.due))
             lists = [payers.of(run) for run in runs]

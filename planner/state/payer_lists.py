@@ -1,6 +1,6 @@
 """Payers of each run that waits: one list for all runs that ask the same."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -11,6 +11,7 @@ from policies.inputs.money import Money
 from policies.inputs.runs import RunRow
 from policies.model.payers import Payer, Payers, Refused, Source
 from policies.model.payments import limits_runs
+from policies.promises.funds import OPEN, Closed
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class PayerList:
             sources=sources,
             lends=any(source.loan for source in sources),
             limits_runs=limits_runs(sources, None),
-            sites=frozenset[int]().union(*(money.paid_on(each.envelope, each.watch.shut) for each in sources)),
+            sites=frozenset[int]().union(*(money.paid_on(each.envelope, each.watch.off) for each in sources)),
             number=number,
         )
 
@@ -48,12 +49,10 @@ class PayerList:
 class PayerLists:
     """Answers shared by runs that ask the same."""
 
-    def __init__(
-        self, book: CapBook, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
-    ) -> None:
-        """``closed``: envelopes that from then on pay for what is ``promised`` alone (`policies.promises.funds`)."""
+    def __init__(self, book: CapBook, closed: Closed = OPEN, promised: frozenset[RunKey] = frozenset()) -> None:
+        """``closed``: who from then on pays for what is ``promised`` alone."""
         self.book = book
-        self._closed = closed or {}
+        self._closed = closed
         self._promised = promised
         self._payers = Payers(book.money, self._closed, promised)
         self._lists: dict[tuple[object, ...], PayerList] = {}
@@ -78,11 +77,15 @@ class PayerLists:
         """The run's limit as far as any envelope or use cap of its flavor can tell limits apart."""
         if run.flavor not in self._strict:
             money = self.book.money
-            timed = times_runs(money, run.flavor) or any(
-                money.envelopes[e].per_run_time is not None
-                or money.envelopes[e].per_run_default_time is not None
-                or e in self._closed
-                for e in money.by_flavor.get(run.flavor, ())
+            timed = (
+                bool(self._closed.uses)
+                or times_runs(money, run.flavor)
+                or any(
+                    money.envelopes[e].per_run_time is not None
+                    or money.envelopes[e].per_run_default_time is not None
+                    or e in self._closed.envelopes
+                    for e in money.by_flavor.get(run.flavor, ())
+                )
             )
             self._strict[run.flavor] = timed or money.policy.funding.past_window == "refuse"
         return run.limit if self._strict[run.flavor] else self._ahead(run.limit)

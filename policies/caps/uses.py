@@ -27,12 +27,18 @@ class Watch(NamedTuple):
     """The use caps that look at a run, each as the bit of its number. ``on``: all of them, whatever their windows.
 
     ``shut``: those whose nodes are closed to it, since it may last longer than perRun.maxTime; ``each``: those that
-    have a perRun.maxGPUs.
+    have a perRun.maxGPUs; ``promised``: those that have nothing left on their nodes but what is promised.
     """
 
     on: int
     shut: int
     each: int
+    promised: int = 0
+
+    @property
+    def off(self) -> int:
+        """Those that keep the run from their nodes."""
+        return self.shut | self.promised
 
 
 UNWATCHED: Final = Watch(0, 0, 0)
@@ -102,6 +108,11 @@ def too_long(money: Money, shut: int, limit: int | None, own: int | None) -> str
     bound = min((money.uses[i] for i in bits(shut)), key=lambda use: (use.per_run_time, use.label))
     allowed = f"runs of at most {Duration(bound.per_run_time or 0)} (perRun.maxTime)"
     return f"the use cap {bound.label} admits {allowed}, this one {stated(limit, own)}"
+
+
+def promised(money: Money, kept: int) -> str:
+    """Words on use caps, as bits, that have nothing left but what is promised."""
+    return f"what the use cap {min(money.uses[i].label for i in bits(kept))} has left is promised"
 
 
 def stated(limit: int | None, own: int | None) -> str:

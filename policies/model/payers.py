@@ -5,7 +5,6 @@ rank(payer):  own 0, parents 1, siblings 2, children 3, grandparents 4, cousins 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -20,6 +19,7 @@ from policies.funding.classes import OLD_LOAN
 from policies.inputs.claims import RunKey
 from policies.inputs.money import Envelope, Money, bits
 from policies.inputs.runs import RunRow
+from policies.promises.funds import OPEN, Closed
 
 _LEVELS: Final = (*map(standing_of, range(SPONSOR)), OLD_LOAN)
 """By rank."""
@@ -104,12 +104,10 @@ class _Answers(NamedTuple):
 class Payers:
     """Payers of runs. What relatives answer to a claimant hangs on how near it is alone, and is asked once."""
 
-    def __init__(
-        self, money: Money, closed: Mapping[int, int] | None = None, promised: frozenset[RunKey] = frozenset()
-    ) -> None:
-        """``closed``: envelopes that from then on pay for what is ``promised`` alone (`policies.promises.funds`)."""
+    def __init__(self, money: Money, closed: Closed = OPEN, promised: frozenset[RunKey] = frozenset()) -> None:
+        """``closed``: who from then on pays for what is ``promised`` alone."""
         self._money = money
-        self._closed = closed or {}
+        self._closed = closed
         self._promised = promised
         self._owners: dict[str, dict[str, list[int]]] = {}
         """Flavor → owner → envelopes."""
@@ -176,10 +174,10 @@ class Payers:
             shut = not why and bool(money.pays_on[index]) and not money.paid_on(index, watch.shut)
             if shut:
                 why = f"{envelope.label} may not pay: {uses.too_long(money, watch.shut, lasts, limit)}"
-            held = not why and self._is_held(index, run, lasts)
+            watch, promised = self._promised_away(index, watch, run, lasts)
+            held = not why and bool(promised)
             if held:
-                when = Time(self._closed[index])
-                why = f"what {envelope.label} has left is promised from {when} on; this one {uses.stated(lasts, limit)}"
+                why = f"{promised}; this one {uses.stated(lasts, limit)}"
             if why:
                 opens = envelope.start is not None and money.at < envelope.start and why == _shut(envelope, money.told)
                 bound = [
@@ -195,12 +193,28 @@ class Payers:
             answers.found.append(((rank, order, envelope.label), payer))
         return answers
 
-    def _is_held(self, envelope: int, run: RunRow, limit: int | None) -> bool:
-        """Might a run still be paid for when a promise needs the money?"""
-        start = self._closed.get(envelope)
-        if start is None or run.key in self._promised:
-            return False
-        return limit is None or self._money.at + limit > start
+    def _promised_away(self, index: int, watch: Watch, run: RunRow, limit: int | None) -> tuple[Watch, str]:
+        """Use caps that look at a run, with those that promises leave it nothing of; why an envelope pays nothing.
+
+        They leave nothing to what might still be paid for when a promise needs the money.
+        """
+        if run.key in self._promised:
+            return watch, ""
+        money, last = self._money, None if limit is None else self._money.at + limit
+
+        def is_held(start: int) -> bool:
+            return last is None or last > start
+
+        looking = [i for i in self._closed.uses if watch.on >> i & 1 and money.uses[i].is_of(run.flavor)]
+        kept = {i: self._closed.uses[i] for i in looking if is_held(self._closed.uses[i])}
+        watch = watch._replace(promised=sum(1 << i for i in kept))
+        start = self._closed.envelopes.get(index)
+        if start is not None and is_held(start):
+            return watch, f"what {money.envelopes[index].label} has left is promised from {Time(start)} on"
+        if watch.promised and money.pays_on[index] and not money.paid_on(index, watch.off):
+            first = min(kept, key=lambda i: (kept[i], money.uses[i].label))
+            return watch, f"{uses.promised(money, 1 << first)} from {Time(kept[first])} on"
+        return watch, ""
 
 
 def payers(money: Money, run: RunRow) -> tuple[list[Payer], list[Refused]]:

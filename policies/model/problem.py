@@ -160,7 +160,7 @@ class Problem:
 
     def pays_on(self, source: Source | Payer) -> frozenset[int]:
         """Sites where this payer pays."""
-        return self.book.money.paid_on(source.envelope, source.watch.shut)
+        return self.book.money.paid_on(source.envelope, source.watch.off)
 
     def lane(self, source: Source | Payer, site: int) -> Lane:
         """Lane of this payer's money to a site."""

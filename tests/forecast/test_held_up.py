@@ -18,6 +18,9 @@ from tests.support.worlds import World
 NOWHERE: Final = frozenset({"NeverFits", "NoMatchingNodes"})
 """Reasons that speak of the fleet as such, whoever holds it."""
 
+SELECTOR_A: Final = {"fabric.domain": "A"}
+IN_A: Final = {"selector": SELECTOR_A}
+
 
 def alone(script: Script, name: str) -> Wait | None:
     """Why a run waits on the script's fleet with nothing on it, and nobody to pay for it missing; None: it starts."""
@@ -74,3 +77,38 @@ def test_a_domain_in_maintenance_is_too_small_only_until_that_is_over() -> None:
     why = "4 GPUs short, whoever else may end: nodes are in maintenance before it surely ends"
     assert (wait.reason, wait.message, wait.never) == ("CapacityShort", f"Asks for 12 GPUs: {why}.", False)
     assert world.cycle("+4h").started == ["wide"]
+
+
+def of_a_use_cap(selector: dict[str, str]) -> World:
+    """An owner with plenty of money, whose use cap leaves 4 GPUs beside what ends at 01:00 and is promised 12 then."""
+    cap = {"name": "c", "maxConcurrency": 12, **({"selector": selector} if selector else {})}
+    world = World().domain("A", nodes=2).domain("B", nodes=2).budget("org:o", 64, spec={"useCaps": [cap]})
+    world.run("first", 8, owner="org:o", limit="1h", locality=IN_A).cycle()
+    world.run("elder", 12, owner="org:o", locality=IN_A).cycle("+1m")
+    return world.run("short", 2, owner="org:o", limit="30m", locality=IN_A).run(
+        "young", 2, owner="org:o", locality=IN_A
+    )
+
+
+def test_a_use_cap_is_held_as_an_envelope_is() -> None:
+    world = of_a_use_cap({})
+    cycle = world.cycle("+3m")
+
+    assert cycle.running == ["first", "short"]
+    assert cycle.waits["young"].message == (
+        "No envelope may pay for its 2 GPUs: what the use cap org-o/c has left is promised from 2026-01-01T01:00:00Z "
+        "on; this one has no time limit: set runtime.timeLimit."
+    )
+    assert world.cycle("+1h").running == ["elder"]
+
+
+def test_a_use_cap_of_some_nodes_is_held_there_alone() -> None:
+    world = of_a_use_cap(SELECTOR_A)
+    cycle = world.run("anywhere", 2, owner="org:o").cycle("+3m")
+
+    assert cycle.running == ["anywhere", "first", "short"]
+    assert cycle.waits["young"].message == (
+        "No node that it may use is matched by an envelope that pays for it: org-o/gpus (region=*); "
+        "on other nodes what the use cap org-o/c has left is promised."
+    )
+    assert world.cycle("+1h").running == ["anywhere", "elder"]

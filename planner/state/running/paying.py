@@ -91,7 +91,7 @@ def _ways(swap: LeaseRow, run: RunRow, beside: Iterable[LeaseRow], lists: PayerL
         payers = [
             payer
             for payer in all_
-            if site in money.paid_on(payer.envelope, payer.watch.shut)
+            if site in money.paid_on(payer.envelope, payer.watch.off)
             and _is_within(run, payer, [*held, swap], lists.book, site, lent)
         ]
         for payer in sorted(payers, key=lambda payer: payer.envelope != swap.envelope):

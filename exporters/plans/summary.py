@@ -6,7 +6,8 @@ from typing import Final
 
 from exporters.plans.nodelist import by_names, compress, natural
 from jobtree.api import Lease, Time
-from jobtree.api.values.counted import counted
+from jobtree.api.kinds.run import CPU_RUN
+from jobtree.api.values.counted import counted, gpus_of
 from jobtree.api.values.escaped import escaped
 from jobtree.world.plan import Plan, Stage
 
@@ -24,8 +25,7 @@ PRICES: Final = 3
 
 def headline(plan: Plan) -> str:
     """One sentence with the numbers that matter."""
-    started = len({lease.run_key for lease in plan.leases if lease.spec.reason == "Start"})
-    parts = [counted(started, "run starts", "runs start"), counted(len(plan.waits), "waits", "wait")]
+    parts = [_starting(plan), *_growing(plan), counted(len(plan.waits), "waits", "wait")]
     if plan.closures:
         parts.append(counted(len(plan.closures), "lease ends", "leases end"))
     if plan.pruned:
@@ -35,6 +35,38 @@ def headline(plan: Plan) -> str:
             parts.append(counted(turned, f"run {one}", f"runs {many}"))
     cut = "; cut short before its proof" if plan.truncated else ""
     return f"Plan {plan.cycle} for {Time(plan.at)}: {', '.join(parts)}{cut}"
+
+
+def _starting(plan: Plan) -> str:
+    """``9 runs start (8 indices of 1 array, 1 without GPUs)``."""
+    started = {lease.run_key: lease.spec.run_ref for lease in plan.leases if lease.spec.reason == "Start"}
+    arrays = Counter((key[0], ref.name) for key, ref in started.items() if ref.index is not None)
+    on_cpu = len(_on_cpu(plan))
+    of = [
+        f"{counted(arrays.total(), 'index', 'indices')} of {counted(len(arrays), 'array')}" if arrays else "",
+        f"{on_cpu} without GPUs" if on_cpu else "",
+    ]
+    said = ", ".join(filter(None, of))
+    return counted(len(started) + on_cpu, "run starts", "runs start") + (f" ({said})" if said else "")
+
+
+def _growing(plan: Plan) -> list[str]:
+    """``1 run grows by 8 GPUs``, where any does."""
+    grown = [lease for lease in plan.leases if lease.spec.reason == "Grow"]
+    gpus = Counter[str]()
+    for lease in grown:
+        gpus[lease.spec.slice.role] += len(lease.spec.slice.nodes)
+    runs = counted(len({lease.run_key for lease in grown}), "run grows", "runs grow")
+    return [f"{runs} by {gpus_of(gpus['Active'], gpus['Spare'])}"] if grown else []
+
+
+def _on_cpu(plan: Plan) -> list[tuple[str, str]]:
+    """Runs that start without GPUs, which have no leases: their statuses say so."""
+    return [
+        (each.namespace, each.name)
+        for each in plan.runs
+        if each.status.started == plan.at and any(said.reason == CPU_RUN for said in each.status.conditions)
+    ]
 
 
 def lines(plan: Plan) -> list[str]:
@@ -84,10 +116,8 @@ def _starts(plan: Plan) -> list[str]:
     by_run: dict[tuple[str, str], list[Lease]] = defaultdict(list)
     for lease in plan.leases:
         by_run[lease.run_key].append(lease)
-    if not by_run:
-        return []
-    rows = []
-    for (namespace, name), leases in sorted(by_run.items(), key=lambda item: by_names(item[0])):
+    found = dict.fromkeys(_on_cpu(plan), ("Start", "0", "-", "-"))
+    for key, leases in by_run.items():
         gpus = Counter[str]()
         payers = Counter[str]()
         for lease in leases:
@@ -96,8 +126,9 @@ def _starts(plan: Plan) -> list[str]:
         width = str(gpus["Active"]) + (f"+{gpus['Spare']}" if gpus["Spare"] else "")
         nodes = compress(lease.spec.node for lease in leases)
         paid = ", ".join(f"{who} ({payers[who]})" for who in sorted(payers, key=natural))
-        rows.append((f"{namespace}/{name}", leases[0].spec.reason, width, nodes, paid))
-    return table(("RUN", "REASON", "GPUS", "NODES", "PAYER (GPUS)"), rows)
+        found[key] = (leases[0].spec.reason, width, nodes, paid)
+    rows = [("/".join(key), *found[key]) for key in sorted(found, key=by_names)]
+    return table(("RUN", "REASON", "GPUS", "NODES", "PAYER (GPUS)"), rows) if rows else []
 
 
 def _waits(plan: Plan) -> list[tuple[str, str, str]]:

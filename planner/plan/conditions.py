@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from jobtree.api.kinds.meta import Condition
-from jobtree.api.kinds.run import RUN_CONDITIONS, UNPAID, Phase, phase_of
+from jobtree.api.kinds.run import CPU_RUN, RUN_CONDITIONS, UNPAID, Phase, phase_of
 from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Duration, Time
 from jobtree.world.plan import Wait
@@ -99,7 +99,7 @@ def on_cpu(run: RunRow) -> Saying:
     """Conditions of a CPU run that has started."""
     pods = counted(run.cpu_pods or 0, "pod")
     return (
-        Said(True, "CpuRun", f"{pods} without GPUs: nobody is charged."),
+        Said(True, CPU_RUN, f"{pods} without GPUs: nobody is charged."),
         Said(True, "Placed", f"{pods} left to kube-scheduler."),
         Said(True, "PodsRunning", f"{pods} running."),
         *_rest(run.time_limit),

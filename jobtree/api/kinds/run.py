@@ -43,6 +43,8 @@ SPEAKS: Final[Mapping[str, str]] = {
     "Failed": "Failed", "Completed": "Completed", "Running": "Admitted", "Waiting": "Blocked", "Pending": "Admitted",
 }  # fmt: skip
 """The condition that gives the reason of a phase."""
+CPU_RUN: Final = "CpuRun"
+"""Reason of a run that runs and has no GPUs."""
 UNPAID: Final = ("Unfunded", "PartlyUnfunded")
 """Reasons of a run that runs and whose GPUs nobody pays for: all of them, and some."""
 

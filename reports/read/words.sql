@@ -41,6 +41,16 @@ CREATE MACRO listed(names) AS CASE
     ELSE array_to_string(names[:3], ', ') || ' and ' || (len(names) - 3) || ' more'
 END;
 
+-- windows_closed: windows of these envelopes, names, that are over, the last one since latest, Unix seconds; unused: what
+-- GPU-hours are left in them.
+CREATE MACRO windows_closed(names, latest, unused) AS CASE WHEN len(names) > 0 THEN
+    CASE WHEN len(names) = 1 THEN 'The window of ' || names[1] || ' ended on '
+        ELSE 'The windows of ' || listed(names) || ' are over, the last one ended on ' END
+    || day(latest) || CASE WHEN latest % 86400 > 0 THEN strftime(moment(latest), ', %H:%M') ELSE '' END
+    || CASE WHEN len(names) = 1 THEN ': it pays no more' ELSE ': they pay no more' END
+    || CASE WHEN unused > 0 THEN ', and ' || counted_as(unused, 'GPU-hour') || ' stay unused' ELSE '' END || '.'
+END;
+
 -- change: how a figure stands to that of the period before; empty where there was none.
 CREATE MACRO change(now, earlier) AS CASE
     WHEN coalesce(earlier, 0) = 0 THEN ''

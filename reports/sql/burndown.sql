@@ -84,7 +84,10 @@ now AS (
         sum(max_gpu_hours) AS cap,
         count(*) FILTER (gpu_hours_left = 0) AS empty,
         arg_min(envelope, (gpu_hours_left / nullif(max_gpu_hours, 0), envelope)) AS lowest,
-        min(gpu_hours_left / nullif(max_gpu_hours, 0)) AS lowest_part
+        min(gpu_hours_left / nullif(max_gpu_hours, 0)) AS lowest_part,
+        list(envelope ORDER BY envelope) FILTER (window_ends <= iso(getvariable('until'))) AS closed,
+        max(epoch(window_ends::TIMESTAMP)::BIGINT) FILTER (window_ends <= iso(getvariable('until'))) AS closed_at,
+        sum(gpu_hours_left) FILTER (window_ends <= iso(getvariable('until'))) AS unused
     FROM ends WHERE place = 1 AND max_gpu_hours IS NOT NULL
 )
 SELECT CASE
@@ -95,7 +98,7 @@ END AS lead, CASE
     WHEN empty = 1 THEN 'Nothing is left of ' || lowest || '.'
     WHEN empty > 1 THEN 'Nothing is left of ' || number(empty) || ' envelopes.'
     ELSE 'Least is left of ' || lowest || ': ' || share(lowest_part, 1) || ' of its cap.'
-END AS lowest, (
+END AS lowest, windows_closed(closed, closed_at, unused) AS windows, (
     SELECT CASE
         WHEN count(*) = 1 THEN 'The cap of ' || any_value(envelope) || ' was edited from '
             || number(any_value(earlier)) || ' to ' || number(any_value(max_gpu_hours)) || ' GPU-hours on '
@@ -111,8 +114,9 @@ WITH ends AS (
     SELECT *, row_number() OVER (PARTITION BY envelope ORDER BY time DESC) AS place FROM report
 ),
 now AS (
-    SELECT sum(gpu_hours_left) AS hours_left, sum(max_gpu_hours) AS cap, min(window_ends) AS closes,
-        arg_min(envelope, window_ends) AS first_closed
+    SELECT sum(gpu_hours_left) AS hours_left, sum(max_gpu_hours) AS cap,
+        min(window_ends) FILTER (window_ends > iso(getvariable('until'))) AS closes,
+        arg_min(envelope, window_ends) FILTER (window_ends > iso(getvariable('until'))) AS first_closed
     FROM ends WHERE place = 1
 )
 SELECT 'Left' AS label, number(hours_left) || ' GPU-hours' AS value, 'of ' || number(cap) || ' under caps' AS note

@@ -101,7 +101,14 @@ WITH sums AS (
         sum(gpu_hours_left) AS hours_left,
         count(*) FILTER (out_of_hours IS NOT NULL OR out_of_credits IS NOT NULL) AS running_out,
         min_by(budget || '/' || envelope || ' of ' || owner, least(out_of_hours, out_of_credits)) AS first_name,
-        min(least(out_of_hours, out_of_credits)) AS first_out
+        min(least(out_of_hours, out_of_credits)) AS first_out,
+        list(budget || '/' || envelope ORDER BY budget, envelope) FILTER (window_ends <= iso(getvariable('until'))) AS closed,
+        max(epoch(window_ends::TIMESTAMP)::BIGINT) FILTER (window_ends <= iso(getvariable('until'))) AS closed_at,
+        sum(gpu_hours_left) FILTER (window_ends <= iso(getvariable('until'))) AS unused,
+        list(budget || '/' || envelope ORDER BY budget, envelope) FILTER (
+            owned_gpus + shared_gpus + borrowed_gpus <= concurrency
+            AND owned_gpus + shared_gpus + borrowed_gpus + spare_gpus > concurrency
+        ) AS standing_by
     FROM report
 )
 SELECT CASE
@@ -112,12 +119,16 @@ SELECT CASE
         || ' (' || share(capped, cap) || ') are spent and ' || number(hours_left) || ' are left.'
 END || ' ' || CASE
     WHEN envelopes = 0 THEN ''
+    WHEN running_out = 0 AND len(closed) = envelopes THEN ''
     WHEN running_out = 0 THEN 'At the pace of the last week nothing runs out before its window ends.'
     ELSE 'At the pace of the last week ' || counted_as(running_out, 'envelope')
         || CASE WHEN running_out = 1 THEN ' runs out: ' ELSE ' run out, the first of them ' END || first_name
         || CASE WHEN first_out <= iso(getvariable('until')) THEN ': nothing is left now.'
             ELSE ' on ' || day(epoch(first_out::TIMESTAMP)) || '.' END
-END
+END AS pace, windows_closed(closed, closed_at, unused) AS windows, CASE
+    WHEN len(standing_by) > 0 THEN 'More GPUs of ' || listed(standing_by) || ' are in use than at most, as a spare counts '
+        || (SELECT (arg_max(milli, coalesce(since, 0)) / 1000)::VARCHAR FROM discounts) || ' of a GPU.'
+END AS spares
 FROM sums;
 
 -- @figures

@@ -17,7 +17,7 @@ from reports.query import Asked, Report, made
 from reports.read.definition import Chart, Layout, names
 from reports.told.charts import picture, svg
 from reports.told.sheet import Sheet, sheet
-from reports.told.told import before
+from reports.told.told import Told, before
 from tests.reports.worlds import lease, record
 from tests.support import documents as doc
 from tests.support.commands import jobtree
@@ -307,3 +307,50 @@ def test_who_waits_from_the_only_cycle_on_is_told(tmp_path: Path) -> None:
     report = told(tmp_path / "lake", "bottlenecks").told
     assert report is not None
     assert report.lead == ("Waiting as this period ends: 1 run; it has no hours of that yet.")
+
+
+@pytest.fixture(scope="module")
+def over(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One envelope's window ends half an hour before the last cycle; another's standbys go beyond its concurrency."""
+    lake = tmp_path_factory.mktemp("over") / "lake"
+    window: Document = {"maxGPUHours": 30, "start": moment("-1h"), "end": moment("+3h30m")}
+    there = [
+        doc.node("a01"),
+        doc.node("a02"),
+        doc.budget(OWNER_A, [doc.envelope(8, **window)]),
+        doc.budget(OWNER_B, [doc.envelope(8)]),
+        lease("one", "r1", [f"a01#{n}" for n in range(4)], "org-a/gpus", ("owned", "+0s", "+2h"), owner=OWNER_A),
+        lease("two", "r2", [f"a02#{n}" for n in range(6)], "org-a-b/gpus", ("owned", "+0s", None), owner=OWNER_B),
+        lease(
+            "standby", "r2", [f"a01#{n}" for n in range(4, 8)], "org-a-b/gpus", ("owned", "+0s", None), owner=OWNER_B,
+            role="Spare",
+        ),
+    ]  # fmt: skip
+    for when in ("+0s", "+4h"):
+        record(lake, when, there)
+    return lake
+
+
+def shown(lake: Path, report: str, **given: str | None) -> Told:
+    found = told(lake, report, **given).told
+    assert found is not None
+    return found
+
+
+CLOSED = "The window of org-a/gpus ended on 1 Jan 2026, 03:30: it pays no more, and 22 GPU-hours stay unused."
+
+
+@pytest.mark.parametrize("report", ["usage", "burndown"])
+def test_a_window_that_is_over_is_told_with_its_end(over: Path, report: str) -> None:
+    while_open, now = (shown(over, report, until=until) for until in ("+1h", None))
+    assert (CLOSED in while_open.lead, CLOSED in now.lead) == (False, True)
+    ends = {each.label: each.value for each in while_open.figures}, {each.label: each.value for each in now.figures}
+    assert [said.get("Next window to end") for said in ends] == (
+        ["1 Jan 2026", None] if report == "burndown" else [None] * 2
+    )
+
+
+def test_more_gpus_in_use_than_at_most_are_told_why(over: Path, lake: Path) -> None:
+    why = "More GPUs of org-a-b/gpus are in use than at most, as a spare counts 0.5 of a GPU."
+    assert shown(over, "usage").lead.endswith(why)
+    assert "at most" not in shown(lake, "usage").lead

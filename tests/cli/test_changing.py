@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_reading import lease, status
+from tests.support import documents as doc
 from tests.support.commands import kubectl_runs
 from tests.support.times import T0, moment
 from tests.support.worlds import World
@@ -37,15 +38,42 @@ def test_the_state_of_a_run_is_set_and_said(world: World) -> None:
     ]
     assert world.state().get("Run", "fixed")["spec"]["state"] == "Cancelled"
     assert world.runs("resume", "fixed").refused() == (
-        'error: Run default/fixed: spec.state is "Active"; allowed is Cancelled, which is final'
+        "error: Run default/fixed is Cancelled, which is final; submit it under another name, or delete it first"
     )
 
 
 @pytest.mark.parametrize("verb", ["suspend", "resume", "cancel", "complete"])
-@pytest.mark.parametrize(("run", "phase"), [("done", "Completed"), ("over", "Failed")])
-def test_a_run_that_is_over_cannot_be_changed(world: World, verb: str, run: str, phase: str) -> None:
+@pytest.mark.parametrize(("run", "how"), [("done", "Completed (PodsSucceeded)"), ("over", "Failed (TimeLimit)")])
+def test_a_run_that_is_over_cannot_be_changed(world: World, verb: str, run: str, how: str) -> None:
     assert world.runs(verb, run).refused() == (
-        f"error: Run default/{run} is {phase} already; submit it again under another name"
+        f"error: Run default/{run} is {how}, which is final; submit it under another name, or delete it first"
+    )
+
+
+@pytest.mark.parametrize(("gpus", "is_refused"), [(4, False), (8, True)])
+def test_a_run_that_is_over_is_not_begun_anew_by_its_file(gpus: int, is_refused: bool) -> None:
+    world = World().domain("A").budget("org:a", 8).run("r", 4)
+    world.cycle()
+    world.runs("complete", "r", at="+1m").ok()
+    world.cycle("+1m")
+    again = world.runs("submit", "-f", "-", at="+2m", stdin=doc.dump([doc.run("r", gpus)]))
+    what = f"Run default/r is Completed since {moment('+1m')}, which is final"
+    assert again.code == int(is_refused)
+    assert f"{what}; submit it under another name, or delete it first\n" in again.err
+
+
+def test_a_run_that_was_cancelled_is_not_begun_anew_by_its_file() -> None:
+    world = World().domain("A").budget("org:a", 8).run("r", 4)
+    world.cycle()
+    world.runs("cancel", "r", at="+1m").ok()
+    same = doc.dump([doc.run("r", 4)])
+    said = "which is final; submit it under another name, or delete it first"
+    assert world.runs("submit", "-f", "-", at="+1m", stdin=same).refused() == (
+        f"error: Run default/r is Cancelled, {said}"
+    )
+    world.cycle("+1m")
+    assert world.runs("submit", "-f", "-", at="+2m", stdin=same).refused() == (
+        f"error: Run default/r is Failed since {moment('+1m')} (Cancelled), {said}"
     )
 
 

@@ -59,6 +59,8 @@ def _set_state(options: Options, names: Sequence[str], state: str, word: str) ->
 
     def made(run: Run, intake: Intake) -> Change:
         refuse_terminal(run)
+        if run.spec.state == "Cancelled" != state:
+            raise Refusal(f"{run.subject} {lookup.again(run)}")
         if isinstance(run, IndexRun):
             return _cancel_index(run, lookup.array_of(run, intake), state)
         return (None if run.spec.state == state else {"spec": {"state": state}}), word
@@ -186,4 +188,4 @@ def refuse_terminal(run: Run) -> None:
     from jobtree.api.kinds.run import OVER
 
     if lookup.phase(run) in OVER:
-        raise Refusal(f"{run.subject} is {lookup.phase(run)} already; submit it again under another name")
+        raise Refusal(f"{run.subject} {lookup.again(run)}")

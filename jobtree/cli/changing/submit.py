@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,7 @@ def _written(options: Options, cluster: Cluster, found: Sequence[Manifest]) -> l
             show.warn([*_strange_flavors(fleet, items), *doubts(fleet, items, options.time)])
         _refuse_strangers(intake, items, options.time)
         stored = _objects(intake)
+        show.warn(_ended(stored, found))
         there = {node.metadata.name: node for node in intake.nodes}
         outcomes = [
             nodes.outcome(there.get(each.item.metadata.name), each, options.time)
@@ -92,6 +93,23 @@ def _written(options: Options, cluster: Cluster, found: Sequence[Manifest]) -> l
         ]
         cluster.write([write for _, writes in outcomes for write in writes], intake.revision)
     return [word for word, _ in outcomes]
+
+
+def _ended(stored: Mapping[str, KindObject], found: Iterable[Manifest]) -> Iterator[str]:
+    """Warnings of runs that are over and stay so. Raises Refusal where one of them is to be another."""
+    from jobtree.api import Run
+    from jobtree.api.rules.kinds import check_update
+
+    for each in found:
+        before = stored.get(each.subject)
+        if isinstance(before, Run) and isinstance(each.item, Run) and lookup.over(before):
+            words = f"{each.subject} {lookup.again(before)}"
+            try:
+                check_update(before, each.item)
+            except Refusal:
+                raise Refusal(words) from None
+            if each.item.spec.state != "Cancelled":
+                yield words
 
 
 def _read(cluster: Cluster, items: Sequence[Manifest]) -> tuple[Intake, set[str]]:

@@ -30,7 +30,6 @@ UNFUNDED: Final = "unfunded"
 """Phases that a run does not leave."""
 
 _SPEAKS: Final = {**SPEAKS, "Running": "Running"}
-"""Of what runs, its pods: who pays for it is told beside them, but where nobody does."""
 """The condition that speaks for each phase of a Run: of one that runs what its pods do, not why it was let in."""
 
 
@@ -188,6 +187,22 @@ def condition(run: Run, kind: str) -> Condition | None:
 def phase(run: Run) -> str:
     """Its phase; Pending while no cycle has seen it."""
     return run.status.phase or "Pending"
+
+
+def over(run: Run) -> str:
+    """How a run has ended, or will, as it is cancelled: ``Failed since TIME (Cancelled)``; empty where it goes on."""
+    said = speaker(run)
+    if phase(run) not in OVER:
+        return "Cancelled" if run.spec.state == "Cancelled" else ""
+    since = f" since {run.status.ended}" if run.status.ended is not None else ""
+    why = f" ({said.reason})" if said is not None and said.reason != phase(run) else ""
+    return f"{phase(run)}{since}{why}"
+
+
+def again(run: Run) -> str:
+    """The state of a run that is `over`, and what to do for another one like it."""
+    what = f"its array {run.of}" if isinstance(run, IndexRun) else "it"
+    return f"is {over(run)}, which is final; submit {what} under another name, or delete {what} first"
 
 
 def unpaid_words(run: Run) -> Condition | None:

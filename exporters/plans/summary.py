@@ -38,13 +38,13 @@ def headline(plan: Plan) -> str:
 
 
 def _starting(plan: Plan) -> str:
-    """``9 runs start (8 indices of 1 array, 1 without GPUs)``."""
+    """``9 runs start (8 indices of 1 array, 1 CPU run)``."""
     started = {lease.run_key: lease.spec.run_ref for lease in plan.leases if lease.spec.reason == "Start"}
     arrays = Counter((key[0], ref.name) for key, ref in started.items() if ref.index is not None)
     on_cpu = len(_on_cpu(plan))
     of = [
         f"{counted(arrays.total(), 'index', 'indices')} of {counted(len(arrays), 'array')}" if arrays else "",
-        f"{on_cpu} without GPUs" if on_cpu else "",
+        counted(on_cpu, "CPU run") if on_cpu else "",
     ]
     said = ", ".join(filter(None, of))
     return counted(len(started) + on_cpu, "run starts", "runs start") + (f" ({said})" if said else "")

@@ -29,7 +29,7 @@ def test_indices_of_arrays_are_told_beside_runs() -> None:
 def test_runs_without_gpus_are_counted_once() -> None:
     made = cpu(cpu(world(), "prep"), "post")
     first = made.cycle()
-    assert said(first) == "2 runs start (2 without GPUs), 0 wait"
+    assert said(first) == "2 runs start (2 CPU runs), 0 wait"
     assert said(made.run("late", 2).cycle("+1m")) == "1 run starts, 0 wait"
 
 

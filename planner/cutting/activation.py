@@ -48,8 +48,7 @@ class Activation:
     def settle(self, due: Sequence[Promise]) -> None:
         """Start what is promised, where need be in the room of victims. ``due``: in their order."""
         for promise in due:
-            if (members := self._waiting(promise)) and (found := self.trial.as_promised(members)):
-                self.trial.begin(found)
+            if found := self._as_promised(promise):
                 self._settled[promise.run_key] = found
         for place, promise in enumerate(due):
             if not self._keep(promise):
@@ -72,15 +71,22 @@ class Activation:
         has_begun = self.trial.has_begun(promise.run_key)
         return None if has_begun else self.trial.members(promise.run_key, self.promised)
 
+    def _as_promised(self, promise: Promise) -> list[Settled]:
+        """Start it where it is promised, if that is free; unfunded where nobody pays and it may."""
+        trial, key, members = self.trial, promise.run_key, self._waiting(promise)
+        found = trial.as_promised(members) if members else []
+        trial.begin(found)
+        return found or trial.start_unfunded(key, members, elsewhere=False)
+
     def _keep(self, promise: Promise) -> bool:
         """Start it beside all others; False where others are in its way."""
-        trial, members = self.trial, self._waiting(promise)
-        if members is None:
-            return True
-        found = trial.start(members)
+        trial, key, members = self.trial, promise.run_key, self._waiting(promise)
+        found = (trial.start(members) if members else []) or trial.start_unfunded(key, members)
         if found:
-            self._settled[promise.run_key] = found
+            self._settled[key] = found
             return True
+        if members is None:
+            return trial.has_begun(key) or not trial.may_be_unfunded(key)
         # while its victims' pods are still ending, or where money alone is short, nobody is cut
         is_short = not promise.awaits_victims(trial.state.at) and trial.is_funded(members)
         return is_short and self._make_room(promise, members)
@@ -218,8 +224,10 @@ class Activation:
         return [each if each.run in promise.warned else each.undrawn for each in victims]
 
     def pin(self) -> None:
-        """Let what starts grow once all is settled, and keep it there."""
-        self.trial.pin(self.trial.widen(each for found in self._settled.values() for each in found))
+        """Let what is paid grow once all is settled, and keep what starts there."""
+        settled = [each for found in self._settled.values() for each in found]
+        unpaid = [each for each in settled if not each.paid]
+        self.trial.pin([*self.trial.widen(each for each in settled if each.paid), *unpaid])
 
     def cuts(self) -> Cuts:
         """Cuts, and where what they make room for has to lie."""

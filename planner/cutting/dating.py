@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Final, NamedTuple
 
-import msgspec
-
 from jobtree.api.kinds.reservation import Conflict
 from jobtree.api.values.counted import counted
 from planner.cutting.least import Weighing
@@ -189,7 +187,7 @@ class CutDates:
     def drop(self, date: CutDate) -> None:
         """Take a date back: nothing is cut for it."""
         trial = self._trial
-        trial.take_back([*date.starts.values()])
+        trial.take_back([found for key, found in date.starts.items() if key in self._known])
         trial.undo({lease.key: trial.cut[lease.key] for lease in date.leases})
         for key in date.starts:
             self._known.pop(key, None)
@@ -320,8 +318,8 @@ class CutDates:
             return None
         self._victims(Spared(), self.state.at)  # the room of now
         self._keep(together, earliest, earliest)
-        row = msgspec.structs.replace(self.state.runs[key].waiting(), opportunistic=True)
-        problem = self.state.asking([row]).problem()
+        row = self.state.runs[key].waiting()
+        problem = self.state.asking([row]).letting([key]).problem()
         filler = Filler(problem, self._trial.filler.room, Purses.after(problem, Draft()))
         for start in (Start(candidate, 0) for candidate in problem.ways.get(key, ())):
             kind = problem.type_of(start.candidate)
@@ -333,8 +331,9 @@ class CutDates:
             else:
                 found = filler.try_start(kind, start)
             if found is not None:
+                filler.take_back([found])  # it is kept its slots as others that need no cuts
                 nodes = tuple(self.state.fleet.names[node] for node in found.nodes)
-                return CutDate(earliest, nodes, (), (), (), {key: self._trial.occupy(found)}, ())
+                return CutDate(earliest, nodes, (), (), (), {key: found._replace(start=Start(-1, 0))}, ())
         return None
 
     def _first(self, members: Members, spared: Spared, times: list[int]) -> tuple[int, Weighing, Harm] | None:

@@ -10,8 +10,6 @@ whatever is to start in their room is promised it (`Decision.awaited`).
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
-import msgspec
-
 from jobtree.api.kinds.plan import Lottery
 from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.activation import Activation
@@ -21,7 +19,6 @@ from planner.cutting.trial import Trial
 from planner.state.derive import state_of
 from planner.state.state import State
 from policies.inputs.claims import RunKey
-from policies.promises.holds import Promised
 from policies.promises.rules import Promise, held
 
 
@@ -42,8 +39,7 @@ def with_cuts(snapshot: Snapshot, state: State) -> Decision:
     """The state of ``snapshot``, or that of the same world once what has to give way is cut."""
     waiting = {run.key: run for run in state.pending if run.key not in state.blocked}
     due = [each for each in held(snapshot.tables["reservations"], waiting) if each.start <= state.at]
-    decision = _decided(snapshot, state, due)
-    return decision._replace(state=_unfunded_too(decision.state, due))
+    return _decided(snapshot, _unfunded_too(state, due), due)
 
 
 def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
@@ -59,7 +55,7 @@ def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
         cuts, places = activation.cuts(), activation.trial.places
         before = state.holds.promised
         turns = (*places, *(key for key in before.due if key not in places))
-        promised = Promised(before.all | places.keys(), turns)
+        promised = before._replace(all=before.all | places.keys(), due=turns)
         after = state_of(snapshot, state.at, state.holds._replace(promised=promised), cuts, state.effort)
         there = _started(after, activation.trial)
         failed = _not_started(state, after, activation, there)
@@ -75,9 +71,7 @@ def _unfunded_too(state: State, due: list[Promise]) -> State:
     """The state in which what is due may start unfunded where the Policy lets it: in room that is there."""
     if state.policy.reservations.on_budget_shortfall != "startUnfunded" or not due:
         return state
-    keys = {promise.run_key for promise in due}
-    pending = [msgspec.structs.replace(run, opportunistic=True) if run.key in keys else run for run in state.pending]
-    return state.asking(pending)
+    return state.letting(promise.run_key for promise in due)
 
 
 def _started(after: State, before: Trial) -> Set[RunKey]:
@@ -86,6 +80,7 @@ def _started(after: State, before: Trial) -> Set[RunKey]:
     for key in before.places:
         members = None if key in there else trial.members(key, before.places)
         found = [] if members is None else trial.start(members)
+        found = found or ([] if key in there else trial.start_unfunded(key, members))
         there |= {trial.key([each.start.candidate]) for each in found}
     return there
 

@@ -117,6 +117,21 @@ class Trial:
         ways = self.problem.ways.get(key, ())
         return next((c for c in ways if not self.problem.type_of(c).unfunded), None)
 
+    def may_be_unfunded(self, key: RunKey) -> bool:
+        """May a run that starts alone start where nobody pays, as it is due?"""
+        return key in self.state.holds.promised.unfunded and key not in self._gangs
+
+    def start_unfunded(self, key: RunKey, members: Members | None, *, elsewhere: bool = True) -> list[Settled]:
+        """Start a run that is due where nobody pays for it (``members``, if any), and it may, where it is promised or
+        else ``elsewhere``, and keep its room taken; an empty list where it cannot.
+        """
+        if not self.may_be_unfunded(key) or self.has_begun(key) or (members and self.is_funded(members)):
+            return []
+        unpaid = tuple(c for c in self.problem.ways[key] if self.problem.type_of(c).unfunded)
+        found = self.as_promised(unpaid) or (self._tried(self.filler, unpaid) if elsewhere else [])
+        self.begin(found)
+        return found
+
     def start(self, members: Members, *, is_paid: bool = True) -> list[Settled]:
         """Start them at their least width, where they are promised if that can be, and keep room and money taken; an
         empty list where they cannot. Where nobody ``is_paid`` yet, room alone.
@@ -138,11 +153,6 @@ class Trial:
         for each in found:
             self.started.add(each.start.candidate)
             self._begun.add(self.key([each.start.candidate]))
-
-    def occupy(self, found: Settled) -> Settled:
-        """Note slots that a start without money, which is no candidate here, has taken of this room."""
-        self._filled([found])
-        return found._replace(start=Start(-1, found.start.steps))
 
     def take_back(self, found: Sequence[Settled]) -> None:
         """Undo these starts."""

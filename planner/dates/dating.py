@@ -31,6 +31,8 @@ from policies.promises.rules import Fate, Promise, noticed
 
 NOTHING_KNOWN: Final = "nothing that is known to end within the horizon frees enough room and money for it"
 """Why a run has no estimate."""
+NOT_HELD: Final = "without money it starts by a promise alone, and reservations.maxHeld lets no more be held"
+"""Why a run that could start unfunded has none."""
 
 
 @dataclass
@@ -126,7 +128,7 @@ class Dating:
 
     def _make(self, key: RunKey, asked: set[RunKey], *, is_held: bool) -> bool:
         """Date a run without a promise, and promise it that if it ``is_held``, else tell it; was it promised?"""
-        found = self._unfunded(key, None, self._natural(key, asked))
+        found = self._unfunded(key, None, self._natural(key, asked), is_held=is_held)
         if found is None:
             return False
         found = self._sure(key, found)
@@ -281,7 +283,7 @@ class Dating:
         if cut is None or timeline.is_cut_for(key):
             return cut
         gone = timeline.release(cut.starts.keys())
-        if timeline.cut(cut.at, cut.starts, self.standing.mine(key), cut.leases):
+        if timeline.cut(cut.at, cut.starts, self.standing.mine(key), cut.leases, is_free=not cut.conflicts):
             for each in gone:  # of a gang all have the date that cuts make
                 self.standing.starts.pop(each.key, None)
             return cut
@@ -289,17 +291,24 @@ class Dating:
         self.cuts.drop(cut)
         return None
 
-    def _unfunded(self, key: RunKey, promise: Promise | None, found: Natural | None) -> Natural | None:
-        """A start without money, where the Policy lets it, room is there, and it is earlier than what was found."""
+    def _unfunded(
+        self, key: RunKey, promise: Promise | None, found: Natural | None, *, is_held: bool = True
+    ) -> Natural | None:
+        """A start without money, where the Policy lets it, room is there, and it is earlier than what was found.
+
+        Only what ``is_held`` starts so.
+        """
         at, policy = self.plan.at, self.state.policy.reservations
         earliest = noticed(policy, at) if promise is None else self._still(promise)
         if found is not None and found.at <= earliest:
             return found
-        start = self._held(key, self.cuts.unfunded(key, earliest, self.standing.mine(key)))
-        if start is not None:
+        start = self.cuts.unfunded(key, earliest, self.standing.mine(key))
+        if is_held and (start := self._held(key, start)):
             self.cuts.why_not.pop(key, None)
             return Natural(start.at, "end", start.nodes, start.payers, start)
-        if found is None and not self.waits[key].never:
+        if found is None and start is not None:
+            self.cuts.why_not[key] = NOT_HELD
+        elif found is None and not self.waits[key].never:
             self.cuts.why_not.setdefault(key, NOTHING_KNOWN)
         return found
 

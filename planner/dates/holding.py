@@ -131,7 +131,7 @@ def _dated(
             timeline.date(standing.mine(promise.run_key), state.at + 1)  # what was cut is for it
     rest = of.keys() - {dated.key for dated in timeline.dated}
     standing.hold(sorted(rest, key=lambda key: (state.runs[key].created, key)))
-    by_cuts = [key for key in of if of[key].is_by_cuts and not timeline.is_dated(key)]
+    by_cuts = [key for key in of if (of[key].is_by_cuts or timeline.is_cut_for(key)) and not timeline.is_dated(key)]
     for key in by_cuts:  # as told, before others move up: they could put it off
         standing.by_cuts(key)
     for key in of:

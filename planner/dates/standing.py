@@ -128,7 +128,7 @@ class Standing:
             if lease.node in nodes
         ]
         found = self.timeline.find(at, where, leases)
-        return bool(found) and self.timeline.cut(at, found, mine, leases)
+        return bool(found) and self.timeline.cut(at, found, mine, leases, is_free=not named)
 
     def sooner(self, key: RunKey, before: int) -> dict[RunKey, Natural]:
         """Move what a run and those that start with it hold to a time before ``before`` (Unix seconds).
@@ -154,10 +154,17 @@ class Standing:
         elif all(where.values()):
             found = self.timeline.stand(mine, at, where)
             found = {key: each._replace(nodes=self.promises[key].nodes) for key, each in found.items()}
+            if not found and len(mine) == 1 and self._may_be_unfunded:
+                return self.by_cuts(*mine)
         else:
             return False
         self.starts |= found
         return bool(found)
+
+    @property
+    def _may_be_unfunded(self) -> bool:
+        """May a promise be kept where nobody pays?"""
+        return self.state.policy.reservations.on_budget_shortfall == "startUnfunded"
 
     def _where(self, mine: Lasting) -> dict[RunKey, frozenset[int]]:
         """The nodes of each, none where one is gone."""

@@ -9,14 +9,14 @@ tried as one, in the place of what a GPU of theirs weighs on average (`filling.t
 so a run type that once did not fit will not fit later in the same pass, and is skipped.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from heapq import merge
 from operator import itemgetter
 
 from planner.filling.filler import Filler, Settled
 from planner.filling.together import Place, Together
 from planner.placement.draft import Draft
-from planner.placement.place import Start
+from planner.placement.place import Start, by_candidate
 from policies.model.gangs import Gang, tied
 from policies.model.problem import Problem
 
@@ -28,7 +28,7 @@ def fill(
 
     ``before``: candidates of stages that have been filled; members of a gang may start as one of these beside others in
     ``order``. ``least``: nothing is wider than it has to be before all have been tried, so that none keeps another from
-    starting by its width.
+    starting by its width; then what is paid grows.
     """
     problem = filler.problem
     together = Together(problem, filler, order, before)
@@ -46,7 +46,21 @@ def fill(
             now = [] if is_over else _try_single(problem, filler, turn, hopeless, least=least)
         found += now
         started |= {problem.candidates[each.start.candidate].run.key for each in now}
-    for each in filler.widen(found) if least else found:
+    unpaid = [each for each in found if not each.paid] if least else []
+    _add(draft, [*filler.widen(each for each in found if each.paid), *unpaid] if least else found)
+
+
+def widen_unpaid(filler: Filler, draft: Draft, candidates: Container[int]) -> None:
+    """Let a draft's starts of these candidates that nobody pays grow in what all else leaves."""
+    mine = [start for start in draft.starts if start.candidate in candidates and not draft.paid.get(start.candidate)]
+    ours, pieces = {start.candidate for start in mine}, by_candidate(draft.pieces)
+    draft.starts = [start for start in draft.starts if start.candidate not in ours]
+    draft.pieces = [piece for piece in draft.pieces if piece.candidate not in ours]
+    _add(draft, filler.widen(Settled(start, pieces[start.candidate], {}) for start in mine))
+
+
+def _add(draft: Draft, found: Iterable[Settled]) -> None:
+    for each in found:
         draft.starts.append(each.start)
         draft.pieces += each.pieces
         draft.paid[each.start.candidate] = each.paid

@@ -115,14 +115,16 @@ class Timeline:
         moment = self._standing_for(at)
         return {} if moment is None else self._start(moment, together, where, at)
 
-    def cut(self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow]) -> bool:
-        """Hold starts that cuts make like any other; False, with nothing held, where some moment has no room, or has
-        promised their money to others.
+    def cut(
+        self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow], *, is_free: bool
+    ) -> bool:
+        """Hold starts that cuts make like any other, or where room ``is_free`` those without money; False, with nothing
+        held, where some moment has no room, or has promised their money to others.
         """
         self._whole()
         self._open(at, always=True)
         ends = {key: None if (span := lasting.get(key)) is None else at + span for key in starts}
-        mine = ByCuts(at, starts, ends, leases, [], {})
+        mine = ByCuts(at, starts, ends, leases, [], {}, is_free)
         for moment in self.moments:
             if moment.at >= at:
                 with charging(moment, ended(moment.at, self._spending())):
@@ -197,19 +199,17 @@ class Timeline:
         return to_spend(self.moments[0], now, [*self._spending()])
 
     def kept(self) -> list[Kept]:
-        """Starts that need no cuts."""
-        return [Kept(each.key, each.found, each.at, each.end) for each in self.dated]
+        """Starts that need no cuts, be it that they need no money."""
+        return self._held(each for each in self.by_cuts if each.is_free)
 
     def held(self) -> list[Kept]:
         """All starts that are held, with the payers that they find at their time."""
-        return [
-            *self.kept(),
-            *(
-                Kept(key, taken, each.at, each.ends[key])
-                for each in self.by_cuts
-                for key, taken in {**each.starts, **each.taken}.items()
-            ),
-        ]
+        return self._held(self.by_cuts)
+
+    def _held(self, by_cuts: Iterable[ByCuts]) -> list[Kept]:
+        mine = ((each, {**each.starts, **each.taken}) for each in by_cuts)
+        cut = (Kept(key, taken, each.at, each.ends[key]) for each, starts in mine for key, taken in starts.items())
+        return [*(Kept(each.key, each.found, each.at, each.end) for each in self.dated), *cut]
 
     def release(self, keys: Container[RunKey]) -> list[Dated]:
         """Hold no longer what these runs hold; returns that."""

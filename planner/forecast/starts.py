@@ -80,8 +80,8 @@ def given_up(dated: Iterable[Dated], moment: Moment, at: int) -> list[tuple[Date
 
 
 class ByCuts(NamedTuple):
-    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them; ``spent``: by run; see
-    `Dated`.
+    """Starts from ``at`` to their ``ends`` in the room of ``leases`` that are cut for them, or in room that ``is_free``
+    where nobody pays; ``spent``: by run; see `Dated`.
     """
 
     at: int
@@ -90,6 +90,7 @@ class ByCuts(NamedTuple):
     leases: Sequence[LeaseRow]
     held: list[tuple[Moment, Cut]]
     spent: dict[RunKey, Mapping[int, int]]
+    is_free: bool
 
     def undo(self) -> None:
         """Hold nothing."""

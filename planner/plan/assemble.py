@@ -162,8 +162,9 @@ def _restated(stage: Stage, problem: Problem, draft: Draft, room: Room) -> Stage
 
 
 def _aside(problem: Problem, draft: Draft) -> list[int]:
-    """Unfunded starts of runs that start alone, heaviest first."""
-    alone = (start.candidate for start in draft.starts if start.candidate not in problem.tied)
+    """Unfunded starts of runs that start alone and are promised nothing, heaviest first."""
+    kept = {*problem.tied, *problem.due}
+    alone = (start.candidate for start in draft.starts if start.candidate not in kept)
     return sorted((c for c in alone if problem.type_of(c).unfunded), key=lambda c: problem.candidates[c].order)
 
 

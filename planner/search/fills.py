@@ -63,6 +63,8 @@ class Fills:
         for order in stages:
             greedy.fill(filler, draft, order, before)
             before += order
+        if due:
+            greedy.widen_unpaid(filler, draft, due)
 
     def _by_age(self, stage: str) -> list[int]:
         """Candidates of a stage, heaviest first, then by creation and name."""

@@ -261,11 +261,13 @@ class Waiting:
         tied = self.ties.members
         of_form: dict[tuple[int, bool], RunType] = {}
         candidates: list[Candidate] = []
-        turns = {key: turn for turn, key in enumerate(self.ties.promised.due)}
+        promised = self.ties.promised
+        turns = {key: turn for turn, key in enumerate(promised.due)}
         ways: dict[RunKey, list[int]] = {}
         for run, purse, recalls, form in zip(self.runs, self.lists, self.recalls, self.forms, strict=True):
             weight = run.weight(money.policy, money.at)
-            fills = run.opportunistic and "opportunistic" in money.policy.stages
+            short = run.key in promised.unfunded
+            fills = short or (run.opportunistic and "opportunistic" in money.policy.stages)
             for unfunded in (False, True) if fills else (False,):
                 if unfunded or purse.payers:
                     kind = of_form.get((form, unfunded))
@@ -275,7 +277,7 @@ class Waiting:
                     kind.members.append(len(candidates))
                     ways.setdefault(run.key, []).append(len(candidates))
                     near = () if unfunded else purse.payers
-                    turn = len(turns) if unfunded else turns.get(run.key, len(turns))
+                    turn = turns.get(run.key, len(turns)) if short or not unfunded else len(turns)
                     may = recalls and not unfunded
                     candidates.append(Candidate(run, weight, kind.index, near, purse.number, may, turn))
         types = list(lowering.types.values())

@@ -138,6 +138,11 @@ class State:
         asked = Asked(self.asked.lists)
         return replace(self, pending=pending, runs=runs or self.runs, blocked=dict(self.blocked), asked=asked)
 
+    def letting(self, unfunded: Iterable[RunKey]) -> "State":
+        """The state in which these runs may start where nobody pays for them."""
+        promised = self.holds.promised._replace(unfunded=frozenset(unfunded))
+        return replace(self, holds=self.holds._replace(promised=promised))
+
     def room(self) -> Room:
         """Room before anything is started, to be filled."""
         if not self.rooms:

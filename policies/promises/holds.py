@@ -43,10 +43,13 @@ class Hold(NamedTuple):
 
 
 class Promised(NamedTuple):
-    """Runs with a promise: ``all``, and those that are ``due`` to start by now, in the order of their promises."""
+    """Runs with a promise: ``all``, those that are ``due`` to start by now, in the order of their promises, and those
+    of them that may start ``unfunded`` where nobody pays (Policy `reservations.onBudgetShortfall`).
+    """
 
     all: frozenset[RunKey]
     due: tuple[RunKey, ...]
+    unfunded: frozenset[RunKey] = frozenset()
 
 
 NOBODY: Final = Promised(frozenset(), ())

@@ -128,6 +128,43 @@ def test_what_is_spoilt_is_found_from_the_run_and_from_the_plan(drawn: World, sp
         assert "is :" not in output.err
 
 
+@pytest.mark.parametrize(("position", "then"), [("1", None), ("0", 1), ("6", 7)])
+def test_each_draw_has_the_next_secret_of_the_chain(position: str, then: int | None) -> None:
+    """A position that was set back or on between two draws is found in what was drawn after that, and not before."""
+    world = World().domain("A", nodes=4).budget("org:w", 96).policy(lottery={"term": "0s"})
+    for run in "pqrs":
+        world.budget(f"org:{run}", 96).run(run, 8, owner=f"org:{run}", runtime={"requeue": False})
+    world.old()
+    world.run("w", 8, owner="org:w").cycle()
+    world.cycle("+15m")
+    published = world.state().documents
+    chain = next(each for each in published if each["kind"] == "ConfigMap" and "anchor" in each["data"])
+    chain["data"]["position"] = position
+    world.path.write_text(documents.dump(published))
+    world.run("w2", 8, owner="org:w", created="+20m").cycle("+20m")
+    world.cycle("+35m")
+    first, second = (each["metadata"]["name"] for each in world.state().all("Plan") if "lottery" in each["status"])
+    assert "hold: it was drawn as published." in world.runs("verify", first, at="+40m").ok().out
+    output = world.runs("verify", second, at="+40m")
+    wrong = f"position of the secret was published as {then}, and is 2: the draw was not made like this"
+    assert (output.code, wrong in output.err) == ((0, False) if then is None else (1, True))
+
+
+def test_leases_that_an_earlier_Policy_let_go_are_not_missed() -> None:
+    world = World().domain("A", nodes=2).policy(retention={"leases": "1h"})
+    world.budget("org:p", 96).budget("org:q", 96).budget("org:w", 96)
+    world.run("p", 8, owner="org:p", runtime={"requeue": False}).run("q", 8, owner="org:q", runtime={"requeue": False})
+    world.old()
+    world.run("w", 8, owner="org:w").cycle()
+    (plan,) = (each["metadata"]["name"] for each in world.cycle("+15m").all("Plan") if "lottery" in each["status"])
+    world.cycle("+3h")
+    for change in ({"retention": {"leases": "7d"}}, {"retention": {"leases": "1h"}, "mode": "noCuts"}):
+        world.edit("Policy", "default", spec=change)
+        assert "hold: it was drawn as published." in world.runs("verify", plan, at="+3h").ok().out
+    world.delete("Policy", "default")
+    assert "hold: it was drawn as published." in world.runs("verify", plan, at="+3h").ok().out
+
+
 def test_a_Reservation_that_is_gone_is_said_and_not_compared(drawn: World) -> None:
     of = Published(copy.deepcopy(drawn.state().documents))
     of.documents.remove(of.reservation)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from jobtree.api.kinds.plan import Draw, Lottery
@@ -34,6 +34,23 @@ def misplaced(lottery: Lottery, used: int) -> Step | None:
     return Step("position of the secret", str(lottery.position), least)
 
 
+def next_after(before: Lottery, lottery: Lottery, anchors: Container[str]) -> Iterator[Step]:
+    """Is its secret the one after the last that was used ``before``, or the first of another chain?
+
+    ``anchors``: of the chains there were, hex; where that before is of none, its own steps say so, and not these.
+    """
+    if _SECRET.fullmatch(before.secret) and (anchor := hashed_back(before.secret, before.position)) in anchors:
+        is_same = hashed_back(lottery.secret, lottery.position) == anchor
+        yield Step("position of the secret", str(lottery.position), str(before.position + 1 if is_same else 1))
+
+
+def hashed_back(secret: str, times: int) -> str:
+    """The secret so many places before this one in its chain; both hex."""
+    for _ in range(times):
+        secret = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
+    return secret
+
+
 def promised(draw: Draw, reservation: Reservation | None) -> Iterator[Step]:
     """Were the seed's texts those of the Reservation itself, where it is still there?"""
     if reservation is None:
@@ -53,9 +70,8 @@ def recompute(lottery: Lottery, anchor: str, anchored: int = 0) -> Iterator[Step
     if not _SECRET.fullmatch(secret):
         yield Step(f"secret {lottery.position}", secret, "no 32 bytes in hex")
         return
-    for _ in range(lottery.position - anchored):
-        secret = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
-    yield Step(f"secret {lottery.position}, hashed back to {anchored}", anchor, secret)
+    back = hashed_back(secret, lottery.position - anchored)
+    yield Step(f"secret {lottery.position}, hashed back to {anchored}", anchor, back)
     for each in lottery.draws:
         yield from _draw(each, lottery.secret)
 

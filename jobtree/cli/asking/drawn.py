@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jobtree.api import Policy, Time
 from jobtree.api.values.counted import counted
 from jobtree.check.time.lottery import Step
+from jobtree.world.tables.snapshot import digest_of
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Plan
@@ -79,13 +80,18 @@ def _kept(lease: Lease, intake: Intake) -> str:
 
 
 def pooled(plan: Plan, draw: Draw, intake: Intake, now: int) -> Iterator[Step]:
-    """Was each token of a draw's pools a group that ran, of that owner? Leases may be pruned once retention is over."""
+    """Was each token of a draw's pools a group that ran, of that owner?
+
+    Leases may be pruned once retention is over: where the Policy was edited since, nothing tells which are.
+    """
     at = plan.spec.at
     owners: dict[str, str] = {}
     for lease in intake.leases:
         if lease.spec.interval.start <= at and (lease.status.ended is None or lease.status.ended >= at):
             owners[f"{'/'.join(lease.run_key)}#{lease.spec.group}"] = str(lease.spec.run_owner)
-    kept = (intake.policy or Policy()).spec.retention.leases
+    policy = intake.policy or Policy()
+    since = {each.spec.policy for each in intake.plans if each.spec.at > at}
+    kept = int(policy.spec.retention.leases) if since <= {digest_of(policy)} else 0
     for number, pool in enumerate(draw.pools):
         what = f"pool {number} of {draw.reservation}"
         said = {token: str(each.owner) for each in pool for token in each.tokens}

@@ -12,7 +12,8 @@ from jobtree.cli.common.args import LAKE, Commands, Options, command
 
 if TYPE_CHECKING:
     from exporters.lake.lake import Lake
-    from jobtree.api import Lease
+    from jobtree.api import Lease, Plan
+    from jobtree.api.kinds.plan import Lottery
     from jobtree.check.time.lottery import Step
     from jobtree.cli.asking.recorded import Recorded
     from jobtree.world.reading.intake import Intake
@@ -122,7 +123,7 @@ def _steps(intake: Intake, record: Recorded, reservations: set[str], now: int) -
     """Chain, seeds and picks of a Plan; of these reservations alone, where any are given."""
     import msgspec
 
-    from jobtree.check.time.lottery import misplaced, promised, recompute
+    from jobtree.check.time.lottery import misplaced, next_after, promised, recompute
     from jobtree.cli.asking.drawn import pooled
     from jobtree.world.memory.lottery import NAME, Chain
 
@@ -144,9 +145,22 @@ def _steps(intake: Intake, record: Recorded, reservations: set[str], now: int) -
     elif (wrong := misplaced(lottery, chain.position)) is not None:
         yield wrong
     yield first
+    before = _drawn_before(intake, plan)
+    if before is not None and first.holds and misplaced(before, chain.length) is None:
+        yield from next_after(before, lottery, {chain.anchor, *chain.retired})
     yield from record.steps()
     there = {f"{each.namespace}/{each.metadata.name}": each for each in intake.reservations}
     for draw in draws:
         yield from promised(draw, there.get(draw.reservation))
         yield from pooled(plan, draw, intake, now)
     yield from rest
+
+
+def _drawn_before(intake: Intake, plan: Plan) -> Lottery | None:
+    """What the last Plan before it that drew has of its draws: of Plans the oldest are pruned first."""
+
+    def turn(each: Plan) -> tuple[int, int, str]:
+        return each.spec.at, len(each.name), each.name
+
+    drew = sorted((each for each in intake.plans if each.status.lottery and turn(each) < turn(plan)), key=turn)
+    return drew[-1].status.lottery if drew else None

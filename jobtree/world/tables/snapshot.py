@@ -72,7 +72,12 @@ class Snapshot:
     @cached_property
     def policy_digest(self) -> str:
         """SHA-256 of the Policy's spec, hex."""
-        return hashlib.sha256(policy_json(self.policy)).hexdigest()
+        return digest_of(self.policy)
+
+
+def digest_of(policy: Policy) -> str:
+    """SHA-256 of the Policy's spec, hex."""
+    return hashlib.sha256(policy_json(policy)).hexdigest()
 
 
 def policy_json(policy: Policy) -> bytes:

@@ -186,15 +186,28 @@ def test_a_plan_file_of_the_past_is_neither_made_nor_carried_out(world: World, t
     assert (world.path.read_bytes(), again.exists()) == (before, False)
 
 
-def test_what_the_last_cycle_left_may_be_looked_at_but_not_what_was_before(world: World) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "state", "leases", "events", "fleet", "budgets usage", "sponsors list s", "watch s", "plan s", "explain s",
+        "pods s", "whatif --cancel r", "suspend s", "resume s", "cancel s", "complete r", "sponsors add s org:a",
+    ],
+)  # fmt: skip
+def test_what_the_last_cycle_left_may_be_looked_at_and_changed_but_not_what_was_before(
+    world: World, command: str
+) -> None:
     world.cycle()
-    for args in (["plan", "s"], ["explain", "s"]):
-        world.runs(*args, at="+0s").ok()
-        assert world.runs(*args, at="-1s").refused() == PAST.format(last=T0, at=moment("-1s"), next=FORWARD)
+    before = world.path.read_bytes()
     asked = f"error: a plan for {T0} was carried out already, and --at asks for {moment('-1s')}; {FORWARD}"
-    for args in (["state"], ["leases"], ["watch", "s"], ["fleet"], ["budgets", "usage"], ["sponsors", "list", "s"]):
-        world.runs(*args, at="+0s").ok()
-        assert world.runs(*args, at="-1s").refused() == asked
+    assert world.runs(*command.split(), at="-1s").refused() == asked
+    assert world.path.read_bytes() == before
+    world.runs(*command.split(), at="+0s").ok()
+
+
+def test_nothing_is_verified_as_of_before_the_last_cycle(world: World) -> None:
+    name = world.cycle().plan.cycle.lower()
+    asked = f"error: a plan for {T0} was carried out already, and --at asks for {moment('-1s')}; {FORWARD}"
+    assert world.runs("verify", name, at="-1s").refused() == asked
 
 
 def everything(world: World) -> dict[str, bytes]:

@@ -51,7 +51,7 @@ def next_cycle(options: Options, intake: Intake, runs: list[Run]) -> tuple[list[
 
 def _read(options: Options, given: argparse.Namespace) -> tuple[Intake, Run]:
     start_planner()
-    intake = options.cluster().read()
+    intake = options.intake()
     return intake, lookup.find_run(intake, given.run, options.namespace)
 
 

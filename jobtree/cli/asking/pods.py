@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 def _pods(options: Options, given: argparse.Namespace) -> int:
     cluster = options.cluster()
-    run, found = _of(cluster.read(), given.run, options.namespace)
+    run, found = _of(options.intake(cluster), given.run, options.namespace)
     if options.output in {"json", "yaml"}:
         records = [dict(zip((head.lower() for head in _HEADS), row, strict=True)) for row in _rows(found, options.time)]
         show.data(records, options.output)

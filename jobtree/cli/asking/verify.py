@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
 
 
 def _verify(options: Options, given: argparse.Namespace) -> int:
-    intake = options.cluster().read()
+    intake = options.intake()
     lake = lakes.named(options, given.lake) if given.lake is not None or options.state is not None else None
     if lake is not None:
         lake.refuse_stranger()

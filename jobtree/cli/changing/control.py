@@ -149,7 +149,7 @@ def change(options: Options, names: Sequence[str], make: Callable[[Run, Intake],
 
     cluster = options.cluster()
     with cluster.hold():
-        intake = cluster.read()
+        intake = options.intake(cluster)
         found = [lookup.find_run(intake, name, options.namespace) for name in names]
         runs = list({run.subject: run for run in found}.values())
         patches: dict[tuple[str, str], dict[str, Any]] = {}

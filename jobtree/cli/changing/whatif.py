@@ -97,7 +97,7 @@ def _whatif(options: Options, given: argparse.Namespace) -> int:
     makers = [(maker, text) for name, (*_, maker) in OPTIONS.items() for text in getattr(given, name)]
     if not makers and not given.filenames:
         raise UsageError("nothing is changed; say what is to be otherwise, with -f FILE or one of the options")
-    intake = options.cluster().read()
+    intake = options.intake()
     other, words = _with_files(intake, given.filenames, options)
     edits: list[Edit] = []
     for maker, text in makers:

@@ -74,12 +74,13 @@ class Options:
 
         return StateFile(self.state, self.time if at is None else at, create=create)
 
-    def intake(self) -> Intake:
-        """What `cluster` holds, to be shown as of `time`. Raises Refusal too where ``--at`` is before its last cycle.
+    def intake(self, cluster: Cluster | None = None) -> Intake:
+        """What a cluster (default: `cluster`) holds, to be shown or changed as of `time`.
 
-        Without ``--at`` that is no fault: the clock here may be behind the cluster's.
+        Raises Refusal too where ``--at`` is before its last cycle. Without ``--at`` that is no fault: the clock here
+        may be behind the cluster's.
         """
-        intake = self.cluster().read()
+        intake = (cluster or self.cluster()).read()
         if self.at is not None:
             intake.refuse_past(self.at, "--at asks")
         return intake

@@ -119,9 +119,9 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
     from jobtree.api import Time
     from jobtree.world.collector import collector_paused, forget_circles
 
+    cluster = options.cluster(planning=True)  # first: who names no cluster need not hear of lakes
     lake = lakes.named(options, given.lake)
     with collector_paused():  # to the end: it would begin with a walk over all that a cycle leaves behind
-        cluster = options.cluster(planning=True)
         if options.at is None and options.state is not None:
             jump.agree(cluster.read(), int(cluster.at), yes=given.yes)
         for at in times(options.at, given.every, given.span):
@@ -142,8 +142,9 @@ def _cycle(options: Options, given: argparse.Namespace) -> int:
 def _snapshot(options: Options, given: argparse.Namespace) -> int:
     from jobtree.world.tables.snapshot import take
 
+    cluster = options.cluster()
     lake = lakes.named(options, given.lake)
-    snapshot = take(options.cluster().read())
+    snapshot = take(cluster.read())
     lake.refuse_stranger()
     lake.write_tables(snapshot)
     rows = ((snapshot.tables[name].num_rows, name[:-1]) for name in _COUNTED)

@@ -462,3 +462,13 @@ def test_times_are_typed_as_days_and_with_zones(typed: str, meant: str) -> None:
 def test_times_that_mean_none_or_two_are_misuse(typed: str, said: str) -> None:
     output = kubectl_runs("--state", "f", "state", "--at", typed)
     assert (output.code, said in output.err.splitlines()[-1]) == (2, True), output.err
+
+
+@pytest.mark.parametrize("command", [["cycle"], ["cycle", "--every", "10s", "--for", "20s"], ["snapshot"], ["plan"]])
+def test_who_names_no_cluster_hears_of_that_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    said = jobtree(*command).refused()
+    assert said.startswith("error: no cluster is named: ")
+    assert said.endswith("; name a file with --state FILE, or set KUBECONFIG")

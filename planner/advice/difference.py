@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jobtree.api.kinds.run import SPEAKS
 from jobtree.world.plan import Plan
 from jobtree.world.tables import values
 from jobtree.world.tables.after import after
+from jobtree.world.tables.rows_runs import status_in
 from jobtree.world.tables.snapshot import Snapshot
 from policies.inputs.claims import UNFUNDED, RunKey
 
@@ -40,7 +42,8 @@ class Difference:
 
     ``gain``: runs that hold GPUs only then, with their payers; ``lose``: only now, likewise; ``change``: in both, with
     other payers or widths: (now, then); ``classes``: in both, with more unfunded GPUs, by class: (now, then);
-    ``restart``: in both alike, but what runs would end and start anew. ``gpus``, ``held``: of each flavor, on nodes and
+    ``restart``: in both alike, but what runs would end and start anew; ``told``: in none, and in another phase, for
+    another reason or with another start: (now, then). ``gpus``, ``held``: of each flavor, on nodes and
     in open Active leases.
     """
 
@@ -49,6 +52,7 @@ class Difference:
     change: dict[RunKey, tuple[Payers, Payers]]
     classes: dict[RunKey, tuple[Classes, Classes]]
     restart: dict[RunKey, Payers]
+    told: dict[RunKey, tuple[str, str]]
     gpus: dict[str, Pair]
     held: dict[str, Pair]
     stages: list[StagePair]
@@ -61,6 +65,7 @@ def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan])
     now, then = (_sums((each.run, each.payer, each.gpus) for each in leases) for leases in held)
     before, later = (_sums((each.run, each.class_, each.gpus) for each in leases if each.active) for leases in held)
     there = {(each.run, each.name) for each in _held(present[0])}
+    said, said_then = map(_told, worlds)
     stay, stay_then = ({each.run for each in leases if (each.run, each.name) in there} for leases in held)
     return Difference(
         gain={key: then[key] for key in sorted(then.keys() - now.keys())},
@@ -72,6 +77,11 @@ def difference(present: tuple[Snapshot, Plan], otherwise: tuple[Snapshot, Plan])
             if later[key].get(UNFUNDED, 0) > before[key].get(UNFUNDED, 0)
         },
         restart={key: then[key] for key in sorted(stay - stay_then) if now[key] == then.get(key)},
+        told={
+            key: (said[key], said_then[key])
+            for key in sorted((said.keys() & said_then.keys()) - now.keys() - then.keys())
+            if said[key] != said_then[key]
+        },
         gpus=_pairs(*(_capacity(world) for world in worlds)),
         held=_pairs(*(_by_flavor((each.flavor, each.gpus) for each in leases if each.active) for leases in held)),
         stages=_stages(present[1], otherwise[1]),
@@ -105,6 +115,18 @@ def _held(world: Snapshot) -> list[_Held]:
             class_ = ledger[-1][0] if ledger else UNFUNDED
             payer = f"{budget}/{envelope}" if budget and class_ != UNFUNDED else "nobody"
             found.append(_Held((namespace, run), name, flavor, role == "Active", len(ordinals), payer, class_))
+    return found
+
+
+def _told(world: Snapshot) -> dict[RunKey, str]:
+    """By run its phase, the reason, and when it is to start, as its status tells it: ``Pending, BudgetShort``."""
+    runs, found = world.tables["runs"], {}
+    for key, text in zip(values.keys(runs), values.texts(runs, "status"), strict=True):
+        status = status_in(text)
+        phase = status.phase or "Pending"
+        reasons = (each.reason for each in status.conditions if each.type == SPEAKS[phase])
+        start = status.earliest_start or (status.eta.p50 if status.eta else None)
+        found[key] = ", ".join(filter(None, (phase, next(reasons, ""), str(start or ""))))
     return found
 
 

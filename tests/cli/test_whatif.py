@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import documents as doc
 from tests.support.documents import Document
-from tests.support.times import T0
+from tests.support.times import T0, moment
 from tests.support.worlds import World
 
 
@@ -76,6 +76,10 @@ def test_several_changes_together_for_people() -> None:
         "  RUN             GPUS   PAYERS\n"
         "  default/first   4      org-a/gpus (4)\n"
         "\n"
+        "Would wait otherwise\n"
+        "  RUN              NOW                    THEN\n"
+        f"  default/second   Pending, BudgetShort   Pending, CapacityShort, {moment('+12h')}\n"
+        "\n"
         "GPUs\n"
         "  FLAVOR      THERE   THEN   HELD   THEN\n"
         "  H100-80GB   20      28     4      16\n"
@@ -117,7 +121,24 @@ def test_another_payer_is_a_change() -> None:
 
 def test_where_nothing_changes_that_is_said() -> None:
     printed = world().runs("whatif", "--cap", "org-b/gpus=63", at=T0).ok().out
-    assert "\n\nEvery run would fare as it does now.\n\n" in printed
+    assert printed == "What if org-b/gpus has 63 GPUs?\n\nNothing would change: every run would fare as it does now.\n"
+
+
+def test_what_waits_otherwise_is_told_though_no_run_holds_anything_else() -> None:
+    made = World().node("a1").budget("org:a", 16).run("first", 8, limit="1h").run("next", 8)
+    made.cycle()
+    printed = made.runs("whatif", "--cap", "org-a/gpus=8", "--cancel", "next", at="+1m").ok().out
+    assert printed.startswith(
+        "What if org-a/gpus has 8 GPUs, and Run default/next is cancelled?\n"
+        "\n"
+        "Would wait otherwise\n"
+        "  RUN            NOW                                            THEN\n"
+        f"  default/next   Pending, CapacityShort, {moment('+1h')}   Failed, Cancelled\n"
+        "\n"
+        "Every run would hold what it holds now.\n"
+        "\n"
+        "GPUs\n"
+    )
 
 
 @pytest.mark.parametrize(

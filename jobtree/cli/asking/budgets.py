@@ -48,6 +48,12 @@ _NO_SUMS: Final = frozenset({"headroomGPUs", "end"})
 """Columns without a total: caps overlap, so that the headroom of two is not that of both."""
 
 
+_SAYS: Final = (
+    "HEADROOM is how\nmany GPUs more may be paid for now, UNCOMMITTED how many GPU-hours of a cap are\n"
+    "neither spent nor provided for what runs, so that new runs may count on them."
+)
+
+
 def add(commands: Commands) -> None:
     """Declares the command group."""
     kinds = group(commands, "budgets", "what Budgets carry and have left")
@@ -58,6 +64,7 @@ def add(commands: Commands) -> None:
         "show the use of every envelope, aggregate and use cap",
         example="kubectl runs --state cluster.yaml budgets usage --owner org:ai:rai:sys",
     )
+    usage.description = f"{usage.description} {_SAYS}"
     usage.add_argument("--owner", metavar="OWNER", help=f"only of {owners.HELP}; also what their runs borrow")
 
 

@@ -36,7 +36,8 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
 
     ``starts``, ``stops``: runs that would hold GPUs, or no longer, with their payers; ``changes``: runs with other
     payers or widths; ``unfunded``: runs with more unfunded GPUs, by class; ``restarts``: runs that would end and start
-    anew; ``flavors``: GPUs that there are, and that are held; ``stages``: values in their own units.
+    anew; ``told``: of runs that hold nothing, the phase, the reason and the start; ``flavors``: GPUs that there are,
+    and that are held; ``stages``: values in their own units.
     """
 
     changed: list[str]
@@ -45,8 +46,17 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     changes: dict[str, list[dict[str, int]]]
     unfunded: dict[str, list[dict[str, int]]]
     restarts: Named
+    told: dict[str, list[str]]
     flavors: dict[str, dict[str, list[int]]]
     stages: list[dict[str, Any]]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Is it all the same now and then?"""
+        runs = self.starts or self.stops or self.changes or self.restarts or self.unfunded or self.told
+        gpus = [pair for pairs in self.flavors.values() for pair in pairs.values()]
+        pairs = [*gpus, *([each["now"], each["then"]] for each in self.stages)]
+        return not runs and all(now == then for now, then in pairs)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -61,8 +71,13 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
         found += _section("Would hold them otherwise", ("RUN", "GPUS", "PAYERS", "THEN", "PAYERS THEN"), rows)
         losing = [(run, _paid(now)[1], _paid(then)[1]) for run, (now, then) in self.unfunded.items()]
         found += _section("Would lose their payers", ("RUN", "GPUS BY CLASS", "THEN"), losing)
+        found += _section(
+            "Would wait otherwise", ("RUN", "NOW", "THEN"), [(run, *pair) for run, pair in self.told.items()]
+        )
+        if self.is_nothing:
+            return [*found, "", "Nothing would change: every run would fare as it does now."]
         if not (self.starts or self.stops or self.changes or self.restarts):
-            found += ["", "Every run would fare as it does now."]
+            found += ["", "Every run would hold what it holds now."]
         flavors = [
             (name, *(str(number) for number in (*pairs["gpus"], *pairs["held"])))
             for name, pairs in self.flavors.items()
@@ -166,6 +181,7 @@ def _shown(found: Difference, words: list[str]) -> Shown:
         changes={"/".join(key): [now, then] for key, (now, then) in _by_name(found.change)},
         unfunded={"/".join(key): [now, then] for key, (now, then) in _by_name(found.classes)},
         restarts=_named(found.restart),
+        told={"/".join(key): [now, then] for key, (now, then) in _by_name(found.told)},
         flavors={
             name: {
                 "gpus": [found.gpus[name].present, found.gpus[name].otherwise],

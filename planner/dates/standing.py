@@ -1,10 +1,11 @@
 """Standing promises on a timeline: each keeps its time and its slice as long as these hold (spec §5).
 
 First all of them are held where they stand; then those that have lost their slice, on another one at the same time.
-What finds neither, or is due and has not started, is dated anew, the oldest first; and no younger promise puts it off:
-where it would have an earlier time without these, it has that, and as few of the youngest as make that room are held
-after it in the same way. So nothing moves because something else did, but for an older promise; and that moves the
-youngest.
+Where one finds none while others would start wider than they must, all are held at their least widths, for no width is
+promised. What finds neither, or is due and has not started, is dated anew, the oldest first; and no younger promise
+puts it off: where it would have an earlier time without these, it has that, and as few of the youngest as make that
+room are held after it in the same way. So nothing moves because something else did, but for an older promise; and that
+moves the youngest.
 """
 
 from bisect import bisect_left
@@ -44,16 +45,19 @@ class Standing:
                 asked |= mine.keys()
                 order += [mine] if self._is_plain(mine) else []
         lost = self._keep(order)
+        if lost and any(each.found.start.steps for each in self.timeline.dated):
+            self.timeline.release({key for mine in order for key in mine})
+            lost = self._keep(order, least=True)
         for place, mine in enumerate(order):
             if mine in lost:
                 self.starts |= self.timeline.date(mine)
                 gone = self._overtake(mine, order[place + 1 :])
                 lost = [*(each for each in lost if each not in gone), *self._keep(gone)]
 
-    def _keep(self, order: Iterable[Lasting]) -> list[Lasting]:
-        """Hold what stands; returns the rest."""
-        lost = [mine for mine in order if not self._stand(mine, self._where(mine))]
-        return [mine for mine in lost if self._is_due(mine) or not self._stand(mine, None)]
+    def _keep(self, order: Iterable[Lasting], *, least: bool = False) -> list[Lasting]:
+        """Hold what stands, at the ``least`` widths or the widest that can be; returns the rest."""
+        lost = [mine for mine in order if not self._stand(mine, self._where(mine), least=least)]
+        return [mine for mine in lost if self._is_due(mine) or not self._stand(mine, None, least=least)]
 
     def _overtake(self, mine: Lasting, younger: Sequence[Lasting]) -> Sequence[Lasting]:
         """Give a promise the earliest time that it has without the younger ones, where that is before its own.
@@ -143,16 +147,16 @@ class Standing:
         """A run and those that start with it."""
         return together(self.state, key, self.waiting, self.spans)
 
-    def _stand(self, mine: Lasting, where: Mapping[RunKey, frozenset[int]] | None) -> bool:
+    def _stand(self, mine: Lasting, where: Mapping[RunKey, frozenset[int]] | None, *, least: bool) -> bool:
         """Hold them at their time, on their nodes or anywhere; what stays where it is is told as it was.
 
         What is due is held from now on, where the present is looked at.
         """
         at = max(self.state.at, min(self.promises[key].start for key in mine))
         if where is None:
-            found = self.timeline.stand(mine, at, {})
+            found = self.timeline.stand(mine, at, {}, least=least)
         elif all(where.values()):
-            found = self.timeline.stand(mine, at, where)
+            found = self.timeline.stand(mine, at, where, least=least)
             found = {key: each._replace(nodes=self.promises[key].nodes) for key, each in found.items()}
             if not found and len(mine) == 1 and self._may_be_unfunded:
                 return self.by_cuts(*mine)

@@ -110,10 +110,14 @@ class Timeline:
         self.restore(stood or ())
         return {}
 
-    def stand(self, together: Lasting, at: int, where: Mapping[RunKey, frozenset[int]]) -> dict[RunKey, Natural]:
-        """Hold starts at a known time, on the nodes that are given for a run; empty where that cannot be."""
+    def stand(
+        self, together: Lasting, at: int, where: Mapping[RunKey, frozenset[int]], *, least: bool
+    ) -> dict[RunKey, Natural]:
+        """Hold starts at a known time, on the nodes that are given for a run, at the ``least`` widths or the widest
+        that can be; empty where none can.
+        """
         moment = self._standing_for(at)
-        return {} if moment is None else self._start(moment, together, where, at)
+        return {} if moment is None else self._start(moment, together, where, at, least=least)
 
     def cut(
         self, at: int, starts: Mapping[RunKey, Settled], lasting: Lasting, leases: Sequence[LeaseRow], *, is_free: bool
@@ -265,12 +269,24 @@ class Timeline:
         return Slots(self.moments)
 
     def _start(
-        self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int | None = None
+        self,
+        moment: Moment,
+        together: Lasting,
+        where: Mapping[RunKey, frozenset[int]],
+        at: int | None = None,
+        *,
+        least: bool = False,
     ) -> dict[RunKey, Natural]:
-        """Start them at a moment, or ``at`` a time that it stands for."""
+        """Start all of them at a moment, or ``at`` a time that it stands for, and hold them at all later ones; where
+        one cannot be, none is.
+
+        At their least widths where several would start and not all can at the widest: they grow once they have started.
+        """
         at = moment.at if at is None else at
         self._lift(moment, at)
-        starts = self._try(moment, together, where, at)
+        starts = [] if least else self._laid(moment, together, where, at, least=False)
+        if not starts and (least or len(together) > 1):
+            starts = self._laid(moment, together, where, at, least=True)
         self.dated += starts
         for dated in starts:
             self._open(dated.end)
@@ -283,14 +299,6 @@ class Timeline:
         """A quick look at what no more than `slots` tells, where what ends by then is held no longer."""
         self._lift(moment, moment.at)
         return self.slots.might(moment, together, mine)
-
-    def _try(self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int) -> list[Dated]:
-        """Start all of them at a moment and hold them at all later ones; where one cannot be, none is.
-
-        At their least widths where several would start and not all can at the widest: they grow once they have started.
-        """
-        starts = self._laid(moment, together, where, at, least=False)
-        return starts if starts or len(together) == 1 else self._laid(moment, together, where, at, least=True)
 
     def _laid(
         self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int, *, least: bool

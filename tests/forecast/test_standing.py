@@ -1,6 +1,7 @@
 """Promises hold still (spec §5): they are kept, or say why not; what nothing happened to does not move."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from jobtree.check import check
 from planner.effort import USUAL, Effort
 from tests.forecast.busy import Played, Script, played, scripts
 from tests.support.effort import examples
-from tests.support.worlds import World
+from tests.support.worlds import Cycle, World
 
 MANY = Effort(exact=1)
 """As where many runs wait: equal ones are of one type, and all dates are of two tiers."""
@@ -70,3 +71,32 @@ def test_nobody_is_promised_a_start_in_maintenance_by_cuts() -> None:
     assert world.cycle("+1m").status("waits")["earliestStart"] == "2026-01-01T01:00:00Z"
     world.cycle("+8m")
     assert world.cycle("+1h").running == ["busy", "waits"]
+
+
+def test_width_that_an_older_promise_could_have_moves_no_younger_one() -> None:
+    """From 00:28 on `older` could be paid for 4 GPUs, as what was before it started early; `last` needs 2 of them."""
+    world = World().domain("a", nodes=3, gpus=4).domain("b", nodes=3, gpus=4)
+    world.policy(reservations={"patience": "2h", "notice": "5m"})
+    world.budget("org", 14, start="2026-01-01T01:12:00Z").budget("org:a", 4, start="2026-01-01T00:21:00Z").budget(
+        "org:b", 3
+    )
+    grows: dict[str, Any] = {"by": 2, "pods": 1, "malleable": {"minTotalGPUs": 2, "maxTotalGPUs": 6, "stepGPUs": 2}}
+    lent = {"allowBorrow": True, "sponsors": ["org", "org:a", "org:b"]}
+    world.run("runs", 2).run("first", 4, pods=2, owner="org:b", limit="7m")
+    world.run("second", 2, limit="7m", funding=lent, **grows).run("older", 4, limit="20m", owner="org", **grows)
+    world.run("last", 2, owner="org", pods=1)
+    told = dates(world.cycle())
+
+    assert (told["older"], told["last"]) == ("2026-01-01T00:28:00Z", "2026-01-01T00:35:00Z")
+    assert {**dates(world.cycle("+21m")), "first": None, "second": None} == {
+        "first": None,
+        "second": None,
+        "older": "2026-01-01T00:28:00Z",
+        "last": "2026-01-01T00:28:00Z",
+    }
+    assert world.cycle("+28m").running == ["last", "older", "runs"]
+
+
+def dates(cycle: Cycle) -> dict[str, str]:
+    """When each promised run starts."""
+    return {each["spec"]["runRef"]["name"]: each["status"]["earliestStart"] for each in cycle.all("Reservation")}

@@ -77,7 +77,7 @@ def test_payers_that_are_passed_over_have_nothing_left(script: Script) -> None:
 def first(timeline: Timeline, mine: Lasting) -> int | None:
     """The first known time at which runs can start, each tried in full; nothing is held."""
     for at in [moment.at for moment in timeline.moments]:
-        if timeline.stand(mine, at, {}):
+        if timeline.stand(mine, at, {}, least=False):
             timeline.release(mine.keys())
             return at
     return None

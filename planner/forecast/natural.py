@@ -25,6 +25,9 @@ from planner.forecast.starts import ByCuts, Dated, Natural, Sure, given_up
 from planner.state.state import State
 from policies.inputs.claims import LeaseRow, RunKey
 
+Where = Mapping[RunKey, frozenset[int]]
+"""Nodes that are asked for, by run."""
+
 
 class _Lifted(NamedTuple):
     """Holdings that are given up at a moment for a start ``at`` a time that it stands for: ``over`` by then."""
@@ -110,9 +113,7 @@ class Timeline:
         self.restore(stood or ())
         return {}
 
-    def stand(
-        self, together: Lasting, at: int, where: Mapping[RunKey, frozenset[int]], *, least: bool
-    ) -> dict[RunKey, Natural]:
+    def stand(self, together: Lasting, at: int, where: Where, *, least: bool) -> dict[RunKey, Natural]:
         """Hold starts at a known time, on the nodes that are given for a run, at the ``least`` widths or the widest
         that can be; empty where none can.
         """
@@ -157,9 +158,7 @@ class Timeline:
         others += [taken for each in self.by_cuts for other, cut in each.held if other is moment for taken in cut.taken]
         return any(moment.keeps_money(others, key, taken, mine.leases) for key, taken in unpaid.items())
 
-    def find(
-        self, at: int, where: Mapping[RunKey, frozenset[int]], leases: Sequence[LeaseRow]
-    ) -> dict[RunKey, Settled]:
+    def find(self, at: int, where: Where, leases: Sequence[LeaseRow]) -> dict[RunKey, Settled]:
         """Slots that starts at a time would have on their nodes, were these leases cut; empty where one has none."""
         self._whole()
         self._open(at, always=True)
@@ -269,13 +268,7 @@ class Timeline:
         return Slots(self.moments)
 
     def _start(
-        self,
-        moment: Moment,
-        together: Lasting,
-        where: Mapping[RunKey, frozenset[int]],
-        at: int | None = None,
-        *,
-        least: bool = False,
+        self, moment: Moment, together: Lasting, where: Where, at: int | None = None, *, least: bool = False
     ) -> dict[RunKey, Natural]:
         """Start all of them at a moment, or ``at`` a time that it stands for, and hold them at all later ones; where
         one cannot be, none is.
@@ -300,9 +293,7 @@ class Timeline:
         self._lift(moment, moment.at)
         return self.slots.might(moment, together, mine)
 
-    def _laid(
-        self, moment: Moment, together: Lasting, where: Mapping[RunKey, frozenset[int]], at: int, *, least: bool
-    ) -> list[Dated]:
+    def _laid(self, moment: Moment, together: Lasting, where: Where, at: int, *, least: bool) -> list[Dated]:
         starts: list[Dated] = []
         for key, lasting in together.items():
             found = moment.lay(key, where[key], least=least) if key in where else moment.try_start(key, least=least)

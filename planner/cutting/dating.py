@@ -8,7 +8,7 @@ Runs are dated one after another: what one counts on is cut for it, so that no v
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from jobtree.api.kinds.reservation import Conflict
 from jobtree.api.values.counted import counted
@@ -16,14 +16,13 @@ from planner.cutting.least import Weighing
 from planner.cutting.odds import Turn, Turns, odds
 from planner.cutting.places import Lost, Place
 from planner.cutting.pools import Pools
-from planner.cutting.told import CutDate, Freed, Lasting, completed, conflicts, one_set, remedies
+from planner.cutting.told import CutDate, Freed, Kept, Lasting, completed, conflicts, one_set, remedies
 from planner.cutting.trial import Members, Trial
 from planner.cutting.victims import Spared, Victim, open_at, protected, protected_until
 from planner.filling.filler import Filler, Settled
 from planner.filling.purses import Purses, payers_of
 from planner.placement.draft import Draft
 from planner.placement.place import Start
-from planner.placement.room import Chunk
 from planner.state.state import State
 from policies.caps.book import is_timeless, windows_ease
 from policies.cuts.order import Harm
@@ -33,22 +32,6 @@ from policies.promises.holds import FOR_GOOD
 
 UNPAID: Final = "its budgets can pay for it at no known time"
 UNPAID_THEN: Final = f"{UNPAID} at which cuts could make room for it"
-
-
-class Kept(NamedTuple):
-    """Slots of a start that needs no cuts, from ``at`` to ``end`` (Unix seconds; None: for good): nobody is cut for who
-    would delay it.
-    """
-
-    key: RunKey
-    found: Settled
-    at: int
-    end: int | None
-
-    @property
-    def chunks(self) -> list[Chunk]:
-        """The slots."""
-        return [chunk for piece in self.found.pieces for chunk in piece.chunks]
 
 
 @dataclass
@@ -139,7 +122,7 @@ class CutDates:
             self._keep(together, times[0], times[-1])
             found = self._first(members, spared, times)
         if found is not None:
-            found = self._payable(key, members, spared, found, together, horizon)
+            found = self._allowed(key, members, spared, found, together, horizon)
             if found is None or not (is_paid or self.paid(self._keys(members), found[0], found[0])):
                 self.why_not[key] = UNPAID_THEN
                 return None
@@ -165,7 +148,8 @@ class CutDates:
         chunks = [chunk for each in starts.values() for piece in each.pieces for chunk in piece.chunks]
         over = {key for key, end in self._limits.items() if end <= at}
         cut, kept = trial.slots.leave(chunks, leases, over)
-        self._freed.append(Freed.of(at, tuple(trial.slots.leases_of(cut))))
+        leases = tuple(trial.slots.leases_of(cut))
+        self._freed.append(Freed.of(at, leases, sum(lease.gpus for lease in leases)))
         stood = tuple(trial.spend(starts))
 
         def victims() -> list[Victim]:
@@ -284,6 +268,7 @@ class CutDates:
         self._work += weighing.work
         if chosen is None:
             return None
+        most = trial.most_cut(weighing, harm)
         cut = trial.take(weighing, chosen, "", {})
         starts = trial.start(members, is_paid=is_paid)
         if not starts:
@@ -297,7 +282,7 @@ class CutDates:
         named |= {run: Conflict(run=run, kill_probability=0) for run in counted_on}
         over = {"/".join(run) for run, end in self._limits.items() if end <= at}
         leases = tuple(lease for lease in trial.slots.leases_of(cut) if "/".join(lease.run_key) not in over)
-        self._freed.append(Freed.of(at, leases))
+        self._freed.append(Freed.of(at, leases, most))
         self._turns.taken.append(turn._replace(cut=cut, starts=tuple(starts)))
         told = (
             tuple(named[run] for run in sorted(named.keys() - over)),
@@ -350,7 +335,7 @@ class CutDates:
                 best, high = (times[middle], weighing, harm), middle - 1
         return best
 
-    def _payable(
+    def _allowed(
         self,
         key: RunKey,
         members: Members,
@@ -359,16 +344,30 @@ class CutDates:
         together: Lasting,
         horizon: int,
     ) -> tuple[int, Weighing, Harm] | None:
-        """The same at the first time from then on at which it can be paid; None where that is at no known time."""
-        if self._pays(key, found[0]):
-            return found
-        for at in sorted(time for time in windows_ease(self.state.book) if found[0] < time <= horizon):
-            if self._pays(key, at):
+        """The same at the first time from then on at which it can be paid, and one cycle may cut as much beside what
+        goes for others then; None where that is at no known time.
+        """
+        at, eases = found[0], sorted(windows_ease(self.state.book))
+        while at <= max(horizon, found[0]):
+            is_paid, later = self._pays(key, at), next((time for time in eases if time > at), horizon + 1)
+            if is_paid and at > found[0]:
                 self._keep(together, at, at)
-                again = self._first(members, spared, [at])
-                if again is not None:
-                    return again
+            now = found if at == found[0] else self._first(members, spared, [at]) if is_paid else None
+            if is_paid and now is not None and (later := self._apart(now)) <= at:
+                return now
+            at = later
         return None
+
+    def _apart(self, found: tuple[int, Weighing, Harm]) -> int:
+        """The first time from its own on at which no cycle has to cut more for it and others than it may.
+
+        As far apart as `reservations.bucket`: what is closer may be due in the same cycle.
+        """
+        most, bucket = self.state.policy.cuts.max_gpus_per_cycle, int(self.state.policy.reservations.bucket)
+        near = [each for each in self._freed if each.most and abs(each.at - found[0]) < bucket]
+        if most is None or not near or sum(each.most for each in near) + self._trial.most_cut(*found[1:]) <= most:
+            return found[0]
+        return max(each.at for each in near) + bucket
 
     def _pays(self, key: RunKey, at: int) -> bool:
         """Can money that is known to be there at a time pay for a run, and those that start with it?"""

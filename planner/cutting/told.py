@@ -8,6 +8,7 @@ from planner.cutting.least import Option, Weighing
 from planner.cutting.pools import Pools
 from planner.cutting.victims import Victim
 from planner.filling.filler import Settled
+from planner.placement.room import Chunk
 from policies.cuts.lottery import Token
 from policies.cuts.order import LOTTERY, REASONS
 from policies.inputs.claims import LeaseRow, RunKey
@@ -36,19 +37,39 @@ class CutDate(NamedTuple):
         return any(each.kill_probability and each.run not in told for each in self.conflicts)
 
 
+class Kept(NamedTuple):
+    """Slots of a start that needs no cuts, from ``at`` to ``end`` (Unix seconds; None: for good): nobody is cut for who
+    would delay it.
+    """
+
+    key: RunKey
+    found: Settled
+    at: int
+    end: int | None
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The slots."""
+        return [chunk for piece in self.found.pieces for chunk in piece.chunks]
+
+
 class Freed(NamedTuple):
-    """Slots that cuts for one start free at a time: who else starts there then counts on them, too, and no sooner."""
+    """Slots that cuts for one start free at a time: who else starts there then counts on them, too, and no sooner.
+
+    ``most``: GPUs that go for it at most, whoever is drawn.
+    """
 
     at: int
     nodes: frozenset[str]
     runs: frozenset[str]
     leases: tuple[LeaseRow, ...]
+    most: int
 
     @classmethod
-    def of(cls, at: int, leases: tuple[LeaseRow, ...]) -> "Freed":
+    def of(cls, at: int, leases: tuple[LeaseRow, ...], most: int) -> "Freed":
         """Make it of leases that go."""
         nodes, runs = {each.node for each in leases}, {"/".join(each.run_key) for each in leases}
-        return cls(at, frozenset(nodes), frozenset(runs), leases)
+        return cls(at, frozenset(nodes), frozenset(runs), leases, most)
 
 
 def completed(pools: Pools, nodes: Container[int]) -> list[RunKey]:

@@ -12,9 +12,9 @@ from jobtree.api.kinds.run import Eta
 from jobtree.api.values.scalars import Time
 from jobtree.world.plan import Wait
 from jobtree.world.tables.snapshot import Snapshot
-from planner.cutting.dating import CutDates, Kept
+from planner.cutting.dating import CutDates
 from planner.cutting.places import Place
-from planner.cutting.told import CutDate
+from planner.cutting.told import CutDate, Kept
 from planner.dates.standing import Standing
 from planner.dates.sureness import Sureness
 from planner.dates.touched import Touched

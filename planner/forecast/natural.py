@@ -11,9 +11,8 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from planner.cutting.dating import Kept
 from planner.cutting.places import Place
-from planner.cutting.told import Lasting
+from planner.cutting.told import Kept, Lasting
 from planner.filling.filler import Settled
 from planner.filling.purses import payers_of
 from planner.forecast.calendar import FAR, Known, last_of_shares

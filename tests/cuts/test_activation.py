@@ -232,16 +232,30 @@ def test_at_most_so_many_gpus_are_cut_in_a_cycle() -> None:
 
 
 def test_a_promise_that_the_limit_on_cuts_puts_off_names_it() -> None:
-    world = old_world({"A": 2}, "u", "v", "w", "x").policy(cuts={"maxGPUsPerCycle": 8})
+    world = old_world({"A": 2}, "u", "v", "w", "x").policy(cuts={"maxGPUsPerCycle": 16})
     world.run("u", 8, owner="org:u").run("v", 8, owner="org:v").old()
     world.run("x", 8, owner="org:x").run("w", 8, owner="org:w").cycle()  # in seconds of their own also on a cluster
-    told = promises(world.cycle("+15m"))
+    told = promises(world.edit("Policy", "default", spec={"cuts": {"maxGPUsPerCycle": 8}}).cycle("+15m"))
 
     (move,) = told["w"]["history"]
     limit = "a cycle cuts at most 8 GPUs (cuts.maxGPUsPerCycle)"
     assert (told["x"]["state"], told["w"]["state"]) == ("Activated", "Pending")
     assert move["cause"] == f"More would have had to go for it: {limit}."
     assert "w" in world.cycle("+16m").running
+
+
+@pytest.mark.parametrize(("most", "apart"), [(16, "+15m"), (15, "+20m"), (8, "+20m")])
+def test_what_several_promises_cut_at_a_time_is_no_more_than_a_cycle_may(most: int, apart: str) -> None:
+    """The younger one is told a later time at once, a `bucket` away, and has it."""
+    world = old_world({"A": 2}, "u", "v", "w", "x").policy(cuts={"maxGPUsPerCycle": most})
+    world.run("u", 8, owner="org:u").run("v", 8, owner="org:v").old()
+    cycle = world.run("x", 8, owner="org:x").run("w", 8, owner="org:w", created="+1s").cycle("+1s")
+    told = {run: each["earliestStart"] for run, each in promises(cycle).items()}
+
+    assert told == {"x": moment("+15m1s"), "w": moment(f"{apart}1s")}
+    world.cycle("+15m1s")
+    cycle = world.cycle("+20m1s")
+    assert (cycle.running, promises(cycle)["w"]["earliestStart"]) == (["w", "x"], told["w"])
 
 
 def test_a_promise_that_no_draw_may_be_made_for_says_so() -> None:

@@ -82,7 +82,10 @@ class _Words:
                 return f"its window ended at {Time(envelope.end)}", f"{payer} pays again once {field} is later"
             start = Time(envelope.start or money.at)
             return f"its window opens at {start}", f"{payer} pays again from {start} on"
-        return self._beyond(payer, self._claims[key, lease.envelope])
+        claim = self._claims.get((key, lease.envelope))
+        if claim is None:  # what this plan turns makes room for it
+            return "there is room for it again", f"{payer} pays again from the next cycle on"
+        return self._beyond(payer, claim)
 
     def _beyond(self, payer: str, claim: Beyond) -> tuple[str, str]:
         caps = self.state.book.caps

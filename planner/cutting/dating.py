@@ -32,6 +32,7 @@ from policies.promises.holds import FOR_GOOD
 
 UNPAID: Final = "its budgets can pay for it at no known time"
 UNPAID_THEN: Final = f"{UNPAID} at which cuts could make room for it"
+_Found = tuple[int, Weighing, Harm]
 
 
 @dataclass
@@ -136,7 +137,14 @@ class CutDates:
             return None
         victims = partial(self._victims, spared, found[0])
         victims()  # the room of that time
-        return self._settled(members, *found, victims, is_paid=is_paid)
+        keys, date = self._keys(members), self._settled(members, *found, victims, is_paid=is_paid)
+        if date is None or date.at == found[0]:
+            return date
+        if self._pays(key, date.at) and (is_paid or self.paid(keys, date.at, date.at)):
+            return date
+        self.drop(date)  # it waits for what is cut for others, and by then they have its money
+        self.why_not[key] = UNPAID_THEN
+        return None
 
     def stand(
         self, at: int, starts: Mapping[RunKey, Settled], leases: Iterable[LeaseRow], told: Iterable[Conflict]
@@ -321,7 +329,7 @@ class CutDates:
                 return CutDate(earliest, nodes, (), (), (), {key: found._replace(start=Start(-1, 0))}, ())
         return None
 
-    def _first(self, members: Members, spared: Spared, times: list[int]) -> tuple[int, Weighing, Harm] | None:
+    def _first(self, members: Members, spared: Spared, times: list[int]) -> _Found | None:
         """The first time at which enough may go; who may go at one time may at every later one."""
         low, high, best = 0, len(times) - 1, None
         while low <= high:
@@ -336,14 +344,8 @@ class CutDates:
         return best
 
     def _allowed(
-        self,
-        key: RunKey,
-        members: Members,
-        spared: Spared,
-        found: tuple[int, Weighing, Harm],
-        together: Lasting,
-        horizon: int,
-    ) -> tuple[int, Weighing, Harm] | None:
+        self, key: RunKey, members: Members, spared: Spared, found: _Found, together: Lasting, horizon: int
+    ) -> _Found | None:
         """The same at the first time from then on at which it can be paid, and one cycle may cut as much beside what
         goes for others then; None where that is at no known time.
         """
@@ -358,7 +360,7 @@ class CutDates:
             at = later
         return None
 
-    def _apart(self, found: tuple[int, Weighing, Harm]) -> int:
+    def _apart(self, found: _Found) -> int:
         """The first time from its own on at which no cycle has to cut more for it and others than it may.
 
         As far apart as `reservations.bucket`: what is closer may be due in the same cycle.

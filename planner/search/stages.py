@@ -98,8 +98,9 @@ class Search:
                 yield self.certificates.of(best, known)
             ceiling = {name: known[name] for name in self.certificates.order[:1]}
             best = replace(self.certificates.of(best, self.certificates.given(solved, best) | ceiling), master=master)
-            finer = self._finer(best, solved, split, placed.failed)
-            if master.integers > self.effort.middle or finer is None:
+            is_middle = master.integers <= self.effort.middle
+            finer = self._finer(best, solved, split, placed.failed) if is_middle else None
+            if finer is None:
                 break
             yield best
             split, nodes = finer
@@ -108,22 +109,26 @@ class Search:
     def _finer(
         self, best: Outcome, solved: Solved, split: frozenset[int], failed: frozenset[int]
     ) -> tuple[frozenset[int], list[Seating]] | None:
-        """Parts of the next master: the domains where placement failed; in small worlds, then, every node."""
+        """Parts of the next master: the domains where placement failed, or every node, where these have not helped; in
+        small worlds every node, too, where nothing failed.
+        """
         if solved.master.seats or (not failed and not self.problem.exact):
             return None
-        if all(stage.value == stage.bound for stage in best.stages) or self._near(best, solved.solution):
+        if all(stage.value == stage.bound for stage in best.stages) or self._near(best, solved):
             return None
-        if self.problem.exact and (split or not failed):
+        if failed <= split if failed else self.problem.exact:
             nodes = seating.seatings(self.fills.room())
             if seats.count(self.problem, nodes) <= self.effort.seats:
                 return frozenset(node.domain for node in nodes), nodes
         return None if failed <= split else (split | failed, [])
 
-    def _near(self, best: Outcome, solution: Solution) -> bool:
+    def _near(self, best: Outcome, solved: Solved) -> bool:
         """Is a large problem's leading stage so near to its bound, or to the master's, that solving again is idle?"""
-        first = next(stage for stage in best.stages if stage.name == self.certificates.leading)
+        leading = self.certificates.leading
+        first = next(stage for stage in best.stages if stage.name == leading)
         near = within(first.value, first.bound, self.effort.near * self.settings["mip_rel_gap"])
-        as_solved = first.value >= self.certificates.unit * solution.objective - 0.5
+        reached = (objective for name, _, objective in solved.kept if name == leading)
+        as_solved = any(first.value >= self.certificates.unit * objective - 0.5 for objective in reached)
         return not self.problem.exact and (near or as_solved)
 
     def _rank(self, outcome: Outcome) -> tuple[int, ...]:

@@ -249,7 +249,7 @@ def test_what_several_promises_cut_at_a_time_is_no_more_than_a_cycle_may(most: i
     """The younger one is told a later time at once, a `bucket` away, and has it."""
     world = old_world({"A": 2}, "u", "v", "w", "x").policy(cuts={"maxGPUsPerCycle": most})
     world.run("u", 8, owner="org:u").run("v", 8, owner="org:v").old()
-    cycle = world.run("x", 8, owner="org:x").run("w", 8, owner="org:w", created="+1s").cycle("+1s")
+    cycle = world.run("x", 8, owner="org:x").run("w", 8, owner="org:w").cycle("+1s")
     told = {run: each["earliestStart"] for run, each in promises(cycle).items()}
 
     assert told == {"x": moment("+15m1s"), "w": moment(f"{apart}1s")}

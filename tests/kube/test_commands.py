@@ -102,7 +102,8 @@ def test_every_command_works_for_an_ordinary_user(live: Live) -> None:
     live.kube.create(run("r", 16, malleable=WIDTH, locality={"groupGPUs": 8}, funding={"allowBorrow": True}))
     live.cycle()
     listed = {
-        "leases --owner org:a": ["RUN", "r", "r"], "leases --envelope org-a/pool": ["RUN", "r", "r"],
+        "leases --owner org:a": ["NAMESPACE", *["default"] * 2],
+        "leases --envelope org-a/pool": ["NAMESPACE", *["default"] * 2],
         "state --owner org:a -o wide": ["NAMESPACE", "default"], "fleet --nodes": ["FLAVOR", *["H100-80GB"] * 2],
         "budgets usage --owner org:a": ["OWNER", "org:a"], "sponsors list r": ["OWNER", "org:b"],
     }  # fmt: skip

@@ -78,6 +78,8 @@ BY_NAME: Final = {
     "test_the_money_of_a_loan_that_ages_is_promised_once": "says itself how old a Run is",
     "test_an_array_that_cannot_be_used_keeps_what_runs": "refuses what is broken",
     "test_a_run_that_cannot_be_read_keeps_what_lies_on_a_failed_node_and_stops_no_cycle": "refuses this too",
+    "test_every_way_to_lose_a_payer_is_told": "looks for the last Event, and others are of the clock's time here",
+    "test_a_payer_that_comes_back_is_told_with_the_second": "looks at what the command that ran the cycle prints",
 }
 """Why these have none: what an API server does, or the test."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from jobtree.world.naming.payments import Flip, Part, flips, told
+from jobtree.world.naming.payments import Flip, Part, flips, messages
 from jobtree.world.plan import PayerTurn, Segment
 from planner.state.state import State
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
@@ -14,23 +14,15 @@ def turns(state: State, segments: Iterable[Segment], unpaid: Mapping[RunKey, str
     for each in segments:
         flip = Flip(each.since, each.funding_class != UNFUNDED)
         added.setdefault((each.namespace, each.name), []).append(flip)
-    parts: dict[tuple[RunKey, Flip], list[Part]] = {}
-    last: dict[RunKey, Flip] = {}
+    parts: dict[RunKey, dict[Flip, list[Part]]] = {}
     for lease in (lease for lease in state.leases if lease.key in added):
         for flip in flips([*_before(state, lease), *added[lease.key]]):
             part = Part(f"{lease.budget}/{lease.envelope_name}", lease.gpus, lease.active)
-            parts.setdefault((lease.run_key, flip), []).append(part)
-            if not flip.paid:
-                last[lease.run_key] = max(flip, last.get(lease.run_key, flip))
+            parts.setdefault(lease.run_key, {}).setdefault(flip, []).append(part)
     return [
-        PayerTurn(
-            namespace=key[0],
-            name=key[1],
-            since=flip.since,
-            paid=flip.paid,
-            message=unpaid[key] if flip == last.get(key) and key in unpaid else told(flip, mine),
-        )
-        for (key, flip), mine in sorted(parts.items())
+        PayerTurn(namespace=key[0], name=key[1], since=flip.since, paid=flip.paid, message=message)
+        for key, mine in sorted(parts.items())
+        for flip, message in sorted(messages(mine, unpaid.get(key, "")))
     ]
 
 

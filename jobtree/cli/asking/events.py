@@ -18,7 +18,7 @@ from jobtree.cli.asking.watch import Countdown, looks
 from jobtree.cli.common import lookup, show
 from jobtree.cli.common.args import Commands, Options, UsageError, command, everywhere
 from jobtree.world.naming import arrays
-from jobtree.world.naming.payments import Flip, Part, flips, told
+from jobtree.world.naming.payments import Flip, Part, flips, messages
 
 if TYPE_CHECKING:
     from jobtree.api import Lease, Run
@@ -158,9 +158,7 @@ def _turns(intake: Intake) -> Iterator[Event]:
     for key, turns in parts.items():
         run = known.get(key)
         now = None if run is None else lookup.unpaid_words(run)
-        last = max((flip for flip in turns if not flip.paid), default=None)
-        for flip, mine in turns.items():
-            why = now.message if now is not None and flip == last else told(flip, mine)
+        for flip, why in messages(turns, "" if now is None else now.message):
             yield Event(Time(flip.since), key, "Funded" if flip.paid else UNPAID[0], why)
 
 

@@ -1,6 +1,6 @@
 """Payers that stop paying for GPUs of a run, and pay for them again, as ledgers tell it; and the words of that."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,6 +31,13 @@ class Part(NamedTuple):
 def stopped(payer: str, since: int, parts: Iterable[Part]) -> str:
     """``rai/h100 stopped paying for 8 GPUs at 2026-01-01T00:00:00Z``."""
     return f"{payer} stopped paying for {_gpus(parts)} at {Time(since)}"
+
+
+def messages(turns: Mapping[Flip, Iterable[Part]], unpaid: str) -> Iterator[tuple[Flip, str]]:
+    """Say what turns of a run; ``unpaid``: words on its GPUs that nobody pays for now, for the last turn to that."""
+    last = max((flip for flip in turns if not flip.paid), default=None)
+    for flip, parts in turns.items():
+        yield flip, unpaid if unpaid and flip == last else told(flip, parts)
 
 
 def told(flip: Flip, parts: Iterable[Part]) -> str:

@@ -48,7 +48,7 @@ def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
     family, unit = cap.family, cap.measure.column
     budget, _, name = cap.subject.partition("/")
     column, _ = family.limits[cap.measure.name]
-    subject, path = cap.path
+    _, path = cap.path
     value = field(bench.near, family.table, (budget, name), column) + rise * unit
     gpus = rise
     if cap.ahead:  # as many GPUs as the rise provides for one accounting period
@@ -61,7 +61,7 @@ def _cap(bench: Bench, lift: Lift, rise: int) -> Remedy:
         who=Who.BUDGETS,
         gpus=gpus,
         words=f"{counted(rise, cap.measure.unit)} more at {cap.place}",
-        changes=(Change(f"Budget {subject}", path, plain(value, unit)),),
+        changes=(Change(f"Budget {budget}", path, plain(value, unit)),),
         edits=(Cell(family.table, (budget, name), column, value),),
     )
 

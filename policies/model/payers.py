@@ -198,7 +198,7 @@ class Payers:
 
         They leave nothing to what might still be paid for when a promise needs the money.
         """
-        if run.key in self._promised:
+        if run.key in self._promised or not any(self._closed):
             return watch, ""
         money, last = self._money, None if limit is None else self._money.at + limit
 

@@ -13,8 +13,8 @@ from planner.forecast.starts import together
 from planner.state.derive import beside, state_of
 from planner.state.state import State
 from policies.caps.cap import Lane
-from policies.caps.scopes import GONE
-from policies.inputs.claims import UNFUNDED, RunKey, is_loan, on_loan
+from policies.funding.ledger import lane_of
+from policies.inputs.claims import UNFUNDED, RunKey, is_loan
 from policies.promises import funds
 from policies.promises.holds import Hold, Holds, Promised
 from policies.promises.rules import Promise, held
@@ -167,9 +167,7 @@ def _freed(snapshot: Snapshot, state: State, lends: Container[int]) -> Iterator[
             times = limits.get(key), estimated.get(key), aged.get((key, lease.envelope))
             ends = [end for end in times if end is not None]
             if ends and state.funded.classes[lease.key] != UNFUNDED:
-                site, user = state.node_site.get(lease.node, GONE), state.money.user_of(lease.run_owner)
-                lane = Lane(lease.envelope, on_loan(state.money, lease), site, None, user)
-                yield funds.Freed(lane, lease.milli(state.policy), min(ends))
+                yield funds.Freed(lane_of(state.money, lease, state.node_site), lease.milli(state.policy), min(ends))
 
 
 def _known(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Iterator[Known]:

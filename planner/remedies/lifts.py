@@ -17,9 +17,10 @@ from jobtree.world.tables.values import Floats
 from planner.placement.room import Room
 from planner.reasons.missing import BORROW_PRICE, RUN_PRICE
 from planner.remedies.bench import Bench
-from policies.caps.cap import HOUR_MILLI, Lane
-from policies.caps.scopes import GONE, OWN, SUBTREE
-from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey, on_loan
+from policies.caps.cap import HOUR_MILLI
+from policies.caps.scopes import OWN, SUBTREE
+from policies.funding.ledger import lane_of
+from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.lifecycle.endings import limit_end, started
 from policies.model.linear import INF
 from policies.model.master import Master
@@ -206,9 +207,7 @@ class Lifts:
                 yield from self._row(("node", "gpus", node), lease.gpus)
                 chunks[lease.group, node] = chunks.get((lease.group, node), 0) + (lease.gpus if lease.active else 0)
             if lease.envelope >= 0 and state.funded.classes[lease.namespace, lease.name] != UNFUNDED:
-                site, user = state.node_site.get(lease.node, GONE), state.money.user_of(lease.run_owner)
-                lane = Lane(lease.envelope, on_loan(state.money, lease), site, left, user)
-                for cap, weight in book.touches(lane):
+                for cap, weight in book.touches(lane_of(state.money, lease, state.node_site, left)):
                     amount = weight * lease.milli(state.policy) / book.caps[cap].measure.scale
                     yield from self._row(("cap", cap), amount)
         for (_, node), gpus in chunks.items():

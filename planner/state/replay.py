@@ -26,11 +26,11 @@ from jobtree.world.naming.named import GONE_PAYER
 from planner.solver.parts import together
 from policies.caps import uses
 from policies.caps.book import book_of
-from policies.caps.cap import CapBook, Lane
-from policies.caps.scopes import GONE, below
+from policies.caps.cap import CapBook
+from policies.caps.scopes import below
 from policies.funding.classes import classes_of, honour, parts_of
 from policies.funding.frozen import is_frozen, kept
-from policies.funding.ledger import Spent, second_of, spent
+from policies.funding.ledger import Spent, lane_of, second_of, spent
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey, on_loan, open_claims
 from policies.inputs.money import Money
 
@@ -262,9 +262,7 @@ class _Clock:
         if not self.book.time_caps(lease.envelope):
             return ()
         money = self.past.money
-        site, user = self.sites.get(lease.node, GONE), money.user_of(lease.run_owner)
-        lane = Lane(lease.envelope, on_loan(money, lease), site, None, user)
-        return second_of(self.book, lane, lease.milli(money.policy), rate, at)
+        return second_of(self.book, lane_of(money, lease, self.sites), lease.milli(money.policy), rate, at)
 
     def _ask(self, at: int, used: dict[int, int]) -> None:
         """The pass at the second ``at``, and whom it turns."""

@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 from jobtree.api.kinds.lease import FundingClass
 from jobtree.world.naming.named import GONE_PAYER
 from policies.caps.cap import CapBook, Lane
-from policies.caps.scopes import GONE
-from policies.funding.ledger import Spent, second_of
+from policies.funding.ledger import Spent, lane_of, second_of
 from policies.inputs.claims import UNFUNDED, Claim, LeaseKey, LeaseRow, RunKey, class_of, on_loan
 from policies.inputs.money import Money
 
@@ -218,8 +217,7 @@ def _weigh(book: CapBook, claim: Claim, leases: list[LeaseRow], sites: dict[str,
     """Each lease weighs as it is charged: for the owner that it names, on loan if it is one itself."""
     money, lanes = book.money, dict[Lane, int]()
     for lease in leases:
-        site, user = sites.get(lease.node, GONE), money.user_of(lease.run_owner)
-        lane = Lane(claim.envelope, on_loan(money, lease), site, claim.limit, user)
+        lane = lane_of(money, lease, sites, claim.limit)
         lanes[lane] = lanes.get(lane, 0) + lease.milli(money.policy)
     return weigh(book, lanes.items())
 

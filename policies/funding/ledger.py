@@ -16,7 +16,7 @@ from policies.caps import uses
 from policies.caps.cap import CapBook, Gone, Lane
 from policies.caps.scopes import GONE
 from policies.inputs.balances import Balance
-from policies.inputs.claims import UNFUNDED, LeaseRow, counts_as_loan
+from policies.inputs.claims import UNFUNDED, LeaseRow, counts_as_loan, on_loan
 from policies.inputs.money import Discounts, Money
 
 Between = Callable[[int | None, int | None], tuple[int, int]]
@@ -90,6 +90,12 @@ def _add(book: CapBook, total: Spent, payer: LeaseRow | Balance, site: int, betw
             since = book.counts_from(cap, envelope)
             counted = (charge, rated) if since == start else between(since, None)
             total.cap[cap] += book.caps[cap].measure.charged(*counted)
+
+
+def lane_of(money: Money, lease: LeaseRow, node_site: Mapping[str, int], limit: int | None = None) -> Lane:
+    """Way of the money for a lease; ``limit``: seconds left of its run's time limit, where caps look ahead."""
+    user = money.user_of(lease.run_owner)
+    return Lane(lease.envelope, on_loan(money, lease), node_site.get(lease.node, GONE), limit, user)
 
 
 def gone(money: Money, lease: LeaseRow, node_site: Mapping[str, int]) -> Gone:

@@ -23,8 +23,8 @@ from jobtree.api.values.scalars import Time
 from policies.caps import uses
 from policies.caps.cap import HOUR_MILLI, Cap, CapBook, Lane, amount, amounts, span
 from policies.caps.scopes import GONE
-from policies.funding.ledger import Spent
-from policies.inputs.claims import UNFUNDED, LeaseRow, on_loan
+from policies.funding.ledger import Spent, lane_of
+from policies.inputs.claims import UNFUNDED, LeaseRow
 from policies.inputs.money import Aggregate, Envelope
 
 Classes = Mapping[tuple[str, str], FundingClass]
@@ -55,7 +55,7 @@ def budget_statuses(
     usage = _Usage(book, spent, taken)
     for lease in leases:
         if lease.budget:
-            usage.add(lease, classes[lease.key], limits_left.get(lease.run_key), node_site.get(lease.node, GONE))
+            usage.add(lease, classes[lease.key], lane_of(book.money, lease, node_site, limits_left.get(lease.run_key)))
     envelopes: dict[str, list[int]] = defaultdict(list)
     caps: dict[str, list[Aggregate]] = defaultdict(list)
     for index, envelope in enumerate(book.money.envelopes):
@@ -120,12 +120,10 @@ class _Usage:
         for cap in self.book.caps:
             self.named["envelope" if cap.rule == "subtree" else cap.rule, cap.subject, cap.measure.name] = cap
 
-    def add(self, lease: LeaseRow, name: FundingClass, left: int | None, site: int) -> None:
+    def add(self, lease: LeaseRow, name: FundingClass, lane: Lane) -> None:
         """An open lease of a class."""
         money = self.book.money
-        user = money.user_of(lease.run_owner)
-        loan = lease.envelope >= 0 and on_loan(money, lease)
-        lane, milli = Lane(lease.envelope, loan, site, left, user), lease.milli(money.policy)
+        milli = lease.milli(money.policy)
         self._count(lease, name, lane, milli)
         if lease.envelope < 0:
             return

@@ -168,8 +168,10 @@ def is_loan(money: Money, envelope: int, run_owner: str) -> bool:
 
 
 def on_loan(money: Money, lease: LeaseRow) -> bool:
-    """Is what pays for a lease a loan? A relative that stopped sharing pays on as family for what it shared before."""
-    return counts_as_loan(money, lease.envelope, lease.run_owner, lambda: lease.lent)
+    """Is what pays for a lease a loan? A relative that stopped sharing pays on as family for what it shared before; a
+    payer that is not there lends nothing.
+    """
+    return lease.envelope >= 0 and counts_as_loan(money, lease.envelope, lease.run_owner, lambda: lease.lent)
 
 
 def counts_as_loan(money: Money, envelope: int, run_owner: str, lent: Callable[[], bool]) -> bool:

@@ -112,3 +112,16 @@ def test_a_use_cap_of_some_nodes_is_held_there_alone() -> None:
         "on other nodes what the use cap org-o/c has left is promised."
     )
     assert world.cycle("+1h").running == ["anywhere", "elder"]
+
+
+def test_what_a_budget_pays_that_cannot_be_read_stops_no_promise() -> None:
+    """It keeps its class and ends by its limit, but no envelope is there that gives its money up."""
+    world = World().domain("A", nodes=2).budget("org:a", 8).budget("org:b", 16)
+    world.run("kept", 8, owner="org:a", limit="1h").run("first", 8, owner="org:b", limit="30m").cycle()
+    world.run("elder", 16, owner="org:b").cycle("+1m")
+    world.edit("Budget", "org-a", spec={"envelopes": [{**doc.envelope(8), "concurency": 8}]})
+    cycle = world.cycle("+2m")
+
+    assert (cycle.running, cycle.funding("kept")) == (["first", "kept"], {"owned": 8})
+    assert [each["status"]["earliestStart"] for each in cycle.all("Reservation")] == [moment("+1h")]
+    assert world.cycle("+1h").running == ["elder"]

@@ -12,13 +12,14 @@ class Branching:
 
     ``big``: part of the bound that a start is worth that is branched on. ``gangs``: most LPs of the search for its
     leaf; ``further``: most LPs beyond those, but for the way to a first point, and ``columns``: most columns that they
-    have together.
+    have together. ``looks``: counts that are tried both ways at a node before one of them is branched on.
     """
 
     big: float = 0.005
     gangs: int = 32
-    further: int = 300
-    columns: int = 2_000_000
+    further: int = 400
+    columns: int = 6_000_000
+    looks: int = 4
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Rounding:
     ``batch``: counts nearer than this to a whole number are rounded together, fewer where that loses much. ``drop``:
     part of the bound that one rounding may lose before the other side is tried. ``unlikely``: starts that would cost
     this part of the bound are left out. ``resets``: most times that a single type is made to start less; then all may.
-    ``beside``: nodes that are rounded side by side, each by a thread.
+    ``nodes``: most nodes that are rounded; ``beside``: so many side by side, each by a thread.
     """
 
     bands: tuple[int, ...] = (64, 16, 8, 4, 0)
@@ -40,6 +41,7 @@ class Rounding:
     drop: float = 1e-5
     unlikely: float = 2e-5
     resets: int = 20
+    nodes: int = 8
     beside: int = 2
 
 

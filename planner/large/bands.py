@@ -8,7 +8,7 @@ or without recall nothing close enough, a MIP of big gangs follows.
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
@@ -43,39 +43,43 @@ class Rounding:
 
     def run(self) -> Iterator[Solution]:
         """Yield bounds of every plan, by the relaxation, then by the branching; last a whole point as well."""
-        search = Branching(self.relaxed, self.columns, self.effort)
-        yield proven(search.bound)
-        search.run()
-        yield proven(search.bound)
-        found = self._whole(search)
+        twice = self.relaxed, Relaxed(self.model, self.settings)
+        with ThreadPoolExecutor(1 + len(self.dives)) as threads:
+            search = Branching(*twice, self.columns, threads, self.effort)
+            yield proven(search.bound)
+            search.run()
+            yield proven(search.bound)
+            found = self._whole(search, threads)
         if found.values is None:
             found = self._after_gangs(search.bound)
         yield replace(found, bound=max(search.bound, found.objective), relaxed=search.root)
 
-    def _whole(self, search: Branching) -> Solution:
+    def _whole(self, search: Branching, threads: Executor) -> Solution:
         """The best whole point of nodes further down; where nothing may be recalled none that is not close enough.
 
-        Some nodes are rounded side by side, each by a thread with a relaxation of its own. Which ones hangs on what
-        those before them came to, in their order, so no timing tells.
+        The first one by itself, for it is often enough. After it some nodes are rounded side by side, each by a thread
+        with a relaxation of its own. Which ones hangs on what those before them came to, in their order, so no timing
+        tells.
         """
         gap = self.settings["mip_rel_gap"]
         found, far = NOTHING, self.effort.rounding.far * gap
-        begun = deque[tuple[Node, Future[Solution]]]()
-        with ThreadPoolExecutor(len(self.dives)) as beside:
-            while True:
-                enough = found.objective * (1 + gap)
-                while len(begun) < len(self.dives) and (node := search.deeper(enough)) is not None:
-                    least = -INF if self.recalls else node.bound * (1 - far)
-                    self.dives.rotate()
-                    begun.append((node, beside.submit(self._dive, self.dives[0], node, least)))
-                if not begun:
-                    return found
-                node, diving = begun.popleft()
-                whole = diving.result()
-                if whole.objective > found.objective:
-                    found = replace(whole, allowed=node.bound if self.recalls else None)
-                if found.values is None:
-                    return found
+        left, begun = self.effort.rounding.nodes, deque[tuple[Node, Future[Solution]]]()
+        while True:
+            enough = found.objective * (1 + gap)
+            beside = min(left, 1 if found.values is None else len(self.dives))
+            while len(begun) < beside and (node := search.deeper(enough)) is not None:
+                least = -INF if self.recalls else node.bound * (1 - far)
+                self.dives.rotate()
+                begun.append((node, threads.submit(self._dive, self.dives[0], node, least)))
+            if not begun:
+                return found
+            node, diving = begun.popleft()
+            left -= 1
+            whole = diving.result()
+            if whole.objective > found.objective:
+                found = replace(whole, allowed=node.bound if self.recalls else None)
+            if found.values is None:
+                return found
 
     def _dive(self, relaxed: Relaxed, node: Node, least: float) -> Solution:
         """A whole point of a node, with as much allowed as there."""

@@ -1,7 +1,8 @@
 """Branching on who gives way, held against the solver's own branch and bound of the same master."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -63,6 +64,18 @@ def crowded(seed: int) -> Master:
     return master
 
 
+@pytest.fixture
+def threads() -> Iterator[Executor]:
+    """One that solves the other side of each branching."""
+    with ThreadPoolExecutor(1) as found:
+        yield found
+
+
+def twice(master: Master) -> tuple[Relaxed, Relaxed]:
+    """Its relaxation, for both sides of a branching."""
+    return Relaxed(master.model, SETTINGS), Relaxed(master.model, SETTINGS)
+
+
 def optimum(master: Master) -> float:
     """The best whole point."""
     return solve(master.model, SETTINGS).objective
@@ -80,10 +93,10 @@ def optimum_from(master: Master, decided: Sequence[int], start: Floats) -> float
 
 
 @pytest.mark.parametrize("seed", CROWDED)
-def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) -> None:
+def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int, threads: Executor) -> None:
     master = crowded(seed)
 
-    search = Branching(Relaxed(master.model, SETTINGS), columns_of(master.model, master.problem))
+    search = Branching(*twice(master), columns_of(master.model, master.problem), threads)
     search.run()
     assert search.leaf is not None
     best = optimum_from(master, search.big, search.leaf.point)
@@ -93,12 +106,14 @@ def test_its_leaf_is_the_best_point_in_which_big_gangs_start_whole(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", CROWDED)
-def test_its_bound_tightens_to_the_best_point_at_which_what_is_allowed_is_whole_as_well(seed: int) -> None:
+def test_its_bound_tightens_to_the_best_point_at_which_what_is_allowed_is_whole_as_well(
+    seed: int, threads: Executor
+) -> None:
     master = crowded(seed)
     columns = columns_of(master.model, master.problem)
     *_, whole = Rounding(master.model, master.problem, SETTINGS).run()
 
-    search = Branching(Relaxed(master.model, SETTINGS), columns)
+    search = Branching(*twice(master), columns, threads)
     search.run()
     before = search.bound
     assert whole.values is not None

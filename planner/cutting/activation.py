@@ -1,13 +1,15 @@
 """Activation of promises that are due: what starts, beside what, and what is cut for it (spec §5, §6).
 
 First each starts where it is promised, if that is free; then the others, in the order of the promises: where there is
-room beside those, else where these and it can be laid anew together, at the least harm. One that finds no room so has
-it before those that are promised later. What could be kept at less harm beside the cuts for others is weighed again,
+room beside those, else where these and it can be laid anew together, at the least harm. What it would still hold when
+somebody is promised it is left to them, unless there is no other way. One that finds no room so has it before those
+that are promised later. What could be kept at less harm beside the cuts for others is weighed again,
 the most harm first. So nothing goes that all of them together could do without.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -25,25 +27,29 @@ from policies.cuts import lottery
 from policies.cuts.lottery import Pick
 from policies.cuts.order import Cut, Cuts, Harm
 from policies.inputs.claims import LeaseKey, RunKey
+from policies.promises.holds import FOR_GOOD
 from policies.promises.rules import Promise
 
 
 @dataclass
 class Activation:
-    """``promised``: runs whose promises are due; ``cut``: what goes for each, by its run; ``draws``: of those that
-    drew. ``loose``: runs that may lie elsewhere than where they were found; ``put_off``: those for which nothing may be
-    cut now, and why. ``_settled``: what starts, at its least width, by run; ``_harm``: of what goes for each.
+    """``promised``: runs whose promises are due; ``later``: promises that are not; ``cut``: what goes for each, by its
+    run; ``draws``: of those that drew. ``loose``: runs that may lie elsewhere than where they were found; ``put_off``:
+    those for which nothing may be cut now, and why. ``_settled``: what starts, at its least width, by run; ``_harm``:
+    of what goes for each; ``_leaves``: those of them that leave to ``later`` ones what is theirs.
     """
 
     trial: Trial
     lot: Lot | None
     promised: frozenset[RunKey]
+    later: Sequence[Promise] = ()
     cut: dict[RunKey, dict[LeaseKey, Cut]] = field(default_factory=dict)
     draws: dict[RunKey, Draw] = field(default_factory=dict)
     loose: set[RunKey] = field(default_factory=set)
     put_off: dict[RunKey, str] = field(default_factory=dict)
     _settled: dict[RunKey, list[Settled]] = field(default_factory=dict)
     _harm: dict[RunKey, Harm] = field(default_factory=dict)
+    _leaves: set[RunKey] = field(default_factory=set)
 
     def settle(self, due: Sequence[Promise]) -> None:
         """Start what is promised, where need be in the room of victims. ``due``: in their order."""
@@ -80,7 +86,34 @@ class Activation:
 
     def _keep(self, promise: Promise) -> bool:
         """Start it beside all others; False where others are in its way."""
-        trial, key, members = self.trial, promise.run_key, self._waiting(promise)
+        key, members = promise.run_key, self._waiting(promise)
+        self._leaves.add(key)
+        with self._leaving(key, members or ()) as leaves:
+            is_kept = self._keep_there(promise, members)
+        if leaves and not is_kept:
+            self._leaves.discard(key)
+            is_kept = self._keep_there(promise, members)
+        return is_kept
+
+    @contextmanager
+    def _leaving(self, key: RunKey, members: Members) -> Iterator[bool]:
+        """Leave their slots meanwhile, if a run is to leave any, to promises of later that it, or another of its
+        ``members``, may outlast; yields whether there are some.
+        """
+        slots, at = self.trial.slots, self.trial.state.at
+        runs = [self.trial.problem.candidates[each].run for each in members]
+        ends = [FOR_GOOD if run.time_limit is None else at + run.time_limit for run in runs]
+        mine = {run.key for run in runs}
+        others = [each for each in self.later if each.start < max(ends, default=at) and each.run_key not in mine]
+        kept = slots.keep(slots.promised(others)) if key in self._leaves else []
+        try:
+            yield bool(kept)
+        finally:
+            slots.let_go(kept)
+
+    def _keep_there(self, promise: Promise, members: Members | None) -> bool:
+        """Start it beside all others in what is free and what may be cut."""
+        trial, key = self.trial, promise.run_key
         found = (trial.start(members) if members else []) or trial.start_unfunded(key, members)
         if found:
             self._settled[key] = found
@@ -138,8 +171,9 @@ class Activation:
         trial.undo(cut)
         are_clear = all(is_off or each in beside for each, is_off in lying.items())  # where nothing goes nobody lies
         members = tuple(each.start.candidate for each in found)
-        if beside and are_clear and self._cut(promise, members, beside, harm):
-            return True
+        with self._leaving(key, members):
+            if beside and are_clear and self._cut(promise, members, beside, harm):
+                return True
         trial.redo(cut, gone)
         trial.put_back(found)
         self.cut[key], self._harm[key], self._settled[key] = cut, harm, found

@@ -38,15 +38,17 @@ class Decision(NamedTuple):
 def with_cuts(snapshot: Snapshot, state: State) -> Decision:
     """The state of ``snapshot``, or that of the same world once what has to give way is cut."""
     waiting = {run.key: run for run in state.pending if run.key not in state.blocked}
-    due = [each for each in held(snapshot.tables["reservations"], waiting) if each.start <= state.at]
-    return _decided(snapshot, _unfunded_too(state, due), due)
+    promises = held(snapshot.tables["reservations"], waiting)
+    due = [each for each in promises if each.start <= state.at]
+    later = [each for each in promises if each.start > state.at]
+    return _decided(snapshot, _unfunded_too(state, due), due, later)
 
 
-def _decided(snapshot: Snapshot, state: State, due: list[Promise]) -> Decision:
+def _decided(snapshot: Snapshot, state: State, due: list[Promise], later: list[Promise]) -> Decision:
     if state.policy.mode == "noCuts" or not state.held or not (due or is_called_for(state)):
         return Decision(state, None)
     trial = Trial.of(state, {promise.run_key: promise.nodes for promise in due})
-    activation = Activation(trial, snapshot.lot, frozenset(promise.run_key for promise in due))
+    activation = Activation(trial, snapshot.lot, frozenset(promise.run_key for promise in due), later)
     activation.settle(due)
     activation.pin()
     given = give_way(activation.trial)

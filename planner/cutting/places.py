@@ -11,6 +11,7 @@ from planner.state.state import State
 from policies.cuts.order import LOTTERY, REASONS, Cut
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
 from policies.inputs.shapes import PodLoad
+from policies.promises.rules import Promise
 
 
 class Place(NamedTuple):
@@ -111,6 +112,15 @@ class Slots:
         found = {lease.key: Cut(REASONS[LOTTERY], "") for lease in gone}
         self.free(found)
         return found, self.keep(chunks)
+
+    def promised(self, promises: Iterable[Promise]) -> Iterator[Chunk]:
+        """Slots of promises: as many of each of their nodes as their runs have at their least width."""
+        fleet = self.state.fleet
+        for each in promises:
+            left = self.state.runs[each.run_key].width_min
+            for node in (fleet.index[name] for name in each.nodes if name in fleet.index):
+                yield Chunk(0, node, min(left, int(fleet.gpus[node])), 1, active=True)
+                left -= min(left, int(fleet.gpus[node]))
 
     def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
         """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""

@@ -62,7 +62,8 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     waiting = {each.run_key: each.nodes for each in promises if each.awaits_victims(state.at)}
     part = kept_free(state, {key: nodes for key, nodes in waiting.items() if key not in now}, part)
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
-    promised = Promised(frozenset((*(promise.run_key for promise in promises), *passing)), turns)
+    nodes = {promise.run_key: promise.nodes for promise in promises}
+    promised = Promised(frozenset((*nodes, *passing)), turns, nodes=nodes)
     needs = [*_needs(timeline, state)]
     lends = {need.lane.envelope for need in needs if need.lane.loan}
     freed = _freed(snapshot, state, lends)

@@ -28,7 +28,7 @@ def fill(
 
     ``before``: candidates of stages that have been filled; members of a gang may start as one of these beside others in
     ``order``. ``least``: nothing is wider than it has to be before all have been tried, so that none keeps another from
-    starting by its width; then what is paid grows.
+    starting by its width; then what is paid grows. What is promised nodes starts there, where that can be.
     """
     problem = filler.problem
     together = Together(problem, filler, order, before)
@@ -77,9 +77,13 @@ def _turns(problem: Problem, gangs: Sequence[tuple[Place, Gang]], order: Sequenc
 def _try_single(
     problem: Problem, filler: Filler, index: int, hopeless: set[tuple[int, int, int]], *, least: bool
 ) -> list[Settled]:
-    """The candidate as wide as it can start, or at its ``least``; an empty list where it cannot."""
+    """The candidate as wide as it can start, or at its ``least``, on nodes that it is promised if it can; an empty list
+    where it cannot.
+    """
     candidate = problem.candidates[index]
     kind = problem.types[candidate.type]
+    if least and candidate.told and candidate.payers and (there := filler.start_on(Start(index, 0), candidate.told)):
+        return [there]
     for steps in range(0 if least else kind.lowered.steps, -1, -1):
         case = (kind.index, steps, candidate.purse if problem.exact else 0)
         if case in hopeless:

@@ -255,6 +255,11 @@ class Waiting:
             trees=self.ties.trees,
         )
 
+    def _told(self, key: RunKey) -> frozenset[int]:
+        """Nodes on which a run is promised to start, as far as they are there."""
+        index = self.fleet.index
+        return frozenset(index[name] for name in self.ties.promised.nodes.get(key, ()) if name in index)
+
     def _lowered(self, leeway: Leeway, recall: Recall) -> Problem:
         money = self.book.money
         lowering = _Lowering(self.fleet, self.book, recall, leeway, self.exact)
@@ -279,7 +284,8 @@ class Waiting:
                     near = () if unfunded else purse.payers
                     turn = turns.get(run.key, len(turns)) if short or not unfunded else len(turns)
                     may = recalls and not unfunded
-                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, may, turn))
+                    told = self._told(run.key) if turn < len(turns) else frozenset[int]()
+                    candidates.append(Candidate(run, weight, kind.index, near, purse.number, may, turn, told))
         types = list(lowering.types.values())
         for kind in types:
             kind.members.sort(key=lambda c: candidates[c].order)

@@ -23,7 +23,7 @@ class Candidate:
     """A run that may start: its weight per GPU (stage 3), its type, and its payers, nearest first.
 
     ``purse``: the same number for the same payers in the same order; ``recalls``: may it recall anything?
-    ``turn``: among what is promised to start now, the same for all that is not.
+    ``turn``: among what is promised to start now, the same for all that is not; ``told``: nodes on which it is.
     """
 
     run: RunRow
@@ -33,6 +33,7 @@ class Candidate:
     purse: int
     recalls: bool
     turn: int = 0
+    told: frozenset[int] = frozenset()
 
     @property
     def order(self) -> tuple[int, int, int, RunKey]:

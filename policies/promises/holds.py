@@ -44,12 +44,14 @@ class Hold(NamedTuple):
 
 class Promised(NamedTuple):
     """Runs with a promise: ``all``, those that are ``due`` to start by now, in the order of their promises, and those
-    of them that may start ``unfunded`` where nobody pays (Policy `reservations.onBudgetShortfall`).
+    of them that may start ``unfunded`` where nobody pays (Policy `reservations.onBudgetShortfall`). ``nodes``: on which
+    they are promised.
     """
 
     all: frozenset[RunKey]
     due: tuple[RunKey, ...]
     unfunded: frozenset[RunKey] = frozenset()
+    nodes: Mapping[RunKey, tuple[str, ...]] = {}
 
 
 NOBODY: Final = Promised(frozenset(), ())

@@ -14,7 +14,7 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.advice.edits import Cell, Edit, edited, field
 from planner.cutting.activation import Activation
 from planner.cutting.trial import Trial
-from planner.planning import plan
+from planner.planning import Planning, plan
 from planner.state.derive import state_of
 from policies.cuts.order import Cut
 from policies.promises.rules import held
@@ -126,6 +126,45 @@ def test_the_first_has_room_before_one_that_is_promised_it_later() -> None:
     assert (cycle.running, cycle.waiting) == (["first", "third"], ["second"])
 
 
+def test_what_is_due_leaves_to_a_later_promise_what_is_its_own() -> None:
+    """`late` is promised a01 when `short` is over; that `short` shrinks would be less harm than to lose `long`."""
+    world = World().domain("A").domain("B")
+    for owner in ("org:v", "org:a", "org:b"):
+        world.budget(owner, 99)
+    wide = {"minTotalGPUs": 4, "maxTotalGPUs": 8, "stepGPUs": 4}
+    world.run("short", 8, owner="org:v", by=4, malleable=wide, limit="25h").old()
+    world.run("long", 8, owner="org:v").cycle("-23h")
+    world.run("late", 8, created="-2m").run("due", 4, owner="org:b", created="-1m").cycle()
+    told = slices(world)
+    cycle = world.cycle("+15m")
+
+    assert told == {"late": (moment("+1h"), ["a01"]), "due": (moment("+15m"), ["b01"])}
+    assert (cycle.running, slices(world)["late"]) == (["due", "short"], told["late"])
+    assert world.cycle("+1h").running == ["due", "late"]
+
+
+def test_the_first_plan_has_what_is_due_where_it_is_promised() -> None:
+    """`first` was told b01 while a01 was cordoned, `second` a01; 3 of b01 is `later`'s after maintenance."""
+    world = World().domain("A", gpus=2).domain("B", gpus=5).budget("org:v", 99).budget("org:a", 99)
+    shut = {"selector": {"fabric.domain": "B"}, "start": moment("+80m"), "end": moment("+2h")}
+    world.policy(maintenance=[shut])
+    world.run("one", 5, owner="org:v", limit="25h").run("two", 2, owner="org:v", limit="25h").old()
+    cordoned(world, "a01").run("first", 2, limit="10m").cycle()
+    cordoned(world, "a01", on=False).cycle("+1m")
+    world.run("second", 2, created="+1m", locality={"selector": {"fabric.domain": "A"}}).cycle("+2m")
+    world.run("later", 3, limit="1h", created="+2m").cycle("+3m")
+    told = slices(world)
+
+    assert told == {
+        "first": (moment("+1h"), ["b01"]),
+        "second": (moment("+1h"), ["a01"]),
+        "later": (moment("+2h"), ["b01"]),
+    }
+    planning = Planning(world.snapshot("+1h"), unix("+1h"))
+    first = next(iter(planning.outcomes())).draft
+    assert sorted(name for _, name in first.started(planning.problem)) == ["first", "second"]
+
+
 def test_a_promise_that_is_weighed_again_stays_where_it_is_if_that_is_as_good() -> None:
     """`w` is promised the node of `v2` while that of `v1` is cordoned; once it is not, either may be drawn."""
     world = World().domain("A", nodes=2).budget("org:v", 99).budget("org:a", 99)
@@ -138,6 +177,12 @@ def test_a_promise_that_is_weighed_again_stays_where_it_is_if_that_is_as_good() 
         ["default/v1", "default/v2"],
     ]
     assert [each.all("Reservation")[0]["status"]["intendedSlice"]["nodes"] for each in (first, again)] == [["a02"]] * 2
+
+
+def slices(world: World) -> dict[str, tuple[str, list[str]]]:
+    """When and where runs are promised to start."""
+    found = {each["spec"]["runRef"]["name"]: each["status"] for each in world.state().all("Reservation")}
+    return {run: (each["earliestStart"], each["intendedSlice"]["nodes"]) for run, each in found.items()}
 
 
 def promise_of(world: World, run: str) -> str:

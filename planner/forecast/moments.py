@@ -10,7 +10,7 @@ import numpy as np
 
 from jobtree.world.tables.values import Ints
 from planner.filling.filler import Filler, Settled, demand
-from planner.filling.purses import Purses
+from planner.filling.purses import Paid, Purses
 from planner.forecast.later import Later
 from planner.placement.draft import Draft
 from planner.placement.place import Start
@@ -235,20 +235,35 @@ class Moment:
     def take(self, key: RunKey, found: Settled, *, anyway: bool = False) -> Settled | None:
         """Hold at this moment the slots of a start that was found at another one; None where they are not free.
 
-        Who pays for it is looked up anew: envelopes may have other room now. ``anyway``: also where nobody would.
+        ``anyway``: also where nobody pays.
         """
         room, problem = self.filler.room, self.problem
         if not self.has(gpus_of(found)):
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
         start = Start(mine[0] if mine else -1, found.start.steps)
-        paid = self.filler.purses.pay_for(start, demand(problem, room, found.pieces)) if mine else {}
+        paid = self._pay(start, found) if mine else {}
         if paid is None and not anyway:
             return None
         for piece in found.pieces:
             room.take(piece.chunks, piece.load)
             self.filler.vacancies.changed(piece.domain)
         return Settled(Start(-1, start.steps) if paid is None else start, found.pieces, paid or {})
+
+    def _pay(self, start: Start, found: Settled) -> Paid | None:
+        """Payments of a start that was found at another moment: its payers stay, as those of leases do.
+
+        One whose window is over by then pays nothing, and nobody does in its stead.
+        """
+        purses, candidate = self.filler.purses, self.problem.candidates[start.candidate]
+        if not found.paid:
+            return purses.pay_for(start, demand(self.problem, self.filler.room, found.pieces))
+        ways = {where: purses.ways.of(candidate, where[1]) for where in found.paid}
+        paid = {where: {e: gpus for e, gpus in each.items() if e in ways[where]} for where, each in found.paid.items()}
+        if not purses.leave(start, paid):
+            return None
+        purses.put_back(start, paid)
+        return paid
 
     def keeps_money(self, others: Iterable[Settled], key: RunKey, found: Settled, leases: Iterable[LeaseRow]) -> bool:
         """Do ``others``, or those that are over, keep a start that holds its slots from its money, which ``leases`` cut

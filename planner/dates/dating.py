@@ -15,11 +15,12 @@ from jobtree.world.tables.snapshot import Snapshot
 from planner.cutting.dating import CutDates
 from planner.cutting.places import Place
 from planner.cutting.told import CutDate, Kept
+from planner.dates.causes import Causes
 from planner.dates.standing import Standing
 from planner.dates.sureness import Sureness
 from planner.dates.touched import Touched
 from planner.dates.writing import Written
-from planner.forecast.calendar import Known, estimates, expected, is_any_wrong, known_times
+from planner.forecast.calendar import Known, estimates, expected, known_times, overdue
 from planner.forecast.estimates import Likely, estimated, is_near, likely
 from planner.forecast.later import Later
 from planner.forecast.natural import Timeline
@@ -39,7 +40,8 @@ NOT_HELD: Final = "without money it starts by a promise alone, and reservations.
 class Dating:
     """``state``: of the ``world`` as the plan leaves it; ``since``: the last cycle, Unix seconds; ``waits``: what it
     leaves waiting; ``held``: promises that stand, by run; ``anew``: those of them that wait for pods of what it cuts,
-    and ``awaited``: where; ``etas``: what was told of starts until now; ``written``: what becomes of all that.
+    and ``awaited``: where; ``etas``: what was told of starts until now; ``put_off``: runs for which the plan
+    may cut nothing, and why; ``written``: what becomes of all that.
 
     ``cuts``: dates that cuts make; ``later``: known times; ``standing``: what is known to come, with what is promised.
     """
@@ -52,6 +54,7 @@ class Dating:
     anew: Set[RunKey]
     awaited: Mapping[RunKey, Place]
     etas: Mapping[RunKey, Eta]
+    put_off: Mapping[RunKey, str]
     written: Written
     cuts: CutDates = field(init=False)
     later: Later = field(init=False)
@@ -121,7 +124,7 @@ class Dating:
             self.standing.by_cuts(key)
             written.stay(promise)
         elif found := self._unfunded(key, promise, found):
-            written.keep(promise, self.waits[key], self._sure(key, found))
+            written.keep(promise, self.waits[key], self._sure(key, found), self._causes)
         else:
             why = f": {self.cuts.why_not[key]}" if key in self.cuts.why_not else ""
             written.end(promise, Fate("Failed", "NoKnownTime", f"No known time lets its run start any more{why}."))
@@ -179,7 +182,12 @@ class Dating:
         plan, since = self.plan, self.since
         if since is None or plan.changed == plan.at or plan.leases or plan.closures or plan.segments:
             return False
-        return not is_any_wrong(self.world, self.state, since)
+        return not overdue(self.world, self.state, since)
+
+    @cached_property
+    def _causes(self) -> Causes:
+        """What a promise that moves says of why."""
+        return Causes(self.world, self.state, self.since, self.put_off, self.standing.overtaken)
 
     def _stand_by_cuts(self, promised: Iterable[RunKey]) -> frozenset[RunKey]:
         """Hold promises by cuts for which nothing new is in question as they were told; returns whose they are.

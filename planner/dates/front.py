@@ -38,13 +38,14 @@ def dated(snapshot: Snapshot, plan: Plan, effort: Effort, decision: Decision) ->
         return plan
     world = after(snapshot, plan)
     state = state_of(world, plan.at, effort=effort)
-    written, awaited = Written(plan, state, decision.put_off), decision.awaited
+    written, awaited = Written(plan, state), decision.awaited
     held = _settled(stored, waits, written)
     anew = _held_anew(awaited, waits, held, written)
     waiting = {key: each.nodes for key, each in held.items() if key in anew or each.awaits_victims(plan.at)}
     waiting |= {key: place.nodes for key, place in awaited.items() if key in anew}
     kept = replace(state, holds=state.holds._replace(part=kept_free(state, waiting)), rooms=[]) if waiting else state
-    dating = Dating(world, kept, snapshot.since, waits, held, anew, awaited, _etas(snapshot, waits), written)
+    etas, put_off = _etas(snapshot, waits), decision.put_off
+    dating = Dating(world, kept, snapshot.since, waits, held, anew, awaited, etas, put_off, written)
     dating.date()
     _fit(Fitting(world, state), held, written)
     written.warn()

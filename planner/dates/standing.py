@@ -23,7 +23,8 @@ from policies.promises.rules import Promise
 
 @dataclass
 class Standing:
-    """``promises``: by run; ``spans``: seconds that runs expect to take; ``starts``: those that are held as they stand.
+    """``promises``: by run; ``spans``: seconds that runs expect to take; ``starts``: those that are held as they stand;
+    ``overtaken``: runs whose room an older one was given, and which.
 
     ``state``: of the world that the timeline is of; ``waiting``: who may start with others of its gang.
     """
@@ -34,6 +35,7 @@ class Standing:
     waiting: Container[RunKey]
     spans: Mapping[RunKey, int]
     starts: dict[RunKey, Natural] = field(default_factory=dict)
+    overtaken: dict[RunKey, RunKey] = field(default_factory=dict)
 
     def hold(self, keys: Iterable[RunKey]) -> None:
         """Hold the promises of these runs, the oldest first, as far as they stand or can be dated anew."""
@@ -52,6 +54,7 @@ class Standing:
             if mine in lost:
                 self.starts |= self.timeline.date(mine)
                 gone = self._overtake(mine, order[place + 1 :])
+                self.overtaken |= dict.fromkeys((key for each in gone for key in each), min(mine))
                 lost = [*(each for each in lost if each not in gone), *self._keep(gone)]
 
     def _keep(self, order: Iterable[Lasting], *, least: bool = False) -> list[Lasting]:

@@ -24,6 +24,7 @@ from jobtree.api.values.counted import counted
 from jobtree.api.values.scalars import Time, enc_hook
 from jobtree.world.plan import Plan, PromiseUpdate, Wait
 from planner.cutting.places import Place
+from planner.dates.causes import Causes
 from planner.dates.ground import Ground
 from planner.forecast.starts import Natural
 from planner.state.state import State
@@ -49,12 +50,11 @@ class Written:
     """``told``: what runs are told of their start, as fields of their status; ``named``: by run, promises that name it,
     whose start they are of (a run's, or a gang's that starts together: one draw for all its promises), and its chance
     to be cut; ``new``, ``moved``: Reservations to write, ``over``: those that end. ``state``: of the world as the plan
-    leaves it; ``put_off``: runs for which it may cut nothing, and why.
+    leaves it.
     """
 
     plan: Plan
     state: State
-    put_off: Mapping[RunKey, str]
     told: dict[RunKey, dict[str, object]] = field(default_factory=dict)
     named: dict[RunKey, list[tuple[str, str, float]]] = field(default_factory=dict)
     new: list[Reservation] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Written:
         text = msgspec.json.encode(status, enc_hook=enc_hook).decode()
         return Promise(key[0], made.name, "", key[1], found.at, found.at, found.nodes, status.state, text)
 
-    def keep(self, promise: Promise, wait: Wait, found: Natural) -> None:
+    def keep(self, promise: Promise, wait: Wait, found: Natural, causes: Causes) -> None:
         """A promise stands; where its time or place moves, it remembers when, to what and why."""
         where, moves = self._slice(found.nodes), []
         if found.at != promise.start or where.nodes != promise.nodes:
@@ -127,21 +127,12 @@ class Written:
                     at=Time(self.plan.at),
                     earliest_start=Time(found.at),
                     intended_slice=place,
-                    cause=self._cause(promise, found),
+                    cause=causes.of(promise, found.at, wait),
                 )
             ]
         status = self._status(_moved(promise, *moves), wait, found, where)
         self._move(promise, status)
         self._tell(promise.run_key, Time(found.at), promise.name, found.conflicts, _late(status))
-
-    def _cause(self, promise: Promise, found: Natural) -> str:
-        """Why a promise moves."""
-        if found.at < promise.start:
-            return "Room or money comes free earlier."
-        if found.at == promise.start:
-            return "Its place was taken or lost."
-        general = "What it waits for ends later than was known, or room or money was lost."
-        return self.put_off.get(promise.run_key, general)
 
     def estimate(self, key: RunKey, eta: Eta) -> None:
         """A run is promised nothing, and told about when it starts."""

@@ -49,9 +49,9 @@ def estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:
     return {key: end for key, end in _estimates(world, state).items() if end > state.at}
 
 
-def is_any_wrong(world: Snapshot, state: State, since: int) -> bool:
-    """Has anything not ended by its estimate, which passed after ``since`` (Unix seconds)?"""
-    return any(since < end <= state.at for end in _estimates(world, state).values())
+def overdue(world: Snapshot, state: State, since: int) -> dict[RunKey, int]:
+    """Estimated ends of what runs on beyond them, of those that passed after ``since``; Unix seconds."""
+    return {key: end for key, end in _estimates(world, state).items() if since < end <= state.at}
 
 
 def _estimates(world: Snapshot, state: State) -> dict[tuple[str, str], int]:

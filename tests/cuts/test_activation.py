@@ -42,7 +42,7 @@ def test_a_due_promise_that_its_cycle_cannot_keep_moves_and_says_why() -> None:
     assert [(each["at"], each["earliestStart"], each["cause"]) for each in told["history"]] == [
         (
             moment("+15m"), moment("+15m1s"),
-            "What it waits for ends later than was known, or room or money was lost.",
+            "It could not start at its time: Asks for 8 GPUs: 8 GPUs would have to be freed in d1.",
         )
     ]  # fmt: skip
     assert world.cycle("+16m").running == ["w"]

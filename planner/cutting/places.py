@@ -114,13 +114,16 @@ class Slots:
         return found, self.keep(chunks)
 
     def promised(self, promises: Iterable[Promise]) -> Iterator[Chunk]:
-        """Slots of promises: as many of each of their nodes as their runs have at their least width."""
+        """Slots of promises: of each of their nodes as many as their run could have there, spares included.
+
+        How many they are to have on which is not told.
+        """
         fleet = self.state.fleet
         for each in promises:
-            left = self.state.runs[each.run_key].width_min
+            run = self.state.runs[each.run_key]
+            most = run.width_min + run.lowered().spare_gpus
             for node in (fleet.index[name] for name in each.nodes if name in fleet.index):
-                yield Chunk(0, node, min(left, int(fleet.gpus[node])), 1, active=True)
-                left -= min(left, int(fleet.gpus[node]))
+                yield Chunk(0, node, min(most, int(fleet.gpus[node])), 1, active=True)
 
     def keep(self, chunks: Iterable[Chunk]) -> list[Lost]:
         """Leave slots to who has them sooner or later without cuts: those that are free, and those that will be."""

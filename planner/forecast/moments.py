@@ -1,5 +1,6 @@
 """Moments: the worlds of the known times, each derived when it is first asked for, with what promises take of them."""
 
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -253,15 +254,25 @@ class Moment:
     def _pay(self, start: Start, found: Settled) -> Paid | None:
         """Payments of a start that was found at another moment: its payers stay, as those of leases do.
 
-        One whose window is over by then pays nothing, and nobody does in its stead.
+        Where they do not leave it that much, who would pay is looked up anew.
+
+        One whose window is over by then pays nothing, and nobody does in its stead. Each moment has regions of its own.
         """
         purses, candidate = self.filler.purses, self.problem.candidates[start.candidate]
+        needed = demand(self.problem, self.filler.room, found.pieces)
         if not found.paid:
-            return purses.pay_for(start, demand(self.problem, self.filler.room, found.pieces))
-        ways = {where: purses.ways.of(candidate, where[1]) for where in found.paid}
-        paid = {where: {e: gpus for e, gpus in each.items() if e in ways[where]} for where, each in found.paid.items()}
+            return purses.pay_for(start, needed)
+        left, paid = dict[bool, Counter[int]](), Paid()
+        for (active, _), payments in found.paid.items():
+            left.setdefault(active, Counter()).update(payments)
+        for (active, region), gpus in needed.items():
+            mine = paid[active, region] = {}
+            for envelope in purses.ways.of(candidate, region):
+                if pays := min(gpus - sum(mine.values()), left[active][envelope]):
+                    mine[envelope] = pays
+            left[active].subtract(mine)
         if not purses.leave(start, paid):
-            return None
+            return purses.pay_for(start, needed)
         purses.put_back(start, paid)
         return paid
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from jobtree.world.tables.values import Ints
 from planner.filling.filler import Filler, Settled, demand
-from planner.filling.purses import Paid, Purses
+from planner.filling.purses import Demand, Paid, Purses
 from planner.forecast.later import Later
 from planner.placement.draft import Draft
 from planner.placement.place import Start
@@ -233,9 +233,10 @@ class Moment:
         free = self.filler.room.free
         return all(free[node] >= count for node, count in gpus.items())
 
-    def take(self, key: RunKey, found: Settled, *, anyway: bool = False) -> Settled | None:
+    def take(self, key: RunKey, found: Settled, *, anyway: bool = False, keeps: bool = False) -> Settled | None:
         """Hold at this moment the slots of a start that was found at another one; None where they are not free.
 
+        Who pays for it is looked up anew, for envelopes may have other room now, unless it ``keeps`` its payers.
         ``anyway``: also where nobody pays.
         """
         room, problem = self.filler.room, self.problem
@@ -243,7 +244,12 @@ class Moment:
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
         start = Start(mine[0] if mine else -1, found.start.steps)
-        paid = self._pay(start, found) if mine else {}
+        needed = demand(problem, room, found.pieces)
+        paid = (
+            (self._keep(start, found, needed) if keeps else None) or self.filler.purses.pay_for(start, needed)
+            if mine
+            else {}
+        )
         if paid is None and not anyway:
             return None
         for piece in found.pieces:
@@ -251,17 +257,13 @@ class Moment:
             self.filler.vacancies.changed(piece.domain)
         return Settled(Start(-1, start.steps) if paid is None else start, found.pieces, paid or {})
 
-    def _pay(self, start: Start, found: Settled) -> Paid | None:
-        """Payments of a start that was found at another moment: its payers stay, as those of leases do.
+    def _keep(self, start: Start, found: Settled, needed: Demand) -> Paid | None:
+        """Payments of a start by the payers that it has at another moment, in the regions of this one.
 
-        Where they do not leave it that much, who would pay is looked up anew.
-
-        One whose window is over by then pays nothing, and nobody does in its stead. Each moment has regions of its own.
+        One whose window is over by then pays nothing, and nobody does in its stead. None where they do not leave it
+        that much.
         """
         purses, candidate = self.filler.purses, self.problem.candidates[start.candidate]
-        needed = demand(self.problem, self.filler.room, found.pieces)
-        if not found.paid:
-            return purses.pay_for(start, needed)
         left, paid = dict[bool, Counter[int]](), Paid()
         for (active, _), payments in found.paid.items():
             left.setdefault(active, Counter()).update(payments)
@@ -272,7 +274,7 @@ class Moment:
                     mine[envelope] = pays
             left[active].subtract(mine)
         if not purses.leave(start, paid):
-            return purses.pay_for(start, needed)
+            return None
         purses.put_back(start, paid)
         return paid
 

@@ -353,7 +353,7 @@ class Timeline:
         if not all(moment.has(needed) for moment in self.moments[first:over]):  # a quick look before it is paid
             return False
         for moment in self.moments[first:over]:
-            taken = moment.take(dated.key, dated.found)
+            taken = moment.take(dated.key, dated.found, keeps=dated.moment is self.moments[0])
             if taken is None:
                 return False
             dated.held.append((moment, taken))
@@ -368,7 +368,8 @@ class Timeline:
         moment = Moment(at, "end", self.later)
         for dated in self.dated:
             if dated.at <= at and (dated.end is None or at < dated.end):
-                taken = moment.take(dated.key, dated.found, anyway=True)
+                starts = dated.moment is self.moments[0]
+                taken = moment.take(dated.key, dated.found, anyway=True, keeps=starts)
                 dated.held.extend([] if taken is None else [(moment, taken)])  # in maintenance nobody starts there
         for mine in self.by_cuts:
             held = moment.cut(mine.then(at), mine.leases) if at >= mine.at else None

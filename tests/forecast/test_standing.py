@@ -11,7 +11,6 @@ from jobtree.check import check
 from planner.effort import USUAL, Effort
 from tests.forecast.busy import Played, Script, played, scripts
 from tests.support.effort import examples
-from tests.support.times import moment
 from tests.support.worlds import Cycle, World
 
 MANY = Effort(exact=1)
@@ -96,19 +95,6 @@ def test_width_that_an_older_promise_could_have_moves_no_younger_one() -> None:
         "last": "2026-01-01T00:28:00Z",
     }
     assert world.cycle("+28m").running == ["last", "older", "runs"]
-
-
-def test_who_starts_later_keeps_its_payer_as_a_lease_does() -> None:
-    """What org:a has is taken until +1h, so `y` is paid by org, and stays so: `z`, which has only that, waits."""
-    world = World().domain("A", nodes=3).budget("org:a", 8, sharing="none").budget("org", 8)
-    world.budget("org:d", 16, sharing="none").run("x", 8, limit="25h")
-    world.run("v", 8, owner="org:d", limit="25h").run("w", 8, owner="org:d", limit="24h30m").old()
-    world.run("y", 8, limit="4h", created="-2m").run("z", 8, owner="org:c", created="-1m")
-    told = dates(world.cycle())
-    cycle = world.cycle("+30m")
-
-    assert told == {"y": moment("+30m"), "z": moment("+4h30m")}
-    assert (cycle.running, dates(cycle)["z"]) == (["v", "x", "y"], told["z"])
 
 
 def dates(cycle: Cycle) -> dict[str, str]:

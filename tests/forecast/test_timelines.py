@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobtree.world.tables.after import after
+from planner.cutting.places import Place
 from planner.cutting.told import Lasting
+from planner.filling.purses import payers_of
 from planner.forecast.calendar import FAR, estimates, expected, known_times
 from planner.forecast.later import Later
 from planner.forecast.moments import Moment, gpus_of
@@ -19,6 +21,7 @@ from policies.inputs.claims import RunKey
 from tests.forecast.busy import Script, scripts
 from tests.reference.worlds import AT, snapshot
 from tests.support.effort import examples
+from tests.support.worlds import World
 
 MOST: Final = 24
 
@@ -105,3 +108,23 @@ def test_a_quick_look_passes_over_no_start(script: Script, data: st.DataObject) 
         tried = first(timeline, mine)
         assert min((each.at for each in found.values()), default=None) == tried
         assert tried is None or count <= bound
+
+
+def test_what_starts_now_keeps_its_payers_as_a_lease_does() -> None:
+    """What org:a has is taken until +1h: `y` is paid by org, then as well; what starts later might have org:a's."""
+    world = World().domain("A", nodes=2).budget("org:a", 8, sharing="none").budget("org", 8)
+    world.run("x", 8, limit="25h").old()
+    found = world.run("y", 8).snapshot()
+    state = state_of(found, AT)
+    later = Later.of(found, state, {("default", "y")})
+    now, then = Moment(AT, "now", later), Moment(AT + 3600, "end", later)
+    start = now.try_start(("default", "y"))
+    assert start is not None
+    who = []
+    for keeps in (True, False):
+        taken = then.take(("default", "y"), start, keeps=keeps)
+        assert taken is not None
+        who.append(Place.of(then.state, taken.nodes, payers_of(taken.paid)).payers)
+        then.give_back(taken)
+
+    assert who == [(("org", "gpus"),), (("org-a", "gpus"),)]

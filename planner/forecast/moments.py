@@ -244,12 +244,11 @@ class Moment:
             return None
         mine = [c for c in problem.ways.get(key, ()) if not problem.types[problem.candidates[c].type].unfunded]
         start = Start(mine[0] if mine else -1, found.start.steps)
-        needed = demand(problem, room, found.pieces)
-        paid = (
-            (self._keep(start, found, needed) if keeps else None) or self.filler.purses.pay_for(start, needed)
-            if mine
-            else {}
-        )
+        paid: Paid | None = {}
+        if mine:
+            needed = demand(problem, room, found.pieces)
+            kept = self._keep(start, found, needed) if keeps else None
+            paid = kept or self.filler.purses.pay_for(start, needed)
         if paid is None and not anyway:
             return None
         for piece in found.pieces:
@@ -264,9 +263,9 @@ class Moment:
         that much.
         """
         purses, candidate = self.filler.purses, self.problem.candidates[start.candidate]
-        left, paid = dict[bool, Counter[int]](), Paid()
+        left, paid = {True: Counter[int](), False: Counter[int]()}, Paid()
         for (active, _), payments in found.paid.items():
-            left.setdefault(active, Counter()).update(payments)
+            left[active].update(payments)
         for (active, region), gpus in needed.items():
             mine = paid[active, region] = {}
             for envelope in purses.ways.of(candidate, region):

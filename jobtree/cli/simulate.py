@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobtree.api.values.errors import Refusal
+from jobtree.api.values.scalars import Time
 from jobtree.cli.common import args, files, show
 from jobtree.cli.common.args import Commands, Options, command
 
@@ -59,6 +60,9 @@ def _simulate(_options: Options, given: argparse.Namespace) -> int:
         raise args.UsageError(f"--scheduler {unknown[0]} is none; allowed are {', '.join(study.SCHEDULERS)}")
     stream = load(given.stream, given.base, given.policy)
     if given.until is not None:
+        if given.until <= stream.start:
+            raise Refusal(f"--until {Time(given.until)} leaves nothing of it; it begins at {Time(stream.start)}",
+                          subject=stream.name)  # fmt: skip
         stream = stream._replace(end=given.until if stream.end is None else min(given.until, stream.end))
     lake = Lake(given.lake or f"{stream.name}.lake", stream.name, lasting=False)
     found = []

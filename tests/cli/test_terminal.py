@@ -113,6 +113,21 @@ def test_a_full_disk_is_said_in_one_sentence(args: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, b"error: the output cannot be written: no space left on device\n")
 
 
+def test_a_signal_in_a_finalizer_ends_the_program_all_the_same() -> None:
+    code = """
+import signal, weakref
+from jobtree.cli import entry
+entry._prepare()
+class Some: pass
+some = Some()
+weakref.finalize(some, signal.raise_signal, signal.SIGTERM)
+del some
+signal.pause()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (128 + 15, b"")
+
+
 @pytest.mark.parametrize(("name", "number"), [("SIGINT", 2), ("SIGTERM", 15)])
 @pytest.mark.parametrize(
     ("program", "module"), [("kubectl_runs", "jobtree.cli.plugin"), ("jobtree", "jobtree.cli.operator")]

@@ -227,6 +227,11 @@ def test_broken_streams_are_refused_with_their_line(lines: list[dict[str, object
             "allowed are jobtree, fifo, easy, easy-limit, conservative, conservative-limit, kueue",
         ),
         (("alone/s.jsonl",), 1, "there is no alone/base.json to begin with; name a state file: --base FILE"),
+        (
+            ("stream.jsonl", "--until", "2000-01-01T00:00:00Z"),
+            1,
+            "error: stream: --until 2000-01-01T00:00:00Z leaves nothing of it; it begins at 2026-01-01T00:00:00Z",
+        ),
         (("stream.jsonl", "--policy", "base.json"), 1, "error: base.json: it is to hold one Policy and nothing else"),
     ],
 )

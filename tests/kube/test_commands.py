@@ -111,7 +111,7 @@ def test_every_command_works_for_an_ordinary_user(live: Live) -> None:
     assert {words: [line.split()[0] for line in lines if line] for words, lines in told.items()} == listed
     assert "Started" in kubectl_runs("events", "r").ok().out
     assert kubectl_runs("completion", "bash").ok().out
-    assert "no lottery has taken anything" in kubectl_runs("verify", "r").refused()
+    assert "no lottery has taken a lease of it" in kubectl_runs("verify", "r").refused()
     assert "complete is for state files only" in kubectl_runs("complete", "r").refused()
 
     for words, changed in {

@@ -58,7 +58,7 @@ def test_X6_a_drawn_run_is_verified_and_a_changed_secret_is_found(drawn: World) 
     assert ["is not compared" in each for each in (of_the_plan, beside)] == [True, False]
     told = drawn.runs("explain", name, at="+15m").ok().out
     assert f"recompute it: `kubectl runs --state {drawn.path} -n default verify {name}`" in told
-    assert "no lottery has taken anything" in drawn.runs("verify", "w").refused()
+    assert "no lottery has taken a lease of it" in drawn.runs("verify", "w").refused()
 
     secret = plan["status"]["lottery"]["secret"]
     other = ("0" if secret[0] != "0" else "1") + secret[1:]

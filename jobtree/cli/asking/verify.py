@@ -92,7 +92,10 @@ def _checked(intake: Intake, name: str, namespace: str | None, now: int, lake: L
     is_holder = lookup.holders(intake, key)
     drawn = [lease for lease in drawn if is_holder(lease.run_key)]
     if not drawn:
-        raise Refusal("no lottery has taken anything of it", subject=f"Run {'/'.join(key)}")
+        raise Refusal(
+            "no lottery has taken a lease of it that is kept; of those that were pruned its Plan tells: verify PLAN",
+            subject=f"Run {'/'.join(key)}",
+        )
     for drew in sorted({_plans_of(lease)[0] for lease in drawn}):
         if drew not in plans:
             raise Refusal(

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from types import FrameType
 
@@ -71,6 +70,8 @@ def _report(unraisable: "sys.UnraisableHookArgs") -> None:
     """Take a signal again that ended a finalizer alone; anything else is reported as ever."""
     number = getattr(unraisable.exc_value, "code", 0)
     if unraisable.exc_type is SystemExit and isinstance(number, int) and number > 128:
+        import threading
+
         threading.Timer(_SOON, signal.pthread_kill, [threading.main_thread().ident, number - 128]).start()
     else:
         sys.__unraisablehook__(unraisable)

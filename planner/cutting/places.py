@@ -120,8 +120,7 @@ class Slots:
         """
         fleet = self.state.fleet
         for each in promises:
-            run = self.state.runs[each.run_key]
-            most = run.width_min + run.lowered().spare_gpus
+            most = self.state.runs[each.run_key].slots_min
             for node in (fleet.index[name] for name in each.nodes if name in fleet.index):
                 yield Chunk(0, node, min(most, int(fleet.gpus[node])), 1, active=True)
 

@@ -78,7 +78,7 @@ def kept_free(
     """
     free, index, held = state.room().free, state.fleet.index, dict(part or {})
     for key, nodes in waiting.items():
-        left = state.runs[key].width_min + state.runs[key].lowered().spare_gpus
+        left = state.runs[key].slots_min
         for name in nodes:
             there = min(free[index[name]] - held.get(name, 0), left) if name in index else 0
             if there > 0:

@@ -143,6 +143,11 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return self.total if self.min_total is None else self.min_total
 
     @property
+    def slots_min(self) -> int:
+        """Slots that it has at that width, standbys included."""
+        return self.width_min + self.lowered().spare_gpus
+
+    @property
     def unit(self) -> int:
         """GPUs of a pod; 1 where pods have no size."""
         return self.pod or 1

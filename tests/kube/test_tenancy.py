@@ -318,7 +318,8 @@ def test_a_researchers_commands_show_their_namespace(
     assert state.err == note
     for words in ("leases rb", "watch rb", "pods rb"):
         assert "rb" in kubectl_runs(*words.split()).ok().out
-    assert "Run team-b/rb: no lottery has taken a lease of it" in kubectl_runs("verify", "rb").refused()
+    why = "no lottery has taken a lease of it that is kept; of those that were pruned its Plan tells: verify PLAN"
+    assert kubectl_runs("verify", "rb").err == f"error: Run team-b/rb: {why}\n"
     why = f"that takes the whole cluster, and you may not list {hidden}; ask for the role jobtree-viewer"
     for words in ("fleet", "plan rb"):
         whole = kubectl_runs(*words.split())

@@ -71,20 +71,40 @@ def endings(
     held: Container[RunKey],
     at: int,
 ) -> dict[RunKey, Ending]:
-    """Waiting runs that have Failed with an upstream, be it in this very cycle; indices of arrays wait on."""
-    following = [(key, run) for key, run in runs.items() if run.follow]
-    outcomes = after(runs, ended, gone) if following else {}
-    found = {}
-    for key, run in following:
-        live = run.state == "Active" and not run.outcome and not run.deleting and key not in held and key not in ended
-        waits = live and not run.array and not run.array_of and run.started is None
-        if waits and (bad := failed(run, outcomes)) and deadline(run, at) <= at:
-            deleted = [name for name in bad if (run.namespace, name) in gone]
-            there = [name for name in bad if name not in deleted]
-            words = [f"{named(there)}, which it follows, failed."] if there else []
-            words += [f"{named(deleted)}, which it follows, was deleted before it completed."] if deleted else []
-            found[key] = Ending("Failed", REASON, at, " ".join(words))
-    return found
+    """Waiting runs that have Failed with an upstream, be it in this very cycle, and so on down the chain.
+
+    Indices of arrays wait on.
+    """
+    live = {key: run for key, run in runs.items() if run.follow and key not in ended and _waits(run, held)}
+    if not live:
+        return {}
+    outcomes = after(runs, ended, gone)
+    followers: dict[RunKey, list[RunKey]] = {}
+    for key, run in live.items():
+        for name in run.follow:
+            followers.setdefault((run.namespace, name), []).append(key)
+    doomed = {key for key, run in live.items() if failed(run, outcomes) and deadline(run, at) <= at}
+    edge = [*doomed]
+    while edge:
+        outcomes |= dict.fromkeys(edge, "Failed")
+        more = {each for key in edge for each in followers.get(key, ()) if deadline(live[each], at) <= at}
+        edge = [*(more - doomed)]
+        doomed |= more
+    return {key: _ending(run, outcomes, gone, at) for key, run in live.items() if key in doomed}
+
+
+def _waits(run: RunRow, held: Container[RunKey]) -> bool:
+    active = run.state == "Active" and not run.outcome and not run.deleting and run.key not in held
+    return active and not run.array and not run.array_of and run.started is None
+
+
+def _ending(run: RunRow, outcomes: Mapping[RunKey, str], gone: Mapping[RunKey, str], at: int) -> Ending:
+    bad = failed(run, outcomes)
+    deleted = [name for name in bad if (run.namespace, name) in gone]
+    there = [name for name in bad if name not in deleted]
+    words = [f"{named(there)}, which it follows, failed."] if there else []
+    words += [f"{named(deleted)}, which it follows, was deleted before it completed."] if deleted else []
+    return Ending("Failed", REASON, at, " ".join(words))
 
 
 def after(

@@ -118,3 +118,23 @@ def test_L7_an_upstream_that_was_never_there_is_waited_for() -> None:
     cycle = world.cycle("+2h")
     assert (cycle.phases, cycle.status("b").get("followDeadline")) == ({"b": "Waiting"}, None)
     assert world.run("a", 8, created="+3h").cycle("+3h").phases == {"a": "Running", "b": "Waiting"}
+
+
+def test_L7_a_chain_fails_in_one_cycle_each_run_with_its_own_upstream() -> None:
+    world = World().domain("A", nodes=1).budget("org:a", 8).run("a", 8)
+    for name, above in {"d": "c", "c": "b", "b": "a"}.items():
+        world.run(name, 8, follow={"after": [above], "onUpstreamFailure": "fail"})
+    world.run("e", 8, follow={"after": ["c"], "upstreamFailureGrace": "10m"})
+    world.run("f", 8, follow={"after": ["e"], "onUpstreamFailure": "fail"})
+    world.cycle()
+    world.runs("cancel", "a", at="+1m").ok()
+    cycle = world.cycle("+2m")
+    assert cycle.phases == {**dict.fromkeys("abcd", "Failed"), "e": "Waiting", "f": "Waiting"}
+    assert {name: cycle.condition(name, "Failed")["message"] for name in "bcd"} == {
+        "b": "a, which it follows, failed.",
+        "c": "b, which it follows, failed.",
+        "d": "c, which it follows, failed.",
+    }
+    assert cycle.status("e")["followDeadline"] == moment("+12m")
+    assert world.cycle("+3m").plan.runs == []
+    assert world.cycle("+12m").phases == dict.fromkeys("abcdef", "Failed")

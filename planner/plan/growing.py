@@ -254,7 +254,7 @@ class _Growing(Changing):
         end = limit_end(started(run, self.state.held[run.key]), run.limit)
         left = None if end is None else max(1, end - self.state.at)
         alone = {"time_limit": left, "enforced_limit": None, "gang": "", "gang_size": 0, "opportunistic": False}
-        return msgspec.structs.replace(run, **alone, **asked)
+        return msgspec.structs.replace(run, **alone, **asked).running()
 
     def _row_of_standby(self, run: RunRow) -> RunRow:
         """A standby as a run that waits: loans of spares count for no limit of loans."""

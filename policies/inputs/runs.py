@@ -1,5 +1,7 @@
 """Runs as the planner sees them: what each asks for, and what it weighs (spec §1 Run, §4 stage 3)."""
 
+from typing import Final
+
 import msgspec
 import pyarrow as pa
 
@@ -38,6 +40,8 @@ class Told(msgspec.Struct):
         return derived_phase(self.phase, {each.type: each.status == "True" for each in self.conditions})
 
 
+FOREVER: Final = 1 << 40
+"""Seconds that a run without a time limit may last once it runs."""
 _TOLD = msgspec.json.Decoder(Told, dec_hook=dec_hook)
 
 
@@ -160,6 +164,10 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     def waiting(self) -> "RunRow":
         """The run without the limit that was enforced on it: that is fixed anew at each start."""
         return self if self.enforced_limit is None else msgspec.structs.replace(self, enforced_limit=None)
+
+    def running(self) -> "RunRow":
+        """The run once it runs: its limit is fixed, and if it has none, nobody who pays from now on gives it one."""
+        return self if self.limit is not None else msgspec.structs.replace(self, enforced_limit=FOREVER)
 
     @property
     def spare_gpus(self) -> int:

@@ -165,3 +165,21 @@ def test_what_growth_takes_first_is_no_remedy_for_opportunistic_work(most: int, 
 
     found = ask(documents(world), "o", unix(T0) + 120)
     assert [remedy.how for remedy in found.found if remedy.kind == "node"] == told
+
+
+@pytest.mark.parametrize(
+    ("bounds", "grown"),
+    [
+        ({"perRun": {"defaultTime": "30m"}}, 8),
+        ({"perRun": {"defaultTime": "30m"}, "maxGPUHours": 95, "sharing": "family"}, 4),
+        ({"perRun": {"defaultTime": "30m"}, "maxGPUHours": 96, "sharing": "family"}, 8),
+        ({"perRun": {"defaultTime": "30m", "maxTime": "1h"}}, 4),
+    ],
+)
+def test_who_pays_for_growth_gives_a_run_no_limit(bounds: dict[str, Any], grown: int) -> None:
+    """What it has is fixed at its start: a run that has none is looked ahead for over the whole period."""
+    world = World().domain("A", nodes=1).budget("org", 8, **bounds).budget("org:a", 4)
+    world.run("r", 4, by=4, malleable=elastic(4, 8)).cycle()
+    cycle = world.cycle("+1m")
+    assert (width(cycle, "r"), cycle.status("r").get("timeLimit")) == (grown, None)
+    assert world.cycle("+2h").phases == {"r": "Running"}

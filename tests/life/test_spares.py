@@ -284,3 +284,25 @@ def test_a_tenant_that_is_funded_since_the_last_cycle_declines_the_swap() -> Non
 
     assert cycle.phases == {"r": "Pending", "first": "Failed", "guest": "Running"}
     assert "SwapDeclined" in {row.closure for row in cycle.leases("r")}
+
+
+def test_a_quota_of_hours_that_is_used_up_stands_in_the_way_of_no_swap_and_no_standby() -> None:
+    """What runs in a tree runs on: 8 GPUs are provided 192 hours at the start, and have used 8 more an hour later."""
+    world = World().domain("A", nodes=3).budget("org:a", 16)
+    world.run("r", 8, pods=8, spares=1, quota={"maxGPUHours": 192}).cycle()
+    cycle = world.delete("Node", "a01").cycle("+1h")
+    assert rows(cycle, "r")[1:] == [
+        (0, "Spare", "a02", "Start", "Swap"),
+        (0, "Active", "a02", "Swap", None),
+        (0, "Spare", "a03", "Grow", None),
+    ]
+
+
+def test_who_pays_for_a_swap_gives_a_run_no_limit() -> None:
+    """A relative that pays for short runs alone takes the place of the standby's payer for no run without a limit."""
+    world = World().domain("A", nodes=2).budget("org:a", 16)
+    world.budget("org", 16, perRun={"defaultTime": "30m", "maxTime": "1h"})
+    world.run("r", 8, pods=8, spares=1).cycle()
+    world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(6)]}).delete("Node", "a01")
+    cycle = world.cycle("+1h")
+    assert (cycle.phases, cycle.funding("r")) == ({"r": "Running"}, {"unfunded": 8})

@@ -18,7 +18,8 @@ def violations(case: Case) -> Iterator[Violation]:
 def _quotas(case: Case) -> Iterator[Violation]:
     growing = {
         run.key
-        for key in case.new_by
+        for key, new in case.new_by.items()
+        if any(lease.active and lease.reason != "Swap" for lease in new)  # that carries on what runs
         for run in case.line(key)
         if run.quota_gpus is not None or run.quota_gpu_milliseconds is not None
     }

@@ -85,7 +85,7 @@ def _ways(swap: LeaseRow, run: RunRow, beside: Iterable[LeaseRow], lists: PayerL
     """The swap with each payer that may be its own, the spare's first, then nearest first; last with nobody's."""
     money, held = lists.book.money, list(beside)
     if swap.envelope >= 0:
-        all_ = lists.of(run).payers
+        all_ = lists.of(run.running()).payers
         loans = {payer.envelope for payer in all_ if payer.loan}
         lent = sum(each.gpus for each in held if each.active and _is_lent(each, swap.start, loans))
         payers = [

@@ -68,9 +68,11 @@ def _settled(stored: Iterable[Promise], waits: Container[RunKey], written: Writt
         key = promise.run_key
         over = fate(
             there=key in state.runs,
+            unread=key in state.unread.runs,
             starts=key in starting,
             runs=key in state.held,
-            why_not="" if key in waits and key not in standing else _why_not(key, standing, state),
+            first=standing[key].name if key in standing else "",
+            why_not="" if key in waits else _why_not(key, state),
         )
         if over is None:
             standing[key] = promise
@@ -96,9 +98,7 @@ def _held_anew(
     return found
 
 
-def _why_not(key: RunKey, standing: Mapping[RunKey, Promise], state: State) -> str:
-    if key in standing:
-        return f"{standing[key].name} is its promise"
+def _why_not(key: RunKey, state: State) -> str:
     run = state.runs.get(key)
     if run is None or run.outcome:
         return "it is over"

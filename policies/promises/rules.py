@@ -1,7 +1,7 @@
 """Stored promises, and what becomes of one (spec §5 Activation).
 
-run gone → Failed; running already → Released; started by this cycle → Activated; over, suspended or waiting for other
-runs → Failed, as it holds nothing then; else it stands.
+run gone or set aside → Failed; running already → Released; started by this cycle → Activated; over, suspended or
+waiting for other runs → Failed, as it holds nothing then, and so is a second promise of a run; else it stands.
 """
 
 from collections.abc import Mapping
@@ -119,12 +119,18 @@ def held(table: pa.Table, waiting: Mapping[RunKey, RunRow]) -> list[Promise]:
     return sorted(found.values(), key=turn)
 
 
-def fate(*, there: bool, starts: bool, runs: bool, why_not: str) -> Fate | None:
-    """Decide how a promise ends; None where it stands. ``why_not``: why its run cannot start whatever is free."""
+def fate(*, there: bool, unread: bool, starts: bool, runs: bool, first: str, why_not: str) -> Fate | None:
+    """Decide how a promise ends; None where it stands. ``first``: the name of another one that its run has;
+    ``why_not``: why its run cannot start whatever is free.
+    """
+    if unread:
+        return Fate("Failed", "RunUnreadable", "Its run cannot be read; mended, it is promised a start anew.")
     if not there:
         return Fate("Failed", "RunGone", "Its run is gone.")
     if starts:
         return Fate("Activated", "Started", "Its run starts.")
     if runs:
         return Fate("Released", "Running", "Its run runs already.")
+    if first:
+        return Fate("Failed", "Repeated", f"Its run has another promise: {first}.")
     return Fate("Failed", "NotWaiting", f"Its run holds nothing: {why_not}.") if why_not else None

@@ -205,6 +205,31 @@ def test_T7_a_promise_of_a_run_that_is_gone_fails_and_the_next_starts() -> None:
     assert states(cycle) == {"three": ("Failed", "RunGone"), "four": ("Activated", "Started")}
 
 
+def ended(cycle: Cycle) -> dict[str, str]:
+    """What promises that failed say, by name."""
+    promises = ((each["metadata"]["name"], each["status"]) for each in cycle.all("Reservation"))
+    return {name: status["message"] for name, status in promises if status["state"] == "Failed"}
+
+
+def test_a_promise_says_that_its_run_cannot_be_read_and_not_that_it_is_gone() -> None:
+    world = World().node("n").budget("org:a", 64).run("one", 8, limit="1h").run("two", 8)
+    world.cycle()
+    unread = world.edit("Run", "two", spec={"totalGPUs": 8}).cycle("+1m")
+    mended = world.edit("Run", "two", spec={"totalGPUs": None}).cycle("+2m")
+    assert ended(unread) == {"two-20260101t000000z": "Its run cannot be read; mended, it is promised a start anew."}
+    assert promise(mended, "two")[0] == moment("+1h")
+
+
+def test_of_two_promises_of_a_run_the_younger_ends_and_names_the_other() -> None:
+    """A promise that cannot be read holds nothing, so its run is promised another one meanwhile."""
+    world = World().node("n").budget("org:a", 64).run("one", 8, limit="1h").run("two", 8)
+    world.cycle()
+    first = "two-20260101t000000z"
+    world.edit("Reservation", first, spec={"odd": 1}).cycle("+1m")
+    mended = world.edit("Reservation", first, spec={"odd": None}).cycle("+2m")
+    assert ended(mended) == {"two-20260101t000100z": f"Its run has another promise: {first}."}
+
+
 def test_a_suspended_run_has_no_promise() -> None:
     world = World().node("n").budget("org:a", 64).run("one", 8, limit="1h").run("two", 8)
     world.cycle()

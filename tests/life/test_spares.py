@@ -306,3 +306,16 @@ def test_who_pays_for_a_swap_gives_a_run_no_limit() -> None:
     world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(6)]}).delete("Node", "a01")
     cycle = world.cycle("+1h")
     assert (cycle.phases, cycle.funding("r")) == ({"r": "Running"}, {"unfunded": 8})
+
+
+def test_a_nearer_start_may_recall_what_a_swap_has_just_carried_on() -> None:
+    """The swap is a part of the claim of what runs: it is overdrawn by 3 + 2 of 4, and the farthest group goes."""
+    world = World().policy(spares={"discount": 0}).domain("A", gpus=[1, 1, 1, 1, 1, 1, 3])
+    world.budget("org", 4).budget("org:a", 1, sharing="none")
+    elastic = {"minTotalGPUs": 1, "maxTotalGPUs": 3, "stepGPUs": 1}
+    world.run("far", 3, by=1, owner="org:a:x", spares=1, malleable=elastic)
+    (last,) = (row for row in world.cycle().leases("far") if (row.group, row.role) == (2, "Active"))
+    world.delete("Node", *last.nodes).run("near", 3)
+    cycle = world.cycle("+1h")
+    assert (cycle.funding("near"), cycle.funding("far")) == ({"owned": 1, "shared": 2}, {"shared": 2, "unfunded": 1})
+    assert [stage.value for stage in cycle.plan.stages if stage.name == "overdraw"] == [1000]

@@ -61,11 +61,8 @@ class Recall:
         return self._found[1]
 
     def _unfunded(self, claim: Claim) -> list[Held]:
-        """What is held unfunded of a claim that runs."""
-        if claim.starts:
-            return []
-        refused, held = self._present.refused, self._claims.case.leases
-        return [lease for lease in _leases(claim) if lease.key in refused and lease.key in held]
+        """What is unfunded of a claim that runs, be it of a swap."""
+        return [] if claim.starts else [lease for lease in _leases(claim) if lease.key in self._present.refused]
 
     @property
     def overdraw(self) -> int:

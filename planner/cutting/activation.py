@@ -252,9 +252,10 @@ class Activation:
 
     def _victims(self, promise: Promise, members: Members) -> list[Victim]:
         """Victims of a promise; who was not told of it is not drawn."""
+        state = self.trial.state
         opportunistic = promise.holds_unnoticed
-        opportunistic |= promise.takes_unfunded_alone and bool(self.trial.state.policy.opportunistic.notice)
-        victims = victims_of(self.trial.state, self.trial.owners(members), opportunistic=opportunistic)
+        opportunistic |= bool(state.policy.opportunistic.notice) and promise.takes_opportunistic_alone(state.runs)
+        victims = victims_of(state, self.trial.owners(members), opportunistic=opportunistic)
         return [each if each.run in promise.warned else each.undrawn for each in victims]
 
     def pin(self) -> None:

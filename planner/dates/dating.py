@@ -257,7 +257,7 @@ class Dating:
         policy, at = self.state.policy.reservations, self.plan.at
         earliest = noticed(policy, at)
         if promise is not None:
-            soon = promise.takes_unfunded_alone and bool(self.state.policy.opportunistic.notice)
+            soon = bool(self.state.policy.opportunistic.notice) and promise.takes_opportunistic_alone(self.state.runs)
             told = promise.is_by_cuts and not soon
             earliest = self._still(promise) if told else max(promise.start, earliest)
         if natural is not None and natural.at <= earliest:

@@ -62,12 +62,13 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
         """Does it hold slots for which opportunistic work alone gave way? Then nobody else was told of cuts for it."""
         return self.told.reason == AWAITS and not self.is_by_cuts
 
-    @property
-    def takes_unfunded_alone(self) -> bool:
-        """Were only runs without funding told that they give way to it?"""
+    def takes_opportunistic_alone(self, runs: Mapping[RunKey, RunRow]) -> bool:
+        """Were only ``runs`` that are unfunded by their own choice told that they give way to it?"""
         forecast = self.told.forecast
         remedies = forecast.remedies if forecast is not None else ()
-        return bool(remedies) and all(each.action == "ReclaimUnfunded" for each in remedies)
+        named = [runs.get((namespace, name)) for namespace, _, name in (each.run.partition("/") for each in remedies)]
+        is_unfunded = bool(remedies) and all(each.action == "ReclaimUnfunded" for each in remedies)
+        return is_unfunded and all(run is None or run.opportunistic for run in named)
 
     @property
     def is_by_cuts(self) -> bool:

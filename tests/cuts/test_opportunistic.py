@@ -160,3 +160,14 @@ def test_what_its_owner_makes_narrower_gives_way_in_the_same_cycle() -> None:
     assert {(lease.group, lease.closure) for lease in cycle.leases("v", open=False)} == {
         (4, "Shrink"), (3, "ReclaimUnfunded"), (2, "ReclaimUnfunded"),
     }  # fmt: skip
+
+
+def test_work_that_lost_its_payer_gives_way_after_the_notice_of_any_cut() -> None:
+    """The short notice is of work that is unfunded by its own choice."""
+    world = World().policy(opportunistic={"notice": "5m"}).node("n").budget("org:v", 8).budget("org:w", 8)
+    world.run("v", 8, owner="org:v").old()
+    world.edit("Budget", "org-v", spec={"envelopes": [doc.envelope(4)]}).run("w", 8, owner="org:w")
+    told, early, due = (world.cycle(at) for at in ("+0s", "+5m", "+15m"))
+
+    assert (told.status("w")["earliestStart"], early.running, due.running) == (moment("+15m"), ["v"], ["w"])
+    assert [lease.closure for lease in due.leases("v")] == ["ReclaimUnfunded"]

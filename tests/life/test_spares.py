@@ -319,3 +319,24 @@ def test_a_nearer_start_may_recall_what_a_swap_has_just_carried_on() -> None:
     cycle = world.cycle("+1h")
     assert (cycle.funding("near"), cycle.funding("far")) == ({"owned": 1, "shared": 2}, {"shared": 2, "unfunded": 1})
     assert [stage.value for stage in cycle.plan.stages if stage.name == "overdraw"] == [1000]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "after"),
+    [
+        (0, [("Active", 2), ("Spare", 6)]),
+        (1, [("Active", 2), ("Spare", 4)]),
+        (4, [("Active", 2), ("Spare", 2)]),
+        (6, [("Active", 2)]),
+        (7, []),
+    ],
+)
+def test_a_standby_whose_gpus_others_use_is_none(foreign: int, after: list[tuple[str, int]]) -> None:
+    """Pods without a lease use up capacity: what is left beside them is standbys, as far as they are whole."""
+    world = World().domain("A", gpus=[2, 8]).budget("org:a", 16).run("r", 2, pods=2, spares=4)
+    assert {(row.role, *row.nodes) for row in world.cycle().leases()} == {("Active", "a01"), ("Spare", "a02")}
+    if foreign:
+        world.foreign_pod("other", "a02", foreign)
+    cycle = world.delete("Node", "a01").cycle("+1h")
+    assert sorted((row.role, row.gpus) for row in cycle.leases(open=True)) == after
+    assert cycle.phases == {"r": "Running" if after else "Failed"}

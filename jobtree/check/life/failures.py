@@ -145,7 +145,7 @@ class Outliving:
         """Slots of standbys whose nodes take work of the run, ``pods`` more too, and that are free or may be freed."""
         found: Slots = defaultdict(set)
         for lease in leases:
-            if lease.active or not self._stands(lease):
+            if lease.active or not self._stands(lease) or self.is_pressed(lease.node):
                 continue
             node = self.case.nodes[lease.node]
             if any(True for _ in refusals(self.case, run.key, run, node)):
@@ -158,6 +158,11 @@ class Outliving:
                 if ordinal < node.gpus and all(map(self._may_go, self.tenants.get((lease.node, ordinal), ())))
             )
         return found
+
+    def is_pressed(self, node: str) -> bool:
+        """Do pods without a lease use GPUs of leased slots there, or are there fewer GPUs?"""
+        leased = {slot for each in self.case.open if each.node == node for slot in each.slots}
+        return len(leased) + self.case.without_lease.get(node, 0) > self.case.nodes[node].gpus
 
     def _pods_on(self, node: str) -> int:
         """No fewer than the pods on a node: leases have at most one for each GPU."""

@@ -112,7 +112,7 @@ def _swapped(ending: Ending) -> bool:
     there = {ordinal for ordinal in lease.ordinals if node is not None and ordinal < node.gpus}
     used = {ordinal for new in mine if new.active for ordinal in new.ordinals}
     dropped = there - {ordinal for new in mine for ordinal in new.ordinals}
-    whole = len(there) == len(lease.ordinals)
+    whole = len(there) == len(lease.ordinals) and not ending.outliving.is_pressed(lease.node)
     return not lease.active and not used.isdisjoint(there) and (not dropped or not whole)
 
 

@@ -29,8 +29,9 @@ def mended(world: Failing, foreign_of: Callable[[Held], Mapping[str, Foreign]]) 
     if not hit:
         return Mending({}, [], dict(world.endings))
     shut: set[tuple[RunKey, str]] = set()
+    pressed = _pressed(world, foreign_of)
     while True:
-        mend = _Mend(world, shut)
+        mend = _Mend(world, shut, pressed)
         for key in hit:
             mend.look(key)
         mend.settle()
@@ -42,23 +43,47 @@ def mended(world: Failing, foreign_of: Callable[[Held], Mapping[str, Foreign]]) 
         hit = [key for key in hit if key not in both]
 
 
+def _pressed(world: Failing, foreign_of: Callable[[Held], Mapping[str, Foreign]]) -> dict[str, int]:
+    """GPUs of leased slots, by node, that are there no more or that pods without a lease use."""
+    staying = {key: mine for key, mine in world.held.items() if not _ends(world, key)}
+    slots: dict[str, set[int]] = {}
+    for lease in (each for mine in staying.values() for each in mine if each.place not in world.lost):
+        slots.setdefault(lease.node, set()).update(lease.ordinals)
+    others, fleet = foreign_of(staying), world.fleet
+    found = {}
+    for name in slots.keys() & fleet.index.keys():
+        other = others.get(name, Foreign())
+        over = len(slots[name] | other.slots) + other.gpus - int(fleet.gpus[fleet.index[name]])
+        if over > 0:
+            found[name] = over
+    return found
+
+
+def _ends(world: Failing, key: RunKey) -> bool:
+    """Does it end whatever is repaired?"""
+    return key in world.endings and world.endings[key].reason != "NodeFailure"
+
+
 def _gone(world: Failing, key: RunKey) -> set[str]:
     return {lease.node for lease in world.held[key] if lease.place in world.lost}
 
 
 @dataclass
 class _Mend:
-    """One try. ``shut``: nodes whose CPU or memory is not enough for a run's pods; ``wants``: groups to be repaired of
-    runs that live on; ``dropped``: groups that go of these; ``used``: standbys by group; ``fallen``: tenants that go.
+    """One try. ``shut``: nodes whose CPU, memory or GPUs are not enough for a run's pods; ``pressed``: see `_pressed`;
+    ``wants``: groups to be repaired of runs that live on; ``dropped``: groups that go of these; ``used``: standbys by
+    group; ``fallen``: tenants that go; ``missing``: slots of standbys that have no GPU.
     """
 
     world: Failing
     shut: set[tuple[RunKey, str]]
+    pressed: Mapping[str, int]
     wants: list[Want] = field(default_factory=list)
     declined: list[LeaseRow] = field(default_factory=list)
     dropped: dict[RunKey, set[int]] = field(default_factory=dict)
     used: dict[tuple[RunKey, int], list[Standby]] = field(default_factory=dict)
     fallen: dict[RunKey, set[int]] = field(default_factory=dict)
+    missing: set[tuple[str, int]] = field(default_factory=set)
 
     def look(self, key: RunKey) -> None:
         """Does a run that lost a node live on, and how?"""
@@ -98,13 +123,28 @@ class _Mend:
             on = self._on(lease)
             if any(tenant is None for tenant in on.values()):
                 want.squatted.append(lease)
-            place = world.fleet.index[lease.node]
             for ordinal in lease.ordinals:
                 tenant = on.get(ordinal, ())
-                if ordinal < int(world.fleet.gpus[place]) and tenant is not None:
+                if tenant is not None:
                     tenants[lease.node, ordinal] = frozenset(tenant)
+        missing = self._missing(tenants)
+        self.missing |= missing
+        tenants = {slot: there for slot, there in tenants.items() if slot not in missing}
         want.standbys = standbys_of(usable, unit, tenants)
         return want
+
+    def _missing(self, tenants: Mapping[tuple[str, int], frozenset[Tenant]]) -> set[tuple[str, int]]:
+        """Slots of a group's standbys, on which ``tenants`` are, without GPUs: that vanished, or that pods without a
+        lease use, the last ones free; all of a node where these are not enough for those.
+        """
+        fleet, found = self.world.fleet, set[tuple[str, int]]()
+        for name in {node for node, _ in tenants}:
+            mine = sorted(slot for slot in tenants if slot[0] == name)
+            gone = [slot for slot in mine if slot[1] >= int(fleet.gpus[fleet.index[name]])]
+            free = [slot for slot in mine if slot not in gone and not tenants[slot]]
+            used = max(0, self.pressed.get(name, 0) - len(gone))
+            found.update(gone, free[len(free) - used :] if used <= len(free) else mine)
+        return found
 
     def _node(self, lease: LeaseRow) -> int | None:
         return self.world.fleet.index.get(lease.node)
@@ -115,17 +155,13 @@ class _Mend:
         for lease in self._active.get(spare.node, ()):
             for ordinal in set(lease.ordinals).intersection(spare.ordinals):
                 run = self.world.runs.get(lease.run_key)
-                if lease.run_key in self.world.endings and self._ends(lease.run_key):
+                if _ends(self.world, lease.run_key):
                     found[ordinal] = ()
                 elif run is None or lease.funding_class != UNFUNDED or lease.run_key in self.world.unsure:
                     found[ordinal] = None
                 else:
                     found[ordinal] = (Tenant(lease.run_key, lease.group if run.malleable else -1),)
         return found
-
-    def _ends(self, key: RunKey) -> bool:
-        """Does it end whatever is repaired?"""
-        return self.world.endings[key].reason != "NodeFailure"
 
     @cached_property
     def _active(self) -> Mapping[str, list[LeaseRow]]:
@@ -151,7 +187,7 @@ class _Mend:
         return (each for each in held if each.active and tenant.group in (-1, each.group))
 
     def crowded(self, foreign_of: Callable[[Held], Mapping[str, Foreign]]) -> set[tuple[RunKey, str]]:
-        """Runs and nodes where CPU, memory or the count of pods is not enough for the pods that would come there."""
+        """Runs and nodes where GPUs, CPU, memory or the count of pods are not enough for what would come there."""
         if not self.used:
             return set()
         closing, gone = self._closing(), self._whole_tenants() | (self.world.endings.keys() - self.dropped.keys())
@@ -162,6 +198,9 @@ class _Mend:
         }
         room = Room(self.world.fleet)
         room.occupy((each for mine in staying.values() for each in mine), self.world.runs, foreign_of(self.world.held))
+        gpus = [len(slots) - lost for slots, lost in zip(room.slots, room.lost, strict=True)]
+        for swap in self._swaps():
+            gpus[self.world.fleet.index[swap.node]] -= swap.gpus
         found: set[tuple[RunKey, str]] = set()
         for (key, _), standbys in self.used.items():
             run = self.world.runs[key]
@@ -173,7 +212,8 @@ class _Mend:
                 room.memory[node] -= pods * load.memory
                 room.pods[node] -= pods
                 if (
-                    room.pods[node] < 0
+                    gpus[node] < 0
+                    or room.pods[node] < 0
                     or (load.cpu_milli and room.cpu[node] < 0)
                     or (load.memory and room.memory[node] < 0)
                 ):
@@ -246,6 +286,7 @@ class _Mend:
             there = range(int(fleet.gpus[fleet.index[node]]))
             mine = sorted(name for name, lease in spares.items() if lease.node == node)
             left = [(slot, name) for name in mine for slot in spares[name].ordinals if slot in there]
+            left = [(slot, name) for slot, name in left if (node, slot) not in self.missing]
             left = sorted((slot, name) for slot, name in left if slot not in slots[name])
             beside = sum(each.gpus for each in kept if each.node == node and each.key not in spares)
             left = left[: max(0, len(left) - (len(left) + beside) % unit)]

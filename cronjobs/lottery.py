@@ -31,9 +31,14 @@ class _Drawn(NamedTuple):
 
 
 def lot(cluster: Cluster, intake: Intake, at: int) -> Lot | None:
-    """The next secret, where a promise is due at ``at`` (Unix seconds) and there is a chain that may be used."""
+    """The next secret, where a promise is due at ``at`` (Unix seconds) and there is a chain that may be used.
+
+    None under ``mode: observe``: what is only published cuts nobody, and its secret would be drawn with again.
+    """
     chain = Chain.of(intake.config_map(NAME))
     if chain is None or chain.since >= at or chain.position >= chain.length or not _is_due(intake, at):
+        return None
+    if intake.policy is not None and intake.policy.spec.mode == "observe":
         return None
     origin = cluster.secret(NAME, ORIGIN)
     drawn = None if origin is None else _computed(origin, chain.length, chain.position + 1)
@@ -54,12 +59,12 @@ def published(cluster: Cluster, intake: Intake, plan: Plan, origin: str | None =
     usable = chain is not None and stored is not None and chain.position < chain.length
     if chain is not None and stored is not None and usable and (not _is_due(intake, plan.at) or _is_of(chain, stored)):
         return
-    used = any(each.status.lottery for each in intake.plans) or (chain is not None and chain.position > 0)
+    replaces = data is not None or any(each.status.lottery for each in intake.plans)
     origin = origin or secrets.token_hex(32)
     drawn = _computed(origin, LENGTH, 1)
     assert drawn is not None, "an origin is 32 bytes in hex"
     retired = () if chain is None else (*chain.retired, chain.anchor)
-    new = Chain(drawn.anchor, LENGTH, 0, Time(plan.at + (ANNOUNCED if used else 0)), retired)
+    new = Chain(drawn.anchor, LENGTH, 0, Time(plan.at + (ANNOUNCED if replaces else 0)), retired)
     secret, record = Ref("Secret", seen.NAMESPACE, NAME), Ref("ConfigMap", seen.NAMESPACE, NAME)
     if stored is not None:
         yield Write("delete", secret)

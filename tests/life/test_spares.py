@@ -340,3 +340,14 @@ def test_a_standby_whose_gpus_others_use_is_none(foreign: int, after: list[tuple
     cycle = world.delete("Node", "a01").cycle("+1h")
     assert sorted((row.role, row.gpus) for row in cycle.leases(open=True)) == after
     assert cycle.phases == {"r": "Running" if after else "Failed"}
+
+
+def test_nobody_pays_for_a_swap_whose_payer_is_gone_nor_for_the_rest_of_its_standbys() -> None:
+    world = World().domain("A", gpus=[2, 4]).budget("org:a", 8).run("r", 2, pods=2, spares=2)
+    world.cycle()
+    cycle = world.delete("Budget", "org-a").delete("Node", "a01").cycle("+1h")
+    assert [(row.role, row.gpus, row.payer) for row in cycle.leases(open=True)] == [
+        ("Active", 2, None),
+        ("Spare", 2, None),
+    ]
+    assert (cycle.phases, cycle.funding("r")) == ({"r": "Running"}, {"unfunded": 2})

@@ -32,7 +32,7 @@ def paid(
     sites: Mapping[str, int],
 ) -> list[LeaseRow]:
     """``swaps``, each with its payer. ``held``: what stays open beside them; ``sites``: of nodes, by name."""
-    done = [swap for swap in swaps if not swap.active]
+    done = [swap if swap.envelope >= 0 else _by_nobody(swap, runs[swap.run_key]) for swap in swaps if not swap.active]
     paying = _Paying(runs, held, PayerLists(book), weigh, sites, done, weigh(done).classes)
     paying.settle([swap for swap in swaps if swap.active])
     return sorted(paying.done, key=lambda each: each.key)
@@ -99,7 +99,11 @@ def _ways(swap: LeaseRow, run: RunRow, beside: Iterable[LeaseRow], lists: PayerL
             yield replace(
                 swap, envelope=payer.envelope, budget=envelope.budget, envelope_name=envelope.name, owner=envelope.owner
             )
-    yield replace(swap, envelope=-1, budget="", envelope_name="", owner=run.owner)
+    yield _by_nobody(swap, run)
+
+
+def _by_nobody(swap: LeaseRow, run: RunRow) -> LeaseRow:
+    return replace(swap, envelope=-1, budget="", envelope_name="", owner=run.owner)
 
 
 def _is_lent(lease: LeaseRow, at: int, loans: Container[int]) -> bool:

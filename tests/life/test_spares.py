@@ -351,3 +351,34 @@ def test_nobody_pays_for_a_swap_whose_payer_is_gone_nor_for_the_rest_of_its_stan
         ("Spare", 2, None),
     ]
     assert (cycle.phases, cycle.funding("r")) == ({"r": "Running"}, {"unfunded": 2})
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"selector": {"region": "elsewhere"}},
+        {"end": moment("+30m")},
+        {"start": moment("+5h")},
+        {"sharing": "none"},
+        {"perRun": {"maxTime": "1h"}},
+        {"perRun": {"maxGPUs": 1}},
+    ],
+)
+def test_what_is_left_of_a_standby_is_paid_on_whatever_its_payer_pays_for_by_now(edit: dict[str, Any]) -> None:
+    world = World().domain("A", gpus=[2, 8]).budget("org:a", 8).run("r", 2, owner="org:a:x", pods=2, spares=4)
+    world.cycle()
+    world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(8, **edit)]}).delete("Node", "a01")
+    cycle = world.cycle("+1h")
+    assert [(row.role, row.gpus, row.payer) for row in cycle.leases(open=True)] == [
+        ("Active", 2, None),
+        ("Spare", 6, "org-a/gpus"),
+    ]
+    assert cycle.phases == {"r": "Running"}
+
+
+def test_what_is_left_of_a_standby_is_lent_on_after_its_sponsor_lends_no_more() -> None:
+    world = World().domain("A", gpus=[2, 8]).budget("org:a", 8, lending={"allow": True})
+    world.run("r", 2, owner="corp", pods=2, spares=4, funding={"allowBorrow": True, "sponsors": ["org:a"]}).cycle()
+    world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(8)]}).delete("Node", "a01")
+    rows = world.cycle("+1h").leases(open=True)
+    assert [(row.role, row.gpus, row.payer) for row in rows] == [("Active", 2, None), ("Spare", 6, "org-a/gpus")]

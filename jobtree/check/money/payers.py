@@ -26,6 +26,7 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
         envelope = case.envelopes.get(lease.payer)
         if envelope is None:
             yield _missing(case, lease, lease.payer)
+        if envelope is None or _is_paid_on(case, lease):
             continue
         yield from _who(caps, lease, run, envelope)
         yield from _where(case, lease, envelope)
@@ -38,6 +39,13 @@ def violations(case: Case, caps: Caps) -> Iterator[Violation]:
             yield from _use_run(case, caps, key, run)
             yield from _borrowed(case, caps, key, run)
             yield from _unfunded(case, key, run)
+
+
+def _is_paid_on(case: Case, lease: Held) -> bool:
+    """Is it what a swap left of a standby, paid on as that was? No edit of its payer takes that from it."""
+    ended = (old for old in case.open_by.get(lease.run_key, ()) if old.key in case.closing and not old.active)
+    before = {slot for old in ended if (old.payer, old.group) == (lease.payer, lease.group) for slot in old.slots}
+    return lease.reason == "Swap" and not lease.active and before.issuperset(lease.slots)
 
 
 def _of(lease: Held, invariant: str, message: str) -> Violation:
@@ -107,7 +115,8 @@ def _per_run(case: Case, key: RunKey) -> Iterator[Violation]:
     for lease in case.after(key):
         if lease.payer is not None:
             taken[lease.payer] += case.milli(lease)
-    for payer in sorted({lease.payer for lease in case.new_by[key] if lease.payer is not None}):
+    fresh = (lease for lease in case.new_by[key] if not _is_paid_on(case, lease))
+    for payer in sorted({lease.payer for lease in fresh if lease.payer is not None}):
         envelope = case.envelopes.get(payer)
         most = None if envelope is None or envelope.per_run_gpus is None else 1000 * envelope.per_run_gpus
         if most is not None and taken[payer] > most:
@@ -139,7 +148,7 @@ def _use_run(case: Case, caps: Caps, key: RunKey, run: Run) -> Iterator[Violatio
         if cap.per_run_gpus is None:
             continue
         mine = [each for each in case.after(key) if each.payer and cap.counts(each.flavor, case.nodes.get(each.node))]
-        taken, fresh = sum(map(case.milli, mine)), {lease.key for lease in case.new_by[key]}
+        taken, fresh = sum(map(case.milli, mine)), {x.key for x in case.new_by[key] if not _is_paid_on(case, x)}
         if taken > 1000 * cap.per_run_gpus and any(lease.key in fresh for lease in mine):
             most = 1000 * cap.per_run_gpus
             sentence = f"it takes {taken} milli-GPUs where use cap {cap.budget}/{cap.name} gives one run {most}"

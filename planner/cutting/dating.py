@@ -78,10 +78,6 @@ class CutDates:
         return Turns(self._trial, partial(self._victims, Spared(), self.state.at), courses)
 
     @property
-    def _term(self) -> int:
-        return int(self.state.policy.lottery.term)
-
-    @property
     def is_spent(self) -> bool:
         """Has this cycle no work left for dates that cuts make?"""
         return self._work >= self.state.effort.cutting.work
@@ -114,7 +110,7 @@ class CutDates:
         spared, earliest = Spared(self._trial.owners(members), warned), paid
         times = [
             time
-            for time in protected_until(self._protected, spared.owners, self._term, self.state.at)
+            for time in protected_until(self._protected, spared.owners, self.state.protection, self.state.at)
             if earliest < time <= horizon
         ]
         self._keep(together, earliest, earliest)
@@ -213,7 +209,7 @@ class CutDates:
                 number: (each, trial.slots.keep(each.chunks)) for number, (each, _) in self._keeping.items()
             }
         there = protected(self.state, opportunistic=True) if opportunistic else self._protected
-        victims = open_at(there, spared.owners, self._term, at)
+        victims = open_at(there, spared.owners, self.state.protection, at)
         told = spared.warned
         victims = [victim for victim in victims if victim.run not in over]
         return victims if told is None else [each if each.run in told else each.undrawn for each in victims]
@@ -388,7 +384,7 @@ class CutDates:
 
     def _is_enough(self, members: Members, owners: Collection[str]) -> bool:
         """Would it fit if all runs went, of these ``owners`` what may go?"""
-        victims = open_at(self._protected, owners, self._term, FOR_GOOD)
+        victims = open_at(self._protected, owners, self.state.protection, FOR_GOOD)
         return self._trial.weighing(self._trial.needs(members), victims).least() is not None
 
     def _least(self, weighing: Weighing) -> Harm | None:

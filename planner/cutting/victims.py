@@ -4,7 +4,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from planner.state.state import State
-from policies.cuts.protection import is_drawable, open_after
+from policies.cuts.protection import Protection
 from policies.funding.frozen import is_frozen
 from policies.inputs.claims import UNFUNDED, LeaseKey, LeaseRow, RunKey
 from policies.inputs.runs import RunRow
@@ -98,7 +98,7 @@ def victims_of(
     ``cut``: leases that go already.
     """
     there = protected(state, opportunistic=opportunistic, cut=cut)
-    return open_at(there, owners, int(state.policy.lottery.term), state.at)
+    return open_at(there, owners, state.protection, state.at)
 
 
 def protected(state: State, *, opportunistic: bool = False, cut: Container[LeaseKey] = ()) -> list[Victim]:
@@ -111,12 +111,12 @@ def protected(state: State, *, opportunistic: bool = False, cut: Container[Lease
     return found
 
 
-def open_at(there: Iterable[Victim], owners: Collection[str], term: int, at: int) -> list[Victim]:
+def open_at(there: Iterable[Victim], owners: Collection[str], protection: Protection, at: int) -> list[Victim]:
     """Those that have something to give for runs of ``owners`` at a time (Unix seconds), some of them drawn."""
     found = []
     for each in there:
         victim = each
-        if not each.losable and each.groups and is_drawable(each.owner, each.start, owners, term, at):
+        if not each.losable and each.groups and protection.is_drawable(each.owner, each.start, owners, at):
             victim = each._replace(losable=True)
         frees = any(group.slots for group in victim.groups)
         if victim.spares or (frees and (victim.losable or any(group.droppable for group in victim.groups))):
@@ -124,9 +124,9 @@ def open_at(there: Iterable[Victim], owners: Collection[str], term: int, at: int
     return found
 
 
-def protected_until(there: Iterable[Victim], owners: Collection[str], term: int, at: int) -> list[int]:
+def protected_until(there: Iterable[Victim], owners: Collection[str], protection: Protection, at: int) -> list[int]:
     """Times after ``at`` at which one comes to be drawable for one of ``owners``, ascending, each once."""
-    times = {open_after(victim.start, term) for victim in there if victim.owner not in owners}
+    times = {protection.open_after(victim.start) for victim in there if victim.owner not in owners}
     return sorted(time for time in times if time > at)
 
 

@@ -2,8 +2,9 @@
 
 A later time, or another place, has the first of these causes that the facts show; where they show none, a general one:
 
-what this cycle may not cut for it  ≻  a node of it that is gone or takes no work  ≻  an older run that was given its
-room  ≻  a run that did not end on its nodes when it was expected to  ≻  at its time, why the plan does not start it
+what this cycle may not cut for it  ≻  a lottery that may not draw yet  ≻  a node of it that is gone or takes no work
+≻  an older run that was given its room  ≻  a run that did not end on its nodes when it was expected to  ≻  at its time,
+why the plan does not start it
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,6 +45,8 @@ class Causes:
         is_later = start > promise.start
         if is_later and promise.run_key in self.put_off:
             return self.put_off[promise.run_key]
+        if is_later and promise.is_by_cuts and promise.start < (draws := self.state.protection.draws) <= start:
+            return f"Nobody is drawn before {Time(draws)}: the lottery has a new chain of secrets."
         return next(self._known(promise, wait, is_later=is_later), LATER if is_later else ELSEWHERE)
 
     def _known(self, promise: Promise, wait: Wait, *, is_later: bool) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What a promise by cuts is weighed on beside work and promises: nodes that its run may use, others there, the Policy.
 
-    ground = SHA-256(Policy digest, Σ SHA-256(node) mod 2²⁵⁶ over the nodes that take its run)
+    ground = SHA-256(Policy digest, Σ SHA-256(node) mod 2²⁵⁶ over the nodes that take its run[, first second of draws])
 
 A sum, so that it is the same however nodes are put together as sites; each node is hashed once a cycle.
 """
@@ -30,7 +30,8 @@ class Ground:
     def of(self, key: RunKey) -> str:
         """SHA-256, hex, of what a run's promise by cuts hangs on."""
         total = sum(self._sites[site] for site in self.state.sites_for(self.state.runs[key])) % _SUM
-        return hashlib.sha256(f"{self.policy} {total:064x}".encode()).hexdigest()
+        draws = self.state.protection.draws
+        return hashlib.sha256(f"{self.policy} {total:064x}{f' {draws}' if draws else ''}".encode()).hexdigest()
 
     @cached_property
     def _sites(self) -> list[int]:

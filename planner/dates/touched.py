@@ -12,7 +12,6 @@ from typing import Final
 
 from jobtree.world.memory.cycles import Moment
 from planner.dates.writing import Written
-from policies.cuts.protection import open_from
 from policies.inputs.claims import UNFUNDED, LeaseRow, RunKey
 from policies.promises.rules import Promise
 
@@ -107,7 +106,7 @@ class Touched:
         """Time at which a run that began or changed may lose anything: at once, or when its protection ends."""
         run, leases = self.state.runs[key], self.state.held[key]
         protected = not run.malleable and all(_is_funded_work(lease) for lease in leases)
-        return open_from(run, leases, int(self.state.policy.lottery.term)) if protected else AT_ONCE
+        return self.state.protection.open_from(run, leases) if protected else AT_ONCE
 
 
 def _is_funded_work(lease: LeaseRow) -> bool:

@@ -31,6 +31,7 @@ from planner.state.uncovered import covering, foreign
 from policies.caps.book import book_of
 from policies.caps.cap import CapBook
 from policies.cuts.order import NO_CUTS, Cuts
+from policies.cuts.protection import Protection, draws_from
 from policies.funding.classes import Funded, derive
 from policies.funding.frozen import is_frozen, kept
 from policies.funding.ledger import Spent, spent
@@ -96,6 +97,7 @@ def state_of(
         funded=funded_of([*still, *swaps]),
         foreign=world.foreign_of(covering(staying, world.held, over.closures, swaps)),
         turns=turns,
+        protection=Protection(int(world.seen.policy.lottery.term), draws_from(world.seen.tables["lottery"])),
         changed=last_changed(world.seen.tables["seen_world"], given_of(snapshot, at), news, at),
         doubt=over.doubt,
         lost=over.record_lost,

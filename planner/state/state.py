@@ -14,6 +14,7 @@ from planner.state.closing import ends_of
 from planner.state.lower import Asked, Waiting
 from planner.state.replay import Turn
 from policies.caps.cap import CapBook
+from policies.cuts.protection import Protection
 from policies.funding.classes import Funded
 from policies.funding.ledger import Spent
 from policies.inputs.claims import LeaseKey, LeaseRow, RunKey
@@ -61,6 +62,7 @@ class State:
     unread: Unread
     turns: dict[LeaseKey, list[Turn]]
     changed: int
+    protection: Protection
     effort: Effort = USUAL
     holds: Holds = NOTHING
     swaps: frozenset[LeaseKey] = frozenset()

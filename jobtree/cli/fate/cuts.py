@@ -92,14 +92,16 @@ def _first(run: Run, leases: Sequence[Lease], intake: Intake, at: int) -> Iterat
 
 
 def _drawable(run: Run, active: Iterable[Lease], intake: Intake, at: int) -> str:
-    """Say when: after a run's protection, which a swap does not renew."""
+    """Say when: after a run's protection, which a swap does not renew, with a chain of secrets that may be used."""
     from jobtree.api import Policy, Time
-    from policies.cuts.protection import open_after
+    from jobtree.world.memory.lottery import NAME, Chain
+    from policies.cuts.protection import Protection
     from policies.lifecycle.endings import since
 
     term = (intake.policy or Policy()).spec.lottery.term
     began = since(run.status.started, (lease.spec.interval.start for lease in active))
-    opens = open_after(began, int(term))
+    chain = Chain.of(intake.config_map(NAME))
+    opens = Protection(int(term), (chain and chain.opens) or 0).open_after(began)
     return "now" if opens <= at else f"from {Time(opens)} on"
 
 

@@ -45,6 +45,11 @@ class Chain(msgspec.Struct, frozen=True):
         except (KeyError, ValueError):
             return None
 
+    @property
+    def opens(self) -> int | None:
+        """First Unix second in which it may be used, where it is in place of another one."""
+        return int(self.since) + 1 if self.retired else None
+
     def data(self) -> dict[str, str]:
         """As the ConfigMap has it."""
         return {

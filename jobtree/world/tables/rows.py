@@ -15,6 +15,7 @@ from jobtree.api.kinds.policy import PolicySpec
 from jobtree.api.kinds.reservation import ReservationStatus
 from jobtree.api.values.scalars import dec_hook, enc_hook, milli, milli_gpu_seconds
 from jobtree.world.memory.balances import Account
+from jobtree.world.memory.lottery import Chain
 from jobtree.world.memory.seen import Discount, World
 from jobtree.world.naming import needs
 from jobtree.world.naming.annotations import time_or_none
@@ -308,6 +309,11 @@ def seen_world(found: World | None) -> pa.Table:
     return table(
         schema.SEEN_WORLD, {"given": [each.given for each in told], "changed": [each.changed for each in told]}
     )
+
+
+def lottery(chain: Chain | None) -> pa.Table:
+    """One row where the chain of secrets is in place of another one."""
+    return table(schema.LOTTERY, {"opens": [] if chain is None or chain.opens is None else [chain.opens]})
 
 
 def balances(found: Sequence[Account]) -> pa.Table:

@@ -284,6 +284,9 @@ SEEN_WORLD: Final = pa.schema([("given", _text), ("changed", _time)])
 """Key: given. Digest of what the last cycle was given, carried out or not (see `given`), and when the world last
 changed by then; at most one row, none = there was no cycle, or its Plan is lost (spec §3.8)."""
 
+LOTTERY: Final = pa.schema([("opens", _time)])
+"""Key: opens. From when on a chain of secrets that is in place of another may be used; at most one row (spec §6)."""
+
 BALANCES: Final = pa.schema(
     [
         ("budget", _text),
@@ -322,10 +325,11 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "seen_rates": SEEN_RATES,
     "seen_discounts": SEEN_DISCOUNTS,
     "seen_world": SEEN_WORLD,
+    "lottery": LOTTERY,
     "balances": BALANCES,
 }
 
-WHERE_ROWS: Final = frozenset({"arrays"})
+WHERE_ROWS: Final = frozenset({"arrays", "lottery"})
 """Tables that count in a snapshot's digest, and need be in a record, where they have rows: they came later."""
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -349,5 +353,6 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {
     "seen_rates": ("flavor",),
     "seen_discounts": ("since",),
     "seen_world": ("given",),
+    "lottery": ("opens",),
     "balances": tuple(BALANCES.names[:-1]),
 }

@@ -14,7 +14,7 @@ from jobtree.world.collector import collector_paused
 from jobtree.world.kept import kept
 from jobtree.world.memory.balances import LeaseName, Part, whole
 from jobtree.world.memory.cycles import number_after
-from jobtree.world.memory.lottery import Lot
+from jobtree.world.memory.lottery import NAME, Chain, Lot
 from jobtree.world.memory.seen import Discount, Seen
 from jobtree.world.reading.intake import Intake
 from jobtree.world.tables import digest, rows, rows_arrays, rows_runs
@@ -130,6 +130,7 @@ def _tables(intake: Intake, policy: Policy) -> dict[str, pa.Table]:
         "warnings": rows.notices(intake.warnings),
         **_seen(intake.last_seen),
         "seen_world": rows.seen_world(intake.last_world),
+        "lottery": rows.lottery(Chain.of(intake.config_map(NAME))),
         "balances": _balances(intake.balances),
     }
 

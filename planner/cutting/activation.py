@@ -240,7 +240,7 @@ class Activation:
         pools, seed, picks = Pools(weighing, harm), "", tuple[Pick, ...]()
         if harm.lottery:
             if self.lot is None or not promise.uid:
-                self.put_off[promise.run_key] = "Nothing could be drawn: no secret of the lottery may be used yet."
+                self.put_off[promise.run_key] = "Nothing could be drawn: this plan had no secret of the lottery."
                 return None
             seed = lottery.seed_of(self.lot.secret, promise.uid, promise.first_start)
             picks = lottery.draw(seed, pools.after)

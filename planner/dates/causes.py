@@ -53,7 +53,7 @@ class Causes:
         yield from (f"Node {node} {lost}." for node in promise.nodes if (lost := self._lost(node)))
         if promise.run_key in self.overtaken:
             yield f"Its room was given to {'/'.join(self.overtaken[promise.run_key])}, which is older."
-        if any(short.rule == "capacity" for short in wait.shorts):
+        if not is_later or any(short.rule == "capacity" for short in wait.shorts):  # else money puts it off
             yield from self._staying(promise)
         if is_later and promise.start <= self.state.at:
             yield f"It could not start at its time: {wait.message}"

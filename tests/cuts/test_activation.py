@@ -264,7 +264,7 @@ def test_a_promise_that_no_draw_may_be_made_for_says_so() -> None:
     told = promises(world.delete("Secret", "jobtree-lottery").cycle("+15m"))["w"]
 
     (move,) = told["history"]
-    assert move["cause"] == "Nothing could be drawn: no secret of the lottery may be used yet."
+    assert move["cause"] == "Nothing could be drawn: this plan had no secret of the lottery."
 
 
 def test_a_promise_that_ends_without_a_date_says_why() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.times import moment
 from tests.support.worlds import World
 
 LIMITED: dict[str, Any] = {"limit": "10h"}
@@ -69,3 +70,15 @@ def test_a_run_that_did_not_end() -> None:
     assert moves(world, "+11m") == {"w": [("2026-01-01T10:00:00Z", cause)]}
     said = f"  2026-01-01T00:11:00Z  now 2026-01-01T10:00:00Z: {cause}"
     assert said in world.runs("explain", "w", at="+12m").ok().out.splitlines()
+
+
+def test_a_run_that_did_not_end_where_money_is_what_it_waits_for() -> None:
+    """Its window is still to open, and by then there is room elsewhere."""
+    world = World().domain("a").domain("b").budget("org:a", 64).budget("org:w", 8, start=moment("+1h"))
+    for name, runtime in (("a", {"timeLimit": "10h"}), ("b", {"expected": "10m"})):
+        world.run(name, 8, locality={"selector": {"fabric.domain": name}}, runtime=runtime)
+    world.run("w", 8, owner="org:w").cycle("+0s")
+    world.runs("complete", "a", at="+5m").ok()
+    world.cycle("+5m")
+    cause = "default/b was expected to end at 2026-01-01T00:10:00Z and is still on b01."
+    assert moves(world, "+11m") == {"w": [("2026-01-01T01:00:00Z", cause)]}

@@ -382,3 +382,14 @@ def test_what_is_left_of_a_standby_is_lent_on_after_its_sponsor_lends_no_more() 
     world.edit("Budget", "org-a", spec={"envelopes": [doc.envelope(8)]}).delete("Node", "a01")
     rows = world.cycle("+1h").leases(open=True)
     assert [(row.role, row.gpus, row.payer) for row in rows] == [("Active", 2, None), ("Spare", 6, "org-a/gpus")]
+
+
+def test_a_start_recalls_a_farther_claim_beside_a_swap() -> None:
+    """What a swap carries on runs: it is no start, beside which nothing could be recalled."""
+    world = World().domain("A", gpus=[2, 2, 4, 4]).budget("org", 8).run("swapped", 2, owner="org", pods=2, spares=1)
+    world.run("far", 4, owner="org:x")
+    (lost,) = (row for row in world.cycle().leases("swapped") if row.role == "Active")
+    world.delete("Node", *lost.nodes).run("near", 4, owner="org")
+    cycle = world.cycle("+1h")
+    classes = {name: cycle.funding(name) for name in ("far", "near", "swapped")}
+    assert classes == {"far": {"unfunded": 4}, "near": {"owned": 4}, "swapped": {"owned": 2}}

@@ -6,7 +6,7 @@ envelope. Fixed claims are funded whole or not at all; malleable ones group by g
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -38,7 +38,7 @@ class Claim(NamedTuple):
     """``admitted``: start of its oldest lease. What a running run grows by is a claim of its own, admitted now.
 
     ``level``: its place in the order before admission, -1 to 5, and ``loan``: as its first lease says; ``starts``:
-    whether this plan makes it.
+    whether this plan makes it; a swap carries on what runs.
     """
 
     run: RunKey
@@ -112,6 +112,12 @@ class Claims:
             return "borrowed"
         return "owned" if lease.payer is not None and lease.run_owner == lease.payer.owner else "shared"
 
+    def without(self, claim: Claim, is_left: Callable[[Held], bool]) -> Claim:
+        """A claim as if its new leases that ``is_left`` out were not."""
+        leases = [lease for part in claim.parts for lease in part.leases]
+        kept = [lease for lease in leases if lease.key in self.case.leases or not is_left(lease)]
+        return claim if len(kept) == len(leases) else claim._replace(parts=self._parts(claim.run, kept) if kept else [])
+
     def _claim(self, run: RunKey, payer: EnvelopeKey, leases: list[Held]) -> Claim:
         case, owner, claimant = self.case, payer.owner, leases[0].run_owner
         loan = self.caps.is_loan(leases[0])
@@ -120,7 +126,7 @@ class Claims:
             level = -1 if case.at - admitted < case.envelopes[payer].lending_duration else 5
         else:
             level = case.kin.standing(claimant, owner)
-        starts = all(lease.key not in case.leases for lease in leases)
+        starts = all(lease.key not in case.leases and lease.reason != "Swap" for lease in leases)
         return Claim(run, payer, loan, level, admitted, starts, self._parts(run, leases))
 
     def _parts(self, key: RunKey, leases: list[Held]) -> list[Part]:

@@ -78,6 +78,7 @@ class Recall:
 
     def violations(self) -> Iterator[Violation]:
         """Starts that take more of a cap than is left beside what they may not recall, and what may not be recalled."""
+        yield from self._lost_to_swaps()
         for claims, lost in self._found[0]:
             for place, mine in lost.items():
                 if self._is_firm(claims[place]):
@@ -87,6 +88,19 @@ class Recall:
                         yield Violation.of_lease("recall-justified", lease.key, sentence)
             for number in sorted({number for claim in claims if claim.starts for number in claim.pools}):
                 yield from self._exceeded(claims, number)
+
+    def _lost_to_swaps(self) -> Iterator[Violation]:
+        """A swap needs room beside all that runs."""
+        for cluster in self._claims.clusters:
+            running = [claim for claim in cluster if not claim.starts]
+            others = [self._claims.without(claim, _is_swap) for claim in running]
+            if others != running:
+                then = Present(self._claims, self._ledger, [claim for claim in others if claim.parts]).classes
+                now = Present(self._claims, self._ledger, running).classes
+                for claim, lease in ((each, lease) for each in others for lease in _leases(each)):
+                    if then[lease.key] != "unfunded" and now[lease.key] == "unfunded":
+                        sentence = f"swaps leave it without {label(claim.payer)}, and they recall nothing"
+                        yield Violation.of_lease("recall-justified", lease.key, sentence)
 
     def _exceeded(self, claims: list[Claim], number: int) -> Iterator[Violation]:
         """All starts at a pool, and what is funded there and not farther than the farthest of them, fit together."""
@@ -137,3 +151,7 @@ class Recall:
 
 def _leases(claim: Claim) -> Iterator[Held]:
     return (lease for part in claim.parts for lease in part.leases)
+
+
+def _is_swap(lease: Held) -> bool:
+    return lease.reason == "Swap" and lease.active

@@ -42,6 +42,8 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
     new = _new(state, promises)
     timeline = _dated(snapshot, state, promises, spans, new)
     passing = _passing(timeline, state, new, spans)
+    now = {dated.key for dated in timeline.dated if dated.at == state.at}
+    due = now & {promise.run_key for promise in promises if promise.start <= state.at}
     free = state.room().free
     whole: dict[str, Hold] = {}
     part: dict[str, int] = {}
@@ -57,8 +59,7 @@ def _holds(snapshot: Snapshot, state: State, promises: Sequence[Promise]) -> Hol
                 spare = timeline.moments[0].filler.room.free[node]  # beside what starts now
                 part[name] = max(part.get(name, 0), min(free[node] - left, spare))
             else:
-                whole[name] = Hold(each.at, _by(timeline, node, each.at))
-    now = {dated.key for dated in timeline.dated if dated.at == state.at}
+                whole[name] = Hold(each.at, _by(timeline, node, each.at, due))
     waiting = {each.run_key: each.nodes for each in promises if each.awaits_victims(state.at)}
     part = kept_free(state, {key: nodes for key, nodes in waiting.items() if key not in now}, part)
     turns = tuple(each.run_key for each in promises if each.start <= state.at or each.run_key in now) + passing
@@ -178,14 +179,16 @@ def _known(snapshot: Snapshot, state: State, promises: Iterable[Promise]) -> Ite
     yield from (Known(promise.start, "promise") for promise in promises if promise.start > state.at)
 
 
-def _by(timeline: Timeline, node: int, at: int) -> tuple[RunKey, ...]:
-    """Runs that are promised something of a node at a time."""
+def _by(timeline: Timeline, node: int, at: int, due: Container[RunKey]) -> tuple[RunKey, ...]:
+    """Runs that are promised something of a node at a time, and those ``due`` that are to have ended by then, be it by
+    an estimate: they are kept first, and what is promised after them counts on their ends.
+    """
     return tuple(
         sorted(
             each.key
             for each in timeline.held()
             if each.at <= at
-            and (each.end is None or at < each.end)
+            and (each.end is None or at < each.end or each.key in due)
             and any(chunk.node == node for chunk in each.chunks)
         )
     )

@@ -11,6 +11,7 @@ from jobtree.check import check
 from planner.effort import USUAL, Effort
 from tests.forecast.busy import Played, Script, played, scripts
 from tests.support.effort import examples
+from tests.support.times import moment
 from tests.support.worlds import Cycle, World
 
 MANY = Effort(exact=1)
@@ -100,3 +101,18 @@ def test_width_that_an_older_promise_could_have_moves_no_younger_one() -> None:
 def dates(cycle: Cycle) -> dict[str, str]:
     """When each promised run starts."""
     return {each["spec"]["runRef"]["name"]: each["status"]["earliestStart"] for each in cycle.all("Reservation")}
+
+
+@pytest.mark.parametrize("at", ["+40m", "+41m", "+1h"])
+def test_what_is_due_starts_before_a_later_promise_that_counts_on_its_estimated_end(at: str) -> None:
+    """Its end is not sure, but it was promised first: what holds the node after it is no reason to let it wait."""
+    world = World().node("n", 4).budget("org:a", 64)
+    world.run("busy", 4, limit="40m").cycle("+0s")
+    world.run("half", 2, created="+1m", limit="90m")
+    world.run("quick", 1, created="+1m", runtime={"expected": "9m"}).run("last", 2, created="+61s", limit="1h")
+    told = world.cycle("+2m")
+
+    assert [told.status(run)["earliestStart"] for run in ("half", "quick", "last")] == [
+        moment("+40m"), moment("+40m"), moment("+49m"),
+    ]  # fmt: skip
+    assert world.cycle(at).running == ["half", "quick"]

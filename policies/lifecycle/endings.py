@@ -5,7 +5,7 @@ limits: those end exactly at start + limit, even when the cycle comes later.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from jobtree.api.kinds.lease import ClosureReason
@@ -56,8 +56,8 @@ def endings(
         leases = held.get(key, [])
         gone = {lease.node for lease in leases if lease.active and lease.place in lost} if lost else set()
         ending = _gone(at) if run is None else _ending(run, leases, pods.get(key), gone, since, at)
-        if ending is None and run is not None and unread.lease_of(run) is None:
-            ending = _incomplete(run, leases, at)
+        if run is not None and (ending is None or ending.reason == "NodeFailure") and unread.lease_of(run) is None:
+            ending = _incomplete(run, leases, ending, at)
         if ending is not None:
             found[key] = ending
     return found
@@ -172,7 +172,9 @@ def _node_failure(run: RunRow, lost: set[str], at: int) -> Ending:
     return Ending("" if run.requeue else "Failed", "NodeFailure", at, words)
 
 
-def _incomplete(run: RunRow, leases: list[LeaseRow], at: int) -> Ending | None:
-    """A gang that is not whole any more stops likewise."""
+def _incomplete(run: RunRow, leases: list[LeaseRow], ending: Ending | None, at: int) -> Ending | None:
+    """A gang that is not whole any more stops likewise, and no standby mends it where it lost a node too."""
     lack = lack_of(run, leases)
-    return Ending("" if run.requeue else "Failed", "Failed", at, f"{lack}.", lack) if lack else None
+    if not lack:
+        return ending
+    return replace(ending or Ending("" if run.requeue else "Failed", "Failed", at, f"{lack}."), lack=lack)

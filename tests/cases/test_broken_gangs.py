@@ -153,3 +153,13 @@ def test_a_run_with_a_standby_too_many_takes_nothing_more() -> None:
 
     found = cycle(world.path, unix(moment("+1h")))
     assert (found.violations, found.plan.leases) == ([], [])
+
+
+def test_a_run_that_lacks_a_lease_does_not_outlive_a_node_that_fails_with_it() -> None:
+    """Its group 2 could go for the node; its group 0 has a standby alone, and nothing mends that."""
+    elastic = {"minTotalGPUs": 2, "maxTotalGPUs": 6, "stepGPUs": 2}
+    world = World().domain("A", nodes=4, gpus=4).budget("org:a", 16)
+    world.run("r", 6, by=2, pods=2, spares=1, malleable=elastic).cycle()
+    last = next(row for row in world.state().leases("r") if (row.group, row.role) == (2, "Active"))
+    found = world.delete("Lease", name(world)).delete("Node", *last.nodes).cycle("+1h")
+    assert (found.phases, found.leases("r", open=True)) == ({"r": "Failed"}, [])

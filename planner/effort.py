@@ -76,14 +76,12 @@ class Placing:
     """Placement where construction strands pieces.
 
     ``nodes``: most branch-and-bound nodes of `planner.placement.allot`; ``columns``: most columns that it is done with
-    at all; ``move``: what a piece costs there in another kind of domain, as part of what its run is worth. ``domains``:
-    most domains in which `planner.placement.repair` tries a piece, those with most free GPUs first; ``moved``: most
-    pieces that are taken out of a domain for one.
+    at all. ``domains``: most domains in which `planner.placement.repair` tries a piece, those with most free GPUs
+    first; ``moved``: most pieces that are taken out of a domain for one.
     """
 
     nodes: int = 50
     columns: int = 10_000
-    move: float = 0.1
     domains: int = 12
     moved: int = 24
 

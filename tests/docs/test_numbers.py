@@ -43,7 +43,7 @@ PHRASES: Final = (
     "each part to {components.nodes} nodes, one of up to {components.compact} columns",
     "on {components.workers} threads",
     "`planner/placement/allot.py`, at most {placing.nodes} nodes",
-    "beyond {placing.columns} columns each kind",
+    "up to {placing.columns} columns), within the kind",
     "Above {paying.in_parts} columns",
     "up to {paying.whole} the model as it is",
     "where that finds nothing or loses more than a {paying.much:word} of what all starts",

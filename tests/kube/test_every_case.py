@@ -78,6 +78,10 @@ BY_NAME: Final = {
     "test_the_money_of_a_loan_that_ages_is_promised_once": "says itself how old a Run is",
     "test_an_array_that_cannot_be_used_keeps_what_runs": "refuses what is broken",
     "test_a_run_that_cannot_be_read_keeps_what_lies_on_a_failed_node_and_stops_no_cycle": "refuses this too",
+    "test_a_promise_says_that_its_run_cannot_be_read_and_not_that_it_is_gone": (
+        "drops a field that the kind does not have"
+    ),
+    "test_of_two_promises_of_a_run_the_younger_ends_and_names_the_other": "drops a field that the kind does not have",
     "test_every_way_to_lose_a_payer_is_told": "looks for the last Event, and others are of the clock's time here",
     "test_a_payer_that_comes_back_is_told_with_the_second": "looks at what the command that ran the cycle prints",
 }

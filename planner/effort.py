@@ -75,9 +75,9 @@ class Components:
 class Placing:
     """Placement where construction strands pieces.
 
-    ``nodes``: most branch-and-bound nodes of `planner.placement.allot`; ``columns``: most columns that it is done with
-    at all. ``domains``: most domains in which `planner.placement.repair` tries a piece, those with most free GPUs
-    first; ``moved``: most pieces that are taken out of a domain for one.
+    ``nodes``: most branch-and-bound nodes of `planner.placement.allot`; ``columns``: most columns of
+    domains that it is done with at all. ``domains``: most domains in which `planner.placement.repair` tries a piece,
+    those with most free GPUs first; ``moved``: most pieces that are taken out of a domain for one.
     """
 
     nodes: int = 50

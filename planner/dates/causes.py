@@ -3,8 +3,8 @@
 A later time, or another place, has the first of these causes that the facts show; where they show none, a general one:
 
 what this cycle may not cut for it  ≻  a lottery that may not draw yet  ≻  a node of it that is gone or takes no work
-≻  an older run that was given its room  ≻  a run that did not end on its nodes when it was expected to  ≻  at its time,
-why the plan does not start it
+≻  an older run that was given its room  ≻  a run that did not end on its nodes when it was expected to, unless money
+alone puts it off  ≻  at its time, why the plan does not start it
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,8 @@
 """Protection: who may be drawn, and from when on (spec §6).
 
-No run of the waiting run's own owner is drawn, none within ``lottery.term`` of its (re)start, and nobody before the
-chain of secrets may be used. Its unfunded work, its spares and its groups above the least width may be cut at any time.
+No run of the waiting run's own owner is drawn, none within ``lottery.term`` of its (re)start, and nobody before a
+chain of secrets that replaces another may be used. Its unfunded work, its spares and its groups above the least width
+may be cut at any time.
 """
 
 from collections.abc import Collection, Iterable

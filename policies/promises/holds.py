@@ -3,6 +3,7 @@
 A hold is a kind of maintenance: the node has no capacity for others from the promised time on,
 
     a run may use a held node  ⇔  the promise is its own  or  at + time limit ≤ promised start
+                               or  it is due, and the promise counts on its end
 
 Where a promise leaves a part of a node's free slots, that part is everybody's and the rest nobody's until then.
 Money is held likewise: `policies.promises.funds`.
@@ -26,7 +27,9 @@ FOR_GOOD: Final = Time(253_402_300_799)
 
 
 class Hold(NamedTuple):
-    """A node that a promise leaves nothing of from ``start`` on; ``by``: the runs promised there, sorted."""
+    """A node that a promise leaves nothing of from ``start`` on; ``by``: runs promised there, and due
+    ones whose ends these count on, sorted.
+    """
 
     start: int
     by: tuple[RunKey, ...]

@@ -63,7 +63,7 @@ class Promise(msgspec.Struct, frozen=True, gc=False):
         return self.told.reason == AWAITS and not self.is_by_cuts
 
     def takes_opportunistic_alone(self, runs: Mapping[RunKey, RunRow]) -> bool:
-        """Were only ``runs`` that are unfunded by their own choice told that they give way to it?"""
+        """Were only ``runs`` that are unfunded by their own choice, or gone, told that they give way to it?"""
         forecast = self.told.forecast
         remedies = forecast.remedies if forecast is not None else ()
         named = [runs.get((namespace, name)) for namespace, _, name in (each.run.partition("/") for each in remedies)]
